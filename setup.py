@@ -38,7 +38,9 @@ class BuildWithPages(build_py):
         if self.editable_mode:
             return
         for page in sorted((ROOT / "docs").rglob("*.md")):
-            copy = Path(self.build_lib, "helm_longctx/pages", page.relative_to(ROOT / "docs"))
+            copy = Path(
+                self.build_lib, "helm_longctx/pages", page.relative_to(ROOT / "docs")
+            )
             copy.parent.mkdir(parents=True, exist_ok=True)
             # The pages of benchmarks are in the package, too.
             copy.write_text(

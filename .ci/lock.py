@@ -33,7 +33,9 @@ def main() -> None:
         chosen = dict(pool.map(choose_versions, sys.argv[1:]))
     names = sorted({name for versions in chosen.values() for name in versions})
     lines = [line for name in names for line in constraints(name, chosen)]
-    (ROOT / "constraints.txt").write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
+    (ROOT / "constraints.txt").write_text(
+        HEAD + "\n".join(lines) + "\n", encoding="utf-8"
+    )
     print(f"constraints.txt: {len(names)} packages for Python {', '.join(chosen)}")
 
 
@@ -45,25 +47,43 @@ def choose_versions(python: str) -> tuple[str, dict[str, str]]:
         subprocess.run([*pip, "install", "--upgrade", "pip"], check=True)
         report = Path(folder) / "report.json"
         subprocess.run(
-            [*pip, "install", "--dry-run", "--report", str(report), f"{ROOT}[all,dev]", *PAIR],
+            [
+                *pip,
+                "install",
+                "--dry-run",
+                "--report",
+                str(report),
+                f"{ROOT}[all,dev]",
+                *PAIR,
+            ],
             check=True,
         )
         found = json.loads(report.read_text(encoding="utf-8"))
     packages = (each["metadata"] for each in found["install"])
     versions = {
-        re.sub(r"[-_.]+", "-", p["name"]).lower(): p["version"].partition("+")[0] for p in packages
+        re.sub(r"[-_.]+", "-", p["name"]).lower(): p["version"].partition("+")[0]
+        for p in packages
     }
-    kept = {n: v for n, v in versions.items() if n != "helm-longctx" and not OF_A_GPU.fullmatch(n)}
+    kept = {
+        n: v
+        for n, v in versions.items()
+        if n != "helm-longctx" and not OF_A_GPU.fullmatch(n)
+    }
     return found["environment"]["python_version"], kept
 
 
 def constraints(name: str, chosen: dict[str, dict[str, str]]) -> list[str]:
     """The lines of a package: one, or one for each Python if the versions are not the same everywhere."""
-    versions = {python: packages[name] for python, packages in chosen.items() if name in packages}
+    versions = {
+        python: packages[name]
+        for python, packages in chosen.items()
+        if name in packages
+    }
     if len(versions) == len(chosen) and len(set(versions.values())) == 1:
         return [f"{name}=={next(iter(versions.values()))}"]
     return [
-        f'{name}=={version} ; python_version == "{python}"' for python, version in versions.items()
+        f'{name}=={version} ; python_version == "{python}"'
+        for python, version in versions.items()
     ]
 
 

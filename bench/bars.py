@@ -28,7 +28,16 @@ from helm_longctx.documents.plots import write_picture
 from helm_longctx.tasks.lengths import STANDARD
 
 HERE = Path(__file__).resolve().parent
-MANY = ("--questions", "20000", "--characters", "8000", "--threads", "64", "--turns", "1")
+MANY = (
+    "--questions",
+    "20000",
+    "--characters",
+    "8000",
+    "--threads",
+    "64",
+    "--turns",
+    "1",
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +61,9 @@ def figures(script: str, *arguments: str) -> Any:
     """Return the JSON that a script writes; its output is shown."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "figures.json"
-        subprocess.run([sys.executable, HERE / script, *arguments, "--json", path], check=True)
+        subprocess.run(
+            [sys.executable, HERE / script, *arguments, "--json", path], check=True
+        )
         return json.loads(path.read_bytes())
 
 
@@ -70,11 +81,24 @@ def overhead_bars(found: dict[str, Any]) -> list[Bar]:
     ratios = found["ratios"]
     stock = ratios["ours / bare"] * ratios["stock / ours"]
     return [
-        Bar("a 128k request / one bare tokenization", ratios["ours / bare"], 1.25, stock=stock),
+        Bar(
+            "a 128k request / one bare tokenization",
+            ratios["ours / bare"],
+            1.25,
+            stock=stock,
+        ),
         Bar("stock / ours, a 128k request", ratios["stock / ours"], 6, at_least=True),
         Bar("ours / stock, without tokenizer", ratios["ours / stock, no tokenizer"], 1),
-        Bar("1m / the line through 8k and 128k", ratios["1m / line through 8k and 128k"], 1.3),
-        Bar("a prompt 3 times too long / one that fits", ratios["3 times over / fits"], 1.2),
+        Bar(
+            "1m / the line through 8k and 128k",
+            ratios["1m / line through 8k and 128k"],
+            1.3,
+        ),
+        Bar(
+            "a prompt 3 times too long / one that fits",
+            ratios["3 times over / fits"],
+            1.2,
+        ),
     ]
 
 
@@ -121,14 +145,23 @@ def file_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     peak = times_text("lv_eval 256k", "peak")
     return [
         Bar("disk / text, 100 x 128k", disk["ours"], 1.3, stock=disk["stock"]),
-        Bar("run's peak memory / text, 200 x 256k words", peak["ours"], 1.6, stock=peak["stock"]),
+        Bar(
+            "run's peak memory / text, 200 x 256k words",
+            peak["ours"],
+            1.6,
+            stock=peak["stock"],
+        ),
     ]
 
 
 def command_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     """Bars of the whole command `run` on own questions, imports included."""
     return [
-        Bar("seconds of `run`, 2,000 own questions of 4k, 32 in flight", rows[0]["seconds"], 7),
+        Bar(
+            "seconds of `run`, 2,000 own questions of 4k, 32 in flight",
+            rows[0]["seconds"],
+            7,
+        ),
         Bar("its peak MB", rows[0]["peak_mb"], 280),
     ]
 
@@ -136,7 +169,11 @@ def command_bars(rows: list[dict[str, Any]]) -> list[Bar]:
 def large_command_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     """Bar of the whole command `run` on many own questions."""
     return [
-        Bar("peak MB of `run`, 20,000 own questions of 2k, 64 in flight", rows[0]["peak_mb"], 400)
+        Bar(
+            "peak MB of `run`, 20,000 own questions of 2k, 64 in flight",
+            rows[0]["peak_mb"],
+            400,
+        )
     ]
 
 
@@ -146,7 +183,12 @@ def page_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     stock = {row["size"]: row for row in rows if row["side"] == "stock"}
     limits = {"100x128k": (2, 60), "500x128k": (3, 80), "200x256k": (3, 80)}
     bars = [
-        Bar(f"{what}, {size}", ours[size][name], limit, stock=stock.get(size, {}).get(name))
+        Bar(
+            f"{what}, {size}",
+            ours[size][name],
+            limit,
+            stock=stock.get(size, {}).get(name),
+        )
         for size, (seconds, heap) in limits.items()
         for what, name, limit in (
             ("seconds to open the page", "page_s", seconds),
@@ -157,12 +199,17 @@ def page_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     four = ours["4 runs 200x256k"]
     bars.append(
         Bar(
-            "summarize's peak memory / text, 200 x 256k words", one["peak_mb"] / one["text_mb"], 1.6
+            "summarize's peak memory / text, 200 x 256k words",
+            one["peak_mb"] / one["text_mb"],
+            1.6,
         )
     )
     # A ratio of the peaks would depend on the memory of imports.
     growth = (four["peak_mb"] - one["peak_mb"]) / (four["text_mb"] - one["text_mb"])
-    return [*bars, Bar("summarize's peak memory, growth / text of three more runs", growth, 0.05)]
+    return [
+        *bars,
+        Bar("summarize's peak memory, growth / text of three more runs", growth, 0.05),
+    ]
 
 
 def leaderboard_bars(rows: list[dict[str, Any]]) -> list[Bar]:
@@ -182,7 +229,11 @@ def large_suite_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     """Bars of commands on 100 run entries of 10 models."""
     costs = {row["command"]: row for row in rows}
     return [
-        Bar("summarize, 100 entries x 10 models, seconds", costs["summarize"]["seconds"], 60),
+        Bar(
+            "summarize, 100 entries x 10 models, seconds",
+            costs["summarize"]["seconds"],
+            60,
+        ),
         Bar("its peak MB", costs["summarize"]["peak_mb"], 400),
         Bar("report, 100 entries x 10 models, seconds", costs["report"]["seconds"], 60),
     ]
@@ -194,7 +245,11 @@ MEASUREMENTS: dict[str, tuple[str, tuple[str, ...], Callable[[Any], list[Bar]]]]
     "clients": ("clients.py", (), client_bars),
     "pipeline": ("pipeline.py", (), pipeline_bars),
     "command": ("peers.py", ("--programs", "helm-longctx"), command_bars),
-    "large_command": ("peers.py", ("--programs", "helm-longctx", *MANY), large_command_bars),
+    "large_command": (
+        "peers.py",
+        ("--programs", "helm-longctx", *MANY),
+        large_command_bars,
+    ),
     "files": ("run_files.py", (), file_bars),
     "pages": ("page.py", (), page_bars),
     "leaderboard": ("summarize.py", (), leaderboard_bars),
@@ -217,13 +272,23 @@ def draw(seconds: dict[str, float], path: Path) -> None:
         "y": ("seconds", "seconds a request, without the model"),
     }
     encoding: dict[str, Any] = {
-        axis: {"field": field, "type": "quantitative", "title": title, "scale": {"type": "log"}}
+        axis: {
+            "field": field,
+            "type": "quantitative",
+            "title": title,
+            "scale": {"type": "log"},
+        }
         for axis, (field, title) in axes.items()
     }
     encoding["color"] = {"field": "way", "type": "nominal", "sort": None, "title": None}
     data = {"values": rows}
     write_picture(
-        {"data": data, "width": 500, "mark": {"type": "line", "point": True}, "encoding": encoding},
+        {
+            "data": data,
+            "width": 500,
+            "mark": {"type": "line", "point": True},
+            "encoding": encoding,
+        },
         path,
     )
 
@@ -233,11 +298,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", nargs="+", choices=MEASUREMENTS, default=list(MEASUREMENTS))
+    parser.add_argument(
+        "--only", nargs="+", choices=MEASUREMENTS, default=list(MEASUREMENTS)
+    )
     parser.add_argument("--tokenizer", help="of overhead.py")
     parser.add_argument("--turns", type=int, default=3, help="of run_files.py")
     parser.add_argument(
-        "--to", type=Path, default=Path("bars"), help="the folder of bars.json and bars.png"
+        "--to",
+        type=Path,
+        default=Path("bars"),
+        help="the folder of bars.json and bars.png",
     )
     args = parser.parse_args()
     given = {

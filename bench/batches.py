@@ -40,7 +40,9 @@ def main() -> None:
             with serve_batches(lambda prompt: prompt[-40:]) as server:
                 size = -(-args.requests // 3)
                 folder = Path(name, protocol)
-                batches, direct = disturb(server, folder, protocol, entry, size, moments(protocol))
+                batches, direct = disturb(
+                    server, folder, protocol, entry, size, moments(protocol)
+                )
             found[protocol] = {"batches": asdict(batches), "direct": asdict(direct)}
             print(
                 f"{protocol}: {len(batches.kills)} kills, {len(server.batches)} batches, "

@@ -41,12 +41,18 @@ from helm_longctx.apps.cache_check.where import QUESTIONS, SEEDS, find_where
 from helm_longctx.models.apis.answer_logprobs import read_logprobs
 
 FAULTS: dict[str, tuple[dict[str, Any], set[str]]] = {
-    "wrong block on a partial hit": ({"fault": "wrong block"}, {"same beginning", "parallel"}),
+    "wrong block on a partial hit": (
+        {"fault": "wrong block"},
+        {"same beginning", "parallel"},
+    ),
     "shared block overwritten": (
         {"fault": "overwritten"},
         {"A, B, A", "same beginning", "parallel"},
     ),
-    "last block dropped on a hit": ({"fault": "dropped"}, {"warm", "same beginning", "parallel"}),
+    "last block dropped on a hit": (
+        {"fault": "dropped"},
+        {"warm", "same beginning", "parallel"},
+    ),
     "stale block after eviction": ({"fault": "stale", "capacity": 400}, {"evicted"}),
     "aborted stream": ({"fault": "aborted"}, {"aborted"}),
     "questions mixed": ({"fault": "mixed"}, {"parallel"}),
@@ -108,7 +114,8 @@ def check(model: CachedServer, length: int, questions: int, seed: int) -> Iterat
 
     def ask(plan: Sequence[Reply]) -> list[Reply]:
         return [
-            STATES[reply.state].ask(server, Question(reply.seed, size), reply) for reply in plan
+            STATES[reply.state].ask(server, Question(reply.seed, size), reply)
+            for reply in plan
         ]
 
     replies = ask(
@@ -146,7 +153,9 @@ def ask_many(
     """Ask questions in some states."""
     server: Any = InProcess(model)
     plan = plan_questions([length], count, states, seed, is_exact=False, shared=shared)
-    return [STATES[each.state].ask(server, each.question(is_spread), each) for each in plan]
+    return [
+        STATES[each.state].ask(server, each.question(is_spread), each) for each in plan
+    ]
 
 
 def count_places(seeds: int, length: int) -> None:
@@ -160,7 +169,9 @@ def count_places(seeds: int, length: int) -> None:
         requests = 0
         for seed in range(seeds):
             model = CachedServer(seed=seed, fault=fault, shortest=SHORTEST)
-            replies = ask_many(model, length, ("cold", "cold again", state), 12, 1000 * seed)
+            replies = ask_many(
+                model, length, ("cold", "cold again", state), 12, 1000 * seed
+            )
             cells = judge(replies)
             if not cells[0].differs:
                 continue
@@ -173,16 +184,31 @@ def count_places(seeds: int, length: int) -> None:
                 seed: int = seed,
             ) -> list[Reply]:
                 return ask_many(
-                    model, size, states, QUESTIONS, 1000 * seed + SEEDS * (1 + is_spread), is_spread
+                    model,
+                    size,
+                    states,
+                    QUESTIONS,
+                    1000 * seed + SEEDS * (1 + is_spread),
+                    is_spread,
                 )
 
             def ask_shared(
-                size: int, lines: int, tried: int, model: CachedServer = model, seed: int = seed
+                size: int,
+                lines: int,
+                tried: int,
+                model: CachedServer = model,
+                seed: int = seed,
             ) -> list[Reply]:
                 first = 1000 * seed + SEEDS * (3 + lines) + 100 * tried
                 count = boundary.QUESTIONS
                 return ask_many(
-                    model, size, ("cold", "cold again", BEGINNING), count, first, False, lines
+                    model,
+                    size,
+                    ("cold", "cold again", BEGINNING),
+                    count,
+                    first,
+                    False,
+                    lines,
                 )
 
             where = find_where(cells, cells[0], replies, ask, ask_shared)
@@ -195,7 +221,8 @@ def count_places(seeds: int, length: int) -> None:
             deep += (
                 border in where.at_border
                 if border
-                else depths is not None and abs(first - depths[0]) <= 0.1 >= abs(last - depths[1])
+                else depths is not None
+                and abs(first - depths[0]) <= 0.1 >= abs(last - depths[1])
             )
             requests += model.requests
             blocks += (
@@ -214,7 +241,9 @@ def count_places(seeds: int, length: int) -> None:
             builds = judge_builds(
                 ask_many(model, length, ("cold", "cold again", "warm"), 40, 1000 * seed)
             )
-            alarms += any(build.differs and build.name.endswith("fp-2") for build in builds)
+            alarms += any(
+                build.differs and build.name.endswith("fp-2") for build in builds
+            )
         print(f"{name}: named {alarms}", flush=True)
 
 
@@ -227,12 +256,16 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=20)
     parser.add_argument("--length", type=int, default=2048)
     parser.add_argument("--only", default="")
-    parser.add_argument("--where", action="store_true", help="Search the places of the faults.")
+    parser.add_argument(
+        "--where", action="store_true", help="Search the places of the faults."
+    )
     options = parser.parse_args()
     if options.where:
         count_places(options.seeds, options.length)
         return
-    print(f"{options.questions} questions of {options.length} tokens, {options.seeds} seeds")
+    print(
+        f"{options.questions} questions of {options.length} tokens, {options.seeds} seeds"
+    )
     for name, (arguments, states) in FAULTS.items():
         if options.only not in name:
             continue
@@ -241,7 +274,9 @@ def main() -> None:
         requests = 0
         for seed in range(options.seeds):
             model = CachedServer(seed=seed, **arguments)
-            differing = list(check(model, options.length, options.questions, 1000 * seed))
+            differing = list(
+                check(model, options.length, options.questions, 1000 * seed)
+            )
             found += bool(differing)
             right += bool(differing) and differing[0] in states
             requests += model.requests

@@ -47,7 +47,8 @@ def read_one(claim: int, server: int, seed: int) -> tuple[bool, int]:
     design = Design(claim, 1024, KINDS, seed=1000 * seed)
     each = SERVERS[server]
     return each.is_found_out(
-        run(design, ask_prompts(SimulatedModel(each.see(window)), tokens)).record(), window
+        run(design, ask_prompts(SimulatedModel(each.see(window)), tokens)).record(),
+        window,
     ), sum(tokens)
 
 
@@ -75,7 +76,9 @@ def main() -> None:
     print_servers(partial(draw_one, claim), arguments.runs)
     if arguments.prompt_runs:
         print(f"\nReal prompts of up to {arguments.claim}")
-        print_servers(partial(read_one, parse_length(arguments.claim)), arguments.prompt_runs)
+        print_servers(
+            partial(read_one, parse_length(arguments.claim)), arguments.prompt_runs
+        )
 
 
 if __name__ == "__main__":

@@ -83,10 +83,12 @@ def write_questions(folder: Path, contexts: int = 6) -> None:
     rows = []
     for group in range(contexts):
         codes = {
-            name: str(rng.randrange(1000, 9999)) for name in rng.sample(NAMES, 2 + group % 2 * 2)
+            name: str(rng.randrange(1000, 9999))
+            for name in rng.sample(NAMES, 2 + group % 2 * 2)
         }
         context = " ".join(
-            f"The door of {name} opens with the number {code}." for name, code in codes.items()
+            f"The door of {name} opens with the number {code}."
+            for name, code in codes.items()
         )
         rows += [
             {
@@ -106,9 +108,21 @@ def run(folder: Path, kill_after: int) -> tuple[dict[str, float], str]:
     Args:
         kill_after: number of complete runs after which the process is killed; 0 for never.
     """
-    tasks = ["--entry", "any_jsonl:path=questions,length=4k,style=completion,num_output_tokens=6"]
+    tasks = [
+        "--entry",
+        "any_jsonl:path=questions,length=4k,style=completion,num_output_tokens=6",
+    ]
     models = ["--model-path", "checkpoints/step-*", "--dtype", "float32"]
-    command = [sys.executable, "-m", "helm_longctx", "run", "--suite", "steps", *models, *tasks]
+    command = [
+        sys.executable,
+        "-m",
+        "helm_longctx",
+        "run",
+        "--suite",
+        "steps",
+        *models,
+        *tasks,
+    ]
     peaks: dict[str, float] = {}
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
@@ -121,7 +135,11 @@ def run(folder: Path, kill_after: int) -> tuple[dict[str, float], str]:
             if runs and (found := re.search(r"VmRSS:\s*(\d+) kB", status)):
                 name = runs[-1].name.rpartition("_")[2]
                 peaks[name] = max(peaks.get(name, 0), int(found[1]) / (1 << 20))
-            done = list(folder.glob("benchmark_output/runs/steps/*step-*/per_instance_stats.json"))
+            done = list(
+                folder.glob(
+                    "benchmark_output/runs/steps/*step-*/per_instance_stats.json"
+                )
+            )
             if kill_after and len(done) >= kill_after:
                 time.sleep(2)  # within the next run
                 process.send_signal(signal.SIGKILL)
@@ -158,11 +176,16 @@ def main() -> None:
             "--json",
             "curves.json",
         ]
-        print(subprocess.run(command, cwd=folder, capture_output=True, text=True).stdout)
+        print(
+            subprocess.run(command, cwd=folder, capture_output=True, text=True).stdout
+        )
         for curve in json.loads((folder / "curves.json").read_text()):
             print(
                 curve["benchmark"],
-                {step: round(100 * each["mean"], 1) for step, each in curve["scores"].items()},
+                {
+                    step: round(100 * each["mean"], 1)
+                    for step, each in curve["scores"].items()
+                },
             )
 
 

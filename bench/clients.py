@@ -35,7 +35,10 @@ from helm.benchmark.model_deployment_registry import (
     ModelDeployment,
     register_model_deployment,
 )
-from helm.benchmark.model_metadata_registry import ModelMetadata, register_model_metadata
+from helm.benchmark.model_metadata_registry import (
+    ModelMetadata,
+    register_model_metadata,
+)
 from helm.benchmark.scenarios.scenario import Input, Instance
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.local_context import LocalContext
@@ -75,14 +78,14 @@ REPLY = json.dumps(
         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
     }
 ).encode()
-MODELS = json.dumps({"object": "list", "data": [{"id": "m", "object": "model"}]}).encode()
+MODELS = json.dumps(
+    {"object": "list", "data": [{"id": "m", "object": "model"}]}
+).encode()
 
 
 def response(body: bytes) -> bytes:
     """Return an HTTP response."""
-    head = (
-        f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
 
@@ -217,7 +220,11 @@ def ours(address: str, folder: Path, prompts: list[str], threads: int) -> float:
 def make_request(number: int, prompt: str, spool: Spool) -> StoredRequest:
     """Return a request as our runner holds it: with a shortened prompt, and the whole prompt in the spool."""
     sample = Sample(
-        "generated", 50, 50, input_tokens=len(prompt) // 4, full_prompt=point_to(prompt, spool)
+        "generated",
+        50,
+        50,
+        input_tokens=len(prompt) // 4,
+        full_prompt=point_to(prompt, spool),
     )
     short = elide(prompt, [])
     instance = Instance(
@@ -225,7 +232,10 @@ def make_request(number: int, prompt: str, spool: Spool) -> StoredRequest:
     )
     request = Request(OURS, "bench/m", prompt=short, max_tokens=50, temperature=0)
     return StoredRequest(
-        RequestState(instance, None, None, 0, None, request, None, 0, False), request, sample, spool
+        RequestState(instance, None, None, 0, None, request, None, 0, False),
+        request,
+        sample,
+        spool,
     )
 
 
@@ -234,7 +244,9 @@ WAYS = {"bare": bare, "ours": ours, "stock": stock}
 
 def register(address: str) -> None:
     """Register a deployment with our client and one with HELM's."""
-    register_model_metadata(ModelMetadata("bench/m", "bench", "bench", "", "open", None, []))
+    register_model_metadata(
+        ModelMetadata("bench/m", "bench", "bench", "", "open", None, [])
+    )
     for name, client in (
         (OURS, "helm_longctx.models.apis.OpenAIClient"),
         (STOCK, "helm.clients.openai_client.OpenAIClient"),
@@ -283,7 +295,13 @@ def main() -> None:
                     rates = measure(address, SIZES[size], after, threads, args.turns)
                     ratio = rates["ours"] / rates["bare"]
                     rows.append(
-                        {"size": size, "after": after, "threads": threads, **rates, "ratio": ratio}
+                        {
+                            "size": size,
+                            "after": after,
+                            "threads": threads,
+                            **rates,
+                            "ratio": ratio,
+                        }
                     )
                     print(
                         f"{size:>5}, {after:g} s, {threads:3} threads: ours {rates['ours']:6.1f} requests/s, bare "

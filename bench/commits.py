@@ -25,7 +25,9 @@ from peers import OURS, commands, write_inputs
 TREE = Path(__file__).resolve().parents[1]
 
 
-def measure(other: Path, folder: Path, args: argparse.Namespace) -> list[tuple[float, float]]:
+def measure(
+    other: Path, folder: Path, args: argparse.Namespace
+) -> list[tuple[float, float]]:
     """Return the processor seconds of this tree and of the other one, for each pair."""
     pairs = []
     write_inputs(folder, args.questions, args.characters)
@@ -39,7 +41,10 @@ def measure(other: Path, folder: Path, args: argparse.Namespace) -> list[tuple[f
                 seconds[tree] = measure_command(
                     command, folder, {"PYTHONPATH": str(tree / "src")}
                 ).cpu_seconds
-            print(f"pair {pair}: {seconds[TREE]:.2f} s, before {seconds[other]:.2f} s", flush=True)
+            print(
+                f"pair {pair}: {seconds[TREE]:.2f} s, before {seconds[other]:.2f} s",
+                flush=True,
+            )
             if pair:  # the first one compiles modules and fills caches
                 pairs.append((seconds[TREE], seconds[other]))
     return pairs
@@ -53,14 +58,18 @@ def main() -> None:
     parser.add_argument("commit")
     parser.add_argument("--pairs", type=int, default=8)
     parser.add_argument("--questions", type=int, default=1000)
-    parser.add_argument("--characters", type=int, default=16_000, help="of each context")
+    parser.add_argument(
+        "--characters", type=int, default=16_000, help="of each context"
+    )
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         other = Path(folder, "other")
         work = Path(folder, "work")
         git = ["git", "-C", str(TREE), "worktree"]
-        subprocess.run([*git, "add", "--quiet", "--detach", str(other), args.commit], check=True)
+        subprocess.run(
+            [*git, "add", "--quiet", "--detach", str(other), args.commit], check=True
+        )
         work.mkdir()
         try:
             pairs = measure(other, work, args)
@@ -71,10 +80,15 @@ def main() -> None:
         sum((each - fmean(logs)) ** 2 for each in logs) / (len(logs) - 1) / len(logs)
     )
     low, mean, high = (math.exp(fmean(logs) + each) for each in (-error, 0.0, error))
-    print(f"processor time, this tree / {args.commit}: {mean:.3f} ({low:.3f} to {high:.3f})")
+    print(
+        f"processor time, this tree / {args.commit}: {mean:.3f} ({low:.3f} to {high:.3f})"
+    )
     if args.json:
         args.json.write_text(
-            json.dumps({"pairs": pairs, "ratio": mean, "low": low, "high": high}, indent=1) + "\n"
+            json.dumps(
+                {"pairs": pairs, "ratio": mean, "low": low, "high": high}, indent=1
+            )
+            + "\n"
         )
 
 

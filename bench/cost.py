@@ -24,7 +24,9 @@ class Cost:
 
 
 def measure_command(
-    command: Sequence[str | Path], folder: Path, variables: Mapping[str, str] | None = None
+    command: Sequence[str | Path],
+    folder: Path,
+    variables: Mapping[str, str] | None = None,
 ) -> Cost:
     """Run a command in a folder, and return what it costs. Its output goes to the folder's file `log`.
 
@@ -60,7 +62,12 @@ def peak_mb(process: int | str = "self") -> float:
     """
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
     return next(
-        (int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("VmHWM")), 0.0
+        (
+            int(line.split()[1]) * 1024 / 1e6
+            for line in lines
+            if line.startswith("VmHWM")
+        ),
+        0.0,
     )
 
 

@@ -28,7 +28,9 @@ def write_figures(path: Path, part: str, figures: Sequence[Figure]) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
     start = lines.index(HEAD) + 2
     end = next(
-        index for index in range(start, len(lines) + 1) if not "".join(lines[index : index + 1])
+        index
+        for index in range(start, len(lines) + 1)
+        if not "".join(lines[index : index + 1])
     )
     table = lines[start:end]
     prefix = f"| {part} |"
@@ -42,12 +44,17 @@ def write_figures(path: Path, part: str, figures: Sequence[Figure]) -> None:
 
 def main() -> None:
     """Print the table of each part."""
-    known = sorted(path.stem.removeprefix("decisions_") for path in FOLDER.glob("decisions_*.py"))
+    known = sorted(
+        path.stem.removeprefix("decisions_") for path in FOLDER.glob("decisions_*.py")
+    )
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "parts", nargs="*", metavar="PART", help=f"{', '.join(known)}; all without a name"
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help=f"{', '.join(known)}; all without a name",
     )
     parser.add_argument("--rounds", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)

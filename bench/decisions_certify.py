@@ -92,7 +92,10 @@ def _score_rows(rounds: int, seed: int) -> Iterator[Row]:
         for score in SCORES:
             seeds = range(seed, seed + bases * rounds)
             for loss, about in _rate(DESIGN, score, parts, seeds, certificates).items():
-                yield f"{answers}, score {score:g}, loss {100 * loss:.0f} points at 1m", about
+                yield (
+                    f"{answers}, score {score:g}, loss {100 * loss:.0f} points at 1m",
+                    about,
+                )
 
 
 def _loss_rows(rounds: int, seed: int) -> Iterator[Row]:
@@ -102,7 +105,9 @@ def _loss_rows(rounds: int, seed: int) -> Iterator[Row]:
             if (count := questions_for(score, loss, DESIGN.error)) is None:
                 continue
             design = replace(DESIGN, loss=loss, most=count)
-            found = _rate(design, score, dict.fromkeys(PARTS, 1), range(seed, seed + rounds), 100)
+            found = _rate(
+                design, score, dict.fromkeys(PARTS, 1), range(seed, seed + rounds), 100
+            )
             for true, about in found.items():
                 yield (
                     f"--loss {100 * loss:.0f}, -m {count}, score {score:g}, loss {100 * true:.0f} points",
@@ -111,7 +116,11 @@ def _loss_rows(rounds: int, seed: int) -> Iterator[Row]:
 
 
 def _rate(
-    design: Design, score: float, parts: Mapping[str, int], seeds: Sequence[int], certificates: int
+    design: Design,
+    score: float,
+    parts: Mapping[str, int],
+    seeds: Sequence[int],
+    certificates: int,
 ) -> dict[float, str]:
     """Return how often the claim is certified and refused, and what that takes, without a loss and with it.
 
@@ -124,9 +133,13 @@ def _rate(
     for seed in seeds:
         search = _answer_base(replace(design, seed=1000 * seed), score, parts)
         random = np.random.default_rng(seed)
-        tokens = sum(reply.sent for kind in search.kinds.values() for reply in kind.base.replies)
+        tokens = sum(
+            reply.sent for kind in search.kinds.values() for reply in kind.base.replies
+        )
         for loss, rows in found.items():
-            decided, asked = _decide_claim(search, score - loss, parts, certificates, random)
+            decided, asked = _decide_claim(
+                search, score - loss, parts, certificates, random
+            )
             shares = [
                 fmean(each is decision for each in decided)
                 for decision in (Decision.ABOVE, Decision.BELOW)
@@ -181,11 +194,17 @@ def _decide_claim(
     is_below = np.zeros(certificates, bool)
     asked = np.zeros(certificates, int)
     for number, (kind, seed) in enumerate(order):
-        scores.append(random.binomial(parts[kind.kind], score, certificates) / parts[kind.kind])
+        scores.append(
+            random.binomial(parts[kind.kind], score, certificates) / parts[kind.kind]
+        )
         is_open = ~is_above & ~is_below
         asked += is_open
-        values = zip(test.tests, shares, test.values(scores[-1], kind.kind, seed), strict=True)
-        shares = [each.next_shares(share, number, value) for each, share, value in values]
+        values = zip(
+            test.tests, shares, test.values(scores[-1], kind.kind, seed), strict=True
+        )
+        shares = [
+            each.next_shares(share, number, value) for each, share, value in values
+        ]
         above, below = (each >= 1 - 1e-9 for each in shares)
         is_above |= is_open & above & ~below
         is_below |= is_open & below & ~above
@@ -227,7 +246,9 @@ def search_scores(
     search: str, size: int, kind: str, length: int, prompts: int
 ) -> tuple[float, ...]:
     """Return the scores of a program that searches real prompts, and reads what it finds without a mistake."""
-    task = next(task for task in find_benchmark("fresh_text").tasks if task.name == kind)
+    task = next(
+        task for task in find_benchmark("fresh_text").tasks if task.name == kind
+    )
     model = SearchingModel(search, [kind], size)
     scores = []
     for example in task.load(
@@ -235,7 +256,9 @@ def search_scores(
     ):
         answer, _ = model.answer(task.prompt(example).messages)
         scores.append(
-            task.scores({"prediction": answer, "references": example.references})[MAIN_METRIC]
+            task.scores({"prediction": answer, "references": example.references})[
+                MAIN_METRIC
+            ]
         )
     return tuple(scores)
 
@@ -257,14 +280,19 @@ def _search_rows(seeds: Sequence[int]) -> Iterator[Row]:
                     combinations(KINDS, number) for number in (1, 2, len(KINDS))
                 )
                 hits = [
-                    certify_search(scores, kinds, claim, seed) for kinds in tried for seed in seeds
+                    certify_search(scores, kinds, claim, seed)
+                    for kinds in tried
+                    for seed in seeds
                 ]
                 about = f"{search}, chunks of {size} characters, claim {claim // 1024}k, one kind, two or all"
                 yield about, f"{sum(hits)} of {len(hits)} certified"
 
 
 def certify_search(
-    scores: Mapping[tuple[str, int], Sequence[float]], kinds: Sequence[str], claim: int, seed: int
+    scores: Mapping[tuple[str, int], Sequence[float]],
+    kinds: Sequence[str],
+    claim: int,
+    seed: int,
 ) -> bool:
     """Return whether a search that tries only some kinds is certified."""
 
@@ -274,7 +302,9 @@ def certify_search(
         return random.choice(scores[block.kind, length]) if block.kind in kinds else 0.0
 
     return (
-        run(Design(claim, SHORTEST, KINDS, seed=1000 * seed), draw_answers(draw, seed)).holds
+        run(
+            Design(claim, SHORTEST, KINDS, seed=1000 * seed), draw_answers(draw, seed)
+        ).holds
         is True
     )
 
@@ -304,7 +334,9 @@ def _rate_lengths(
     covered = 0
     sizes = []
     for _ in range(10 * rounds):
-        chances = dict(zip((4, 8, 16, 32), (score, *(part * score for part in curve)), strict=True))
+        chances = dict(
+            zip((4, 8, 16, 32), (score, *(part * score for part in curve)), strict=True)
+        )
         intervals = {
             at: mean_interval((random.random(questions) < each).astype(float))
             for at, each in chances.items()

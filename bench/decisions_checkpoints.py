@@ -45,9 +45,12 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
 
     for floor, questions, noise in product(FLOORS, SAMPLES, (0.0, 0.02)):
         random = np.random.default_rng(seed)
-        hits = [_leaves_floor(floor, questions, (0.0, noise), random) for _ in range(rounds)]
+        hits = [
+            _leaves_floor(floor, questions, (0.0, noise), random) for _ in range(rounds)
+        ]
         better = [
-            _leaves_floor(floor, questions, (0.15, noise), random) for _ in range(rounds // 4)
+            _leaves_floor(floor, questions, (0.15, noise), random)
+            for _ in range(rounds // 4)
         ]
         yield figure(
             f"a training at its floor of {100 * floor:g} %, noise of {100 * noise:g} points, {STEPS} looks,"
@@ -59,7 +62,10 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
 
 
 def _leaves_floor(
-    floor: float, questions: int, model: tuple[float, float], random: np.random.Generator
+    floor: float,
+    questions: int,
+    model: tuple[float, float],
+    random: np.random.Generator,
 ) -> bool:
     """Return whether a look at any step says that the newest score is above the floor.
 

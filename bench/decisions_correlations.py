@@ -70,7 +70,9 @@ def _share(values: Floats) -> Floats:
 
 def find_truth(correlation: float, has_ties: bool) -> float:
     """Return the rank correlation of very many models."""
-    first, second = draw_columns(200_000, correlation, has_ties, np.random.default_rng(0))
+    first, second = draw_columns(
+        200_000, correlation, has_ties, np.random.default_rng(0)
+    )
     return spearman(first, second).rho
 
 

@@ -12,7 +12,11 @@ import numpy as np
 from simulation import Figure, figure
 
 from helm_longctx.models.apis.answer_logprobs import Logprobs
-from helm_longctx.models.endpoints.stack import find_other_build, find_regular_text, is_one_change
+from helm_longctx.models.endpoints.stack import (
+    find_other_build,
+    find_regular_text,
+    is_one_change,
+)
 from helm_longctx.results.statistics.intervals import Floats
 
 CHATS = 20
@@ -33,7 +37,9 @@ def one_group(random: np.random.Generator) -> Floats:
 
 def change_once(random: np.random.Generator) -> Floats:
     """Return a load that changes once while the first chats are sent."""
-    return np.asarray(np.arange(2 * CHATS) >= random.integers(2, CHATS - 1), dtype=float)
+    return np.asarray(
+        np.arange(2 * CHATS) >= random.integers(2, CHATS - 1), dtype=float
+    )
 
 
 def change_twice(random: np.random.Generator) -> Floats:
@@ -59,8 +65,20 @@ CASES: list[tuple[str, str, Groups, float, float]] = [
     ("one build, noise of 0.6 nats", "at most 1 %", one_group, 0.0, 0.6),
     ("the load changes once, by 0.05 nats", "at most 1 %", change_once, 0.05, 0.002),
     ("the load changes twice, by 0.05 nats", "at most 1 %", change_twice, 0.05, 0.002),
-    ("one build computes in two ways, 0.03 nats apart", "none: said so", by_chance, 0.03, 0.002),
-    ("a router sends each fifth chat to a build 0.05 nats away", "power", each_fifth, 0.05, 0.002),
+    (
+        "one build computes in two ways, 0.03 nats apart",
+        "none: said so",
+        by_chance,
+        0.03,
+        0.002,
+    ),
+    (
+        "a router sends each fifth chat to a build 0.05 nats away",
+        "power",
+        each_fifth,
+        0.05,
+        0.002,
+    ),
     ("the same, noise of 0.02 nats", "power", each_fifth, 0.05, 0.02),
 ]
 """What is simulated, the claim, the groups, how far they are apart, and the noise of each log-probability, in nats."""
@@ -83,10 +101,13 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
     for _ in range(rounds):
         texts = random.choice(["a", "b"], 2 * CHATS, p=[0.75, 0.25]).tolist()
         named.append(
-            bool(find_regular_text(texts[:CHATS])) and bool(find_regular_text(texts[CHATS:]))
+            bool(find_regular_text(texts[:CHATS]))
+            and bool(find_regular_text(texts[CHATS:]))
         )
     yield figure(
-        "`doctor`, no log-probabilities, two texts by chance: two builds", "at most 1 %", named
+        "`doctor`, no log-probabilities, two texts by chance: two builds",
+        "at most 1 %",
+        named,
     )
 
 
@@ -100,5 +121,6 @@ def answer(
     """Return the log-probabilities of the tokens of answers."""
     shifts = groups[:, None] * apart + noise * random.normal(size=(len(groups), TOKENS))
     return [
-        [{f"t{place}": -0.7 + float(shift)} for place, shift in enumerate(row)] for row in shifts
+        [{f"t{place}": -0.7 + float(shift)} for place, shift in enumerate(row)]
+        for row in shifts
     ]

@@ -17,7 +17,13 @@ from simulation import Figure, share_figure
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.support.simulations import SKEWED_SIZES, Task, find_power, power_of_means, power_of_pairs
+from tests.support.simulations import (
+    SKEWED_SIZES,
+    Task,
+    find_power,
+    power_of_means,
+    power_of_pairs,
+)
 
 from helm_longctx.results.statistics.power import Sample, detectable_difference
 from helm_longctx.runner.estimate import TaskSample
@@ -54,13 +60,17 @@ def rows(rounds: int, seed: int) -> Iterator[str | Figure]:
     for (name, tasks), mean in product(TASKS.items(), (0.5, 0.9, 0.98)):
         yield f"{name}, {mean:g}: {power_of_means([Task(task, 0.0) for task in tasks], mean, rounds, random)}"
     yield "other questions, 100 of json_kv at 8k, by HELMET's published scores: difference, power"
-    spread = find_spreads(TaskSample("helmet_recall", "json_kv", 8192, 100, 100), {}).unpaired
+    spread = find_spreads(
+        TaskSample("helmet_recall", "json_kv", 8192, 100, 100), {}
+    ).unpaired
     difference = detectable_difference([Sample(spread, 100, 100)])
     for mean in (0.5, 0.8, 0.95):
         yield f"{mean:g}: {find_power(difference, [Task([1] * 100, 0.0)], mean, rounds, random)}"
 
 
-def compare_same_questions(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
+def compare_same_questions(
+    rounds: int, random: np.random.Generator
+) -> Iterator[Figure]:
     """Yield how often the difference is found that a plan names for the same questions."""
     for (name, sizes), differ in product(SHAPES.items(), (0.1, 0.3, 0.5)):
         for correlation in (0.0, 0.3) if max(sizes) > 1 else (0.0,):

@@ -37,10 +37,22 @@ LIMIT = "60 % of the wrong answers of one and 20 % of the other's at random fail
 """Two rules at once, with about equal shares of failures: what no comparison of shares and bounds of both can see."""
 
 RULES: dict[str, tuple[Fails | None, Fails | None]] = {
-    "90 % of the wrong answers of one fail": (None, lambda right, level, random: 0.9 * (1 - right)),
-    "90 % of the right answers of one fail": (None, lambda right, level, random: 0.9 * right),
-    "10 % of the right answers of one fail": (None, lambda right, level, random: 0.1 * right),
-    "30 % of one fail at random": (None, lambda right, level, random: np.full(len(right), 0.3)),
+    "90 % of the wrong answers of one fail": (
+        None,
+        lambda right, level, random: 0.9 * (1 - right),
+    ),
+    "90 % of the right answers of one fail": (
+        None,
+        lambda right, level, random: 0.9 * right,
+    ),
+    "10 % of the right answers of one fail": (
+        None,
+        lambda right, level, random: 0.1 * right,
+    ),
+    "30 % of one fail at random": (
+        None,
+        lambda right, level, random: np.full(len(right), 0.3),
+    ),
     "the hardest third of one fails": (
         None,
         lambda right, level, random: (level > 0.67).astype(float),
@@ -61,14 +73,19 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
     """Yield a row for each rule of failing, and rows of certificates."""
     for questions, (name, rule) in product(SAMPLES, RULES.items()):
         random = np.random.default_rng(seed)
-        found = [_compare(rule, (SKILL, SKILL), questions, random) for _ in range(rounds)]
+        found = [
+            _compare(rule, (SKILL, SKILL), questions, random) for _ in range(rounds)
+        ]
         decisions = [decide_all([comparison])[0] for comparison in found]
         before = np.mean([comparison.p_value < 0.05 for comparison in found])
         random = np.random.default_rng(seed)
         better = [
-            _compare(rule, (SKILL + 0.2, SKILL), questions, random) for _ in range(rounds // 4)
+            _compare(rule, (SKILL + 0.2, SKILL), questions, random)
+            for _ in range(rounds // 4)
         ]
-        power = np.mean([decide_all([comparison])[0].verdict == "better" for comparison in better])
+        power = np.mean(
+            [decide_all([comparison])[0].verdict == "better" for comparison in better]
+        )
         lost = np.mean([comparison.p_value < 0.05 for comparison in better])
         yield figure(
             f"{questions} questions, two equal models, {name}",
@@ -121,7 +138,9 @@ def _certify(loss: float, name: str, rounds: int, seed: int) -> Figure:
     """Return how often a model is called effective of whose wrong answers at the claim 95 % fail."""
     hits = [_is_effective(loss, 1000 * (seed + index)) for index in range(rounds)]
     claim = "called effective: at most 5 %" if loss else "called effective (power)"
-    return figure(f"a certificate, the model {name}, 95 % of its wrong answers fail", claim, hits)
+    return figure(
+        f"a certificate, the model {name}, 95 % of its wrong answers fail", claim, hits
+    )
 
 
 def _is_effective(loss: float, seed: int) -> bool:

@@ -114,14 +114,22 @@ def _follow(
             if size >= fewest
             else np.zeros(rounds, bool)
         )
-        fails = statistics < -quantile_of(level_of_look(tuple(sizes[: place + 1]), ONE_SIDED))
+        fails = statistics < -quantile_of(
+            level_of_look(tuple(sizes[: place + 1]), ONE_SIDED)
+        )
         outcome = np.where(outcome == 0, 1.0 * passes - fails, outcome)
         plain = _one_look(counts, case.margin)
         once = np.where(
-            once == 0, 1.0 * (plain > normal_quantile()) - (plain < -normal_quantile()), once
+            once == 0,
+            1.0 * (plain > normal_quantile()) - (plain < -normal_quantile()),
+            once,
         )
         found.append(
-            (float((once > 0).mean()), float((outcome > 0).mean()), float((outcome < 0).mean()))
+            (
+                float((once > 0).mean()),
+                float((outcome > 0).mean()),
+                float((outcome < 0).mean()),
+            )
         )
     return found
 
@@ -129,7 +137,9 @@ def _follow(
 def _clusters(counts: Counts) -> Clusters:
     """Return samples with these numbers of instances that are better, worse and equal."""
     size = counts[0].sum()
-    return Clusters(np.array([1.0, -1.0, 0.0]) / size, np.full(3, 1 / size), counts.astype(float))
+    return Clusters(
+        np.array([1.0, -1.0, 0.0]) / size, np.full(3, 1 / size), counts.astype(float)
+    )
 
 
 def _one_look(counts: Counts, margin: float) -> NDArray[np.float64]:
@@ -150,7 +160,9 @@ def plan(rounds: int, random: np.random.Generator) -> Iterator[str]:
     yield "margin, changed, questions at each of two lengths: planned; simulated probability that an equal pair passes"
     for margin in (0.03, 0.05, 0.07, 0.1):
         for changed in (0.0, 0.01, 0.02, 0.05, 0.1):
-            yield _compare_plan(Goal(margin, 0.8, changed), CI_QUESTIONS, rounds, random)
+            yield _compare_plan(
+                Goal(margin, 0.8, changed), CI_QUESTIONS, rounds, random
+            )
     yield "the same with the sample that a power of 80 % needs"
     for margin, changed in ((0.02, 0.01), (0.03, 0.02), (0.03, 0.05), (0.05, 0.1)):
         goal = Goal(margin, 0.8, changed)
@@ -158,16 +170,23 @@ def plan(rounds: int, random: np.random.Generator) -> Iterator[str]:
         yield _compare_plan(goal, needed, rounds, random)
 
 
-def _compare_plan(goal: Goal, questions: int, rounds: int, random: np.random.Generator) -> str:
+def _compare_plan(
+    goal: Goal, questions: int, rounds: int, random: np.random.Generator
+) -> str:
     samples = _samples(questions)
     planned = overall_power(plan_lengths(samples, goal), plan_depths(samples, goal))
-    passed = _pass_share(goal.margin, goal.noise, questions, np.zeros((2, 3)), rounds, random)
+    passed = _pass_share(
+        goal.margin, goal.noise, questions, np.zeros((2, 3)), rounds, random
+    )
     return f"{goal.margin:g}, {goal.noise:g}, {questions}: {planned:.0%}; {passed:.0%}"
 
 
 def _samples(questions: int) -> list[TaskSample]:
     depths = tuple((depth, questions // 3) for depth in (0, 40, 80))
-    return [TaskSample("e", "t", length, questions, questions, depths) for length in (4096, 16384)]
+    return [
+        TaskSample("e", "t", length, questions, questions, depths)
+        for length in (4096, 16384)
+    ]
 
 
 def _pass_share(
@@ -189,17 +208,24 @@ def _pass_share(
         [np.full((2, 3), changed / 2), changed / 2 + drops, 1 - changed - drops], axis=2
     )
     counts = np.stack(
-        [[random.multinomial(questions // 3, each, rounds) for each in row] for row in shares]
+        [
+            [random.multinomial(questions // 3, each, rounds) for each in row]
+            for row in shares
+        ]
     )
     level = quantile_of(level_of_look((1,), ONE_SIDED))
     passes = np.ones(rounds, bool)
     for length in range(2):
-        passes &= margin_statistics(_clusters(counts[length].sum(axis=0)), -margin) > level
+        passes &= (
+            margin_statistics(_clusters(counts[length].sum(axis=0)), -margin) > level
+        )
     for depth in range(3):
         clusters = _clusters(counts[:, depth].sum(axis=0))
         # By Holm's method, some depth has a drop if and only if one has it at a third of the error.
         drop = margin_statistics(clusters, 0.0) < -quantile_of(ONE_SIDED / 3)
-        passes &= ~drop | (margin_statistics(clusters, -margin) > level) if depths else True
+        passes &= (
+            ~drop | (margin_statistics(clusters, -margin) > level) if depths else True
+        )
     return float(passes.mean())
 
 
@@ -236,7 +262,9 @@ def _decide_gate(drops: NDArray[np.float64], random: np.random.Generator) -> Ver
 
     kinds = [
         [
-            random.choice([1, -1, 0], CI_QUESTIONS // 3, p=[0.01, 0.01 + drop, 0.98 - drop])
+            random.choice(
+                [1, -1, 0], CI_QUESTIONS // 3, p=[0.01, 0.01 + drop, 0.98 - drop]
+            )
             for drop in row
         ]
         for row in drops
@@ -268,7 +296,9 @@ def stop(rounds: int, random: np.random.Generator) -> Iterator[str]:
     yield f"{np.mean([_misses_table(random) for _ in range(rounds)]):.1%}"
 
 
-def _stop_better(difference: float, random: np.random.Generator) -> tuple[bool, int, bool, bool]:
+def _stop_better(
+    difference: float, random: np.random.Generator
+) -> tuple[bool, int, bool, bool]:
     hard = random.random(600)
     answers = [
         ((hard + random.random(600)) / 2 < 0.6 + shift).astype(float)

@@ -45,7 +45,9 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
     for (name, shares), knows, items in product(SHARES.items(), AGREEMENTS, ITEMS):
         truth = krippendorff_alpha(draw_grades(MANY, shares, knows, random), "ordinal")
         samples = (draw_grades(items, shares, knows, random) for _ in range(rounds))
-        case = f"alpha {truth:.2f} of {JUDGES} judges, grades with {name}, {items} items"
+        case = (
+            f"alpha {truth:.2f} of {JUDGES} judges, grades with {name}, {items} items"
+        )
         yield _cover(case, truth, samples, rounds)
     for noise, items in product((0.3, 0.1), ITEMS):
         truth = find_alpha(draw_scores(MANY, noise, random))
@@ -62,7 +64,9 @@ def _cover(case: str, truth: float, samples: Iterator[Floats], rounds: int) -> F
         if not math.isnan(alpha.low):
             hits.append(alpha.low <= truth <= alpha.high)
             widths.append(alpha.high - alpha.low)
-    note = f"with an interval {len(hits) / rounds:.0%}; mean width {np.mean(widths):.2f}"
+    note = (
+        f"with an interval {len(hits) / rounds:.0%}; mean width {np.mean(widths):.2f}"
+    )
     return figure(f"{case}: interval is right", "at least 95 %", hits, note)
 
 

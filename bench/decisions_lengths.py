@@ -34,7 +34,9 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
     """Yield how often the true effective length is among the possible ones."""
     random = np.random.default_rng(seed)
     for score, (name, curve), questions in product(SCORES, CURVES.items(), SAMPLES):
-        chances = dict(zip(LENGTHS, (score, *(part * score for part in curve)), strict=True))
+        chances = dict(
+            zip(LENGTHS, (score, *(part * score for part in curve)), strict=True)
+        )
         is_possible = []
         is_too_long = []
         sizes = []
@@ -49,7 +51,9 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
             possible = possible_lengths(intervals)
             is_possible.append(TRUTH in possible)
             sizes.append(len(possible))
-            is_too_long.append((effective_length(means, share_of_shortest(means)) or 0) > TRUTH)
+            is_too_long.append(
+                (effective_length(means, share_of_shortest(means)) or 0) > TRUTH
+            )
         yield figure(
             f"effective length, score {score:g} at 4k, {name}, {questions} questions: the true one is possible",
             "at least 95 %",

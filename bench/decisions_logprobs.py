@@ -34,7 +34,14 @@ from helm_longctx.apps.cache_check.states import (
 )
 from helm_longctx.apps.cache_check.verdict import judge, judge_builds
 from helm_longctx.apps.gate import distributions
-from helm_longctx.apps.gate.distributions import ANSWERS, TEXTS, Point, Way, Written, compare
+from helm_longctx.apps.gate.distributions import (
+    ANSWERS,
+    TEXTS,
+    Point,
+    Way,
+    Written,
+    compare,
+)
 from helm_longctx.apps.gate.divergences import (
     CAPS,
     FIRST_LOOKS,
@@ -80,7 +87,10 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
 
 
 def draw(
-    spread: float | None, mean: float, shape: tuple[int, ...], random: np.random.Generator
+    spread: float | None,
+    mean: float,
+    shape: tuple[int, ...],
+    random: np.random.Generator,
 ) -> Floats:
     """Return lognormal divergences; without a spread, a tenth of them is 1 nat and all others are 0."""
     if spread is None:
@@ -94,7 +104,10 @@ def look_again(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
     sizes = [QUESTIONS]
     while len(sizes) < LOOKS:
         sizes.append(math.ceil(GROWTH * sizes[-1]))
-    levels = [level_of_look(tuple(sizes[: number + 1]), ONE_SIDED) for number in range(len(sizes))]
+    levels = [
+        level_of_look(tuple(sizes[: number + 1]), ONE_SIDED)
+        for number in range(len(sizes))
+    ]
     for spread in (None, 0.3, 0.6, 1.0, 1.5, 2.0):
         passed = []
         before = []
@@ -103,11 +116,14 @@ def look_again(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
             before.append(passes_by_student(values[:8]))
             passed.append(
                 any(
-                    _passes(values[:size], level) for size, level in zip(sizes, levels, strict=True)
+                    _passes(values[:size], level)
+                    for size, level in zip(sizes, levels, strict=True)
                 )
             )
         name = (
-            "a tenth of the questions at 1 nat" if spread is None else f"lognormal, s = {spread:g}"
+            "a tenth of the questions at 1 nat"
+            if spread is None
+            else f"lognormal, s = {spread:g}"
         )
         yield figure(
             f"`gate --logprobs`, {name}, {LOOKS} looks: passes",
@@ -161,7 +177,9 @@ def draw_limits(rounds: int, random: np.random.Generator) -> Iterator[AtLimit]:
         name = f"divergence, equal in {share:.0%} of the questions and else none"
         yield AtLimit(name, MARGIN, quiet, of_divergence, values)
     for gain in (0.2, 0.5):
-        values = np.where(random.random(shape) < 0.1, -gain, (MARGIN + 0.1 * gain) / 0.9)
+        values = np.where(
+            random.random(shape) < 0.1, -gain, (MARGIN + 0.1 * gain) / 0.9
+        )
         name = f"loss, a gain of {gain:g} nats in a tenth of the questions"
         yield AtLimit(name, MARGIN, cap, of_others, values)
     values = np.where(random.random(shape) < 0.8, change / 0.8, 0.0)
@@ -187,7 +205,9 @@ def call_worse(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
         )
 
 
-def _are_above_by_student(values: Floats, margin: float, level: float) -> NDArray[np.bool_]:
+def _are_above_by_student(
+    values: Floats, margin: float, level: float
+) -> NDArray[np.bool_]:
     from scipy.stats import t
 
     count = values.shape[1]
@@ -200,7 +220,10 @@ def pass_good(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
     for mean in (0.001, 0.005, 0.01):
         for spread in (0.5, 1.5):
             passed = [
-                _passes(draw(spread, mean, (QUESTIONS,), random), level_of_look((1,), ONE_SIDED))
+                _passes(
+                    draw(spread, mean, (QUESTIONS,), random),
+                    level_of_look((1,), ONE_SIDED),
+                )
                 for _ in range(rounds)
             ]
             yield figure(
@@ -227,7 +250,8 @@ def read_with_noise(
         level = random.choice([0.01, 0.1, 1.0])
         sides = (loads[0], loads[0], loads[1], loads[1])
         one, again, other, other_again = (
-            side * level * random.normal(0, 1, 20) * (random.random() < rare) for side in sides
+            side * level * random.normal(0, 1, 20) * (random.random() < rare)
+            for side in sides
         )
         between = ((one - other) ** 2).mean() + ((again - other_again) ** 2).mean()
         points.append(
@@ -250,7 +274,9 @@ def read_under_load(rounds: int, random: np.random.Generator) -> Iterator[Figure
     for questions in (16, 32):
         for candidate in (0.1, 0.2, 0.4):
             decisions = [
-                decide(read_with_noise(questions, (0.1, candidate), 1.0, random), [], 0.0)
+                decide(
+                    read_with_noise(questions, (0.1, candidate), 1.0, random), [], 0.0
+                )
                 for _ in range(rounds)
             ]
             equal = np.mean([each.verdict is Verdict.NO_WORSE for each in decisions])
@@ -266,7 +292,8 @@ def read_under_load(rounds: int, random: np.random.Generator) -> Iterator[Figure
         points = read_with_noise(looks[-1], (0.1, 0.1), 1.0, random)
         worse.append(
             any(
-                decide(points[:size], [], 0.0, looks[: number + 1]).verdict is Verdict.WORSE
+                decide(points[:size], [], 0.0, looks[: number + 1]).verdict
+                is Verdict.WORSE
                 for number, size in enumerate(looks)
             )
         )
@@ -276,7 +303,9 @@ def read_under_load(rounds: int, random: np.random.Generator) -> Iterator[Figure
         for _ in range(rounds):
             points = read_with_noise(QUESTIONS, (0.1, 0.1), rare, random)
             some = [
-                point if int(point.group) < count_twice(1) else point._replace(noise=None)
+                point
+                if int(point.group) < count_twice(1)
+                else point._replace(noise=None)
                 for point in points
             ]
             notes.append(bool(find_differing_lengths(some)))
@@ -313,7 +342,14 @@ def _route(chance: Random, copies: int, routes_questions: bool) -> list[Reply]:
             for state in (COLD, CONTROL):
                 name = build if routes_questions else chance.randrange(2)
                 replies.append(
-                    Reply(1024, number, state, hits=found, build=f"m {name}", copy=str(copy or ""))
+                    Reply(
+                        1024,
+                        number,
+                        state,
+                        hits=found,
+                        build=f"m {name}",
+                        copy=str(copy or ""),
+                    )
                 )
     return replies
 
@@ -331,7 +367,9 @@ def ask_in_parallel(rounds: int, random: np.random.Generator) -> Iterator[Figure
             ]
             suspects = find_suspects(replies, None)
             before.append(bool(suspects))
-            replies += [_answer(reply, load, random) for reply in plan_busy(suspects, False)]
+            replies += [
+                _answer(reply, load, random) for reply in plan_busy(suspects, False)
+            ]
             alarms.append(any(cell.differs for cell in judge(replies)))
         yield figure(
             f"`cache-check`, noise of a load that is {load:g} times that of copies, 20 questions: worse",
@@ -346,7 +384,9 @@ def _answer(reply: Reply, load: float, random: np.random.Generator) -> Reply:
     own = 0.02 * random.normal(size=20)
     if reply.state in (PARALLEL, BUSY, BUSY_CONTROL):
         own = own + load * 0.02 * random.normal(size=20)
-    logprobs = tuple({f"t{number}": -0.5 + float(shift)} for number, shift in enumerate(own))
+    logprobs = tuple(
+        {f"t{number}": -0.5 + float(shift)} for number, shift in enumerate(own)
+    )
     return replace(reply, hits=(True,), logprobs=logprobs)
 
 
@@ -357,7 +397,9 @@ def break_candidates(seeds: int) -> Iterator[Figure]:
         for name in make_candidates(0):
             decisions = [_compare_candidate(name, seed, way) for seed in range(seeds)]
             asked = np.mean([decision.looks[-1] for decision in decisions])
-            worse = np.mean([decision.verdict is Verdict.WORSE for decision in decisions])
+            worse = np.mean(
+                [decision.verdict is Verdict.WORSE for decision in decisions]
+            )
             yield figure(
                 f"`gate --logprobs` by {about}, {name}: passes",
                 "every one" if name == "twin" else "none",

@@ -35,7 +35,8 @@ def rows(rounds: int, seed: int) -> Iterator[str]:
         for rule, combine in (("before", combine_ends), ("now", mean_of_means)):
             random = np.random.default_rng(seed)
             found = [
-                coverage_of_means(sizes, chances, rounds, random, combine) for chances in cells
+                coverage_of_means(sizes, chances, rounds, random, combine)
+                for chances in cells
             ]
             yield f"{name}, {rule}: {', '.join(f'{share:.1%}' for share in found)}"
 
@@ -43,6 +44,12 @@ def rows(rounds: int, seed: int) -> Iterator[str]:
 def combine_ends(intervals: Sequence[Interval]) -> Interval:
     """Return a mean of means by the rule of before."""
     mean = sum(interval.mean for interval in intervals) / len(intervals)
-    below = math.hypot(*(interval.mean - interval.low for interval in intervals)) / len(intervals)
-    above = math.hypot(*(interval.high - interval.mean for interval in intervals)) / len(intervals)
-    return Interval(mean, mean - below, mean + above, sum(interval.n for interval in intervals))
+    below = math.hypot(*(interval.mean - interval.low for interval in intervals)) / len(
+        intervals
+    )
+    above = math.hypot(
+        *(interval.high - interval.mean for interval in intervals)
+    ) / len(intervals)
+    return Interval(
+        mean, mean - below, mean + above, sum(interval.n for interval in intervals)
+    )

@@ -12,7 +12,12 @@ from itertools import product
 import numpy as np
 from simulation import Figure, figure
 
-from helm_longctx.results.statistics.comparison import Decision, Pairs, compare_parts, decide_all
+from helm_longctx.results.statistics.comparison import (
+    Decision,
+    Pairs,
+    compare_parts,
+    decide_all,
+)
 from helm_longctx.results.statistics.intervals import Floats
 
 SAMPLES = (50, 200)
@@ -39,12 +44,16 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
             named.append(any(decision.is_different for decision in decisions))
             # Row 0 is the cheapest one, and each further one is dearer.
             means = answers.mean(axis=1)
-            best = [row for row in range(1, methods + 1) if means[row] > means[:row].max()]
+            best = [
+                row for row in range(1, methods + 1) if means[row] > means[:row].max()
+            ]
             on_frontier.append(bool(best))
             without_mark.append(bool(best) and _is_sure(answers, best))
         found = []
         for _ in range(max(rounds // 4, 1)):
-            better = draw_answers([SKILL, SKILL + 0.2, *[SKILL] * (methods - 1)], questions, random)
+            better = draw_answers(
+                [SKILL, SKILL + 0.2, *[SKILL] * (methods - 1)], questions, random
+            )
             found.append(compare_with(better[1:], better[0])[0].verdict == "better")
         yield figure(
             f"`compare --methods`, {methods} methods as good as plain prompts, {questions} questions: any is called"
@@ -62,11 +71,15 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
         )
 
 
-def draw_answers(skills: list[float], questions: int, random: np.random.Generator) -> Floats:
+def draw_answers(
+    skills: list[float], questions: int, random: np.random.Generator
+) -> Floats:
     """Return right and wrong answers, shape (rows, questions)."""
     shape = (len(skills), questions)
     level = np.where(
-        random.random(shape) < SPREAD, random.random((1, questions)), random.random(shape)
+        random.random(shape) < SPREAD,
+        random.random((1, questions)),
+        random.random(shape),
     )
     return np.asarray(level < np.array(skills)[:, None], dtype=float)
 
@@ -75,7 +88,8 @@ def compare_with(answers: Floats, reference: Floats) -> list[Decision]:
     """Compare each row with a reference, as `compare --methods` does."""
     groups = range(len(reference))
     comparisons = [
-        compare_parts([Pairs(a=row, b=reference, groups=groups, weight=1.0)]) for row in answers
+        compare_parts([Pairs(a=row, b=reference, groups=groups, weight=1.0)])
+        for row in answers
     ]
     return decide_all(comparisons)
 
@@ -86,10 +100,13 @@ def _is_sure(answers: Floats, best: list[int]) -> bool:
     pairs = [(one, other) for one in range(count) for other in range(one)]
     groups = range(answers.shape[1])
     comparisons = [
-        compare_parts([Pairs(a=answers[one], b=answers[other], groups=groups, weight=1.0)])
+        compare_parts(
+            [Pairs(a=answers[one], b=answers[other], groups=groups, weight=1.0)]
+        )
         for one, other in pairs
     ]
     verdicts = dict(zip(pairs, decide_all(comparisons), strict=True))
     return any(
-        all(verdicts[row, other].verdict == "better" for other in range(row)) for row in best
+        all(verdicts[row, other].verdict == "better" for other in range(row))
+        for row in best
     )

@@ -53,7 +53,9 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
     """Yield a row for each pairing and score: how often a model that loses 20 points is called effective."""
     seeds = range(seed, seed + max(rounds // CERTIFICATES, 2))
     for pairing, score in product(PAIRINGS, SCORES):
-        yield describe(f"pairing {pairing:g}, score {score:g}", simulate(pairing, score, seeds))
+        yield describe(
+            f"pairing {pairing:g}, score {score:g}", simulate(pairing, score, seeds)
+        )
     for pairing, score in product((1.0, 0.0), (0.5, 0.7, 0.9)):
         rates = simulate(pairing, score, seeds, SHORT_DESIGN)
         yield describe(f"a claim of 128k, pairing {pairing:g}, score {score:g}", rates)
@@ -81,9 +83,13 @@ def describe(case: str, rates: RatesByLoss) -> Figure:
     )
 
 
-def simulate(pairing: float, score: float, seeds: range, design: Design = DESIGN) -> RatesByLoss:
+def simulate(
+    pairing: float, score: float, seeds: range, design: Design = DESIGN
+) -> RatesByLoss:
     """Return the rates of certificates, with new answers at the shortest length for each seed."""
-    found: RatesByLoss = {(loss, is_lost): [] for loss in Loss for is_lost in (True, False)}
+    found: RatesByLoss = {
+        (loss, is_lost): [] for loss in Loss for is_lost in (True, False)
+    }
     for seed in seeds:
         random = np.random.default_rng(seed)
         levels = random.random(QUESTIONS)
@@ -97,7 +103,11 @@ def simulate(pairing: float, score: float, seeds: range, design: Design = DESIGN
 
 
 def _answer_base(
-    pairing: float, score: float, levels: Floats, design: Design, random: np.random.Generator
+    pairing: float,
+    score: float,
+    levels: Floats,
+    design: Design,
+    random: np.random.Generator,
 ) -> Search:
     """Return a search with all answers at the shortest length.
 
@@ -110,7 +120,9 @@ def _answer_base(
         if not block.has_text:
             return [Reply(0.0)] * block.count
         own = levels[block.seed - search.design.seed]
-        level = np.where(random.random(block.count) < pairing, own, random.random(block.count))
+        level = np.where(
+            random.random(block.count) < pairing, own, random.random(block.count)
+        )
         return [Reply(float(is_right)) for is_right in level < score]
 
     while (blocks := search.next_blocks()) and blocks[0].length == SHORTEST:
@@ -151,7 +163,8 @@ def _decide(
         values = test.values(is_right.astype(float), kind.kind, seed)
         planned_values = zip(test.tests, shares, values, strict=True)
         shares = [
-            planned.next_shares(share, number, value) for planned, share, value in planned_values
+            planned.next_shares(share, number, value)
+            for planned, share, value in planned_values
         ]
         above, below = (share >= 1 - 1e-9 for share in shares)
         is_open = ~is_above & ~is_below

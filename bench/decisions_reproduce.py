@@ -23,6 +23,8 @@ def rows(rounds: int, seed: int) -> Iterator[str]:
     yield "  one (no decision); the difference that the verdict names, and how often it is found"
     for (name, sizes), chance in product(PROTOCOLS.items(), (0.5, 0.8, 0.95, 0.99)):
         random = np.random.default_rng(seed)
-        before, known, unknown, cannot_tell = find_verdicts(sizes, chance, rounds, random)
+        before, known, unknown, cannot_tell = find_verdicts(
+            sizes, chance, rounds, random
+        )
         power = power_of_verdicts(sizes, chance, rounds, random)
         yield f"{name}, {chance:g}: {before:.1%}; {known:.1%}; {unknown:.1%} ({cannot_tell:.1%}); {power}"

@@ -36,7 +36,11 @@ PROMPTS = 2
 
 WINDOWS = (8 * 1024, 30 * 1024)
 
-SEARCHES = (*product(("BM25",), CHUNKS), ("rare words", CHUNKS[0]), ("regular expressions", 0))
+SEARCHES = (
+    *product(("BM25",), CHUNKS),
+    ("rare words", CHUNKS[0]),
+    ("regular expressions", 0),
+)
 """Each search and the size of its chunks in characters."""
 
 SKILLS = (1.0, 0.8)
@@ -57,7 +61,10 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
         best = max(fmean(fmean(scores) for scores in each.values()) for each in every)
         for claim, skill in product(CLAIMS, SKILLS):
             cases = product(every, TRIED, seeds)
-            hits = [certify(scores, kinds, claim, skill, number) for scores, kinds, number in cases]
+            hits = [
+                certify(scores, kinds, claim, skill, number)
+                for scores, kinds, number in cases
+            ]
             yield figure(
                 f"certificate of {claim // 1024}k for a window of {window // 1024}k behind a search, a score of"
                 f" {skill:g} at 4k",
@@ -84,7 +91,9 @@ def read_scores(search: str, size: int, window: int) -> Scores:
     return found
 
 
-def certify(scores: Scores, kinds: tuple[str, ...], claim: int, skill: float, seed: int) -> bool:
+def certify(
+    scores: Scores, kinds: tuple[str, ...], claim: int, skill: float, seed: int
+) -> bool:
     """Return whether a model that tries only some kinds is certified."""
     design = Design(claim, SHORTEST, KINDS, seed=1000 * seed)
     answer = partial(_answer, scores, kinds, skill)

@@ -8,7 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from simulation import Figure, figure
 
-from helm_longctx.apps.subset.command import FEWEST_MODELS, Scores, agreement, search_half
+from helm_longctx.apps.subset.command import (
+    FEWEST_MODELS,
+    Scores,
+    agreement,
+    search_half,
+)
 from helm_longctx.results.statistics.ranking import spearman
 
 Floats = NDArray[np.float64]
@@ -44,7 +49,9 @@ def answer(truth: Floats, questions: float, random: np.random.Generator) -> Floa
     return np.asarray(random.binomial(int(questions), truth) / int(questions))
 
 
-def choose(models: int, wish: float, rounds: int, random: np.random.Generator) -> Figure:
+def choose(
+    models: int, wish: float, rounds: int, random: np.random.Generator
+) -> Figure:
     """Return how often a subset is written whose rank correlation on new models is below the wish."""
     shape = (TASKS, LENGTHS)
     price = np.broadcast_to(4.0 ** np.arange(LENGTHS), shape)

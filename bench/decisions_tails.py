@@ -73,12 +73,16 @@ def miss_rarely(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
         right_median = []
         for _ in range(rounds):
             is_miss = random.random(texts) < share
-            values = np.where(is_miss, LOWEST, USUAL) + SPREAD * random.normal(size=texts)
+            values = np.where(is_miss, LOWEST, USUAL) + SPREAD * random.normal(
+                size=texts
+            )
             interval = interval_with_misses(values)
             has_ends = not np.isnan(interval.low)
             shown.append(has_ends)
             wrong.append(has_ends and not contains(interval, true_mean))
-            right_before.append(contains(mean_interval(values, kind=ValueKind.NATS), true_mean))
+            right_before.append(
+                contains(mean_interval(values, kind=ValueKind.NATS), true_mean)
+            )
             median = summarize(values.tolist(), range(texts)).median
             right_median.append(contains(median, true_median))
         note = (
@@ -166,7 +170,11 @@ def grade_unevenly(rounds: int, random: np.random.Generator) -> Iterator[Figure]
 
 
 def rate(
-    raters: Raters, coefficient: str, items: int, rounds: int, random: np.random.Generator
+    raters: Raters,
+    coefficient: str,
+    items: int,
+    rounds: int,
+    random: np.random.Generator,
 ) -> Figure:
     """Return how often the interval of a coefficient is right."""
     table = raters.table()

@@ -27,8 +27,21 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import engines
-from defects_cache import ask_all, count_cache, read_pools, record_cache, record_served_cache
-from defects_gate import GATE_FAULTS, AnsweringArm, BuildArm, ReadingArm, count_gate, record_gate
+from defects_cache import (
+    ask_all,
+    count_cache,
+    read_pools,
+    record_cache,
+    record_served_cache,
+)
+from defects_gate import (
+    GATE_FAULTS,
+    AnsweringArm,
+    BuildArm,
+    ReadingArm,
+    count_gate,
+    record_gate,
+)
 from defects_stack import WORSE, count_stack
 from tests.support.servers.real_cache import Build, Model, Replies
 from tests.support.servers.real_proxy import Upstream
@@ -52,9 +65,15 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--questions", type=int, default=20)
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--server", type=read_upstream, metavar="ADDRESS=MODEL;FIELDS")
-    parser.add_argument("--form", choices=("completions", "chat"), default="completions")
     parser.add_argument(
-        "--other", nargs=2, action="append", default=[], metavar=("NAME", "ADDRESS=MODEL;FIELDS")
+        "--form", choices=("completions", "chat"), default="completions"
+    )
+    parser.add_argument(
+        "--other",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("NAME", "ADDRESS=MODEL;FIELDS"),
     )
     return parser.parse_args()
 
@@ -64,7 +83,9 @@ def main() -> None:
     options = read_options()
     records = options.action == "record"
     upstream = options.server
-    others: dict[str, Any] = {name: read_upstream(argument) for name, argument in options.other}
+    others: dict[str, Any] = {
+        name: read_upstream(argument) for name, argument in options.other
+    }
     if options.part == "cache" and upstream:
         if records:
             record_served_cache(Model(), upstream, options.questions, options.keep)
@@ -85,7 +106,9 @@ def main() -> None:
         base = make_arm(model, upstream) if upstream else BuildArm(model, Build())
         candidates = {name: make_arm(model, each) for name, each in others.items()}
         if not upstream:
-            candidates = {name: BuildArm(model, build) for name, build in GATE_FAULTS.items()}
+            candidates = {
+                name: BuildArm(model, build) for name, build in GATE_FAULTS.items()
+            }
         if records:
             record_gate(base, candidates, options.questions)
         else:

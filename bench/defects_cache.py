@@ -106,11 +106,17 @@ class Plan(Model):
         self.question = 0
         self.wanted: dict[str, tuple[int, Run]] = {}
 
-    def write_all(self, build: Build, runs: Sequence[Run], most: int) -> list[dict[str, Any]]:
+    def write_all(
+        self, build: Build, runs: Sequence[Run], most: int
+    ) -> list[dict[str, Any]]:
         """Note the runs."""
         if most:
             self.wanted.update(
-                {run.key: (self.question, run) for run in runs if run.key not in self.wanted}
+                {
+                    run.key: (self.question, run)
+                    for run in runs
+                    if run.key not in self.wanted
+                }
             )
         return [{"text": "", "content": []} for _ in runs]
 
@@ -122,19 +128,25 @@ def ask_question(
     question = Question(number, lines_for(LENGTH))
     asker: Any = Asker(server)
     replies = [
-        Reply(LENGTH, number, state, copy=copy) for state, copy in list_copies(states, is_exact)
+        Reply(LENGTH, number, state, copy=copy)
+        for state, copy in list_copies(states, is_exact)
     ]
     return [STATES[reply.state].ask(asker, question, reply) for reply in replies]
 
 
-def ask_all(model: Model, questions: int, is_exact: bool) -> Iterator[tuple[str, Reply]]:
+def ask_all(
+    model: Model, questions: int, is_exact: bool
+) -> Iterator[tuple[str, Reply]]:
     """Yield the replies to each question with each fault."""
     for fault, states in CACHE_FAULTS.items():
         server = RealCachedServer(model, BASE, fault, CAPACITY)
         for number in range(questions):
             if isinstance(model, Plan):
                 model.question = number
-            yield from ((fault, reply) for reply in ask_question(server, number, states, is_exact))
+            yield from (
+                (fault, reply)
+                for reply in ask_question(server, number, states, is_exact)
+            )
 
 
 def record_cache(model: Model, questions: int) -> None:
@@ -147,10 +159,17 @@ def record_cache(model: Model, questions: int) -> None:
             pass
     # What belongs to a question is computed together, because only some keys and values are kept.
     names = sorted(plan.wanted.values(), key=lambda each: each[0])
-    runs = [run for _, run in names if f"write {ANSWER} {run.key}" not in model.replies.found]
+    runs = [
+        run
+        for _, run in names
+        if f"write {ANSWER} {run.key}" not in model.replies.found
+    ]
     for first in range(0, len(runs), TOGETHER):
         model.write_all(BASE, runs[first : first + TOGETHER], ANSWER)
-        print(f"{first + TOGETHER} of {len(runs)} answers, {time.time() - start:.0f} s", flush=True)
+        print(
+            f"{first + TOGETHER} of {len(runs)} answers, {time.time() - start:.0f} s",
+            flush=True,
+        )
 
 
 TIMEOUT = 60
@@ -161,19 +180,27 @@ LATE = 75
 class PreparingServer(Server):
     """Asks for one token where a request only prepares the cache."""
 
-    def ask(self, prompt: Prompt, reply: Reply, client: OpenAIClient | None = None) -> Reply:
+    def ask(
+        self, prompt: Prompt, reply: Reply, client: OpenAIClient | None = None
+    ) -> Reply:
         """Return a reply with the answer."""
-        self.max_tokens = 1 if STATES[reply.state].requests > 1 and not reply.before else ANSWER
+        self.max_tokens = (
+            1 if STATES[reply.state].requests > 1 and not reply.before else ANSWER
+        )
         return super().ask(prompt, reply, client)
 
 
-def record_served_cache(model: Model, upstream: Upstream, questions: int, folder: Path) -> None:
+def record_served_cache(
+    model: Model, upstream: Upstream, questions: int, folder: Path
+) -> None:
     """Ask a server through a proxy, over HTTP, in all states and with each fault, as the command does."""
     os.environ["HELM_LONGCTX_TIMEOUT"] = str(TIMEOUT)
     proxy = FaultyProxy(RealCachedServer(model), upstream)
     with proxy.serve() as address, tempfile.TemporaryDirectory() as name:
         place = Path(name) / "prod_env"
-        engines.add_server(place.parent, "bench/proxy", engines.Server(address, NAME, {}), "chat")
+        engines.add_server(
+            place.parent, "bench/proxy", engines.Server(address, NAME, {}), "chat"
+        )
         fill_registries(place)
         for fault in (*CACHE_FAULTS, FLAKY):
             is_sound = fault in ("", FLAKY)
@@ -183,7 +210,9 @@ def record_served_cache(model: Model, upstream: Upstream, questions: int, folder
             # A fault changes only the answers in its states; cold ones come from the server without a fault.
             asked = {"": (*cold, *warm), COPIES: cold} if is_sound else {"": warm}
             for end, states in asked.items():
-                proxy.cache = RealCachedServer(model, BASE, "" if is_sound else fault, CAPACITY)
+                proxy.cache = RealCachedServer(
+                    model, BASE, "" if is_sound else fault, CAPACITY
+                )
                 server = PreparingServer(
                     "bench/proxy", place, ANSWER, {} if end else {"cache_prompt": False}
                 )
@@ -206,7 +235,9 @@ def read_pools(folder: Path, is_exact: bool) -> dict[str, list[Reply]]:
             replies = [reply for reply in replies if not reply.failure]
         cold = read_replies(folder / f"{fault or 'none'}{COPIES}" / ANSWERS)
         pools[fault] = (
-            replies if is_exact else [*cold, *(reply for reply in replies if not reply.copy)]
+            replies
+            if is_exact
+            else [*cold, *(reply for reply in replies if not reply.copy)]
         )
     return pools
 
@@ -219,7 +250,10 @@ SETTLED = 95
 
 
 def draw_replies(
-    pool: Sequence[Reply], count: int, seed: int, change: Callable[[Reply, Random], Reply]
+    pool: Sequence[Reply],
+    count: int,
+    seed: int,
+    change: Callable[[Reply, Random], Reply],
 ) -> list[Reply]:
     """Return replies to questions that are drawn with replacement, each with a number of its own."""
     chance = Random(seed)
@@ -257,20 +291,28 @@ def exchange(replies: Sequence[Reply], is_exact: bool, chance: Random) -> list[R
     """Let the answers to a question change states at random, except the reference."""
     groups: dict[Any, list[Reply]] = defaultdict(list)
     for reply in replies:
-        groups[reply.seed, (reply.copy or reply.state) if is_exact else ""].append(reply)
+        groups[reply.seed, (reply.copy or reply.state) if is_exact else ""].append(
+            reply
+        )
     mixed = []
     for group in groups.values():
         others = [each for each in group if each.state != COLD]
         mixed += [each for each in group if each.state == COLD]
-        for reply, other in zip(others, chance.sample(others, len(others)), strict=True):
+        for reply, other in zip(
+            others, chance.sample(others, len(others)), strict=True
+        ):
             mixed.append(replace(other, state=reply.state, copy=reply.copy))
     return mixed
 
 
-def count_cache(pools: Mapping[str, Sequence[Reply]], seeds: int, is_exact: bool) -> None:
+def count_cache(
+    pools: Mapping[str, Sequence[Reply]], seeds: int, is_exact: bool
+) -> None:
     """Print how often `cache-check` finds each fault, and names its state."""
     tie = TIE if is_exact else None  # the command's own
-    each_question = sum(STATES[state].requests for state, _ in list_copies(CACHE_STATES, is_exact))
+    each_question = sum(
+        STATES[state].requests for state, _ in list_copies(CACHE_STATES, is_exact)
+    )
     questions = len({each.seed for each in pools[""]})
     found_cold = fmean(hit for reply in pools[""] for hit in reply.hits)
     print(
@@ -298,7 +340,8 @@ def count_cache(pools: Mapping[str, Sequence[Reply]], seeds: int, is_exact: bool
             checks = [judge(replies, tie) for replies in drawn]
             found = [[each for each in check if each.differs] for check in checks]
             small = [
-                find_small(replies, check) for replies, check in zip(drawn, checks, strict=True)
+                find_small(replies, check)
+                for replies, check in zip(drawn, checks, strict=True)
             ]
             print(
                 f"{fault:12} {size * each_question:4} requests: found {count_named(found, states)}, told below the tie"
@@ -307,7 +350,9 @@ def count_cache(pools: Mapping[str, Sequence[Reply]], seeds: int, is_exact: bool
             )
         apart = [distance(each, sound[key]) for key, each in own.items()]
         changes = fmean(each > EXACT_TIE for each in apart)
-        ideal = next((n for n in range(1, 100) if (1 - changes) ** n <= 1 - SETTLED / 100), None)
+        ideal = next(
+            (n for n in range(1, 100) if (1 - changes) ** n <= 1 - SETTLED / 100), None
+        )
         print(
             f"{fault:12} moves answers by {fmean(apart):.4f}; an ideal test asks {ideal} questions",
             flush=True,
@@ -323,7 +368,9 @@ def count_cache(pools: Mapping[str, Sequence[Reply]], seeds: int, is_exact: bool
             chance = Random(seed)
             replies = draw_replies(source, 20, seed, keep)
             if name != FLAKY:
-                replies = [change(each, chance) for each in exchange(replies, is_exact, chance)]
+                replies = [
+                    change(each, chance) for each in exchange(replies, is_exact, chance)
+                ]
             check = judge(replies, tie)
             alarms = alarms + any(cell.differs for cell in check)
             told = told + bool(find_small(replies, check))
@@ -337,4 +384,6 @@ def count_cache(pools: Mapping[str, Sequence[Reply]], seeds: int, is_exact: bool
 def count_named(checks: Sequence[Sequence[Cell]], states: set[str]) -> str:
     """Say in how many checks a state was named, and in how many the most certain one is one of some states."""
     first = [min(cells, key=lambda each: each.p_value) for cells in checks if cells]
-    return f"{len(first):3} (state right {sum(cell.state in states for cell in first):3})"
+    return (
+        f"{len(first):3} (state right {sum(cell.state in states for cell in first):3})"
+    )

@@ -77,7 +77,8 @@ def make_question(size: str, number: int) -> Asked:
     rooms = chance.sample(range(10, 100), SIZES[size])
     codes = [str(chance.randint(100, 999)) for _ in rooms]
     lines = "\n".join(
-        f"The code of room {room} is {code}." for room, code in zip(rooms, codes, strict=True)
+        f"The code of room {room} is {code}."
+        for room, code in zip(rooms, codes, strict=True)
     )
     place = chance.randrange(len(rooms))
     text = f"{lines}\n\nQuestion: What is the code of room {rooms[place]}?\nAnswer: The code of room {rooms[place]} is"
@@ -88,7 +89,9 @@ def with_parts(parts: Sequence[Sequence[Distribution]]) -> RequestResult:
     """Return the result of a request with distributions."""
     output = GeneratedOutput("", 0.0, [], {"reason": "endoftext"})
     distributions = tuple(tuple(part) for part in parts)
-    return add_facts(RequestResult(True, [], [output], False), distributions=distributions)
+    return add_facts(
+        RequestResult(True, [], [output], False), distributions=distributions
+    )
 
 
 class Arm:
@@ -116,11 +119,14 @@ class BuildArm(Arm):
         found = self.model.score(self.build, request.prompt, 0)
         rows = list(
             zip(
-                *(found[name] for name in ("tokens", "token_logprobs", "top_logprobs")), strict=True
+                *(found[name] for name in ("tokens", "token_logprobs", "top_logprobs")),
+                strict=True,
             )
         )
         parts = find_span_tokens(found["tokens"], len(request.prompt), request.spans)
-        return with_parts([[Distribution(*rows[number]) for number in part] for part in parts])
+        return with_parts(
+            [[Distribution(*rows[number]) for number in part] for part in parts]
+        )
 
 
 class ReadingArm(Arm):
@@ -140,11 +146,18 @@ class ReadingArm(Arm):
         replies = self.model.replies
         if name not in replies.found:
             result = check_result(
-                self.client.make_request(replace(request, spans=((0, len(request.prompt)),)))
+                self.client.make_request(
+                    replace(request, spans=((0, len(request.prompt)),))
+                )
             )
             replies.add(name, distributions_of(result)[0])
-        rows = [Distribution("", 0.0, {}), *(Distribution(*each) for each in replies.found[name])]
-        parts = find_span_tokens([row.text for row in rows], len(request.prompt), request.spans)
+        rows = [
+            Distribution("", 0.0, {}),
+            *(Distribution(*each) for each in replies.found[name]),
+        ]
+        parts = find_span_tokens(
+            [row.text for row in rows], len(request.prompt), request.spans
+        )
         return with_parts([[rows[number] for number in part] for part in parts])
 
 
@@ -205,7 +218,9 @@ def ask_arms(
         order = ORDER if reads_twice else ORDER[:2]
         compared: Compared = compare_texts(question, {}, sides, NAMES, order)
         return compared.points
-    return compare(question._replace(messages=()), sides, NAMES, way, reads_twice).points
+    return compare(
+        question._replace(messages=()), sides, NAMES, way, reads_twice
+    ).points
 
 
 def compare_pair(base: Arm, candidate: Arm, pair: Sequence[Asked]) -> list[list[Point]]:
@@ -220,14 +235,20 @@ def compare_pair(base: Arm, candidate: Arm, pair: Sequence[Asked]) -> list[list[
 
 def ask_pairs(questions: int) -> list[list[Asked]]:
     """Return a short and a long question for each number."""
-    return [[make_question(size, number) for size in SIZES] for number in range(questions)]
+    return [
+        [make_question(size, number) for size in SIZES] for number in range(questions)
+    ]
 
 
 def score_question(arm: Arm, question: Asked) -> float:
     """Return whether each token of the gold answer is the most likely one."""
     text = f"{question.prompt} {question.gold}"
-    request = SpanRequest("", "", prompt=text, spans=((len(question.prompt), len(text)),), top=5)
-    return float(all(each.text == each.best for each in distributions_of(arm(request))[0]))
+    request = SpanRequest(
+        "", "", prompt=text, spans=((len(question.prompt), len(text)),), top=5
+    )
+    return float(
+        all(each.text == each.best for each in distributions_of(arm(request))[0])
+    )
 
 
 def record_gate(base: Arm, candidates: Mapping[str, Arm], questions: int) -> None:
@@ -239,12 +260,18 @@ def record_gate(base: Arm, candidates: Mapping[str, Arm], questions: int) -> Non
         print(f"question {number}, {time.time() - start:.0f} s", flush=True)
 
 
-def count_gate(base: Arm, candidates: Mapping[str, Arm], questions: int, seeds: int) -> None:
+def count_gate(
+    base: Arm, candidates: Mapping[str, Arm], questions: int, seeds: int
+) -> None:
     """Print how often `gate --logprobs` finds each fault, and names the length."""
     asked = ask_pairs(questions)
     way = base.way
     has_scores = way is TEXTS
-    scores = [[score_question(base, each) for each in pair] for pair in asked] if has_scores else []
+    scores = (
+        [[score_question(base, each) for each in pair] for pair in asked]
+        if has_scores
+        else []
+    )
     if has_scores:
         print(
             f"{questions} questions; right answers {[f'{fmean(column):.0%}' for column in zip(*scores, strict=True)]}"
@@ -262,17 +289,25 @@ def count_gate(base: Arm, candidates: Mapping[str, Arm], questions: int, seeds: 
             more = way.count(is_twice=True) - way.count()
             once = 2 * size * way.count() + more * 2 * count_twice(2)
             twice = 2 * size * way.count(is_twice=True)
-            print(f"  {once:3} requests: {count_found(map(read_some_twice, drawn), MARGIN)}")
-            print(f"  {twice:3} requests, margin 0: {count_found(drawn, 0)}", flush=True)
+            print(
+                f"  {once:3} requests: {count_found(map(read_some_twice, drawn), MARGIN)}"
+            )
+            print(
+                f"  {twice:3} requests, margin 0: {count_found(drawn, 0)}", flush=True
+            )
         if has_scores:
             others = [[score_question(arm, pair[1])] for pair in asked]
             sides = [pair[1] for pair in scores], [value for (value,) in others]
-            requests = count_requests(partial(find_by_scores, sides[0], sides[1]), 2, seeds)
+            requests = count_requests(
+                partial(find_by_scores, sides[0], sides[1]), 2, seeds
+            )
             print(f"  by scores of the long questions: {requests} requests", flush=True)
     count_alarms(base, asked, seeds)
 
 
-def draw_points(points: Sequence[Sequence[Sequence[Point]]], size: int, seed: int) -> list[Point]:
+def draw_points(
+    points: Sequence[Sequence[Sequence[Point]]], size: int, seed: int
+) -> list[Point]:
     """Return what was compared of drawn questions, each with a number of its own."""
     drawn = Random(seed).choices(points, k=size)
     return [
@@ -290,12 +325,16 @@ def read_some_twice(points: Sequence[Point]) -> list[Point]:
     return [
         point
         if int(point.group) < count_twice(2)
-        else point._replace(noise=None, candidate_noise=None, noise_same=None, noise_loss=None)
+        else point._replace(
+            noise=None, candidate_noise=None, noise_same=None, noise_loss=None
+        )
         for point in points
     ]
 
 
-def count_found(draws: Iterator[list[Point]] | Sequence[list[Point]], margin: float) -> str:
+def count_found(
+    draws: Iterator[list[Point]] | Sequence[list[Point]], margin: float
+) -> str:
     """Say in how many draws a candidate is worse, differs at all, and differs only at the longer length."""
     worse = differs = right = 0
     for points in draws:
@@ -340,7 +379,8 @@ class NoisyArm(Arm):
 
     def _move(self, found: Distribution) -> Distribution:
         tops = {
-            text: value + self.chance.gauss(0, self.spread) for text, value in found.top.items()
+            text: value + self.chance.gauss(0, self.spread)
+            for text, value in found.top.items()
         }
         total = max(sum(map(math.exp, tops.values())), 1.0)
         tops = {text: value - math.log(total) for text, value in tops.items()}
@@ -393,7 +433,9 @@ def ask_pair(
         arm.restart()
         for question in pair:
             points = None
-            while points is None:  # a failure stops the command, and the user gives it again
+            while (
+                points is None
+            ):  # a failure stops the command, and the user gives it again
                 try:
                     points = ask_arms(arm, arm, question, way)
                 except FailureError:
@@ -405,10 +447,9 @@ def ask_pair(
 def tell_alarms(draws: Sequence[list[Point]]) -> str:
     """Say how often a pair of one build is called worse."""
     blind = sum(
-        decide([row._replace(noise=None) for row in rows], [], MARGIN).verdict is Verdict.WORSE
+        decide([row._replace(noise=None) for row in rows], [], MARGIN).verdict
+        is Verdict.WORSE
         for rows in draws
     )
     found = count_found(map(read_some_twice, draws), MARGIN)
-    return (
-        f"{found}; margin 0: {count_found(draws, 0)}; worse {blind} if the noise is not subtracted"
-    )
+    return f"{found}; margin 0: {count_found(draws, 0)}; worse {blind} if the noise is not subtracted"

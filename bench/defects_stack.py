@@ -33,7 +33,10 @@ def list_stack_faults(
     }
     return {
         "middle dropped": ({"drops_middle": True}, "the server cuts prompts"),
-        "template without the system turn": ({"drops_system": True}, "a system turn of about"),
+        "template without the system turn": (
+            {"drops_system": True},
+            "a system turn of about",
+        ),
         **routers,
         "none": ({}, ""),
         "none, a tenth of requests fails": ({"failing": FAILING}, ""),
@@ -50,7 +53,9 @@ def check_stack(
         upstream: the server that answers; None for the model in this process.
     """
     given = dict(arguments)
-    client = LoopbackClient(BlackHoleCacheConfig(), base_url="http://127.0.0.1:9/v1", model=NAME)
+    client = LoopbackClient(
+        BlackHoleCacheConfig(), base_url="http://127.0.0.1:9/v1", model=NAME
+    )
     client.failing = given.pop("failing", 0.0)
     client.spread = given.pop("spread", 0.0)
     client.chance = Random(seed)
@@ -60,10 +65,14 @@ def check_stack(
     else:
         client.server = RealCachedServer(model, **given)
     client.server.requests = seed  # the phase of a router, and the noise
-    stack = Stack(Endpoint("http://127.0.0.1:9/v1", "openai", NAME, ("chat",), context=1024))
+    stack = Stack(
+        Endpoint("http://127.0.0.1:9/v1", "openai", NAME, ("chat",), context=1024)
+    )
     stack.client = client
     findings = list(stack.find_faults())
-    return [text for fine, text in findings if fine is False], client.server.requests - seed
+    return [
+        text for fine, text in findings if fine is False
+    ], client.server.requests - seed
 
 
 def check_flaky_stack(model: Model, upstream: Upstream, seed: int) -> list[str]:
@@ -77,13 +86,20 @@ def check_flaky_stack(model: Model, upstream: Upstream, seed: int) -> list[str]:
 
 
 def count_stack(
-    model: Model, upstream: Upstream | None, worse: Mapping[str, Build | Upstream], seeds: int
+    model: Model,
+    upstream: Upstream | None,
+    worse: Mapping[str, Build | Upstream],
+    seeds: int,
 ) -> None:
     """Print how often `doctor` finds each fault, and names it."""
     for name, (arguments, line) in list_stack_faults(worse).items():
         found = [check_stack(model, upstream, arguments, seed) for seed in range(seeds)]
         broken = sum(bool(lines) for lines, _ in found)
-        right = sum(any(line in each for each in lines) for lines, _ in found) if line else 0
+        right = (
+            sum(any(line in each for each in lines) for lines, _ in found)
+            if line
+            else 0
+        )
         print(
             f"{name:45} found {broken:3}, named right {right:3}, {fmean(n for _, n in found):.0f} requests",
             flush=True,

@@ -23,7 +23,11 @@ def main() -> None:
     """Copy the fields, and write each tensor in float32."""
     source, target = sys.argv[1:]
     reader = GGUFReader(source)
-    fields = {name: field for name, field in reader.fields.items() if not name.startswith("GGUF.")}
+    fields = {
+        name: field
+        for name, field in reader.fields.items()
+        if not name.startswith("GGUF.")
+    }
     writer = GGUFWriter(target, fields.pop(ARCHITECTURE).contents())
     fields.pop(FILE_TYPE, None)
     for name, field in fields.items():

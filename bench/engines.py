@@ -90,9 +90,9 @@ def ask_server(server: Server, form: str, prompt: str) -> tuple[str, int]:
     with urllib.request.urlopen(request, timeout=600) as response:
         reply = json.load(response)
     choice = reply["choices"][0]
-    return choice["message"]["content"] if form == "chat" else choice["text"], reply["usage"][
-        "prompt_tokens"
-    ]
+    return choice["message"]["content"] if form == "chat" else choice["text"], reply[
+        "usage"
+    ]["prompt_tokens"]
 
 
 def ask_ours() -> dict[tuple[str, str], tuple[str, int]]:
@@ -123,7 +123,10 @@ def ask_ours() -> dict[tuple[str, str], tuple[str, int]]:
             )
             result = client.make_request(request)
             usage = usage_of(result)
-            found[form, prompt] = result.completions[0].text, usage.input_tokens if usage else 0
+            found[form, prompt] = (
+                result.completions[0].text,
+                usage.input_tokens if usage else 0,
+            )
     return found
 
 
@@ -135,13 +138,22 @@ def write_questions(folder: Path) -> None:
     folder.mkdir()
     rows = []
     for room in range(len(COLOURS)):
-        colours = [COLOURS[(room + 5 * number) % len(COLOURS)] for number in range(len(COLOURS))]
+        colours = [
+            COLOURS[(room + 5 * number) % len(COLOURS)]
+            for number in range(len(COLOURS))
+        ]
         text = " ".join(
-            f"The colour of room {number} is {colour}." for number, colour in enumerate(colours, 1)
+            f"The colour of room {number} is {colour}."
+            for number, colour in enumerate(colours, 1)
         )
         question = QUESTIONS[folder.name].format(room=room + 1)
         rows.append(
-            {"id": str(room), "context": text, "question": question, "answers": [colours[room]]}
+            {
+                "id": str(room),
+                "context": text,
+                "question": question,
+                "answers": [colours[room]],
+            }
         )
     (folder / "questions.jsonl").write_text(
         "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
@@ -150,9 +162,22 @@ def write_questions(folder: Path) -> None:
 
 def add_server(folder: Path, name: str, server: Server, kind: str = "both") -> None:
     """Make a deployment of a server with the command, and add the server's fields to its requests."""
-    add = ["models", "add", name, "--url", server.address, "--model", server.model, "--type", kind]
+    add = [
+        "models",
+        "add",
+        name,
+        "--url",
+        server.address,
+        "--model",
+        server.model,
+        "--type",
+        kind,
+    ]
     subprocess.run(
-        [*COMMAND, *add, "--context", "8192"], cwd=folder, check=True, stdout=subprocess.DEVNULL
+        [*COMMAND, *add, "--context", "8192"],
+        cwd=folder,
+        check=True,
+        stdout=subprocess.DEVNULL,
     )
     path = folder / "prod_env/model_deployments.yaml"
     table = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -180,12 +205,17 @@ def run(folder: Path, model: str, form: str) -> tuple[dict[str, float], dict[str
     summarize = [*COMMAND, "summarize", "--suite", suite, "--json"]
     done = subprocess.run(summarize, cwd=folder, check=True, stdout=subprocess.PIPE)
     scores = {
-        name: score for row in json.loads(done.stdout) for name, score in row["scores"].items()
+        name: score
+        for row in json.loads(done.stdout)
+        for name, score in row["scores"].items()
     }
-    (path,) = (folder / "benchmark_output/runs" / suite).glob("any_jsonl*/scenario_state.json")
+    (path,) = (folder / "benchmark_output/runs" / suite).glob(
+        "any_jsonl*/scenario_state.json"
+    )
     states = json.loads(path.read_text(encoding="utf-8"))["request_states"]
     return scores, {
-        state["instance"]["id"]: state["result"]["completions"][0]["text"] for state in states
+        state["instance"]["id"]: state["result"]["completions"][0]["text"]
+        for state in states
     }
 
 
@@ -211,10 +241,13 @@ def print_run(
     name: str, scores: dict[str, float], answers: dict[str, str], ours: dict[str, str]
 ) -> None:
     """Print a run's scores, and its answers that are not ours."""
-    listed = ", ".join(f"{metric} {100 * score:.1f}" for metric, score in scores.items())
+    listed = ", ".join(
+        f"{metric} {100 * score:.1f}" for metric, score in scores.items()
+    )
     others = [key for key, text in ours.items() if answers[key] != text]
     print(
-        f"{name}: {listed}; {len(ours) - len(others)} of {len(ours)} answers are ours", flush=True
+        f"{name}: {listed}; {len(ours) - len(others)} of {len(ours)} answers are ours",
+        flush=True,
     )
     for key in others:
         print(f"    {key}: ours {ours[key]!r}, theirs {answers[key]!r}", flush=True)

@@ -55,7 +55,9 @@ CASES = {
     "helmet_longqa": Case(
         {"length": "8k", "arguments": FEW}, ("groups", "helmet_longqa_8k"), "helmet_8k"
     ),
-    "lv_eval": Case({"length": "16k", "arguments": FEW}, ("groups", "lv_eval_16k"), "lv_eval"),
+    "lv_eval": Case(
+        {"length": "16k", "arguments": FEW}, ("groups", "lv_eval_16k"), "lv_eval"
+    ),
     **{
         task: Case({}, ("tasks", task), task, metric)
         for task, (_, metric, _) in EXPECTED.items()
@@ -66,7 +68,9 @@ CASES = {
 
 def answer(prompt: str) -> str:
     """Return answers of which some are wrong, so that scores vary."""
-    known = next((reply for question, reply in _ANSWERS.items() if question in prompt), "")
+    known = next(
+        (reply for question, reply in _ANSWERS.items() if question in prompt), ""
+    )
     return known or (lexical.answer(prompt) if len(prompt) % 3 else "unknown")
 
 
@@ -78,7 +82,9 @@ def learn_answers(folder: Path) -> None:
     """Read the answers to every other question of LV-Eval's data."""
     for path in sorted(folder.glob("lveval/*/*.jsonl")):
         rows = [json.loads(line) for line in path.open(encoding="utf-8")]
-        _ANSWERS.update({row["input"]: row["answers"][0] for row in rows[::2] if row["input"]})
+        _ANSWERS.update(
+            {row["input"]: row["answers"][0] for row in rows[::2] if row["input"]}
+        )
 
 
 @contextmanager
@@ -89,7 +95,11 @@ def target_of(form: str, task: str) -> Iterator[dict[str, Any]]:
     ) as server:
         if form == "nvcf":
             with serve_function(server) as cloud:
-                yield {"url": cloud.function, "type": "chat", "adapter_config": {"use_nvcf": True}}
+                yield {
+                    "url": cloud.function,
+                    "type": "chat",
+                    "adapter_config": {"use_nvcf": True},
+                }
         else:
             route = "chat/completions" if form == "chat" else "completions"
             yield {"url": server.openai + route, "type": form}
@@ -116,7 +126,9 @@ def check(task: str, form: str, data: Path) -> bool:
         if task in EXPECTED:
             write_rows(task, folder, folder / "out")
         begin = time.monotonic()
-        results = evaluate(folder, task, target, {**case.extra, **judged, **local}, **keys)
+        results = evaluate(
+            folder, task, target, {**case.extra, **judged, **local}, **keys
+        )
         seconds = time.monotonic() - begin
         score = scores_of(results, *case.result)[case.metric]
         is_shown = f"{score['value']:.3f}" in shown_scores(folder, case.page).values()

@@ -88,9 +88,14 @@ def main() -> None:
     """Print a line for each proxy."""
     parser = argparse.ArgumentParser()
     parser.add_argument("seeds", type=int, nargs="?", default=100)
-    parser.add_argument("--real", action="store_true", help="Ask a small language model.")
     parser.add_argument(
-        "--questions", type=int, default=60, help="Number of questions to the language model."
+        "--real", action="store_true", help="Ask a small language model."
+    )
+    parser.add_argument(
+        "--questions",
+        type=int,
+        default=60,
+        help="Number of questions to the language model.",
     )
     options = parser.parse_args()
     logging.disable(logging.ERROR)
@@ -114,7 +119,9 @@ def count_simulated(seeds: int) -> None:
             # Each prompt has its own text, and those of the shorter length come first.
             texts = sorted({each.prompt for each in server.calls}, key=len)
         prompts = {"4k": texts[:INSTANCES], "8k": texts[INSTANCES:]}
-        print_counts(kind, verdict, (ask_again(prompts, proxy, seed) for seed in range(seeds)))
+        print_counts(
+            kind, verdict, (ask_again(prompts, proxy, seed) for seed in range(seeds))
+        )
 
 
 def count_real(seeds: int, number: int) -> None:
@@ -125,7 +132,9 @@ def count_real(seeds: int, number: int) -> None:
         with run(RealServer(model, MODELS)) as server:
             verdict, folder = make_gate(kind, proxy, server, [entry])
         questions = read_answers(folder)
-        draws = (draw_answers(questions, kind == "equal", seed) for seed in range(seeds))
+        draws = (
+            draw_answers(questions, kind == "equal", seed) for seed in range(seeds)
+        )
         print_counts(kind, verdict, draws)
         base = fmean(question.base.score for question in questions)
         candidate = fmean(question.candidate.score for question in questions)
@@ -139,12 +148,18 @@ def read_answers(folder: GateFolder) -> list[Question]:
     """Read the answers of a gate."""
     runs = json.loads(folder.json_path.read_text())["runs"]
     return [
-        Question("4k", _reply(pair.base, pair.texts[0]), _reply(pair.candidate, pair.texts[1]))
+        Question(
+            "4k",
+            _reply(pair.base, pair.texts[0]),
+            _reply(pair.candidate, pair.texts[1]),
+        )
         for pair in pair_answers(folder, [tuple(names) for names in runs], BENCHMARKS)
     ]
 
 
-def draw_answers(questions: Sequence[Question], is_equal: bool, seed: int) -> list[Question]:
+def draw_answers(
+    questions: Sequence[Question], is_equal: bool, seed: int
+) -> list[Question]:
     """Draw questions with replacement.
 
     Args:
@@ -169,9 +184,13 @@ def print_counts(kind: str, verdict: str, draws: Iterable[Sequence[Question]]) -
     counts: Counter[str] = Counter()
     found = 0
     for questions in draws:
-        pairs = [make_pair(number, question) for number, question in enumerate(questions)]
+        pairs = [
+            make_pair(number, question) for number, question in enumerate(questions)
+        ]
         findings = find_differences(pairs)
-        counts[decide(decide_drops(split(questions), DROP / 100, 0.0), findings).name] += 1
+        counts[
+            decide(decide_drops(split(questions), DROP / 100, 0.0), findings).name
+        ] += 1
         found += any(finding.kind in ("cut", "counts") for finding in findings)
     numbers = [counts[name] for name in ("NO_WORSE", "WORSE", "UNDECIDED")]
     print(
@@ -193,7 +212,10 @@ def split(questions: Sequence[Question]) -> dict[str, list[Pairs]]:
 
 
 def _pairs(part: Sequence[Question], weight: float) -> Pairs:
-    scores = [[each.candidate.score for each in part], [each.base.score for each in part]]
+    scores = [
+        [each.candidate.score for each in part],
+        [each.base.score for each in part],
+    ]
     return Pairs(
         scores[0],
         scores[1],
@@ -225,11 +247,16 @@ def make_pair(number: int, question: Question) -> AnswerPair:
         for reply in (question.base, question.candidate)
     ]
     return AnswerPair(
-        scores[0], scores[1], (question.base.text, question.candidate.text), is_base_first=True
+        scores[0],
+        scores[1],
+        (question.base.text, question.candidate.text),
+        is_base_first=True,
     )
 
 
-def ask_again(prompts: Mapping[str, Sequence[str]], proxy: Proxy, seed: int) -> list[Question]:
+def ask_again(
+    prompts: Mapping[str, Sequence[str]], proxy: Proxy, seed: int
+) -> list[Question]:
     """Let the model answer the recorded prompts again, with and without the proxy."""
     model = NoisyModel(SKILL, NOISE, seed)
     chance = random.Random(-seed)
@@ -238,7 +265,10 @@ def ask_again(prompts: Mapping[str, Sequence[str]], proxy: Proxy, seed: int) -> 
         for text in texts:
             changed = proxy.change(text)
             right = find_value(text)
-            answers = [model(text), "lost" if chance.random() < proxy.spoils else model(changed)]
+            answers = [
+                model(text),
+                "lost" if chance.random() < proxy.spoils else model(changed),
+            ]
             replies = [
                 Reply(float(answer == right), answer, count_tokens(prompt))
                 for answer, prompt in zip(answers, (text, changed), strict=True)

@@ -44,7 +44,27 @@ POWER = 0.8
 ENTRIES = 5
 """Lines of a register."""
 
-SIZES = (3, 4, 6, 8, 12, 16, 24, 50, 75, 100, 150, 200, 300, 400, 600, 800, 1200, 1600, 2400)
+SIZES = (
+    3,
+    4,
+    6,
+    8,
+    12,
+    16,
+    24,
+    50,
+    75,
+    100,
+    150,
+    200,
+    300,
+    400,
+    600,
+    800,
+    1200,
+    1600,
+    2400,
+)
 """Numbers of questions that are tried."""
 
 
@@ -53,7 +73,9 @@ def ask(number: int) -> Asked:
     chance = Random(number)
     words = chance.sample(WORDS, ENTRIES)
     values = {word: str(chance.randint(100, 999)) for word in words}
-    lines = "\n".join(f"The code of {word} is {value}." for word, value in values.items())
+    lines = "\n".join(
+        f"The code of {word} is {value}." for word, value in values.items()
+    )
     word = chance.choice(words)
     return Asked(
         None,
@@ -83,16 +105,22 @@ def find_by_scores(
     drawn = Random(seed).choices(range(len(base)), k=count)
     sides = [[scores[place] for place in drawn] for scores in (candidate, base)]
     drops = decide_drops(
-        {"all": [Pairs(sides[0], sides[1], [str(n) for n in range(count)], 1.0)]}, DROP, 0.0
+        {"all": [Pairs(sides[0], sides[1], [str(n) for n in range(count)], 1.0)]},
+        DROP,
+        0.0,
     )
     return drops["all"].verdict
 
 
-def find_by_distributions(points: Sequence[Sequence[Point]], count: int, seed: int) -> Verdict:
+def find_by_distributions(
+    points: Sequence[Sequence[Point]], count: int, seed: int
+) -> Verdict:
     """Return the verdict of `gate --logprobs` on drawn questions."""
     drawn = Random(seed).choices(points, k=count)
     rows = [
-        point._replace(group=str(number)) for number, each in enumerate(drawn) for point in each
+        point._replace(group=str(number))
+        for number, each in enumerate(drawn)
+        for point in each
     ]
     looks = (*(size for size in FIRST_LOOKS if size < count), count)
     return decide(rows, [], MARGIN, looks).verdict
@@ -141,7 +169,10 @@ def measure(
     if bits is None:
         return scores, []
     read = enumerate(asked[: options.read])
-    rows = [kept.get(f"{bits} points {n}", partial(models.compare, bits, each)) for n, each in read]
+    rows = [
+        kept.get(f"{bits} points {n}", partial(models.compare, bits, each))
+        for n, each in read
+    ]
     return scores, [[Point(*point) for point in row] for row in rows]
 
 
@@ -162,8 +193,12 @@ class Models:
             folder = find_model(SMOLLM2)
             model: Any = AutoModelForCausalLM.from_pretrained(folder)
             model = round_weights(model.eval(), bits) if bits else model.eval()
-            self._loaded = {key: each for key, each in self._loaded.items() if key is None}
-            self._loaded[bits] = TransformersModel(model, AutoTokenizer.from_pretrained(folder))
+            self._loaded = {
+                key: each for key, each in self._loaded.items() if key is None
+            }
+            self._loaded[bits] = TransformersModel(
+                model, AutoTokenizer.from_pretrained(folder)
+            )
         return self._loaded[bits]
 
     def score(self, bits: int | None, asked: Asked) -> float:
@@ -180,7 +215,10 @@ class Models:
         names = ("base", "candidate")
         OBJECTS.update(zip(names, (self.load(None), self.load(bits)), strict=True))
         return compare(
-            asked, [TransformersClient(name).make_request for name in names], names, TEXTS
+            asked,
+            [TransformersClient(name).make_request for name in names],
+            names,
+            TEXTS,
         ).points
 
 
@@ -189,8 +227,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--questions", type=int, default=240, help="Questions with scores.")
-    parser.add_argument("--read", type=int, default=24, help="Questions with distributions.")
+    parser.add_argument(
+        "--questions", type=int, default=240, help="Questions with scores."
+    )
+    parser.add_argument(
+        "--read", type=int, default=24, help="Questions with distributions."
+    )
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--bits", default="16,8,6,5,4")
     parser.add_argument("--keep", type=Path)
@@ -198,7 +240,10 @@ def main() -> None:
     kept = Measurements(options.keep)
     models = Models()
     base, _ = measure(options, None, kept, models)
-    print(f"{options.questions} questions; the base has {fmean(base):.0%} right", flush=True)
+    print(
+        f"{options.questions} questions; the base has {fmean(base):.0%} right",
+        flush=True,
+    )
     print(
         "bits   right   divergence   requests until worse (of all seeds) by scores, by distributions; alarms with 8"
     )
@@ -209,12 +254,16 @@ def main() -> None:
         def by_scores(count: int, seed: int, right: list[float] = right) -> Verdict:
             return find_by_scores(base, right, count, seed)
 
-        def by_distributions(count: int, seed: int, points: list[list[Point]] = points) -> Verdict:
+        def by_distributions(
+            count: int, seed: int, points: list[list[Point]] = points
+        ) -> Verdict:
             return find_by_distributions(points, count, seed)
 
         scores = count_requests(by_scores, 2, options.seeds)
         tokens = count_requests(by_distributions, TEXTS.count(), options.seeds)
-        alarms = sum(by_distributions(8, seed) is Verdict.WORSE for seed in range(options.seeds))
+        alarms = sum(
+            by_distributions(8, seed) is Verdict.WORSE for seed in range(options.seeds)
+        )
         print(
             f"{bits:4}   {fmean(right):5.0%}   {mean:10.4f}   {scores:>16}   {tokens:>16}   {alarms:4}",
             flush=True,

@@ -47,9 +47,9 @@ def save_model(folder: Path, args: argparse.Namespace) -> None:
         )
     )
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    PreTrainedTokenizerFast(tokenizer_object=words, eos_token="w1", unk_token="w0").save_pretrained(
-        folder
-    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=words, eos_token="w1", unk_token="w0"
+    ).save_pretrained(folder)
     heads = args.hidden // 64
     config = LlamaConfig(
         vocab_size=args.vocabulary, hidden_size=args.hidden, num_hidden_layers=args.layers,
@@ -81,7 +81,9 @@ def make_client(side: str, folder: str, args: argparse.Namespace) -> Any:
         from helm.clients.huggingface_client import HuggingFaceClient
 
         options["torch_dtype"] = f"torch.{args.dtype}"
-        return HuggingFaceClient(cache, tokenizer, folder, apply_chat_template=False, **options)
+        return HuggingFaceClient(
+            cache, tokenizer, folder, apply_chat_template=False, **options
+        )
     from helm_longctx.models.local.huggingface import LongContextHuggingFaceClient
 
     return LongContextHuggingFaceClient(
@@ -155,13 +157,23 @@ def memory(torch: Any) -> float:
 
 def measure_in_process(side: str, folder: str) -> dict[str, float]:
     """Measure one of the two clients in a new process."""
-    command = [sys.executable, __file__, *sys.argv[1:], "--side", side, "--folder", folder]
+    command = [
+        sys.executable,
+        __file__,
+        *sys.argv[1:],
+        "--side",
+        side,
+        "--folder",
+        folder,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{side}: {done.stderr[-2000:]}")
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     print(
-        f"{side:6}", "  ".join(f"{name} {value:.3f}" for name, value in found.items()), flush=True
+        f"{side:6}",
+        "  ".join(f"{name} {value:.3f}" for name, value in found.items()),
+        flush=True,
     )
     return found
 
@@ -175,13 +187,18 @@ def arguments() -> argparse.Namespace:
     for name in ("layers", "hidden", "vocabulary"):
         parser.add_argument(f"--{name}", type=int)
     parser.add_argument(
-        "--length", type=int, default=8192, help="tokens, those that are written among them"
+        "--length",
+        type=int,
+        default=8192,
+        help="tokens, those that are written among them",
     )
     parser.add_argument("--new-tokens", type=int, default=20)
     parser.add_argument("--questions", type=int, default=10, help="about one book")
     parser.add_argument("--chunk", type=int, default=2048)
     parser.add_argument("--dtype", help="bfloat16 on a GPU, else float32")
-    parser.add_argument("--attention", help="sdpa, flash_attention_2, …; what transformers chooses")
+    parser.add_argument(
+        "--attention", help="sdpa, flash_attention_2, …; what transformers chooses"
+    )
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
@@ -205,14 +222,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         save_model(Path(folder), args)
         turns = [
-            {side: measure_in_process(side, folder) for side in SIDES} for _ in range(args.repeats)
+            {side: measure_in_process(side, folder) for side in SIDES}
+            for _ in range(args.repeats)
         ]
     best = {
         side: {name: min(turn[side][name] for turn in turns) for name in turns[0][side]}
         for side in SIDES
     }
     ratios = {name: value / best["ours"][name] for name, value in best["stock"].items()}
-    print("stock / ours:", "  ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items()))
+    print(
+        "stock / ours:",
+        "  ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items()),
+    )
     gain = best["ours"]["book_s"] / best["reuse"]["book_s"]
     print(f"{args.questions} questions, ours / ours with a shared prefix: {gain:.1f}")
 

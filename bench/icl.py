@@ -36,7 +36,10 @@ def fabricate(root: Path, name: str) -> None:
             for _ in range(rows):
                 label = int(rng.random() ** 1.5 * column[1])
                 file.write(
-                    json.dumps({"text": " ".join(rng.choices(WORDS, k=9)), column[0]: label}) + "\n"
+                    json.dumps(
+                        {"text": " ".join(rng.choices(WORDS, k=9)), column[0]: label}
+                    )
+                    + "\n"
                 )
     (folder / "features.json").write_text("{}")
 
@@ -47,11 +50,15 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             fabricate(Path(folder), name)
             task = HELMET.task(name)
-            settings = parse_entry([HELMET], f"helmet_icl:task={name},length=128k").settings
+            settings = parse_entry(
+                [HELMET], f"helmet_icl:task={name},length=128k"
+            ).settings
             start = time.perf_counter()
             prompts = [
                 task.prompt(example).user_turn
-                for example in task.load(task, settings, DataRoot(Path(folder), mirror=True))
+                for example in task.load(
+                    task, settings, DataRoot(Path(folder), mirror=True)
+                )
             ]
             ours = time.perf_counter() - start
         size = sum(map(len, prompts)) / 1e6

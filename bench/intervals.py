@@ -30,15 +30,22 @@ MODELS = (2, 10, 30, 60)
 
 def print_intervals(rounds: int) -> None:
     """Print the smallest and the largest coverage over all correlations, and errors of the paired test."""
-    print("Intervals of means, by the mean, and paired tests of equally good models (at most)")
-    print("clusters  size  scores           coverage at 0.5   at 0.02, 0.1, 0.98  different")
+    print(
+        "Intervals of means, by the mean, and paired tests of equally good models (at most)"
+    )
+    print(
+        "clusters  size  scores           coverage at 0.5   at 0.02, 0.1, 0.98  different"
+    )
     for (clusters, size), kind in product(SHAPES, KINDS):
         every = list(cases(kind, clusters, size))
         found = {case: coverage(case, rounds, seed=1) for case in every}
         middle = _range([share for case, share in found.items() if case.mean == 0.5])
         ends = _range([share for case, share in found.items() if case.mean != 0.5])
         errors = max(false_positives(case, rounds // 4, seed=2) for case in every)
-        print(f"{clusters:8}  {size:4}  {kind:15}  {middle}  {ends:18}  {errors:9.1%}", flush=True)
+        print(
+            f"{clusters:8}  {size:4}  {kind:15}  {middle}  {ends:18}  {errors:9.1%}",
+            flush=True,
+        )
 
 
 def print_effects(rounds: int) -> None:
@@ -48,7 +55,8 @@ def print_effects(rounds: int) -> None:
     )
     for (clusters, size), kind in product(SHAPES, KINDS):
         found = min(
-            effect_coverage(case, rounds // 4, seed=6) for case in cases(kind, clusters, size)
+            effect_coverage(case, rounds // 4, seed=6)
+            for case in cases(kind, clusters, size)
         )
         print(f"{clusters:8}  {size:4}  {kind:15}  {found:8.1%}", flush=True)
 
@@ -59,7 +67,9 @@ def _range(shares: list[float]) -> str:
 
 def print_tasks(rounds: int) -> None:
     """Print the coverage of means over tasks with shared clusters."""
-    print("Means over tasks that share clusters\nclusters  tasks  correlation  coverage")
+    print(
+        "Means over tasks that share clusters\nclusters  tasks  correlation  coverage"
+    )
     for clusters, tasks, correlation in product((10, 30, 100), (2, 5), (0.0, 0.3, 0.9)):
         case = Case("right or wrong", 0.5, clusters, 4, correlation)
         print(
@@ -76,7 +86,13 @@ def print_families(rounds: int) -> None:
         MODELS, ((100, 0.95), (600, 0.5)), (True, False)
     ):
         # The number of pairs grows with the square of the number of models, and tests in pairs take longer.
-        few = 10 * rounds if models == 2 else max(6 * rounds // models, 20) if is_shared else rounds
+        few = (
+            10 * rounds
+            if models == 2
+            else max(6 * rounds // models, 20)
+            if is_shared
+            else rounds
+        )
         equal = Field((chance,) * models, questions, is_shared)
         unequal = Field(
             tuple(chance * (1 - 0.5 * place / models) for place in range(models)),

@@ -44,7 +44,9 @@ def read(source: Path, text: str, context: int) -> Iterator[list[Scored]]:
         ids = tokenizer(text)["input_ids"]
         for start in range(0, len(ids) - context + 1, context):
             piece = ids[start : start + context]
-            yield score_tokens(local, [piece], [context // 2 + 1], context, len(tokenizer))[0]
+            yield score_tokens(
+                local, [piece], [context // 2 + 1], context, len(tokenizer)
+            )[0]
 
 
 def store(logprobs: Any) -> Any:
@@ -55,14 +57,18 @@ def store(logprobs: Any) -> Any:
     least = torch.maximum(logprobs.min(), top - LEAST)
     scale = (top - least) / 65535
     return torch.where(
-        logprobs > least, least + scale * ((logprobs - least) / scale + 0.5).floor(), least
+        logprobs > least,
+        least + scale * ((logprobs - least) / scale + 0.5).floor(),
+        least,
     )
 
 
 def as_distribution(scored: Scored) -> Distribution:
     """Return what a server tells of a distribution."""
     return Distribution(
-        str(scored.top[0][0]), scored.top[0][1], {str(n): value for n, value in scored.top[:TOP]}
+        str(scored.top[0][0]),
+        scored.top[0][1],
+        {str(n): value for n, value in scored.top[:TOP]},
     )
 
 
@@ -90,14 +96,17 @@ def main() -> None:
     for pieces in zip(*arms, strict=True):
         for one, other in zip(*pieces, strict=True):
             first, second = (
-                torch.tensor([v for _, v in sorted(each.top)]).double() for each in (one, other)
+                torch.tensor([v for _, v in sorted(each.top)]).double()
+                for each in (one, other)
             )
             exact.append(float((first.exp() * (first - second)).sum()))
             kept = store(first)
             stored.append(float(((kept.exp() * (kept - second))[kept > -LEAST]).sum()))
             bounds.append(divergence(as_distribution(one), as_distribution(other)))
             same.append(one.top[0][0] == other.top[0][0])
-    print(f"{len(exact)} tokens, the same most likely token at {sum(same) / len(same):.3%}")
+    print(
+        f"{len(exact)} tokens, the same most likely token at {sum(same) / len(same):.3%}"
+    )
     for name, values in (
         ("all tokens", exact),
         ("as llama.cpp keeps the base", stored),

@@ -30,7 +30,11 @@ MODELS = {f"acme/model-{number}": 0.95 - 0.08 * number for number in range(10)}
 """The models, with their skills."""
 
 TEXT = "by the old harbour"
-COMMANDS = {"summarize": [], "report": [], "compare": [*list(MODELS)[:2], "--benchmark", "helmet"]}
+COMMANDS = {
+    "summarize": [],
+    "report": [],
+    "compare": [*list(MODELS)[:2], "--benchmark", "helmet"],
+}
 """The measured commands, with their arguments."""
 
 
@@ -57,7 +61,9 @@ def measure(folder: Path, answers: int) -> list[dict[str, Any]]:
         write_suite(suite, entries(), MODELS, answers, TEXT)
     rows = []
     for command, arguments in COMMANDS.items():
-        cost = measure_command([BIN / "helm-longctx", command, *arguments, "--suite", "s"], folder)
+        cost = measure_command(
+            [BIN / "helm-longctx", command, *arguments, "--suite", "s"], folder
+        )
         rows.append({"command": command, **asdict(cost)})
         print(json.dumps(rows[-1]), flush=True)
     return rows
@@ -70,7 +76,9 @@ def main() -> None:
     )
     parser.add_argument("--answers", type=int, default=50, help="of each run")
     parser.add_argument(
-        "--folder", type=Path, help="where the suite is kept; by default a temporary folder"
+        "--folder",
+        type=Path,
+        help="where the suite is kept; by default a temporary folder",
     )
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     args = parser.parse_args()

@@ -16,9 +16,7 @@ from helm_longctx.tasks.task import MAIN_METRIC, Task
 
 NOWHERE = DataRoot(Path("nowhere"), mirror=False)
 PASSAGE = "[ID: {n}] Document [{n}](Title: Item {n}): {text}\nlabel: {label}"
-WORDS = (
-    "the of river town north built king year first school house water council bridge 1901 Kiri Vel."
-)
+WORDS = "the of river town north built king year first school house water council bridge 1901 Kiri Vel."
 FIELDS = {
     "question": "When was the north bridge built?",
     "instruction": "Answer.",
@@ -32,13 +30,17 @@ def main() -> None:
     for task in (task for task in HELMET.tasks if task.any_length):
         for length in ("128k", "256k", "1m"):
             measure_generated(task, length)
-    for kind, task in {task.baseline.kind: task for task in HELMET.tasks if task.baseline}.items():
+    for kind, task in {
+        task.baseline.kind: task for task in HELMET.tasks if task.baseline
+    }.items():
         measure_passages(str(kind), task)
 
 
 def measure_generated(task: Task, length: str) -> None:
     """Print time and score of generated prompts, which need no data."""
-    entry = next(name for name, category in HELMET.entries.items() if task in category.tasks)
+    entry = next(
+        name for name, category in HELMET.entries.items() if task in category.tasks
+    )
     settings = parse_entry(
         [HELMET], f"{entry}:task={task.name},length={length},num_samples=6"
     ).settings
@@ -50,7 +52,9 @@ def measure_generated(task: Task, length: str) -> None:
     answers = [lexical.answer(prompt) for prompt in prompts]
     answered = (time.perf_counter() - start) / len(prompts)
     scores = [
-        task.scores({"prediction": answer, "references": example.references})[MAIN_METRIC]
+        task.scores({"prediction": answer, "references": example.references})[
+            MAIN_METRIC
+        ]
         for answer, example in zip(answers, examples, strict=True)
     ]
     print(

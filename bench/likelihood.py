@@ -65,7 +65,9 @@ def make_questions(number: int, facts: int = 5) -> list[dict[str, Any]]:
             f"The number of the {name} is {value}."
             for name, value in zip(names, values, strict=True)
         )
-        question = f"What is the number of the {names[place]}? Answer with the number only."
+        question = (
+            f"What is the number of the {names[place]}? Answer with the number only."
+        )
         rows.append(
             {
                 "context": context,
@@ -85,7 +87,9 @@ def requests(rows: list[dict[str, Any]]) -> list[Any]:
     found = []
     for row in rows:
         prompt = f"{row['context']}\n\nQuestion: {row['question']}\nAnswer:"
-        asked = Request(model="local/smollm2", model_deployment="local/smollm2", prompt=prompt)
+        asked = Request(
+            model="local/smollm2", model_deployment="local/smollm2", prompt=prompt
+        )
         found.append(with_answers(asked, row["answers"], (0, len(row["context"]))))
     return found
 
@@ -103,12 +107,16 @@ def independent(
     encoded = tokenizer(text + answer, return_offsets_mapping=True)
     ids = encoded["input_ids"]
     start = next(
-        place for place, (_, end) in enumerate(encoded["offset_mapping"]) if end > len(text)
+        place
+        for place, (_, end) in enumerate(encoded["offset_mapping"])
+        if end > len(text)
     )
     with torch.inference_mode():
         logits = model(input_ids=torch.tensor([ids])).logits[0]
         logits = logits.double() if double else logits
-    return torch.log_softmax(logits, -1)[range(start - 1, len(ids) - 1), ids[start:]].tolist()
+    return torch.log_softmax(logits, -1)[
+        range(start - 1, len(ids) - 1), ids[start:]
+    ].tolist()
 
 
 def exact(questions: int, facts: int = 12) -> None:
@@ -133,13 +141,19 @@ def exact(questions: int, facts: int = 12) -> None:
         ):
             for double in worst:
                 own = independent(model, tokenizer, text, answer, double)
-                apart = [abs(one - other) for one, (_, other) in zip(own, row, strict=True)]
+                apart = [
+                    abs(one - other) for one, (_, other) in zip(own, row, strict=True)
+                ]
                 worst[double] = max(worst[double], *apart)
             ids = tokenizer(text + answer)["input_ids"]
-            labels = torch.tensor([[-100] * (len(ids) - len(row)) + ids[len(ids) - len(row) :]])
+            labels = torch.tensor(
+                [[-100] * (len(ids) - len(row)) + ids[len(ids) - len(row) :]]
+            )
             with torch.inference_mode():
                 loss = model(input_ids=torch.tensor([ids]), labels=labels).loss.item()
-            loss_worst = max(loss_worst, abs(loss + sum(value for _, value in row) / len(row)))
+            loss_worst = max(
+                loss_worst, abs(loss + sum(value for _, value in row) / len(row))
+            )
             rows.append(row)
     print(
         f"{len(rows)} texts of {len(rows) // 2} answers: largest difference of an answer's loss {loss_worst:.2e},"
@@ -163,7 +177,9 @@ def serve(way: str, seconds: int) -> None:
     def score(text: str) -> tuple[list[str], list[float]]:
         ids = tokenizer(text)["input_ids"]
         with torch.inference_mode():
-            logprobs = torch.log_softmax(model(input_ids=torch.tensor([ids])).logits[0], -1)
+            logprobs = torch.log_softmax(
+                model(input_ids=torch.tensor([ids])).logits[0], -1
+            )
         values = logprobs[range(len(ids) - 1), ids[1:]].tolist()
         return [tokenizer.decode([token]) for token in ids], [0.0, *values]
 
@@ -179,7 +195,9 @@ def server(url: str, questions: int, bos: bool) -> None:
     from helm_longctx.models.apis.providers.openai import OpenAIClient
     from helm_longctx.models.scoring import check_scoring, scored_texts
 
-    client = OpenAIClient(BlackHoleCacheConfig(), base_url=url, form="completions", model="smollm2")
+    client = OpenAIClient(
+        BlackHoleCacheConfig(), base_url=url, form="completions", model="smollm2"
+    )
     check_scoring(client, url)
     model, tokenizer = load()
     worst = 0.0
@@ -190,7 +208,9 @@ def server(url: str, questions: int, bos: bool) -> None:
         for output, (text, answer) in zip(
             result.completions, scored_texts(request, request.prompt), strict=True
         ):
-            own = independent(model, tokenizer, (tokenizer.bos_token if bos else "") + text, answer)
+            own = independent(
+                model, tokenizer, (tokenizer.bos_token if bos else "") + text, answer
+            )
             pairs = zip(own, (token.logprob for token in output.tokens), strict=True)
             worst = max(worst, *(abs(one - other) for one, other in pairs))
             texts = texts + 1
@@ -231,7 +251,9 @@ def noise(questions: int, facts: int, levels: list[float]) -> None:
                 arguments={**given, **arguments}, output_path=folder / "output", quiet=True, batch_size=8,
             )  # fmt: skip
             results[metric] = next(
-                result for result in made.results if result.model == f"python/noise-{level}"
+                result
+                for result in made.results
+                if result.model == f"python/noise-{level}"
             )
         found["token_logprob"].append(_mean(results["likelihood"], "token_logprob"))
         found["likelihood"].append(_mean(results["likelihood"], "longctx_score"))
@@ -246,8 +268,12 @@ def noise(questions: int, facts: int, levels: list[float]) -> None:
         ]
         print(f"{level:5.2f}  {'  '.join(texts)}", flush=True)
     for name, pairs in found.items():
-        signal = signal_to_noise([mean for mean, _ in pairs], [error for _, error in pairs])
-        print(f"signal to noise of {name}: {signal.ratio if signal else float('nan'):.1f}")
+        signal = signal_to_noise(
+            [mean for mean, _ in pairs], [error for _, error in pairs]
+        )
+        print(
+            f"signal to noise of {name}: {signal.ratio if signal else float('nan'):.1f}"
+        )
 
 
 def _mean(result: Any, name: str) -> tuple[float, float]:
@@ -261,13 +287,22 @@ def main() -> None:
     )
     parser.add_argument("part", choices=("exact", "serve", "server", "noise"))
     parser.add_argument(
-        "what", nargs="?", default="echo", help="the way to serve, or the address of a server"
+        "what",
+        nargs="?",
+        default="echo",
+        help="the way to serve, or the address of a server",
     )
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument(
-        "--levels", type=float, nargs="+", default=NOISE, help="noise of the models of `noise`"
+        "--levels",
+        type=float,
+        nargs="+",
+        default=NOISE,
+        help="noise of the models of `noise`",
     )
-    parser.add_argument("--facts", type=int, default=1, help="facts of each question of `noise`")
+    parser.add_argument(
+        "--facts", type=int, default=1, help="facts of each question of `noise`"
+    )
     parser.add_argument("--seconds", type=int, default=300, help="how long to serve")
     parser.add_argument("--bos", action="store_true")
     args = parser.parse_args()

@@ -92,10 +92,15 @@ def count_differences(path: str, dtype: str, questions: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         os.chdir(name)
         write_questions(Path("questions"), questions // 2)
-        entry = "any_jsonl:path=questions,length=4k,style=completion,num_output_tokens=6"
+        entry = (
+            "any_jsonl:path=questions,length=4k,style=completion,num_output_tokens=6"
+        )
         one, many = (
             lc.evaluate(
-                {"path": path, "dtype": dtype}, entry, suite=f"batch-{size}", batch_size=size
+                {"path": path, "dtype": dtype},
+                entry,
+                suite=f"batch-{size}",
+                batch_size=size,
             ).answers
             for size in (1, BATCH)
         )
@@ -139,12 +144,16 @@ def main() -> None:
         ways["lm-evaluation-harness"] = (options.lm_eval, LM_EVAL, "")
     for kind in options.kinds.split(","):
         prompts = json.dumps(
-            make_prompts(path, options.questions, PER_CONTEXT if kind == "shared" else 1)
+            make_prompts(
+                path, options.questions, PER_CONTEXT if kind == "shared" else 1
+            )
         )
         answers = {}
         for name, (python, code, way) in ways.items():
             command = [python, "-c", code, path, way, str(ANSWER), str(BATCH)]
-            done = subprocess.run(command, input=prompts, capture_output=True, text=True)
+            done = subprocess.run(
+                command, input=prompts, capture_output=True, text=True
+            )
             if done.returncode:
                 raise SystemExit(done.stderr[-2000:])
             seconds, wall, answers[name] = json.loads(done.stdout.splitlines()[-1])
@@ -154,9 +163,14 @@ def main() -> None:
             )
         same = sum(
             one == other
-            for one, other in zip(answers["one at a time"], answers["batches"], strict=True)
+            for one, other in zip(
+                answers["one at a time"], answers["batches"], strict=True
+            )
         )
-        print(f"{kind:7} {same} of {options.questions} answers have the same tokens", flush=True)
+        print(
+            f"{kind:7} {same} of {options.questions} answers have the same tokens",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

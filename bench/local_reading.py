@@ -70,7 +70,10 @@ def ways(ids: list[int], chunk: int) -> dict[str, Callable[[], list[int]]]:
         prompt = torch.tensor([ids])
         with torch.inference_mode():
             written = model.generate(
-                prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=1
+                prompt,
+                attention_mask=torch.ones_like(prompt),
+                do_sample=False,
+                max_new_tokens=1,
             )
         tokens: list[int] = written[0, len(ids) :].tolist()
         return tokens
@@ -78,7 +81,11 @@ def ways(ids: list[int], chunk: int) -> dict[str, Callable[[], list[int]]]:
     return dict(
         zip(
             WAYS,
-            (lambda: read_chunks(attention.NAME), lambda: read_chunks("sdpa"), read_whole),
+            (
+                lambda: read_chunks(attention.NAME),
+                lambda: read_chunks("sdpa"),
+                read_whole,
+            ),
             strict=True,
         )
     )
@@ -93,7 +100,9 @@ def main() -> None:
     parser.add_argument("--chunk", type=int, default=2048)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument(
-        "--llama-cpp", metavar="PYTHON", help="interpreter of an environment with llama-cpp-python"
+        "--llama-cpp",
+        metavar="PYTHON",
+        help="interpreter of an environment with llama-cpp-python",
     )
     args = parser.parse_args()
     from helm_longctx.environment import ignore_broken_torchvision
@@ -116,7 +125,9 @@ def main() -> None:
     print(f"{len(answers)} different first token(s)")
     print(
         "compared with whole:",
-        "  ".join(f"{name} {value / best['whole']:.2f}" for name, value in best.items()),
+        "  ".join(
+            f"{name} {value / best['whole']:.2f}" for name, value in best.items()
+        ),
     )
     if args.llama_cpp:
         from helm_longctx.models.local.packaged import SMOLLM2, find_weights

@@ -104,7 +104,9 @@ def official(root: Path, tokenizer_file: Path, checkout: Path) -> list[str]:
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(tokenizer_file))
     rows = load_jsonl(next(root.rglob("*.jsonl")))
     template = DATASET_PROMPT["loogle_SD_mixup"]
-    cut = [truncate_prompt(tokenizer, template.format(**row), WINDOW - 500) for row in rows]
+    cut = [
+        truncate_prompt(tokenizer, template.format(**row), WINDOW - 500) for row in rows
+    ]
     return [hashlib.sha256(prompt.encode()).hexdigest() for prompt in cut]
 
 

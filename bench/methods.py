@@ -57,7 +57,10 @@ def measure_loss() -> None:
                     30, one, 0.1, "compact", turn=300, threshold=700, kept=5000
                 )
                 found.append(
-                    float(scripted.ask(question, "compact", scripted.lose(share, one))[0] != value)
+                    float(
+                        scripted.ask(question, "compact", scripted.lose(share, one))[0]
+                        != value
+                    )
                 )
                 assert question.notes["compactions"] > 0
             interval = mean_interval(found)
@@ -78,7 +81,13 @@ def measure_frontier() -> None:
         for number in range(50):
             limit = int(share * tokens)
             question, value = scripted.make_question(
-                pairs, number, number / 50, "compact", turn=1000, threshold=limit, kept=20_000
+                pairs,
+                number,
+                number / 50,
+                "compact",
+                turn=1000,
+                threshold=limit,
+                kept=20_000,
             )
             text, seen = scripted.ask(question, "compact", scripted.lose(1 / 3, number))
             right = right + (text == value)

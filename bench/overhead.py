@@ -27,7 +27,10 @@ from helm.benchmark.model_deployment_registry import (
     ModelDeployment,
     register_model_deployment,
 )
-from helm.benchmark.model_metadata_registry import ModelMetadata, register_model_metadata
+from helm.benchmark.model_metadata_registry import (
+    ModelMetadata,
+    register_model_metadata,
+)
 from helm.benchmark.scenarios.scenario import Instance
 from helm.benchmark.tokenizer_config_registry import (
     TokenizerConfig,
@@ -95,7 +98,9 @@ def main() -> None:
     logging.disable()
     with tempfile.TemporaryDirectory() as folder:
         tokenizer = (
-            Tokenizer.from_file(str(args.tokenizer)) if args.tokenizer else train_tokenizer()
+            Tokenizer.from_file(str(args.tokenizer))
+            if args.tokenizer
+            else train_tokenizer()
         )
         register(tokenizer, Path(folder))
         seconds = measure(tokenizer, Path(folder), args.repeats)
@@ -125,7 +130,11 @@ def measure(tokenizer: Tokenizer, folder: Path, repeats: int) -> dict[str, float
             "128k",
             chars["128k"],
         ),
-        "ours, 128k, no tokenizer": (make_way("bench/none", folder), "128k", chars["128k"]),
+        "ours, 128k, no tokenizer": (
+            make_way("bench/none", folder),
+            "128k",
+            chars["128k"],
+        ),
         "ours, 128k, 3 times over": (ours, "128k", 3 * chars["128k"]),
         **{f"ours, {name}": (ours, name, size) for name, size in chars.items()},
     }
@@ -133,7 +142,8 @@ def measure(tokenizer: Tokenizer, folder: Path, repeats: int) -> dict[str, float
     for turn in range(repeats + 1):
         for name, (way, length, size) in ways.items():
             made = [
-                instance(length, size) for _ in range(10 if name.endswith("no tokenizer") else 1)
+                instance(length, size)
+                for _ in range(10 if name.endswith("no tokenizer") else 1)
             ]
             start = time.perf_counter()
             for each in made:
@@ -169,7 +179,9 @@ def instance(length: str, size: int) -> Instance:
     task = HELMET.task("nq")
     settings = parse_entry([HELMET], f"helmet_recall:length={length}").settings
     fields = {**dict.fromkeys(task.template.names, "when?"), CONTEXT: text(size)}
-    return to_instance(HELMET, task, settings, Example("1", fields, ["x"], "generated"), BUDGET)
+    return to_instance(
+        HELMET, task, settings, Example("1", fields, ["x"], "generated"), BUDGET
+    )
 
 
 def bare(tokenizer: Tokenizer, instance: Instance) -> list[int]:
@@ -202,18 +214,26 @@ def make_way(deployment: str, folder: Path, method: str = "longctx") -> Way:
 
 def register(tokenizer: Tokenizer, folder: Path) -> None:
     """Register a deployment with the tokenizer and a window, and one without."""
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder / "tokenizer")
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(
+        folder / "tokenizer"
+    )
     arguments = {"pretrained_model_name_or_path": str(folder / "tokenizer")}
     kind = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
     register_tokenizer_config(
         TokenizerConfig("bench/words", TokenizerSpec(kind, arguments), "", "")
     )
-    register_model_metadata(ModelMetadata("bench/model", "bench", "bench", "", "open", None, []))
+    register_model_metadata(
+        ModelMetadata("bench/model", "bench", "bench", "", "open", None, [])
+    )
     client = ClientSpec("__main__.InstantClient")
     window = 2 * STANDARD["1m"]
     for deployment in (
         ModelDeployment(
-            "bench/tokenizer", client, "bench/model", "bench/words", max_sequence_length=window
+            "bench/tokenizer",
+            client,
+            "bench/model",
+            "bench/words",
+            max_sequence_length=window,
         ),
         ModelDeployment("bench/none", client, "bench/model"),
     ):

@@ -81,14 +81,20 @@ def fabricate(size: Size) -> Iterator[tuple[Path, list[Path], float]]:
     """Write a suite. Yield its folder, the folders of its runs, and the size of all prompts in MB of UTF-8."""
     with tempfile.TemporaryDirectory() as folder:
         suite = Path(folder) / "benchmark_output/runs/s"
-        runs = [write_run(suite, size.entry, long_prompts(size.count, size.characters, size.words))]
+        runs = [
+            write_run(
+                suite, size.entry, long_prompts(size.count, size.characters, size.words)
+            )
+        ]
         for number in range(1, size.runs):
             runs.append(suite / f"{runs[0].name},run={number}")
             runs[-1].mkdir()
             for path in runs[0].iterdir():
                 os.link(path, runs[-1] / path.name)
         schema = subprocess.run(
-            [BIN / "helm-longctx", "schema", "--suite", "s"], cwd=folder, capture_output=True
+            [BIN / "helm-longctx", "schema", "--suite", "s"],
+            cwd=folder,
+            capture_output=True,
         )
         (Path(folder) / "schema.yaml").write_bytes(schema.stdout)
         text = sum(
@@ -134,7 +140,12 @@ def measure(name: str) -> Iterator[Figures]:
         for side in ("ours", "stock") if SIZES[name].stock else ("ours",):
             cost = summarize(folder, side)
             yield Figures(
-                name, side, text, cost.seconds, cost.peak_mb, *open_run_page(folder, runs[0])
+                name,
+                side,
+                text,
+                cost.seconds,
+                cost.peak_mb,
+                *open_run_page(folder, runs[0]),
             )
 
 
@@ -150,9 +161,16 @@ def main() -> None:
     for name in arguments.sizes:
         for row in measure(name):
             rows.append(asdict(row))
-            numbers = (row.text_mb, row.summarize_s, row.peak_mb, row.page_s, row.heap_mb)
+            numbers = (
+                row.text_mb,
+                row.summarize_s,
+                row.peak_mb,
+                row.page_s,
+                row.heap_mb,
+            )
             print(
-                f"{row.size:20}{row.side:8}" + "".join(f"{number:12.1f}" for number in numbers),
+                f"{row.size:20}{row.side:8}"
+                + "".join(f"{number:12.1f}" for number in numbers),
                 flush=True,
             )
     if arguments.json:

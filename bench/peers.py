@@ -80,7 +80,9 @@ def own():
 """
 
 
-def commands(folder: Path, address: str, threads: int, length: str) -> dict[str, list[str | Path]]:
+def commands(
+    folder: Path, address: str, threads: int, length: str
+) -> dict[str, list[str | Path]]:
     """Return the command of each program."""
     programs = {name: folder / "environments" / name / "bin" for name in PEERS}
     model = f"model=m,base_url={address}chat/completions,num_concurrent={threads},tokenizer_backend=None"
@@ -94,7 +96,16 @@ def commands(folder: Path, address: str, threads: int, length: str) -> dict[str,
                 "--model-type",
                 "chat",
             ),
-            *("--model-url", address, "--model-name", "m", "--context", "2m", "-n", str(threads)),
+            *(
+                "--model-url",
+                address,
+                "--model-name",
+                "m",
+                "--context",
+                "2m",
+                "-n",
+                str(threads),
+            ),
             *("--entry", f"any_jsonl:path=.,length={length},count_with=longctx/words"),
         ],
         "openai": [programs["openai"] / "python", "bare.py", address, str(threads)],
@@ -116,7 +127,14 @@ def commands(folder: Path, address: str, threads: int, length: str) -> dict[str,
                 "--model",
                 "openai-api/local/m",
             ),
-            *("--max-connections", str(threads), "--display", "none", "--log-dir", "inspect"),
+            *(
+                "--max-connections",
+                str(threads),
+                "--display",
+                "none",
+                "--log-dir",
+                "inspect",
+            ),
         ],
     }
 
@@ -129,7 +147,9 @@ def install(folder: Path, programs: Collection[str]) -> None:
         environment = folder / "environments" / name
         if not (environment / "installed").exists():
             subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-            subprocess.run([environment / "bin/pip", "install", "--quiet", *packages], check=True)
+            subprocess.run(
+                [environment / "bin/pip", "install", "--quiet", *packages], check=True
+            )
             (environment / "installed").touch()
 
 
@@ -137,9 +157,13 @@ def write_inputs(folder: Path, questions: int, characters: int) -> None:
     """Write the questions, and what the peers need to read them."""
     with (folder / "questions.jsonl").open("w") as file:
         for number in range(questions):
-            context = f"{number} {' '.join(RNG.choices(WORDS, k=characters // 3))}"[:characters]
+            context = f"{number} {' '.join(RNG.choices(WORDS, k=characters // 3))}"[
+                :characters
+            ]
             file.write(
-                json.dumps({"context": context, "question": "How is it?", "answers": ["fine"]})
+                json.dumps(
+                    {"context": context, "question": "How is it?", "answers": ["fine"]}
+                )
                 + "\n"
             )
     for name, text in (("bare.py", BARE), ("own.yaml", HARNESS), ("own.py", INSPECT)):
@@ -176,16 +200,28 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--folder", type=Path, default=Path("peers"), help="where the environments are kept"
+        "--folder",
+        type=Path,
+        default=Path("peers"),
+        help="where the environments are kept",
     )
     parser.add_argument("--questions", type=int, default=2000)
-    parser.add_argument("--characters", type=int, default=16_000, help="of each context")
-    parser.add_argument("--length", default="8k", help="that holds a context, for helm-longctx")
-    parser.add_argument("--programs", nargs="+", choices=[OURS, *PEERS], default=[OURS, *PEERS])
+    parser.add_argument(
+        "--characters", type=int, default=16_000, help="of each context"
+    )
+    parser.add_argument(
+        "--length", default="8k", help="that holds a context, for helm-longctx"
+    )
+    parser.add_argument(
+        "--programs", nargs="+", choices=[OURS, *PEERS], default=[OURS, *PEERS]
+    )
     parser.add_argument("--threads", type=int, default=32)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument(
-        "--after", type=float, default=0.02, help="seconds after which the server answers"
+        "--after",
+        type=float,
+        default=0.02,
+        help="seconds after which the server answers",
     )
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     args = parser.parse_args()
@@ -195,7 +231,8 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for name, costs in found.items():
         middle = {
-            key: statistics.median(asdict(cost)[key] for cost in costs) for key in asdict(costs[0])
+            key: statistics.median(asdict(cost)[key] for cost in costs)
+            for key in asdict(costs[0])
         }
         rows.append({"program": name, **middle})
         print(

@@ -76,14 +76,18 @@ def write_questions(folder: Path, count: int) -> None:
         }
         for number in range(count)
     )
-    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "questions.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+    )
 
 
 def run_questions(folder: Path, questions: Path, threads: int) -> dict[str, Moment]:
     """Return the time of each part of a run."""
     entry = f"any_jsonl:path={questions},length=8k,count_with=longctx/words,model=bench/m,model_deployment={OURS}"
     specs = construct_run_specs(parse_object_spec(entry))
-    arguments = runner_arguments(folder, "s", folder / "prod_env", threads, exit_on_error=True)
+    arguments = runner_arguments(
+        folder, "s", folder / "prod_env", threads, exit_on_error=True
+    )
     timed = Timed()
     runner = LongContextRunner(**arguments, strategy=timed)
     runner.logs_scores = False
@@ -95,7 +99,9 @@ def run_questions(folder: Path, questions: Path, threads: int) -> dict[str, Mome
     }
 
 
-def measure(address: str, questions: int, threads: int, turns: int) -> dict[str, Moment]:
+def measure(
+    address: str, questions: int, threads: int, turns: int
+) -> dict[str, Moment]:
     """Return the median times of the bare package, and of each part of our run."""
     prompts = [make_prompt(number, CHARACTERS) for number in range(questions)]
     rounds = []
@@ -126,7 +132,9 @@ def main() -> None:
     )
     parser.add_argument("--questions", type=int, default=2050)
     parser.add_argument("--threads", type=int, default=32)
-    parser.add_argument("--after", type=float, default=0.05, help="seconds until an answer")
+    parser.add_argument(
+        "--after", type=float, default=0.05, help="seconds until an answer"
+    )
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
@@ -136,7 +144,9 @@ def main() -> None:
         url = f"{address}/{round(args.after * 1000)}/v1/"
         register(url)
         times = measure(url, args.questions, args.threads, args.turns)
-    ratios = [bare / whole for bare, whole in zip(times["bare"], times["whole"], strict=True)]
+    ratios = [
+        bare / whole for bare, whole in zip(times["bare"], times["whole"], strict=True)
+    ]
     after = [1000 * seconds / args.questions for seconds in times["score and write"]]
     for name, (elapsed, processor) in times.items():
         print(f"{name:16} {elapsed:6.2f} s, {processor:6.2f} s of the processor")

@@ -27,7 +27,8 @@ def main() -> None:
     parser.add_argument("--length", default="4k")
     parser.add_argument("--questions", type=int, default=4)
     parser.add_argument(
-        "--count-with", help="The tokenizer that measures prompts; the model's by default."
+        "--count-with",
+        help="The tokenizer that measures prompts; the model's by default.",
     )
     options = parser.parse_args()
 
@@ -70,29 +71,39 @@ def main() -> None:
             tokenizer=tokenizer,
             num_samples=options.questions,
             name=[f"knorm-{ratio:g}" for ratio in RATIOS],
-            arguments={"count_with": options.count_with} if options.count_with else None,
+            arguments={"count_with": options.count_with}
+            if options.count_with
+            else None,
             output_path=output,
         )
         print(result)
         for ratio in RATIOS:
-            rows = result.answers[result.answers.model == f"python/knorm-{ratio:g}"].set_index(
-                "instance"
-            )
+            rows = result.answers[
+                result.answers.model == f"python/knorm-{ratio:g}"
+            ].set_index("instance")
             own = []
             scores = []
             for number, prompt in prompts.items():
-                given = {"question": prompt.question, "max_new_tokens": prompt.max_tokens}
+                given = {
+                    "question": prompt.question,
+                    "max_new_tokens": prompt.max_tokens,
+                }
                 own.append(
                     str(
-                        pipe(prompt.context, press=KnormPress(compression_ratio=ratio), **given)[
-                            "answer"
-                        ]
+                        pipe(
+                            prompt.context,
+                            press=KnormPress(compression_ratio=ratio),
+                            **given,
+                        )["answer"]
                     )
                 )
                 gold = rows.references[number].split(" | ")
-                scores.append(sum(each.lower() in own[-1].lower() for each in gold) / len(gold))
+                scores.append(
+                    sum(each.lower() in own[-1].lower() for each in gold) / len(gold)
+                )
             same = sum(
-                rows.answer[number] == each for number, each in zip(prompts, own, strict=True)
+                rows.answer[number] == each
+                for number, each in zip(prompts, own, strict=True)
             )
             mean = sum(scores) / len(scores)
             print(

@@ -56,7 +56,12 @@ class Counts:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 self.import_lines += (node.end_lineno or node.lineno) - node.lineno + 1
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+                first = min(
+                    [
+                        node.lineno,
+                        *(decorator.lineno for decorator in node.decorator_list),
+                    ]
+                )
                 functions.append((node, (node.end_lineno or node.lineno) - first + 1))
             elif isinstance(node, ast.Name | ast.Attribute):
                 named[node.id if isinstance(node, ast.Name) else node.attr] += 1
@@ -104,7 +109,9 @@ def print_table(rows: dict[str, dict[str, str]]) -> None:
     first = max(map(len, rows))
     print(" " * first, *names, sep="  ")
     for tree, row in rows.items():
-        print(tree.ljust(first), *(row[name].rjust(len(name)) for name in names), sep="  ")
+        print(
+            tree.ljust(first), *(row[name].rjust(len(name)) for name in names), sep="  "
+        )
 
 
 def main() -> None:

@@ -44,7 +44,9 @@ def fabricate(root: Path) -> None:
     folder.mkdir(parents=True)
     texts = [" ".join(rng.choices(WORDS, k=108)) for _ in range(4000)]
     for name, questions, passages in (("dev", QUESTIONS, PASSAGES), ("train", 200, 3)):
-        with (folder / f"nq-{name}-multikilt_1000_k{passages}_dep6.jsonl").open("w") as file:
+        with (folder / f"nq-{name}-multikilt_1000_k{passages}_dep6.jsonl").open(
+            "w"
+        ) as file:
             for number in range(questions):
                 for depth in range(DEPTHS):
                     ctxs = [
@@ -122,20 +124,32 @@ def main() -> None:
     args = parser.parse_args()
     if args.read:
         start = time.perf_counter()
-        characters = {"ours": ours, "official": official}[args.read](args.root, args.helmet)
+        characters = {"ours": ours, "official": official}[args.read](
+            args.root, args.helmet
+        )
         seconds = time.perf_counter() - start
-        print(json.dumps({"seconds": seconds, "peak_mb": peak_mb(), "characters": characters}))
+        print(
+            json.dumps(
+                {"seconds": seconds, "peak_mb": peak_mb(), "characters": characters}
+            )
+        )
         return
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         fabricate(root)
-        print(f"file: {sum(p.stat().st_size for p in root.rglob('*dev*')) / 1e6:.0f} MB")
+        print(
+            f"file: {sum(p.stat().st_size for p in root.rglob('*dev*')) / 1e6:.0f} MB"
+        )
         mine = measure_in_process("ours", root, args.helmet)
         if args.helmet:
             theirs = measure_in_process("official", root, args.helmet)
             assert mine["characters"] == theirs["characters"]
-            faster, less = (theirs[name] / mine[name] for name in ("seconds", "peak_mb"))
-            print(f"official / ours: {faster:.1f} times the time, {less:.1f} times the memory")
+            faster, less = (
+                theirs[name] / mine[name] for name in ("seconds", "peak_mb")
+            )
+            print(
+                f"official / ours: {faster:.1f} times the time, {less:.1f} times the memory"
+            )
 
 
 if __name__ == "__main__":

@@ -26,9 +26,7 @@ from helm_longctx.runner.runner import runner_arguments
 
 REQUESTS = 60
 THREADS = 2
-ENTRY = (
-    f"helmet_recall:task=json_kv,length=4k,num_samples={REQUESTS},style=chat,model=longctx/lexical"
-)
+ENTRY = f"helmet_recall:task=json_kv,length=4k,num_samples={REQUESTS},style=chat,model=longctx/lexical"
 
 
 def measure(server: Server, cluster: Cluster, folder: Path) -> None:
@@ -44,24 +42,30 @@ def measure(server: Server, cluster: Cluster, folder: Path) -> None:
 
     threading.Thread(target=kill, daemon=True).start()
     spec = spec_of(f"{ENTRY},model_deployment=test/ray")
-    RayRunner(**runner_arguments(folder / "ray", "s", folder, THREADS, has_cache=False)).run_all(
-        [spec]
-    )
+    RayRunner(
+        **runner_arguments(folder / "ray", "s", folder, THREADS, has_cache=False)
+    ).run_all([spec])
     again = asked_again(server.calls)
     print(
         f"{len(server.calls)} requests for {REQUESTS}; {len(again)} of them were in flight when the node was killed"
     )
-    LongContextRunner(**runner_arguments(folder / "one", "s", folder, 8, has_cache=False)).run_all(
-        [spec]
-    )
-    results = [read_all(folder / name / "runs/s" / spec.name) for name in ("ray", "one")]
+    LongContextRunner(
+        **runner_arguments(folder / "one", "s", folder, 8, has_cache=False)
+    ).run_all([spec])
+    results = [
+        read_all(folder / name / "runs/s" / spec.name) for name in ("ray", "one")
+    ]
     print(f"results are equal: {results[0] == results[1]}")
 
 
 def main() -> None:
     """Start the cluster and the server."""
     os.environ |= {WORKERS: "4", "RAY_USAGE_STATS_ENABLED": "0"}
-    head = {"num_cpus": 1, "object_store_memory": 80_000_000, "include_dashboard": False}
+    head = {
+        "num_cpus": 1,
+        "object_store_memory": 80_000_000,
+        "include_dashboard": False,
+    }
     cluster = Cluster(initialize_head=True, head_node_args=head)
     ray.init(address=cluster.address, log_to_driver=False)
     with serve(lexical.answer) as server, tempfile.TemporaryDirectory() as folder:
@@ -70,7 +74,9 @@ def main() -> None:
         arguments = {"base_url": server.openai, "api_key": "sk-none"}
         client = ClientSpec("helm_longctx.models.apis.OpenAIClient", arguments)
         with deployed(
-            ModelDeployment(name="test/ray", client_spec=client, model_name="longctx/lexical")
+            ModelDeployment(
+                name="test/ray", client_spec=client, model_name="longctx/lexical"
+            )
         ):
             measure(server, cluster, Path(folder))
     ray.shutdown()

@@ -70,10 +70,15 @@ def main() -> None:
             TEXT,
         )
         with _print_time(f"with {len(list(suite.iterdir()))} own runs"):
-            write_report(suite, BENCHMARKS, folder / "own", "html", published=True, server="")
+            write_report(
+                suite, BENCHMARKS, folder / "own", "html", published=True, server=""
+            )
         with start_chromium(folder / "profile") as browser:
             for theme in ("light", "dark"):
-                for page in [*folder.glob("published/*.html"), *_own_pages(folder / "own")]:
+                for page in [
+                    *folder.glob("published/*.html"),
+                    *_own_pages(folder / "own"),
+                ]:
                     _check(browser, page, theme, pictures)
 
 
@@ -97,7 +102,9 @@ def _own_pages(folder: Path) -> list[Path]:
     ]
 
 
-def _check(browser: webdriver.Chrome, page: Path, theme: str, pictures: Path | None) -> None:
+def _check(
+    browser: webdriver.Chrome, page: Path, theme: str, pictures: Path | None
+) -> None:
     """Open a page, and print its time and its faults of accessibility."""
     start = time.perf_counter()
     open_site(browser, page, theme)
@@ -122,11 +129,15 @@ def _check(browser: webdriver.Chrome, page: Path, theme: str, pictures: Path | N
     )
 
 
-def _take_pictures(browser: webdriver.Chrome, page: Path, theme: str, folder: Path) -> None:
+def _take_pictures(
+    browser: webdriver.Chrome, page: Path, theme: str, folder: Path
+) -> None:
     """Save screenshots of whole pages."""
     folder.mkdir(parents=True, exist_ok=True)
     if page.stem.startswith("instances"):
-        browser.execute_script("document.querySelectorAll('.instances summary')[1].click()")
+        browser.execute_script(
+            "document.querySelectorAll('.instances summary')[1].click()"
+        )
         time.sleep(1)
     size = browser.get_window_size()
     height = browser.execute_script("return document.documentElement.scrollHeight")

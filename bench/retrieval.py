@@ -14,7 +14,9 @@ from helm_longctx.tasks.token_estimate import estimate_tokens
 WORDS = 50_000
 """Number of different words of the text, as of long texts of several books."""
 
-QUESTION = "Who built the bridge over the river in the north of the town, and in which year?"
+QUESTION = (
+    "Who built the bridge over the river in the north of the town, and in which year?"
+)
 
 
 def main() -> None:
@@ -24,7 +26,9 @@ def main() -> None:
         before = peak_mb()
         start = time.perf_counter()
         chunks = split(context, int(RETRIEVE.arguments["chunk_size"]))
-        found = join(chunks, find_best(chunks, QUESTION, int(RETRIEVE.arguments["chunks"])))
+        found = join(
+            chunks, find_best(chunks, QUESTION, int(RETRIEVE.arguments["chunks"]))
+        )
         seconds = time.perf_counter() - start
         print(
             f"{estimate_tokens(context):,} tokens, {len(context) / 1e6:.2f} M characters, {len(chunks):,} chunks:"
@@ -36,10 +40,15 @@ def main() -> None:
 def make_text(tokens: int) -> str:
     """Return a text of about so many tokens, whose words are as frequent as in a language."""
     rng = random.Random(1)
-    words = ["".join(rng.choices("abcdefghilmnoprstuv", k=rng.randint(2, 8))) for _ in range(WORDS)]
+    words = [
+        "".join(rng.choices("abcdefghilmnoprstuv", k=rng.randint(2, 8)))
+        for _ in range(WORDS)
+    ]
     frequencies = [1 / (rank + 2) for rank in range(WORDS)]
     drawn = rng.choices(words, frequencies, k=round(tokens / 1.89))
-    return "\n\n".join(" ".join(drawn[at : at + 80]) + "." for at in range(0, len(drawn), 80))
+    return "\n\n".join(
+        " ".join(drawn[at : at + 80]) + "." for at in range(0, len(drawn), 80)
+    )
 
 
 if __name__ == "__main__":

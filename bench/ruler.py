@@ -44,7 +44,15 @@ ONE_THREAD = {
     "OPENBLAS_NUM_THREADS": "1",
 }
 
-COLUMNS = ("task", "ours, s", "ours, s of CPU", "ours, GB", "official, s", "ratio", "equal rows")
+COLUMNS = (
+    "task",
+    "ours, s",
+    "ours, s of CPU",
+    "ours, GB",
+    "official, s",
+    "ratio",
+    "equal rows",
+)
 
 # Runs a script and prints the seconds before its last loop under tqdm, and of that loop.
 TIMED = """
@@ -96,7 +104,10 @@ def ours(case: Case, root: Path, first: int) -> Outcome:
 
         tokenizer = tiktoken.get_encoding(case.tokenizer)
     settings = Settings(
-        case.length, seed=case.seed, num_samples=case.samples, counter=make_counter(tokenizer)
+        case.length,
+        seed=case.seed,
+        num_samples=case.samples,
+        counter=make_counter(tokenizer),
     )
     task = BENCHMARK.task(case.task)
     rows: list[dict[str, Any]] = []
@@ -116,7 +127,9 @@ def official(case: Case, checkout: Path, first: int) -> tuple[list[Any], float]:
     sys.path[:0] = [str(checkout / "scripts/data")]
     from synthetic.constants import TASKS  # type: ignore[import-not-found]
 
-    config = yaml.safe_load((checkout / "scripts/synthetic.yaml").read_text())[case.task]
+    config = yaml.safe_load((checkout / "scripts/synthetic.yaml").read_text())[
+        case.task
+    ]
     script = TASKS[config["task"]]
     with tempfile.TemporaryDirectory() as folder:
         command = [
@@ -135,12 +148,24 @@ def official(case: Case, checkout: Path, first: int) -> tuple[list[Any], float]:
             **{"tokenizer_type": "hf" if Path(case.tokenizer).is_dir() else "openai"},
             **{"tokenizer_path": case.tokenizer, "num_samples": first},
             **{"tokens_to_generate": script["tokens_to_generate"]},
-            **{"template": script["template"] + script["answer_prefix"], **config["args"]},
+            **{
+                "template": script["template"] + script["answer_prefix"],
+                **config["args"],
+            },
         }
-        command += [text for name, value in options.items() for text in (f"--{name}", str(value))]
+        command += [
+            text
+            for name, value in options.items()
+            for text in (f"--{name}", str(value))
+        ]
         environment = {**os.environ, **ONE_THREAD, "HF_HUB_OFFLINE": "1"}
-        done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
-        rows = [json.loads(line) for line in (Path(folder) / case.task / "validation.jsonl").open()]
+        done = subprocess.run(
+            command, check=True, capture_output=True, text=True, env=environment
+        )
+        rows = [
+            json.loads(line)
+            for line in (Path(folder) / case.task / "validation.jsonl").open()
+        ]
     *_, times = (line for line in done.stdout.splitlines() if line.startswith("TIMES"))
     before, loop = json.loads(times.removeprefix("TIMES"))
     return rows, before + loop / first * case.samples
@@ -183,7 +208,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "tasks", nargs="*", metavar="TASK", default=[task.name for task in BENCHMARK.tasks]
+        "tasks",
+        nargs="*",
+        metavar="TASK",
+        default=[task.name for task in BENCHMARK.tasks],
     )
     for name in ("--official", "--data"):
         parser.add_argument(name, type=Path, required=True)

@@ -64,7 +64,8 @@ def fabricate_words(root: Path, count: int, length: str) -> None:
         "confusing_facts": "",
     }
     rows = (
-        {"context": " ".join(rng.choices(WORDS, k=words)), "input": f"what is {n}?"} | empty
+        {"context": " ".join(rng.choices(WORDS, k=words)), "input": f"what is {n}?"}
+        | empty
         for n in range(count)
     )
     write_rows(root / f"lveval/loogle_SD_mixup/loogle_SD_mixup_{length}.jsonl", rows)
@@ -81,14 +82,24 @@ def fabricate_depths(root: Path, questions: int) -> None:
                 {"psg_id": "1", "title": f"T {text[:9]}", "text": text}
                 for text in rng.sample(texts, passages)
             ]
-            gold = {"psg_id": "2", "title": "Gold", "text": f"It is called Kiri Vel {number}."}
+            gold = {
+                "psg_id": "2",
+                "title": "Gold",
+                "text": f"It is called Kiri Vel {number}.",
+            }
             for depth in range(6):
                 at = depth * (passages - 1) // 5
                 ctxs = [*hay[:at], gold, *hay[at:]][:passages]
                 rows.append(
-                    {"question": f"what is {name} {number}", "answers": ["Kiri Vel"], "ctxs": ctxs}
+                    {
+                        "question": f"what is {name} {number}",
+                        "answers": ["Kiri Vel"],
+                        "ctxs": ctxs,
+                    }
                 )
-        write_rows(root / f"helmet/kilt/nq-{name}-multikilt_1000_k{passages}_dep6.jsonl", rows)
+        write_rows(
+            root / f"helmet/kilt/nq-{name}-multikilt_1000_k{passages}_dep6.jsonl", rows
+        )
 
 
 def models(folder: Path, address: str) -> Path:
@@ -96,11 +107,15 @@ def models(folder: Path, address: str) -> Path:
     folder.mkdir(parents=True)
     for path in (ROOT / "src/helm_longctx/models").glob("*.yaml"):
         text = path.read_text().replace("http://localhost:8000/v1/", address)
-        (folder / path.name).write_text(re.sub(r" *max_sequence_length: .*\n", "", text))
+        (folder / path.name).write_text(
+            re.sub(r" *max_sequence_length: .*\n", "", text)
+        )
     return folder
 
 
-def measure(entry: str, data: Path, arguments: list[str], address: str) -> dict[str, float]:
+def measure(
+    entry: str, data: Path, arguments: list[str], address: str
+) -> dict[str, float]:
     """Make a run in a new folder and process. Return seconds, peak MB, and MB on disk and of prompts."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -115,7 +130,9 @@ def measure(entry: str, data: Path, arguments: list[str], address: str) -> dict[
             "--local-path",
             local,
         ]
-        cost = measure_command([HELM_RUN, *options, *arguments], folder, {ENVIRONMENT: str(data)})
+        cost = measure_command(
+            [HELM_RUN, *options, *arguments], folder, {ENVIRONMENT: str(data)}
+        )
         (run,) = folder.glob("benchmark_output/runs/s/*/scenario_state.json")
         left = [*run.parent.rglob("*"), *(local / "cache").rglob("*"), folder / "log"]
         disk = sum(path.stat().st_size for path in left if path.is_file())
@@ -131,7 +148,9 @@ def measure(entry: str, data: Path, arguments: list[str], address: str) -> dict[
 def text_size(run: Path) -> int:
     """Return the number of bytes of the prompts that were sent."""
     if not (run / "prompts.json").exists():
-        states = json.loads((run / "scenario_state.json").read_bytes())["request_states"]
+        states = json.loads((run / "scenario_state.json").read_bytes())[
+            "request_states"
+        ]
         return sum(len(state["request"]["prompt"].encode()) for state in states)
     index = json.loads((run / "prompts.json").read_bytes())
     return sum(index["prompts"][name][2] for name in index["instances"].values())
@@ -159,7 +178,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=100, help="prompts of 128k tokens")
     parser.add_argument("--books", type=int, default=200, help="prompts of 256k words")
-    parser.add_argument("--questions", type=int, default=20, help="questions at six depths")
+    parser.add_argument(
+        "--questions", type=int, default=20, help="questions at six depths"
+    )
     parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     args = parser.parse_args()

@@ -44,7 +44,9 @@ class Row(NamedTuple):
     @property
     def disk_bytes(self) -> int:
         """Size of the runs' files."""
-        return int(RESULT_BYTES * self.requests + STORED * TOKEN_BYTES * self.prompt_tokens)
+        return int(
+            RESULT_BYTES * self.requests + STORED * TOKEN_BYTES * self.prompt_tokens
+        )
 
 
 def rows(names: Collection[str]) -> Iterator[Row]:
@@ -65,7 +67,8 @@ def rows(names: Collection[str]) -> Iterator[Row]:
             if benchmark.axis and "word" in benchmark.axis.unit:
                 prompt = int(prompt * TOKENS_OF_WORD)
             output = sum(
-                requests[task.name] * task.output_tokens(Settings(length)) for task in tasks
+                requests[task.name] * task.output_tokens(Settings(length))
+                for task in tasks
             )
             total = sum(requests.values())
             if total:
@@ -90,7 +93,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--benchmarks", nargs="+", choices=[each.name for each in BENCHMARKS], default=NAMES
+        "--benchmarks",
+        nargs="+",
+        choices=[each.name for each in BENCHMARKS],
+        default=NAMES,
     )
     parser.add_argument("--models", type=int, default=60)
     parser.add_argument(
@@ -109,9 +115,13 @@ def main() -> None:
     total = Row("all", "", 0, 0, 0)
     for row in rows(args.benchmarks):
         _print(row)
-        total = Row("all", "", *(a + b for a, b in zip(total[2:], row[2:], strict=True)))
+        total = Row(
+            "all", "", *(a + b for a, b in zip(total[2:], row[2:], strict=True))
+        )
     _print(total)
-    dollars = (total.prompt_tokens * args.input + total.output_tokens * args.output) / 1e6
+    dollars = (
+        total.prompt_tokens * args.input + total.output_tokens * args.output
+    ) / 1e6
     hours = (total.prompt_tokens + total.output_tokens) / args.tokens_per_minute / 60
     print(
         f"\n{args.models} models: {args.models * total.requests:,} requests,"

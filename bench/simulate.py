@@ -59,15 +59,23 @@ def make_run(folder: Path, instances: int, dataset: str, length: str) -> float:
     entry = f"lv_eval:dataset={dataset},length={length},num_samples={instances},model=longctx/null"
     make_runner(folder).run_all([spec_of(entry, 10**9)])
     peak = peak_mb()
-    print(f"{dataset} {length}: {time.process_time():.0f} s of CPU, peak {peak:.0f} MB", flush=True)
+    print(
+        f"{dataset} {length}: {time.process_time():.0f} s of CPU, peak {peak:.0f} MB",
+        flush=True,
+    )
     return peak
 
 
 def run_all(folder: Path, runs: int, instances: int, processes: int) -> float:
     """Make the runs, in each process one after the other. Return the highest peak memory of a process in MB."""
-    names = [(dataset.name, length) for dataset, length in islice(product(DATASETS, LENGTHS), runs)]
+    names = [
+        (dataset.name, length)
+        for dataset, length in islice(product(DATASETS, LENGTHS), runs)
+    ]
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        return max(pool.map(partial(make_run, folder, instances), *zip(*names, strict=True)))
+        return max(
+            pool.map(partial(make_run, folder, instances), *zip(*names, strict=True))
+        )
 
 
 def main() -> None:
@@ -93,8 +101,14 @@ def main() -> None:
         peak = run_all(folder, args.runs, args.instances // args.runs, args.processes)
         seconds = time.perf_counter() - start
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        summary = measure_command([BIN / "helm-longctx", "summarize", "--suite", "s"], folder)
-        files = (path for path in (folder / "benchmark_output/runs").rglob("*") if path.is_file())
+        summary = measure_command(
+            [BIN / "helm-longctx", "summarize", "--suite", "s"], folder
+        )
+        files = (
+            path
+            for path in (folder / "benchmark_output/runs").rglob("*")
+            if path.is_file()
+        )
         figures = {
             "instances": args.instances // args.runs * args.runs,
             "runs": args.runs,

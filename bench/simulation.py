@@ -47,10 +47,14 @@ def figure(case: str, claim: str, hits: ArrayLike, note: str = "") -> Figure:
     # One more round of each kind: a share of 0 is not exact.
     smoothed = (values.sum() + 1) / (len(values) + 2)
     error = math.sqrt(smoothed * (1 - smoothed) / len(values))
-    return Figure(case=case, claim=claim, share=share, error=error, rounds=len(values), note=note)
+    return Figure(
+        case=case, claim=claim, share=share, error=error, rounds=len(values), note=note
+    )
 
 
-def share_figure(case: str, claim: str, share: float, rounds: int, note: str = "") -> Figure:
+def share_figure(
+    case: str, claim: str, share: float, rounds: int, note: str = ""
+) -> Figure:
     """Return a share of independent rounds that was counted elsewhere."""
     hits = np.arange(rounds) < round(share * rounds)
     return figure(case, claim, hits, note)

@@ -44,7 +44,10 @@ from helm.benchmark.model_deployment_registry import (
     ModelDeployment,
     register_model_deployment,
 )
-from helm.benchmark.model_metadata_registry import ModelMetadata, register_model_metadata
+from helm.benchmark.model_metadata_registry import (
+    ModelMetadata,
+    register_model_metadata,
+)
 from helm.common.local_context import LocalContext
 
 from helm_longctx.models.results import failure_of
@@ -124,7 +127,11 @@ class Faulty(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._data += data
         end = self._data.find(b"\r\n\r\n", 0, _LONGEST_HEAD)
-        length = re.search(rb"(?i)content-length: (\d+)", self._data[:end]) if end >= 0 else None
+        length = (
+            re.search(rb"(?i)content-length: (\d+)", self._data[:end])
+            if end >= 0
+            else None
+        )
         if length and len(self._data) == end + 4 + int(length[1]):
             body = self._data[end + 4 : end + 4 + _LONGEST_HEAD]
             self._data = bytearray()
@@ -133,7 +140,8 @@ class Faulty(asyncio.Protocol):
     def _reply(self, body: bytearray) -> None:
         share = sum(FAULTS.values()) if self.has_faults else 0.0
         (fault,) = self.rng.choices(
-            [*FAULTS, ""], [*FAULTS.values(), 1 - share] if share else [0.0] * len(FAULTS) + [1.0]
+            [*FAULTS, ""],
+            [*FAULTS.values(), 1 - share] if share else [0.0] * len(FAULTS) + [1.0],
         )
         if not fault:
             self.answers[bytes(_NUMBER.findall(body)[0])] += 1
@@ -144,7 +152,8 @@ class Faulty(asyncio.Protocol):
             self._transport.close()
         elif fault.startswith("status"):
             self._transport.write(
-                b"HTTP/1.1 %s Error\r\nContent-Length: 2\r\n\r\n{}" % fault.split()[1].encode()
+                b"HTTP/1.1 %s Error\r\nContent-Length: 2\r\n\r\n{}"
+                % fault.split()[1].encode()
             )
 
 
@@ -163,7 +172,11 @@ def serve(connection: Connection, has_faults: bool) -> None:
         connection.recv()
         twice = sum(number > 1 for number in Faulty.answers.values())
         connection.send(
-            {"answered": len(Faulty.answers), "paid_twice": twice, "faults": dict(Faulty.faults)}
+            {
+                "answered": len(Faulty.answers),
+                "paid_twice": twice,
+                "faults": dict(Faulty.faults),
+            }
         )
 
     asyncio.run(run())
@@ -173,7 +186,9 @@ def serve(connection: Connection, has_faults: bool) -> None:
 def local_server(has_faults: bool = True) -> Iterator[tuple[str, Connection]]:
     """Yield the server's address, and the end of a pipe that answers each message with the counts."""
     theirs, connection = multiprocessing.Pipe()
-    process = multiprocessing.Process(target=serve, args=(connection, has_faults), daemon=True)
+    process = multiprocessing.Process(
+        target=serve, args=(connection, has_faults), daemon=True
+    )
     process.start()
     yield f"http://127.0.0.1:{theirs.recv()}/v1/", theirs
     process.terminate()
@@ -208,7 +223,11 @@ class Sampling(Asking):
 
 
 def make_run(
-    folder: Path, prompts: Iterable[str], context: LocalContext, threads: int, kind: type[Asking]
+    folder: Path,
+    prompts: Iterable[str],
+    context: LocalContext,
+    threads: int,
+    kind: type[Asking],
 ) -> int:
     """Make a run, and return the number of failed requests."""
     folder.mkdir(exist_ok=True)
@@ -220,7 +239,9 @@ def make_run(
         spending = Spending(OURS, Limit(None))
         asking = kind(make_sender(context, OURS), journal, spending, len(pending))
         states = ask_all(pending, asking, threads)
-    return sum(state.result is None or failure_of(state.result) is not None for state in states)
+    return sum(
+        state.result is None or failure_of(state.result) is not None for state in states
+    )
 
 
 def soak(
@@ -237,7 +258,9 @@ def soak(
         ]
         kind_of_first = Sampling if run >= 0 else Asking
         for path, kind in (("run", kind_of_first), ("run", Asking), ("again", Asking)):
-            failures = make_run(folder / f"{path}{run}", prompts, context, threads, kind)
+            failures = make_run(
+                folder / f"{path}{run}", prompts, context, threads, kind
+            )
             failed += failures if kind is Sampling else 0
         print(
             f"{(run + 1) * requests} requests, {time.monotonic() - start:.0f} s, {resident_mb():.0f} MB",
@@ -253,10 +276,17 @@ def soak(
         **counts.recv(),
         "seconds": time.monotonic() - start,
     }
-    return {**figures, "first_tenth_mb": first, "last_tenth_mb": last, "growth": last / first - 1}
+    return {
+        **figures,
+        "first_tenth_mb": first,
+        "last_tenth_mb": last,
+        "growth": last / first - 1,
+    }
 
 
-def send_load(folder: Path, threads: int, requests: int, characters: int) -> dict[str, float]:
+def send_load(
+    folder: Path, threads: int, requests: int, characters: int
+) -> dict[str, float]:
     """Send requests of one length after a warm-up, in runs of `LARGEST_RUN`, and return the figures of both ends."""
     context = LocalContext(str(folder), digest_cache(str(folder)))
     start = time.monotonic()
@@ -294,7 +324,9 @@ def write_suite(suite: Path) -> int:
         for length in sorted(task.sizes)
     ]
     for number, entry in enumerate(entries[:ENTRIES]):
-        first = write_run(suite, f"{entry},model=longctx/null", long_prompts(INSTANCES, 2_000))
+        first = write_run(
+            suite, f"{entry},model=longctx/null", long_prompts(INSTANCES, 2_000)
+        )
         for model in range(1, MODELS):
             copy = suite / first.name.replace("longctx_null", f"bench_m{model}")
             shutil.copytree(first, copy)
@@ -311,7 +343,9 @@ def load(threads: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         for length, (requests, characters) in LOADS.items():
             (Path(name) / length).mkdir()
-            figures[length] = send_load(Path(name) / length, threads, requests, characters)
+            figures[length] = send_load(
+                Path(name) / length, threads, requests, characters
+            )
             print(length, json.dumps(figures[length]), flush=True)
         figures["runs"] = write_suite(Path(name) / "benchmark_output/runs/s")
         program = Path(sys.executable).parent / "helm-longctx"
@@ -340,14 +374,21 @@ def main() -> None:
     args = parser.parse_args()
     logging.disable()
     os.environ.setdefault(WAIT, "0.01")
-    with local_server(not args.load) as (address, counts), tempfile.TemporaryDirectory() as folder:
-        register_model_metadata(ModelMetadata("bench/m", "bench", "bench", "", "open", None, []))
+    with (
+        local_server(not args.load) as (address, counts),
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        register_model_metadata(
+            ModelMetadata("bench/m", "bench", "bench", "", "open", None, [])
+        )
         timeout = TIMEOUT if not args.load else LOAD_TIMEOUT
         arguments = {"base_url": address, "api_key": "sk-none", "timeout": timeout}
         spec = ClientSpec("helm_longctx.models.apis.OpenAIClient", arguments)
         register_model_deployment(ModelDeployment(OURS, spec, "bench/m"))
         numbers = args.runs, args.requests, args.threads
-        figures = load(args.threads) if args.load else soak(Path(folder), *numbers, counts)
+        figures = (
+            load(args.threads) if args.load else soak(Path(folder), *numbers, counts)
+        )
     print(json.dumps(figures, indent=1))
     if args.json:
         args.json.write_text(json.dumps(figures, indent=1) + "\n")

@@ -33,7 +33,15 @@ COMMANDS: dict[str, tuple[list[str], float]] = {
     "list": (["list"], 0.8),
     "a mistyped command": (["lisd"], 0.8),
     "a mistyped task": (
-        ["run", "--model", "longctx/lexical", "--tasks", "helmet_recal", "--suite", "s"],
+        [
+            "run",
+            "--model",
+            "longctx/lexical",
+            "--tasks",
+            "helmet_recal",
+            "--suite",
+            "s",
+        ],
         0.8,
     ),
     "a mistyped entry": (
@@ -65,7 +73,10 @@ def measure(command: list[str], folder: Path, **variables: str) -> float:
     )
     after = os.times()
     return (
-        after.children_user + after.children_system - before.children_user - before.children_system
+        after.children_user
+        + after.children_system
+        - before.children_user
+        - before.children_system
     )
 
 
@@ -135,7 +146,8 @@ def measure_all(turns: int) -> list[dict[str, Any]]:
         for what, (arguments, limit) in COMMANDS.items():
             variables = {} if arguments else COMPLETION
             seconds = min(
-                measure([*PROGRAM, *arguments], folder, **variables) for _ in range(turns)
+                measure([*PROGRAM, *arguments], folder, **variables)
+                for _ in range(turns)
             )
             rows.append({"what": what, "seconds": seconds, "limit": limit})
         helm = min(
@@ -144,9 +156,16 @@ def measure_all(turns: int) -> list[dict[str, Any]]:
         )
         first = min(measure_first_request(folder) for _ in range(turns))
     rows.append(
-        {"what": "run until its first request", "seconds": first, "limit": helm + MOST_OVER_HELM}
+        {
+            "what": "run until its first request",
+            "seconds": first,
+            "limit": helm + MOST_OVER_HELM,
+        }
     )
-    return [*rows, {"what": "import helm.benchmark.run", "seconds": helm, "limit": None}]
+    return [
+        *rows,
+        {"what": "import helm.benchmark.run", "seconds": helm, "limit": None},
+    ]
 
 
 def main() -> None:

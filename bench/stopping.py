@@ -24,7 +24,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from helm_longctx.results.statistics.comparison import SIGNIFICANCE, Pairs, compare_parts
+from helm_longctx.results.statistics.comparison import (
+    SIGNIFICANCE,
+    Pairs,
+    compare_parts,
+)
 from helm_longctx.runner.stopping import FIRST, GROWTH
 
 Scores = NDArray[np.float64]
@@ -51,17 +55,26 @@ def ask(first: Scores, second: Scores, difference: float) -> Outcome:
     while True:
         size = min(math.ceil(GROWTH * looks[-1]) if looks else FIRST, len(first))
         looks.append(size)
-        found = compare_parts([Pairs(first[:size], second[:size], range(size), 1.0)], tuple(looks))
+        found = compare_parts(
+            [Pairs(first[:size], second[:size], range(size), 1.0)], tuple(looks)
+        )
         is_decided = found.p_value < SIGNIFICANCE
         if is_decided or size == len(first):
             return Outcome(
-                difference, size, len(first), np.sign(found.effect.mean) if is_decided else 0
+                difference,
+                size,
+                len(first),
+                np.sign(found.effect.mean) if is_decided else 0,
             )
 
 
 def published_outcomes(rounds: int, rng: np.random.Generator) -> Iterator[Outcome]:
     """Yield outcomes of random pairs of published models, and as many of a model with itself."""
-    text = resources.files("helm_longctx.benchmarks.helmet").joinpath("published.csv").read_text()
+    text = (
+        resources.files("helm_longctx.benchmarks.helmet")
+        .joinpath("published.csv")
+        .read_text()
+    )
     rows = [row for row in csv.DictReader(text.splitlines()) if row["length"] == "128k"]
     names = [name for name in rows[0] if name not in ("model", "length")]
     means = [
@@ -71,11 +84,15 @@ def published_outcomes(rounds: int, rng: np.random.Generator) -> Iterator[Outcom
     ]
     for number in range(rounds):
         first, second = rng.choice(means, 2) if number % 2 else [rng.choice(means)] * 2
-        answers = [(rng.random(SAMPLE) < mean).astype(float) for mean in (first, second)]
+        answers = [
+            (rng.random(SAMPLE) < mean).astype(float) for mean in (first, second)
+        ]
         yield ask(answers[0], answers[1], 100 * (first - second))
 
 
-def babilong_outcomes(folder: Path, rounds: int, rng: np.random.Generator) -> Iterator[Outcome]:
+def babilong_outcomes(
+    folder: Path, rounds: int, rng: np.random.Generator
+) -> Iterator[Outcome]:
     """Yield outcomes of random pairs of real models on the same questions, in random order."""
     from helm_longctx.benchmarks.babilong.outputs import READER
     from helm_longctx.benchmarks.babilong.tasks import BABILONG
@@ -100,7 +117,9 @@ def babilong_outcomes(folder: Path, rounds: int, rng: np.random.Generator) -> It
     shared = [models for models in tables.values() if len(models) > 1]
     for _ in range(rounds):
         models = shared[rng.integers(len(shared))]
-        first, second = (models[name] for name in rng.choice(sorted(models), 2, replace=False))
+        first, second = (
+            models[name] for name in rng.choice(sorted(models), 2, replace=False)
+        )
         order = rng.permutation(len(first))
         yield ask(first[order], second[order], 100 * float(np.mean(first - second)))
 
@@ -112,7 +131,8 @@ def summarize(outcomes: list[Outcome]) -> list[dict[str, float]]:
         chosen = [
             outcome
             for outcome in outcomes
-            if low < abs(outcome.difference) <= high or (high == 0 == outcome.difference)
+            if low < abs(outcome.difference) <= high
+            or (high == 0 == outcome.difference)
         ]
         decided = [each for each in chosen if each.sign]
         if chosen:
@@ -121,7 +141,8 @@ def summarize(outcomes: list[Outcome]) -> list[dict[str, float]]:
                     "above": low,
                     "at most": high,
                     "pairs": len(chosen),
-                    "asked": sum(each.asked for each in chosen) / sum(each.of for each in chosen),
+                    "asked": sum(each.asked for each in chosen)
+                    / sum(each.of for each in chosen),
                     "decided": len(decided) / len(chosen),
                     "wrong": sum(not _is_right(each) for each in decided) / len(chosen),
                 }
@@ -143,7 +164,9 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     rng = np.random.default_rng(1)
-    found = {"published averages": summarize(list(published_outcomes(args.rounds, rng)))}
+    found = {
+        "published averages": summarize(list(published_outcomes(args.rounds, rng)))
+    }
     if args.babilong:
         found["BABILong's outputs"] = summarize(
             list(babilong_outcomes(args.babilong, args.rounds, rng))

@@ -74,7 +74,9 @@ def write_published(folder: Path) -> None:
     """Write all published results, and two runs."""
     for benchmark in ("helmet", "lv_eval"):
         subprocess.run(
-            [BIN / "helm-longctx", "reference", benchmark, "--suite", "s"], cwd=folder, check=True
+            [BIN / "helm-longctx", "reference", benchmark, "--suite", "s"],
+            cwd=folder,
+            check=True,
         )
     for model in ("null", "lexical"):
         entry = f"helmet_recall:task=json_kv,length=128k,model=longctx/{model}"
@@ -86,7 +88,9 @@ def write_many(folder: Path) -> None:
     rng = random.Random(1)
     for length in LENGTHS:
         entry = f"helmet_recall:task=json_kv,length={length},model=longctx/lexical"
-        run = write_run(folder / "benchmark_output/runs/s", entry, long_prompts(INSTANCES, 200))
+        run = write_run(
+            folder / "benchmark_output/runs/s", entry, long_prompts(INSTANCES, 200)
+        )
         rows = json.loads((run / "per_instance_stats.json").read_text())
         for row in rows:
             row["stats"] = [stat(name, round(rng.random(), 3)) for name in STATISTICS]
@@ -119,7 +123,8 @@ def summarize(folder: Path) -> tuple[float, float, float, int]:
     cost = measure_command([BIN / "helm-longctx", "summarize", "--suite", "s"], folder)
     # NLTK, which HELM imports, writes other lines if there is no network.
     errors = sum(
-        line.startswith("helm-longctx") for line in (folder / "log").read_text().splitlines()
+        line.startswith("helm-longctx")
+        for line in (folder / "log").read_text().splitlines()
     )
     return cost.seconds, cost.cpu_seconds, cost.peak_mb, errors
 
@@ -133,7 +138,9 @@ def open_first_page(folder: Path) -> tuple[float, float]:
     ):
         start = time.perf_counter()
         browser.get(f"{address}/#/leaderboard")
-        while not browser.execute_script("return document.querySelector('tbody td') !== null"):
+        while not browser.execute_script(
+            "return document.querySelector('tbody td') !== null"
+        ):
             assert time.perf_counter() - start < 60, "the page does not open"
             time.sleep(0.02)
         browser.execute_async_script(PAINTED)
@@ -142,7 +149,10 @@ def open_first_page(folder: Path) -> tuple[float, float]:
 
 def measure() -> Iterator[Figures]:
     """Measure both suites."""
-    for name, write in (("published", write_published), ("20,000 instances", write_many)):
+    for name, write in (
+        ("published", write_published),
+        ("20,000 instances", write_many),
+    ):
         with tempfile.TemporaryDirectory() as path:
             folder = Path(path)
             write(folder)

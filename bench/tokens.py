@@ -35,9 +35,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("prompts", type=Path, help="what `helm-longctx prompts` printed")
     parser.add_argument(
-        "tokenizers", nargs="+", help="encodings of tiktoken, or folders with tokenizer.json"
+        "prompts", type=Path, help="what `helm-longctx prompts` printed"
+    )
+    parser.add_argument(
+        "tokenizers",
+        nargs="+",
+        help="encodings of tiktoken, or folders with tokenizer.json",
     )
     arguments = parser.parse_args()
     prompts = [
@@ -46,7 +50,9 @@ def main() -> None:
     ]
     for name in arguments.tokenizers:
         counted = sum(map(load_counter(name), prompts))
-        estimated = sum(estimate_tokens(prompt, splits_digits(name)) for prompt in prompts)
+        estimated = sum(
+            estimate_tokens(prompt, splits_digits(name)) for prompt in prompts
+        )
         print(f"{name}: {100 * (estimated / counted - 1):+.0f} % of {counted:,} tokens")
 
 

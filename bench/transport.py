@@ -30,13 +30,17 @@ def make_client(address: str, has_our_transport: bool) -> OpenAIClient:
     """Return a client with our transport, or with the one of the package."""
     client = OpenAIClient(BlackHoleCacheConfig(), base_url=address, api_key="sk-none")
     if not has_our_transport:
-        client.client = client.client.with_options(http_client=openai.DefaultHttpxClient())
+        client.client = client.client.with_options(
+            http_client=openai.DefaultHttpxClient()
+        )
     return client
 
 
 def milliseconds(asked: OpenAIClient, prompt: str) -> float:
     """Return the processor time of a request."""
-    request = Request("bench/ours", "bench/m", prompt=prompt, max_tokens=50, temperature=0)
+    request = Request(
+        "bench/ours", "bench/m", prompt=prompt, max_tokens=50, temperature=0
+    )
     start = time.thread_time()
     result = asked.make_request(request)
     seconds = time.thread_time() - start
@@ -46,7 +50,9 @@ def milliseconds(asked: OpenAIClient, prompt: str) -> float:
 
 def measure(address: str, characters: int, pairs: int) -> tuple[float, float]:
     """Return the median time of the package's transport, and the median of the differences of the pairs."""
-    clients = [make_client(address, has_our_transport) for has_our_transport in (False, True)]
+    clients = [
+        make_client(address, has_our_transport) for has_our_transport in (False, True)
+    ]
     times = []
     for number in range(pairs + WARM_UP):
         taken = [0.0, 0.0]
@@ -66,7 +72,11 @@ def main() -> None:
     )
     parser.add_argument("--pairs", type=int, default=500)
     parser.add_argument(
-        "--sizes", type=int, nargs="+", default=[2_000, 1_000_000], help="characters of a prompt"
+        "--sizes",
+        type=int,
+        nargs="+",
+        default=[2_000, 1_000_000],
+        help="characters of a prompt",
     )
     args = parser.parse_args()
     logging.disable()

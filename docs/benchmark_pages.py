@@ -26,7 +26,8 @@ _LINK = re.compile(r"(?<=\]\()[^)#\s:]+\.md(?=[)#])")
 def find_readmes() -> dict[str, Path]:
     """Return the README of each folder by the name of its page, such as `aa-lcr.md`, sorted by their titles."""
     readmes = sorted(
-        BENCHMARKS.rglob("README.md"), key=lambda path: path.read_text(encoding="utf-8").lower()
+        BENCHMARKS.rglob("README.md"),
+        key=lambda path: path.read_text(encoding="utf-8").lower(),
     )
     return {f"{path.parent.name.replace('_', '-')}.md": path for path in readmes}
 
@@ -57,6 +58,8 @@ def on_page_markdown(markdown: str, page: Page, **further: Any) -> str:
         name = pages.get(target) or (
             target.relative_to(DOCS).as_posix() if target.is_relative_to(DOCS) else ""
         )
-        return os.path.relpath(name, Path(page.file.src_uri).parent) if name else match[0]
+        return (
+            os.path.relpath(name, Path(page.file.src_uri).parent) if name else match[0]
+        )
 
     return _LINK.sub(name_page, markdown)

@@ -86,7 +86,9 @@ def _config() -> Iterator[str]:
     yield from (f"configuration {path}" for path in _keys(schema, schema["$defs"], ""))
 
 
-def _keys(schema: Mapping[str, Any], kinds: Mapping[str, Any], prefix: str) -> Iterator[str]:
+def _keys(
+    schema: Mapping[str, Any], kinds: Mapping[str, Any], prefix: str
+) -> Iterator[str]:
     """Yield the paths of the keys in a JSON schema; `[]` stands for the items of a list."""
     if "$ref" in schema:
         yield from _keys(kinds[schema["$ref"].rpartition("/")[2]], kinds, prefix)
@@ -104,9 +106,13 @@ def _entries() -> Iterator[str]:
     """Yield arguments and tasks of run entries. What all entries have stands once, and so do tasks in each language."""
     yield from (f"entry * {argument}" for argument in EVERY_TASK)
     for method in methods.METHODS.values():
-        yield from (f"entry * method={method.name} {argument}" for argument in method.arguments)
+        yield from (
+            f"entry * method={method.name} {argument}" for argument in method.arguments
+        )
     for benchmark in BENCHMARKS:
-        yield from (f"metric {benchmark.name} {metric.name}" for metric in benchmark.metrics)
+        yield from (
+            f"metric {benchmark.name} {metric.name}" for metric in benchmark.metrics
+        )
         for name, category in benchmark.entries.items():
             owner = name
             if benchmark.category_argument:
@@ -125,10 +131,14 @@ def _classes() -> Iterator[str]:
     for name in (*clients, LOCAL_CLIENT):
         arguments = inspect.signature(get_class_by_name(name)).parameters.values()
         yield from (
-            f"class {name} {each.name}" for each in arguments if each.kind is not each.VAR_KEYWORD
+            f"class {name} {each.name}"
+            for each in arguments
+            if each.kind is not each.VAR_KEYWORD
         )
     for name in clients:
-        yield from (f"class {name} {field.name}" for field in dataclasses.fields(Settings))
+        yield from (
+            f"class {name} {field.name}" for field in dataclasses.fields(Settings)
+        )
     for benchmark in BENCHMARKS:
         for entry, category in benchmark.entries.items():
             # Stored run specs name these classes.
@@ -141,25 +151,41 @@ def _is_defined(name: str) -> bool:
     """Whether a module has a class. It is not imported, because Slurm's runner needs a package that most users lack."""
     module, _, kind = name.rpartition(".")
     spec = find_spec(module)
-    return bool(spec and spec.origin and kind in Path(spec.origin).read_text(encoding="utf-8"))
+    return bool(
+        spec and spec.origin and kind in Path(spec.origin).read_text(encoding="utf-8")
+    )
 
 
 def _parse(benchmark: Benchmark, entry: str, category: Category) -> Entry:
-    length = f"length={length_label(min(category.tasks[0].sizes))}" if benchmark.axis else ""
+    length = (
+        f"length={length_label(min(category.tasks[0].sizes))}" if benchmark.axis else ""
+    )
     path = "path=questions" if category.needs_path else ""
-    return parse_entry(BENCHMARKS, f"{entry}:{','.join(filter(None, (length, path)))}".rstrip(":"))
+    return parse_entry(
+        BENCHMARKS, f"{entry}:{','.join(filter(None, (length, path)))}".rstrip(":")
+    )
 
 
 def _files() -> Iterator[str]:
-    names = (*files.FILES, journal.NAME, ledger.NAME, prompts.TEXTS, prompts.INDEX, files.MODEL)
+    names = (
+        *files.FILES,
+        journal.NAME,
+        ledger.NAME,
+        prompts.TEXTS,
+        prompts.INDEX,
+        files.MODEL,
+    )
     yield from (f"file RUN/{name}" for name in names)
-    yield from (f"field extra_data.{field.name}" for field in dataclasses.fields(Sample))
+    yield from (
+        f"field extra_data.{field.name}" for field in dataclasses.fields(Sample)
+    )
 
 
 def _variables() -> Iterator[str]:
     for path in (ROOT / "src").rglob("*.py"):
         yield from (
-            f"variable {name}" for name in _VARIABLE.findall(path.read_text(encoding="utf-8"))
+            f"variable {name}"
+            for name in _VARIABLE.findall(path.read_text(encoding="utf-8"))
         )
 
 
@@ -169,21 +195,31 @@ def _extensions() -> Iterator[str]:
         for group in (app.GROUP, registry.GROUP, methods.GROUP, provider.GROUP)
     )
     for name in benchmark_interface.__all__:
-        yield from _members(f"helm_longctx.tasks.{name}", getattr(benchmark_interface, name))
+        yield from _members(
+            f"helm_longctx.tasks.{name}", getattr(benchmark_interface, name)
+        )
     for name in helm_longctx.__all__:
         yield from _members(f"helm_longctx.{name}", getattr(helm_longctx, name))
     yield from (
         f"python helm_longctx.evaluate {name}"
         for name in inspect.signature(helm_longctx.evaluate).parameters
     )
-    for kind in (provider.Provider, provider.HelmClient, app.App, app.Command, app.ReportPage):
+    for kind in (
+        provider.Provider,
+        provider.HelmClient,
+        app.App,
+        app.Command,
+        app.ReportPage,
+    ):
         yield from _members(f"{kind.__module__}.{kind.__name__}", kind)
 
 
 def _members(path: str, value: Any) -> Iterator[str]:
     yield f"python {path}"
     if dataclasses.is_dataclass(value):
-        yield from (f"python {path} {field.name}" for field in dataclasses.fields(value))
+        yield from (
+            f"python {path} {field.name}" for field in dataclasses.fields(value)
+        )
 
 
 def main() -> None:

@@ -52,7 +52,9 @@ def main() -> None:
     """Run the demo and take all pictures."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = (
-            Path(sys.argv[1]).resolve().parent if len(sys.argv) > 1 else _run_demo(Path(temporary))
+            Path(sys.argv[1]).resolve().parent
+            if len(sys.argv) > 1
+            else _run_demo(Path(temporary))
         )
         with start_chromium(Path(temporary) / "profile") as browser:
             with served(folder, "demo") as address:
@@ -66,7 +68,9 @@ def main() -> None:
 
 
 def _run_demo(folder: Path) -> Path:
-    subprocess.run([str(BIN / "helm-longctx"), "demo", "--with-model"], cwd=folder, check=True)
+    subprocess.run(
+        [str(BIN / "helm-longctx"), "demo", "--with-model"], cwd=folder, check=True
+    )
     return folder
 
 
@@ -96,16 +100,26 @@ def _take_report(browser: webdriver.Chrome, report: Path) -> None:
 def _take_small_model(browser: webdriver.Chrome, report: Path) -> None:
     """Take the answers to a question of HELMET's recall, whose text is generated."""
     browser.set_window_size(WIDTH, 800)
-    open_site(browser, next(report.glob("instances-helmet-recall-task-json-kv-length-4k-*.html")))
+    open_site(
+        browser,
+        next(report.glob("instances-helmet-recall-task-json-kv-length-4k-*.html")),
+    )
     browser.execute_script("document.querySelector('.instances summary').click()")
     browser.execute_script("document.querySelector('.instances').scrollIntoView()")
     _save(browser, "small-model")
 
 
 def _take_answers(browser: webdriver.Chrome, folder: Path) -> None:
-    write_suite(folder / "suite", ["helmet_rag:length=32k"], SKILLS, 20, "by the old harbour")
+    write_suite(
+        folder / "suite", ["helmet_rag:length=32k"], SKILLS, 20, "by the old harbour"
+    )
     write_report(
-        folder / "suite", BENCHMARKS, folder / "report", "html", published=False, server=""
+        folder / "suite",
+        BENCHMARKS,
+        folder / "report",
+        "html",
+        published=False,
+        server="",
     )
     open_site(browser, next(folder.glob("report/instances-*.html")))
     browser.execute_script("document.querySelectorAll('.instances summary')[1].click()")
@@ -120,29 +134,45 @@ def _draw_judges(folder: Path) -> None:
     build_rubrics(folder / "mirror")
     characters = Characters(checks(DataRoot(folder / "mirror", mirror=True)))
     with ExitStack() as stack:
-        servers = {name: stack.enter_context(serve(getattr(characters, name))) for name in JUDGES}
+        servers = {
+            name: stack.enter_context(serve(getattr(characters, name)))
+            for name in JUDGES
+        }
         write_judges(
             folder / "prod_env",
             {f"simulated/{name}": server.openai for name, server in servers.items()},
         )
         for name in JUDGES:
             _check_judges(
-                folder, "--judge", f"simulated/{name}", "--repeats", "2", "--save", f"{name}.json"
+                folder,
+                "--judge",
+                f"simulated/{name}",
+                "--repeats",
+                "2",
+                "--save",
+                f"{name}.json",
             )
     files = [f"{name}.json" for name in JUDGES]
-    _check_judges(folder, "--compare", *files, "--plot", str(IMAGES / "judge-check.png"))
+    _check_judges(
+        folder, "--compare", *files, "--plot", str(IMAGES / "judge-check.png")
+    )
 
 
 def _check_judges(folder: Path, *arguments: str) -> None:
     command = [str(BIN / "helm-longctx"), "judge-check", *arguments]
     subprocess.run(
-        command, cwd=folder, check=True, env={**os.environ, ENVIRONMENT: str(folder / "mirror")}
+        command,
+        cwd=folder,
+        check=True,
+        env={**os.environ, ENVIRONMENT: str(folder / "mirror")},
     )
 
 
 def _save(browser: webdriver.Chrome, name: str) -> None:
     """Save what the window shows as soon as animations have ended."""
-    browser.execute_script("document.documentElement.style.overflow = 'hidden'")  # no scroll bars
+    browser.execute_script(
+        "document.documentElement.style.overflow = 'hidden'"
+    )  # no scroll bars
     time.sleep(1.5)
     browser.save_screenshot(str(IMAGES / f"{name}.png"))
 

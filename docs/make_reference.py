@@ -68,7 +68,9 @@ def files() -> dict[str, str]:
         "NOTICE": _notice(),
         "CITATION.cff": _citations(),
         "src/core_evals/helm_longctx/framework.yml": make_framework(),
-        "model_deployments.yaml": _read("src/helm_longctx/models/model_deployments.yaml"),
+        "model_deployments.yaml": _read(
+            "src/helm_longctx/models/model_deployments.yaml"
+        ),
     }
 
 
@@ -82,7 +84,10 @@ def _with_benchmarks(path: str, to_root: str) -> str:
     table = "\n".join(_table(("benchmark", "run entries", "lengths"), rows))
     page = re.sub(r"\[\d+ benchmarks\]", f"[{len(rows) - 1} benchmarks]", _read(path))
     return re.sub(
-        r"\| benchmark \| run entries \|(.*\n\|)*.*\n", lambda match: table, page, count=1
+        r"\| benchmark \| run entries \|(.*\n\|)*.*\n",
+        lambda match: table,
+        page,
+        count=1,
     )
 
 
@@ -91,11 +96,16 @@ def _benchmark_rows(to_root: str) -> Iterator[tuple[tuple[bool, str], tuple[str,
     for module, folder in _find_folders().items():
         benchmarks = benchmarks_in(module)
         title, _, about = (
-            (sys.modules[module].__doc__ or "").partition("\n")[0].rstrip(".").partition(": ")
+            (sys.modules[module].__doc__ or "")
+            .partition("\n")[0]
+            .rstrip(".")
+            .partition(": ")
         )
         link = f"[{title}]({to_root}{folder.as_posix()}/README.md)"
         entries = " ".join(
-            f"`{entry}`" for benchmark in benchmarks for entry in benchmark.shown_entries
+            f"`{entry}`"
+            for benchmark in benchmarks
+            for entry in benchmark.shown_entries
         )
         place = (not any(benchmark.leads for benchmark in benchmarks), title.lower())
         yield place, (f"{link}: {about}", entries, _range(benchmarks[0]))
@@ -104,13 +114,16 @@ def _benchmark_rows(to_root: str) -> Iterator[tuple[tuple[bool, str], tuple[str,
 def _find_folders() -> dict[str, Path]:
     """Return the folders of our benchmarks, relative to the repository, by module."""
     return {
-        module: SOURCE / folder.relative_to(FOLDER) for module, folder in read_folders().items()
+        module: SOURCE / folder.relative_to(FOLDER)
+        for module, folder in read_folders().items()
     }
 
 
 def _range(benchmark: Benchmark) -> str:
     """Return the shortest and the longest length of a benchmark with their unit."""
-    lengths = [length for task in benchmark.tasks for length in benchmark.lengths_of(task)]
+    lengths = [
+        length for task in benchmark.tasks for length in benchmark.lengths_of(task)
+    ]
     if not (benchmark.axis and lengths):
         return "none"
     unit = re.split(r" of |, ", benchmark.axis.unit)[0]
@@ -120,13 +133,20 @@ def _range(benchmark: Benchmark) -> str:
 def _with_published(readme: str) -> str:
     """Write into the README how many models with published results each benchmark has. Floors are not models."""
     models = {
-        each.title: {row.model for row in each.published()} - {*each.floors} for each in BENCHMARKS
+        each.title: {row.model for row in each.published()} - {*each.floors}
+        for each in BENCHMARKS
     }
-    counts = [f"{len(names)} for {title}" for title, names in sorted(models.items()) if names]
+    counts = [
+        f"{len(names)} for {title}" for title, names in sorted(models.items()) if names
+    ]
     text = f"`helm-longctx reference` adds results of models: {', '.join(counts[:-1])} and {counts[-1]}."
     item = f"- **Published results beside yours.** {text}"
     lines = textwrap.fill(
-        item, WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+        item,
+        WIDTH,
+        subsequent_indent="  ",
+        break_on_hyphens=False,
+        break_long_words=False,
     )
     return re.sub(
         r"- \*\*Published results beside yours\.\*\*.*\n(  .*\n)*",
@@ -146,8 +166,16 @@ def _citations() -> str:
     """Return CITATION.cff with the publications that the benchmarks' READMEs have, and then HELM's."""
     head, mark, rest = _read("CITATION.cff").partition("references:\n")
     helm = rest[rest.rindex("  - type:") :]
-    texts = (" ".join(_section(folder, "Citation").split()) for folder in _find_folders().values())
-    return head + mark + "".join("".join(_reference(text)) for text in texts if text) + helm
+    texts = (
+        " ".join(_section(folder, "Citation").split())
+        for folder in _find_folders().values()
+    )
+    return (
+        head
+        + mark
+        + "".join("".join(_reference(text)) for text in texts if text)
+        + helm
+    )
 
 
 def _reference(text: str) -> Iterator[str]:
@@ -163,7 +191,11 @@ def _reference(text: str) -> Iterator[str]:
     yield "    authors:\n"
     for author in match["authors"].split("; "):
         family, _, given = author.partition(", ")
-        person = f"family-names: {family}, given-names: {given}" if given else f'name: "{family}"'
+        person = (
+            f"family-names: {family}, given-names: {given}"
+            if given
+            else f'name: "{family}"'
+        )
         yield f"      - {{{person}}}\n"
     yield f"    year: {match['year']}\n" if match["year"] else ""
     yield f'    url: "{match["url"]}"\n'
@@ -187,7 +219,11 @@ def _notice_rows() -> Iterator[str]:
             for name in re.findall(r"`([^`]+)`", names):
                 yield f"{name if (ROOT / name).exists() else (folder / name).as_posix()}\n"
             yield textwrap.fill(
-                source, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
+                source,
+                WIDTH,
+                initial_indent="  ",
+                subsequent_indent="  ",
+                break_on_hyphens=False,
             )
             yield "\n\n"
 
@@ -219,13 +255,16 @@ def _tasks() -> Iterator[str]:
         )
 
 
-def _task_row(entry: str, task: Task, benchmark: Benchmark, is_variant: bool) -> tuple[str, ...]:
+def _task_row(
+    entry: str, task: Task, benchmark: Benchmark, is_variant: bool
+) -> tuple[str, ...]:
     further = sorted(task.all_arguments.difference(EVERY_TASK))
     return (
         f"`{entry}`",
         f"`{task.argument}`{' *' if is_variant else ''}",
         _lengths(task, benchmark),
-        _numbers(task.num_samples) + (f" at {task.depths} depths" if task.depths > 1 else ""),
+        _numbers(task.num_samples)
+        + (f" at {task.depths} depths" if task.depths > 1 else ""),
         _numbers(task.max_tokens),
         headline_text(task),
         ", ".join(f"`{name}`" for name in further),
@@ -233,7 +272,9 @@ def _task_row(entry: str, task: Task, benchmark: Benchmark, is_variant: bool) ->
 
 
 def _numbers(number: int | Mapping[int, int]) -> str:
-    return ", ".join(map(str, sorted({number} if isinstance(number, int) else {*number.values()})))
+    return ", ".join(
+        map(str, sorted({number} if isinstance(number, int) else {*number.values()}))
+    )
 
 
 def _lengths(task: Task, benchmark: Benchmark) -> str:
@@ -292,7 +333,11 @@ def _data() -> Iterator[str]:
         "last check",
     )
     yield from _table(
-        head, (_source_row(page, cards[page], checked.get(page, "never")) for page in sorted(cards))
+        head,
+        (
+            _source_row(page, cards[page], checked.get(page, "never"))
+            for page in sorted(cards)
+        ),
     )
     yield "## Published outputs\n"
     yield "`helm-longctx verify` fetches the outputs of real models, and the tables that were printed of them"
@@ -303,7 +348,9 @@ def _data() -> Iterator[str]:
         yield f"## {benchmark.title}\n"
         if own := make_cards(benchmark):
             columns = ("source", "size", "seen", "files", "fetched", "tasks")
-            yield from _table(columns, (_card(card, len(benchmark.tasks)) for card in own))
+            yield from _table(
+                columns, (_card(card, len(benchmark.tasks)) for card in own)
+            )
         else:
             yield "The data is generated, or is the user's own.\n"
         if faults := [f"- {fault}." for card in own for fault in card.faults]:
@@ -357,13 +404,20 @@ def _unique(values: Iterable[str]) -> list[str]:
 def _name_pin(revision: str) -> str:
     """Return a pin for the table."""
     return (
-        FIRST if NEWEST in revision or revision.startswith(("the newest", "the file")) else revision
+        FIRST
+        if NEWEST in revision or revision.startswith(("the newest", "the file"))
+        else revision
     )
 
 
 def _name_digests(checks: Sequence[str]) -> str:
     """Return digests for the table: of many their number, and of a long one its start."""
-    known = [digest for check in checks for digest in check.split(", ") if _DIGEST.search(digest)]
+    known = [
+        digest
+        for check in checks
+        for digest in check.split(", ")
+        if _DIGEST.search(digest)
+    ]
     short = [_DIGEST.sub(lambda match: f"{match[0][:8]}…", digest) for digest in known]
     if len(short) > MOST_CHECKS:
         short = [f"{len(short)} values of {short[0].rsplit(' ', 1)[0]}"]
@@ -387,7 +441,9 @@ def _card(card: DataCard, tasks: int) -> tuple[str, ...]:
         card.seen,
         str(len(card.files)),
         ", ".join(card.times),
-        "all" if len(card.tasks) == tasks else ", ".join(f"`{name}`" for name in card.tasks),
+        "all"
+        if len(card.tasks) == tasks
+        else ", ".join(f"`{name}`" for name in card.tasks),
     )
 
 
@@ -426,7 +482,9 @@ def _releases() -> Iterator[str]:
                     runs,
                     source,
                 )
-                for (maker, model, effort, family, runs, source), values in sorted(rows.items())
+                for (maker, model, effort, family, runs, source), values in sorted(
+                    rows.items()
+                )
                 if maker == vendor
             ),
         )
@@ -439,20 +497,27 @@ def _values(limits: tuple[float, float] | None, lower_is_better: bool | None) ->
 
 def _users(benchmark: Benchmark, metric: str) -> str:
     users = [task.name for task in benchmark.tasks if metric in task.metrics]
-    return "all" if len(users) == len(benchmark.tasks) else ", ".join(f"`{name}`" for name in users)
+    return (
+        "all"
+        if len(users) == len(benchmark.tasks)
+        else ", ".join(f"`{name}`" for name in users)
+    )
 
 
 def _commands() -> Iterator[str]:
     yield "# Commands\n"
     yield from _table(
-        ("exit status", "meaning"), ((str(status), text) for status, text in EXIT_STATUSES.items())
+        ("exit status", "meaning"),
+        ((str(status), text) for status, text in EXIT_STATUSES.items()),
     )
     yield "`helm-longctx --install-completion` installs completion for the shell that you use.\n"
     parser: Any = load_parser()
     for panel in PANELS:
         yield f"## {panel}\n"
         for command in (each for each in COMMANDS if each.panel == panel):
-            yield from _command(f"helm-longctx {command.name}", parser.commands[command.name])
+            yield from _command(
+                f"helm-longctx {command.name}", parser.commands[command.name]
+            )
 
 
 def _command(name: str, command: Any) -> Iterator[str]:
@@ -470,7 +535,9 @@ def _command(name: str, command: Any) -> Iterator[str]:
 
 
 def _parameter(parameter: Any) -> tuple[str, str]:
-    names = ", ".join(f"`{each}`" for each in (*parameter.opts, *parameter.secondary_opts))
+    names = ", ".join(
+        f"`{each}`" for each in (*parameter.opts, *parameter.secondary_opts)
+    )
     default = parameter.default
     given = (
         f" Default: `{default}`."
@@ -483,7 +550,9 @@ def _parameter(parameter: Any) -> tuple[str, str]:
 
 
 def _text(text: str) -> str:
-    return " ".join(text.replace("\\[", "[").split())  # the help's markup needs the backslash
+    return " ".join(
+        text.replace("\\[", "[").split()
+    )  # the help's markup needs the backslash
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:

@@ -38,7 +38,9 @@ REGISTRIES: tuple[list[Any], ...] = (
 # Machines differ, and the first example of a test pays for imports. The examples of a commit are always the same, so that
 # a failure belongs to a change; `HELM_LONGCTX_NEW_EXAMPLES=1 pytest` draws others.
 NEW_EXAMPLES = os.environ.get("HELM_LONGCTX_NEW_EXAMPLES") == "1"
-hypothesis_settings.register_profile("project", deadline=None, derandomize=not NEW_EXAMPLES)
+hypothesis_settings.register_profile(
+    "project", deadline=None, derandomize=not NEW_EXAMPLES
+)
 hypothesis_settings.load_profile("project")
 
 
@@ -46,7 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give this process and those that it starts a punkt model, which HELM's metrics else download when they are imported."""
     folder = tempfile.TemporaryDirectory(prefix="nltk_data")
     config.add_cleanup(folder.cleanup)
-    os.environ["NLTK_DATA"] = folder.name  # before NLTK is imported, which reads it then
+    os.environ["NLTK_DATA"] = (
+        folder.name
+    )  # before NLTK is imported, which reads it then
     punkt.write_model(Path(folder.name))
     quick_yaml.replace_load()
 
@@ -78,7 +82,9 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Command:
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> Command:
     """Return a callable that runs `helm-longctx` in this process, and keeps what it printed."""
     return Command(monkeypatch, capsysbinary)
 
@@ -162,12 +168,16 @@ def _make_folder(path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def no_mirror(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, own_folders: Iterator[Path]
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    own_folders: Iterator[Path],
 ) -> None:
     """Start every test without a mirror, in a folder of its own, which is `tmp_path` if the test asks for that."""
     monkeypatch.delenv(ENVIRONMENT, raising=False)
     has_folder = "tmp_path" in request.fixturenames
-    monkeypatch.chdir(request.getfixturevalue("tmp_path") if has_folder else next(own_folders))
+    monkeypatch.chdir(
+        request.getfixturevalue("tmp_path") if has_folder else next(own_folders)
+    )
 
 
 @pytest.fixture(autouse=True)

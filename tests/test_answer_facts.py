@@ -10,7 +10,15 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src"
 
-READS = ("startswith", "endswith", "partition", "rpartition", "removeprefix", "split", "find")
+READS = (
+    "startswith",
+    "endswith",
+    "partition",
+    "rpartition",
+    "removeprefix",
+    "split",
+    "find",
+)
 """Methods of texts that read a part of them."""
 
 
@@ -49,7 +57,9 @@ def test_no_fact_of_an_answer_is_in_a_string() -> None:
     """Our code writes and reads nothing but the reason in a finish reason, and no kind in an error's text."""
     hidden = []
     for path in sorted(SOURCE.rglob("*.py")):
-        for line, what in find_hidden_facts(ast.parse(path.read_text(encoding="utf-8"))):
+        for line, what in find_hidden_facts(
+            ast.parse(path.read_text(encoding="utf-8"))
+        ):
             hidden.append(f"{path.relative_to(SOURCE)}:{line} {what}")
     assert hidden == []
 

@@ -20,7 +20,8 @@ def test_a_folder_that_cannot_be_imported_is_left_out(
     monkeypatch.setattr(registry, "read_folders", lambda: broken | folders)
     assert registry.load_benchmarks() == registry.BENCHMARKS
     assert (
-        "benchmark helm_longctx.benchmarks.broken is left out: ModuleNotFoundError" in caplog.text
+        "benchmark helm_longctx.benchmarks.broken is left out: ModuleNotFoundError"
+        in caplog.text
     )
     assert [*map(registry.about_of, registry.BENCHMARKS)] == lines
 

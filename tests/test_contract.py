@@ -31,7 +31,11 @@ from helm_longctx._version import VERSION
 from helm_longctx.cli.tables import conf_files
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.style import HUGGING_FACE_CLIENT, RAW_TEXT_CLIENTS
-from helm_longctx.results.leaderboard.schema import all_sections, make_schema, suite_schema
+from helm_longctx.results.leaderboard.schema import (
+    all_sections,
+    make_schema,
+    suite_schema,
+)
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
 from helm_longctx.tasks.entry import ARGUMENTS, OUTPUT_LIMITS, Entry, parse_entry
 from helm_longctx.tasks.groups import CLOSED_BOOK
@@ -48,7 +52,9 @@ SOURCE = Path(str(resources.files(PACKAGE)))
 
 def entries_of(benchmark: Benchmark, category: Category) -> Iterator[str]:
     """Yield the arguments of every entry: the category and each of its tasks, at each length."""
-    for length in sorted({*STANDARD.values(), *benchmark.lengths}) if benchmark.axis else [None]:
+    for length in (
+        sorted({*STANDARD.values(), *benchmark.lengths}) if benchmark.axis else [None]
+    ):
         at = [f"length={length_label(length)}"] if length is not None else []
         if category.tasks_at(length):
             yield ",".join(at)
@@ -67,11 +73,15 @@ CATEGORIES = {
 @cache
 def group_names() -> set[str]:
     """Return the names of all groups in the schema, which takes a tenth of a second."""
-    return {group["name"] for group in make_schema(all_sections(BENCHMARKS))["run_groups"]}
+    return {
+        group["name"] for group in make_schema(all_sections(BENCHMARKS))["run_groups"]
+    }
 
 
 @pytest.mark.parametrize("name", CATEGORIES)
-def test_run_specs(name: str, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests) -> None:
+def test_run_specs(
+    name: str, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
     """Every entry builds a run spec whose classes exist, whose groups are in the schema and whose metrics are known."""
     monkeypatch.setattr(
         Entry, "check_machine", lambda entry: None
@@ -104,7 +114,8 @@ def check_run_spec(entry: str) -> None:
         [scenario.entry.category.judge] if judged else []
     )
     assert all(
-        issubclass(get_class_by_name(a.class_name), JudgeAnnotator) for a in spec.annotators or []
+        issubclass(get_class_by_name(a.class_name), JudgeAnnotator)
+        for a in spec.annotators or []
     )
 
 
@@ -112,15 +123,18 @@ def test_clients_whose_form_is_known_exist() -> None:
     """The HELM clients that the style rule names exist in HELM."""
     for name in (*RAW_TEXT_CLIENTS, HUGGING_FACE_CLIENT):
         module, _, cls = name.rpartition(".")
-        source = Path(str(resources.files("helm"))).parent / (module.replace(".", "/") + ".py")
+        source = Path(str(resources.files("helm"))).parent / (
+            module.replace(".", "/") + ".py"
+        )
         assert f"\nclass {cls}(" in source.read_text(), name
 
 
 def test_no_argument_is_a_run_expander() -> None:
     """No argument of ours has the name of a run expander, because HELM would take the argument for it."""
-    assert not {*ARGUMENTS, *(benchmark.task_argument for benchmark in BENCHMARKS)} & set(
-        RUN_EXPANDERS
-    )
+    assert not {
+        *ARGUMENTS,
+        *(benchmark.task_argument for benchmark in BENCHMARKS),
+    } & set(RUN_EXPANDERS)
     # The error about other names of this limit sends users to HELM's.
     assert "num_output_tokens" in RUN_EXPANDERS
     assert not {*OUTPUT_LIMITS} & set(RUN_EXPANDERS)
@@ -145,11 +159,14 @@ def test_table_is_consistent(benchmark) -> None:
         assert set(task.headline) <= set(task.metrics)
         assert bool(task.headline) != bool(task.unscored)
         assert not (
-            task.check_machine and any(task in category.tasks for category in benchmark.categories)
+            task.check_machine
+            and any(task in category.tasks for category in benchmark.categories)
         )
         sizes = [task.sizes[length] for length in sorted(task.sizes)]
         assert sizes == sorted(sizes)
-        assert task.any_length or all(task.sources(length) for length in task.sizes or [None])
+        assert task.any_length or all(
+            task.sources(length) for length in task.sizes or [None]
+        )
         assert bool(benchmark.axis) == bool(task.sizes)
     assert find_metric_faults(benchmark) == []
 
@@ -185,7 +202,8 @@ def test_a_metric_without_a_description_is_found() -> None:
     """The check finds a missing description, an unused one, a repeated one and an empty one."""
     task = replace(BENCHMARKS[0].tasks[0], metrics=("a", "b", "depth"))
     described = tuple(
-        Metric(name, name.upper(), text) for name, text in (("b", ""), ("c", "C."), ("c", "C."))
+        Metric(name, name.upper(), text)
+        for name, text in (("b", ""), ("c", "C."), ("c", "C."))
     )
     made_up = Benchmark(
         "x",
@@ -242,10 +260,14 @@ def test_schema_is_valid(entries: tuple[str, ...]) -> None:
         if entries
         else make_schema(all_sections(BENCHMARKS))
     )
-    groups = {name for entry in entries for name in parse_entry(BENCHMARKS, entry).groups}
+    groups = {
+        name for entry in entries for name in parse_entry(BENCHMARKS, entry).groups
+    }
     schema = dacite.from_dict(Schema, raw)
     assert [
-        str(m) for m in validate_schema(schema, strict=False) if m.severity.value == "error"
+        str(m)
+        for m in validate_schema(schema, strict=False)
+        if m.severity.value == "error"
     ] == []
     # A category without a name can also be the table of all categories at its length.
     leaves = {group.name for group in schema.run_groups if group.metric_groups}
@@ -259,12 +281,18 @@ def test_helm_reads_the_conf_files(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
         entries = read_run_entries([str(tmp_path / name)]).entries
         assert entries
-        assert all(get_run_spec_function(entry.description.split(":")[0]) for entry in entries)
+        assert all(
+            get_run_spec_function(entry.description.split(":")[0]) for entry in entries
+        )
     names = {
-        f"{each.name}_{length_label(length)}.conf" for each in BENCHMARKS for length in each.lengths
+        f"{each.name}_{length_label(length)}.conf"
+        for each in BENCHMARKS
+        for length in each.lengths
     }
     # Their questions or texts are the user's.
-    names -= {f"{name}_{label}.conf" for name in ("any_jsonl", "ppl") for label in STANDARD}
+    names -= {
+        f"{name}_{label}.conf" for name in ("any_jsonl", "ppl") for label in STANDARD
+    }
     # The publisher does not serve these lengths.
     names -= {"corpusqa_4m.conf", "corpusqa_10m.conf"}
     assert names <= {path.name for path in tmp_path.iterdir()}
@@ -334,11 +362,15 @@ def test_imports_go_one_way() -> None:
     for path in SOURCE.rglob("*.py"):
         if (room := room_of(path)) in ROOMS:
             imported[room] |= {
-                name.split(".")[1] for name in imports(path) if name.startswith("helm_longctx.")
+                name.split(".")[1]
+                for name in imports(path)
+                if name.startswith("helm_longctx.")
             }
     order = list(ROOMS)
     assert {room: names - BASE - {room} for room, names in imported.items()} == ROOMS
-    assert all(set(order[: order.index(room)]) >= allowed for room, allowed in ROOMS.items())
+    assert all(
+        set(order[: order.index(room)]) >= allowed for room, allowed in ROOMS.items()
+    )
 
 
 @pytest.mark.parametrize("folder", NO_HELM)
@@ -364,7 +396,9 @@ def test_a_benchmark_imports_no_other() -> None:
     """A benchmark's folder imports no other benchmark, so that it can be moved to a package of its own."""
     for path in SOURCE.glob("benchmarks/*/**/*.py"):
         name = path.relative_to(SOURCE).parts[1]
-        others = [each for each in imports(path) if each.startswith(f"{PACKAGE}.benchmarks.")]
+        others = [
+            each for each in imports(path) if each.startswith(f"{PACKAGE}.benchmarks.")
+        ]
         assert [other for other in others if other.split(".")[2] != name] == [], path
 
 
@@ -372,7 +406,11 @@ def test_nothing_imports_an_analysis() -> None:
     """Only commands and `evaluate` import analyses, and no analysis imports another, so that each is a folder that can go or come."""
     for path in SOURCE.rglob("*.py"):
         room, *rest = path.relative_to(SOURCE).parts
-        own = f"{PACKAGE}.apps.{rest[0]}" if room == "apps" and rest[1:] else f"{PACKAGE}.apps.app"
+        own = (
+            f"{PACKAGE}.apps.{rest[0]}"
+            if room == "apps" and rest[1:]
+            else f"{PACKAGE}.apps.app"
+        )
         others = [each for each in imports(path) if each.startswith(f"{PACKAGE}.apps.")]
         allowed = (own, f"{PACKAGE}.apps.app")
         assert (
@@ -389,10 +427,16 @@ def test_the_page_on_architecture_is_true() -> None:
         for line in page.splitlines()
         if line.startswith("| `")
     ]
-    assert {row[0].strip("`"): set(re.findall(r"`([\w.]+)`", row[2])) for row in table} == ROOMS
+    assert {
+        row[0].strip("`"): set(re.findall(r"`([\w.]+)`", row[2])) for row in table
+    } == ROOMS
     named = [name for name in re.findall(r"`([\w/]+\.py)`", page) if name != "judge.py"]
     folders = (SOURCE, SOURCE.parents[1] / "tests")
-    missing = [name for name in named if not any((folder / name).is_file() for folder in folders)]
+    missing = [
+        name
+        for name in named
+        if not any((folder / name).is_file() for folder in folders)
+    ]
     assert missing == []
 
 
@@ -424,7 +468,9 @@ def test_generic_folders_name_no_benchmark() -> None:
         if path.relative_to(SOURCE).parts[0] != "benchmarks":
             # Keys of Perplexity start with a name, too.
             named = {
-                text for text in words(path) if named_anywhere.search(text.replace("pplx-", ""))
+                text
+                for text in words(path)
+                if named_anywhere.search(text.replace("pplx-", ""))
             }
             assert not named, path
 
@@ -436,16 +482,23 @@ def words(path: Path) -> Iterator[str]:
     told += [
         node.value
         for node in nodes
-        if isinstance(node, ast.keyword) and node.arg in ("help", "description", "example")
+        if isinstance(node, ast.keyword)
+        and node.arg in ("help", "description", "example")
     ]
     left_out = {
-        id(each) for node in told if isinstance(node, ast.Constant) for each in ast.walk(node)
+        id(each)
+        for node in told
+        if isinstance(node, ast.Constant)
+        for each in ast.walk(node)
     }
     for node in nodes:
         texts = (
-            getattr(node, field, None) for field in ("id", "attr", "arg", "name", "module", "value")
+            getattr(node, field, None)
+            for field in ("id", "attr", "arg", "name", "module", "value")
         )
-        yield from (text for text in texts if isinstance(text, str) and id(node) not in left_out)
+        yield from (
+            text for text in texts if isinstance(text, str) and id(node) not in left_out
+        )
 
 
 PUBLISHED = {
@@ -466,6 +519,8 @@ PUBLISHED = {
 def test_published_tasks_are_fixed(entry: str) -> None:
     """The tasks of a published category are fixed, because a further one would change the mean that others published."""
     category = next(
-        benchmark.entries[entry] for benchmark in BENCHMARKS if entry in benchmark.entries
+        benchmark.entries[entry]
+        for benchmark in BENCHMARKS
+        if entry in benchmark.entries
     )
     assert " ".join(task.name for task in category.tasks) == PUBLISHED[entry]

@@ -27,7 +27,8 @@ from tests.support.tasks import entry_of, page_of
 
 ROOT = Path(__file__).parents[1]
 ELSEWHERE = {
-    f"helm_longctx/benchmarks/{name}/README.md" for name in ("any_jsonl", "helmet", "mrcr_v2")
+    f"helm_longctx/benchmarks/{name}/README.md"
+    for name in ("any_jsonl", "helmet", "mrcr_v2")
 }
 """Pages without a row for each task: HELMET's table is in docs/run-entries.md."""
 LINK = re.compile(r"(?<=\]\()[^)#\s:]+(?=[)#])")
@@ -57,7 +58,9 @@ SUITES = [
 ]
 
 
-@pytest.mark.parametrize(("page", "task"), SUITES, ids=lambda value: getattr(value, "name", ""))
+@pytest.mark.parametrize(
+    ("page", "task"), SUITES, ids=lambda value: getattr(value, "name", "")
+)
 def test_pages_of_suites(page: str, task: Task) -> None:
     """Each task's row ends with its headline metric, and has its budget and its sample."""
     (row,) = (row for row in rows(f"src/{page}") if row[0] == f"`{task.name}`")
@@ -74,7 +77,9 @@ def test_pages_of_suites(page: str, task: Task) -> None:
     ],
     ids=("cut", "methods"),
 )
-def test_tables_name_all_benchmarks(page: str, is_meant: Callable[[Task], bool]) -> None:
+def test_tables_name_all_benchmarks(
+    page: str, is_meant: Callable[[Task], bool]
+) -> None:
     """The tables of what is cut and of what methods can ask name every benchmark with such a task."""
     cells = "\n".join(row[0] for row in rows(f"docs/{page}")).lower()
     meant = [each for each in BENCHMARKS if any(map(is_meant, each.tasks))]
@@ -89,7 +94,9 @@ def test_tables_name_all_benchmarks(page: str, is_meant: Callable[[Task], bool])
 
 def numbers(given: int | Mapping[int, int]) -> str:
     """Return a number, or the distinct numbers of all lengths."""
-    return ", ".join(map(str, [given] if isinstance(given, int) else dict.fromkeys(given.values())))
+    return ", ".join(
+        map(str, [given] if isinstance(given, int) else dict.fromkeys(given.values()))
+    )
 
 
 @pytest.mark.parametrize("task", HELMET.tasks, ids=lambda task: task.name)
@@ -105,7 +112,9 @@ def test_run_entries_table(task) -> None:
         str(task.max_tokens),
         headline_text(task),
     )
-    assert data == ("official file or generated" if task.any_length else described(task))
+    assert data == (
+        "official file or generated" if task.any_length else described(task)
+    )
 
 
 def described(task: Task) -> str:
@@ -124,12 +133,17 @@ def described(task: Task) -> str:
 def test_arguments_are_documented() -> None:
     """Every argument of run entries is in the table of arguments."""
     documented = {row[0].strip("`") for row in rows("docs/run-entries.md")}
-    assert {*ARGUMENTS, *(benchmark.task_argument for benchmark in BENCHMARKS)} <= documented
+    assert {
+        *ARGUMENTS,
+        *(benchmark.task_argument for benchmark in BENCHMARKS),
+    } <= documented
 
 
 def test_ready_deployments_table() -> None:
     """Each ready deployment has a row with its server, key and window, and each model of a provider has a dated source."""
-    documented = {row[0].strip("`"): row[1:] for row in rows("docs/models.md") if len(row) == 5}
+    documented = {
+        row[0].strip("`"): row[1:] for row in rows("docs/models.md") if len(row) == 5
+    }
     ready = list(list_deployments(READY))
     assert [name for name in documented if "/" in name] == [name for name, *_ in ready]
     for name, server, key, window in ready:
@@ -149,17 +163,19 @@ def test_readme_names_every_run_entry() -> None:
 def test_generated_texts_are_up_to_date() -> None:
     """`make reference` would change nothing."""
     # In a process of its own, because other tests change benchmarks.
-    script = (
-        "import json, runpy; print(json.dumps(runpy.run_path('docs/make_reference.py')['files']()))"
-    )
+    script = "import json, runpy; print(json.dumps(runpy.run_path('docs/make_reference.py')['files']()))"
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     files = json.loads(done.stdout)
     assert {path: (ROOT / path).read_text(encoding="utf-8") for path in files} == files
-    assert {f"docs/reference/{path.name}" for path in (ROOT / "docs/reference").iterdir()} <= set(
-        files
-    )
+    assert {
+        f"docs/reference/{path.name}" for path in (ROOT / "docs/reference").iterdir()
+    } <= set(files)
 
 
 def test_the_site_builds(tmp_path: Path) -> None:
@@ -168,8 +184,18 @@ def test_the_site_builds(tmp_path: Path) -> None:
     The README of each benchmark's folder is a page, and is in the menu.
     """
     pytest.importorskip("mkdocs")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--site-dir",
+        str(tmp_path),
+    ]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "adding-a-benchmark/index.html").read_text(encoding="utf-8")
     assert '<span class="filename">mystery/mystery.py</span>' in page
@@ -179,8 +205,12 @@ def test_the_site_builds(tmp_path: Path) -> None:
         assert (tmp_path / name / "index.html").is_file()
     for old, new in runpy.run_path(str(ROOT / "docs/redirects.py"))["MOVED"].items():
         page, _, anchor = new.partition("/#")
-        assert f"url=../{new}" in (tmp_path / old / "index.html").read_text(encoding="utf-8")
-        assert f'id="{anchor}"' in (tmp_path / page / "index.html").read_text(encoding="utf-8")
+        assert f"url=../{new}" in (tmp_path / old / "index.html").read_text(
+            encoding="utf-8"
+        )
+        assert f'id="{anchor}"' in (tmp_path / page / "index.html").read_text(
+            encoding="utf-8"
+        )
 
 
 def test_links_lead_to_files() -> None:
@@ -191,10 +221,14 @@ def test_links_lead_to_files() -> None:
         *(folder / "README.md" for folder in read_folders().values()),
     ]
     links = [
-        (page, link) for page in pages for link in LINK.findall(page.read_text(encoding="utf-8"))
+        (page, link)
+        for page in pages
+        for link in LINK.findall(page.read_text(encoding="utf-8"))
     ]
     assert len(links) > 300
-    assert [f"{page}: {link}" for page, link in links if not (page.parent / link).exists()] == []
+    assert [
+        f"{page}: {link}" for page, link in links if not (page.parent / link).exists()
+    ] == []
 
 
 def test_pages_and_pictures_exist() -> None:

@@ -65,7 +65,9 @@ def examples(page: Path) -> Iterator[Example]:
 ALL = [example for page in PAGES for example in examples(page)]
 
 
-@pytest.mark.parametrize("example", ALL, ids=lambda example: f"{example.page}:{example.line}")
+@pytest.mark.parametrize(
+    "example", ALL, ids=lambda example: f"{example.page}:{example.line}"
+)
 def test_command(example: Example) -> None:
     """Each command of the documentation exists, has valid options, and has run entries that can run."""
     program, *arguments = example.words
@@ -75,8 +77,12 @@ def test_command(example: Example) -> None:
     else:
         entries = list(find_entries(arguments))
         parser = load_parser()
-        assert arguments[0].startswith("-") or arguments[0] in getattr(parser, "commands", {})
-        while arguments and (found := getattr(parser, "commands", {}).get(arguments[0])):
+        assert arguments[0].startswith("-") or arguments[0] in getattr(
+            parser, "commands", {}
+        )
+        while arguments and (
+            found := getattr(parser, "commands", {}).get(arguments[0])
+        ):
             parser = found
             arguments = arguments[1:]
         with suppress(
@@ -96,7 +102,11 @@ def find_entries(words: list[str]) -> Iterator[str]:
     )
     for before, word in pairwise(words):
         if ":" in word and word.partition(":")[0] in ENTRIES:
-            yield f"{word},length={lengths[0]}" if before == "--tasks" and lengths else word
+            yield (
+                f"{word},length={lengths[0]}"
+                if before == "--tasks" and lengths
+                else word
+            )
 
 
 def check(entry: str) -> None:

@@ -38,7 +38,11 @@ def find_changes(source: str) -> Iterator[int]:
             if any(map(is_environ, targets)):
                 yield node.lineno
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            is_patch = node.func.attr == "dict" and bool(node.args) and is_environ(node.args[0])
+            is_patch = (
+                node.func.attr == "dict"
+                and bool(node.args)
+                and is_environ(node.args[0])
+            )
             is_method = node.func.attr in _CHANGES and is_environ(node.func.value)
             if is_patch or is_method or node.func.attr in ("putenv", "unsetenv"):
                 yield node.lineno
@@ -73,7 +77,8 @@ def test_changes_are_found(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["os.environ['A']", "os.environ.get('A')", "{**os.environ}", "values.update(a=1)"]
+    "code",
+    ["os.environ['A']", "os.environ.get('A')", "{**os.environ}", "values.update(a=1)"],
 )
 def test_reading_is_no_change(code: str) -> None:
     """The check accepts what only reads."""

@@ -20,7 +20,9 @@ def test_a_typo_gets_the_nearest_name(value: str, nearest: str) -> None:
     )
 
 
-@pytest.mark.parametrize("value", ["", "x", 7, None, "trec_coarse", "json_kv" * 1_000_000])
+@pytest.mark.parametrize(
+    "value", ["", "x", 7, None, "trec_coarse", "json_kv" * 1_000_000]
+)
 def test_what_is_like_no_name_gets_no_suggestion(value: object) -> None:
     """A value that is like no name gets no suggestion, whatever its type and size."""
     assert list_choices(value, TASKS) == "choose from json_kv, ruler_niah_mk_2, nq"
@@ -35,9 +37,18 @@ def test_errors_of_data() -> None:
     assert all(
         map(
             is_format_error,
-            (KeyError(), UnicodeError(), OverflowError(), RecursionError(), GroupError()),
+            (
+                KeyError(),
+                UnicodeError(),
+                OverflowError(),
+                RecursionError(),
+                GroupError(),
+            ),
         )
     )
     assert not any(
-        map(is_format_error, (OSError(), MemoryError(), KeyboardInterrupt(), RuntimeError()))
+        map(
+            is_format_error,
+            (OSError(), MemoryError(), KeyboardInterrupt(), RuntimeError()),
+        )
     )

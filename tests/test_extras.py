@@ -26,7 +26,10 @@ from helm_longctx.models.apis.provider import providers
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 
 SETUP = Path(__file__).parents[1] / "setup.cfg"
-EXTRAS = {**extras.EXTRAS, **{name: (provider.package,) for name, provider in providers().items()}}
+EXTRAS = {
+    **extras.EXTRAS,
+    **{name: (provider.package,) for name, provider in providers().items()},
+}
 MODULES = sorted({module for modules in EXTRAS.values() for module in modules})
 
 WITHOUT = """
@@ -64,15 +67,22 @@ def test_all_else_works_without_the_extras(mirror: DataRoot, tmp_path: Path) -> 
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
     command = [sys.executable, "-c", WITHOUT, json.dumps(MODULES), json.dumps(COMMANDS)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, env=environment
+    )
     assert done.returncode == 0, done.stderr[-3000:]
-    results = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[[")]
+    results = [
+        json.loads(line) for line in done.stdout.splitlines() if line.startswith("[[")
+    ]
     assert [(arguments, code) for arguments, code, *_ in results] == [
         (arguments, 0) for arguments in COMMANDS
     ], results
     exported = results[-1][2]
     assert "averages.csv" in exported
-    assert "scores.png needs vl_convert; install with: pip install 'helm-longctx[plot]'" in exported
+    assert (
+        "scores.png needs vl_convert; install with: pip install 'helm-longctx[plot]'"
+        in exported
+    )
     assert not (tmp_path / "export/scores.png").exists()
 
 
@@ -86,7 +96,9 @@ def test_all_else_works_without_the_extras(mirror: DataRoot, tmp_path: Path) -> 
         ("plot", lambda: check_picture("export", Path("x.png"))),
     ],
 )
-def test_one_line_names_the_extra(extra: str, call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_line_names_the_extra(
+    extra: str, call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One line names the missing extra before anything is asked."""
     for module in EXTRAS[extra]:
         monkeypatch.setitem(sys.modules, module, None)
@@ -107,7 +119,10 @@ def test_the_extras_stand_in_setup() -> None:
     for extra, modules in EXTRAS.items():
         for module in modules:
             assert packages.get(module, module.replace("_", "-")) in optional[extra]
-            assert packages.get(module, module) not in config["options"]["install_requires"]
+            assert (
+                packages.get(module, module)
+                not in config["options"]["install_requires"]
+            )
         assert extra in optional["all"]
 
 
@@ -127,19 +142,28 @@ def run_without(
     command = [sys.executable, "-c", BLOCKED, json.dumps(EXTRAS[extra]), *arguments]
     environment = {**os.environ, ENVIRONMENT: str(data.path)} if data else None
     return subprocess.run(
-        command, capture_output=True, text=True, cwd=folder, env=environment, check=False
+        command,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment,
+        check=False,
     )
 
 
 def missing(extra: str, purpose: str) -> str:
     """Return the error for a missing extra."""
     modules = " and ".join(EXTRAS[extra])
-    return f"{purpose} needs {modules}; install with: pip install 'helm-longctx[{extra}]'"
+    return (
+        f"{purpose} needs {modules}; install with: pip install 'helm-longctx[{extra}]'"
+    )
 
 
 def test_a_command_says_what_to_install(tmp_path: Path) -> None:
     """A command shows the whole line that says what to install."""
-    done = run_without("judges", "judge-check", "--judge", "longctx/lexical", folder=tmp_path)
+    done = run_without(
+        "judges", "judge-check", "--judge", "longctx/lexical", folder=tmp_path
+    )
     assert (done.returncode, done.stderr) == (
         2,
         f"helm-longctx: error: {missing('judges', 'judge-check')}\n",
@@ -149,7 +173,11 @@ def test_a_command_says_what_to_install(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("extra", "entry", "task"),
     [
-        ("retrieval", "helmet_recall:task=json_kv,length=8k,method=retrieve", "method=retrieve"),
+        (
+            "retrieval",
+            "helmet_recall:task=json_kv,length=8k,method=retrieve",
+            "method=retrieve",
+        ),
     ],
 )
 def test_a_task_says_what_to_install(
@@ -168,7 +196,12 @@ def test_a_task_says_what_to_install(
 
 def test_tasks_name_extras_that_exist() -> None:
     """Each extra that a task needs is in the table of extras, and some tasks need one."""
-    named = {extra for benchmark in BENCHMARKS for task in benchmark.tasks for extra in task.extras}
+    named = {
+        extra
+        for benchmark in BENCHMARKS
+        for task in benchmark.tasks
+        for extra in task.extras
+    }
     assert named == {"code", "openai-tokens"}
     assert named <= set(extras.EXTRAS)
 
@@ -202,14 +235,21 @@ model_deployments:
 def test_doctor_says_what_to_do(tmp_path: Path) -> None:
     """The lines of `doctor` about deployments end with the advice."""
     (tmp_path / "prod_env").mkdir()
-    variable = "A_VARIABLE_WITH_A_NAME_AS_LONG_AS_THOSE_OF_COMPANIES_WITH_MANY_DEPARTMENTS"
+    variable = (
+        "A_VARIABLE_WITH_A_NAME_AS_LONG_AS_THOSE_OF_COMPANIES_WITH_MANY_DEPARTMENTS"
+    )
     (tmp_path / "prod_env/model_deployments.yaml").write_text(DEPLOYMENTS % variable)
-    lines = run_without("openai", "doctor", "--no-run", folder=tmp_path).stdout.splitlines()
+    lines = run_without(
+        "openai", "doctor", "--no-run", folder=tmp_path
+    ).stdout.splitlines()
     (own,) = (line for line in lines if "my/model" in line)
-    assert own.endswith(f"my/model was not checked: {missing('openai', 'OpenAIClient')}")
+    assert own.endswith(
+        f"my/model was not checked: {missing('openai', 'OpenAIClient')}"
+    )
     (other,) = (line for line in lines if "my/other" in line)
     assert (
-        f"api_key_env='{variable}': the environment variable {variable} is not set; name " in other
+        f"api_key_env='{variable}': the environment variable {variable} is not set; name "
+        in other
     )
     assert other.endswith("holds the key")
 
@@ -249,7 +289,9 @@ def test_a_torchvision_that_does_not_fit(
         files["torch.dist-info/METADATA"] = (
             f"Metadata-Version: 2.1\nName: torch\nVersion: {torch[0]}\n".encode()
         )
-        files["torch/lib/libtorch_cuda.so" if torch[1] else "torch/lib/libtorch.so"] = b""
+        files["torch/lib/libtorch_cuda.so" if torch[1] else "torch/lib/libtorch.so"] = (
+            b""
+        )
     for path, content in files.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(content)
@@ -269,7 +311,9 @@ QUESTION = JudgeRequest(
 )
 
 
-def test_a_failed_judgement_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_judgement_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A judge that cannot be made gives no verdict, and the run and its log have the whole reason."""
     for module in EXTRAS["judges"]:
         monkeypatch.setitem(sys.modules, module, None)

@@ -82,13 +82,17 @@ def splits_name(reading: Reading) -> bool:
     is_name = reading.receiver.endswith(
         ("spec.name", "run.name", "folder.name", "path.name", "spec['name']")
     )
-    return is_name and any(separator in mark for mark in reading.marks for separator in ":,=")
+    return is_name and any(
+        separator in mark for mark in reading.marks for separator in ":,="
+    )
 
 
 CHANNELS = (
     Channel(
         "adapter method",
-        looks_into("adapter.method", "adapter_spec.method", "spec.method", "adapter['method']"),
+        looks_into(
+            "adapter.method", "adapter_spec.method", "spec.method", "adapter['method']"
+        ),
         "style = run_spec.adapter_spec.method.split('_')[1]",
     ),
     Channel(
@@ -147,16 +151,26 @@ def find_readings(tree: ast.AST, constants: Constants) -> Iterator[Reading]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr in READS:
-                marks = [mark for value in node.args for mark in _texts(value, constants)]
+                marks = [
+                    mark for value in node.args for mark in _texts(value, constants)
+                ]
                 yield Reading(ast.unparse(node.func.value), tuple(marks))
             elif node.func.attr == "compile":
-                marks = [mark for value in node.args for mark in _texts(value, constants)]
+                marks = [
+                    mark for value in node.args for mark in _texts(value, constants)
+                ]
                 yield Reading("", tuple(marks))
-        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+        elif isinstance(node, ast.Compare) and isinstance(
+            node.ops[0], ast.In | ast.NotIn
+        ):
             receiver = node.comparators[0]
             if isinstance(receiver, ast.Name | ast.Attribute | ast.Subscript):
                 # An item of a collection is the whole text; a part of a text has a mark around it.
-                marks = [mark for mark in _texts(node.left, constants) if not mark.isidentifier()]
+                marks = [
+                    mark
+                    for mark in _texts(node.left, constants)
+                    if not mark.isidentifier()
+                ]
                 yield Reading(ast.unparse(receiver), tuple(marks))
 
 
@@ -174,7 +188,9 @@ def _read_constants(trees: Mapping[str, ast.Module]) -> dict[str, str]:
     constants: dict[str, str] = {}
     for tree in trees.values():
         for node in tree.body:
-            if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+            if not isinstance(node, ast.Assign) or not isinstance(
+                node.targets[0], ast.Name
+            ):
                 continue
             texts = list(_texts(node.value, {})) if node.targets[0].id.isupper() else []
             if len(texts) == 1:
@@ -191,7 +207,9 @@ def readings() -> dict[str, list[Reading]]:
         if "benchmarks" not in path.parts  # answers of models are texts
     }
     constants = _read_constants(trees)
-    return {module: list(find_readings(tree, constants)) for module, tree in trees.items()}
+    return {
+        module: list(find_readings(tree, constants)) for module, tree in trees.items()
+    }
 
 
 @pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: channel.name)

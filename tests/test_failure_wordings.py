@@ -46,7 +46,11 @@ TOO_LONG: list[tuple[str, int, Any]] = [
             code="context_length_exceeded",
         ),
     ),
-    ("OpenAI responses", 400, error("Your input exceeds the context window of this model.")),
+    (
+        "OpenAI responses",
+        400,
+        error("Your input exceeds the context window of this model."),
+    ),
     (
         "OpenAI configured limit",
         400,
@@ -77,12 +81,17 @@ TOO_LONG: list[tuple[str, int, Any]] = [
     (
         "Anthropic bytes",
         413,
-        {"type": "error", "error": {"type": "request_too_large", "message": "Too many bytes"}},
+        {
+            "type": "error",
+            "error": {"type": "request_too_large", "message": "Too many bytes"},
+        },
     ),
     (
         "Anthropic sum",
         400,
-        error("input length and `max_tokens` exceed context limit: 199000 + 4096 > 200000"),
+        error(
+            "input length and `max_tokens` exceed context limit: 199000 + 4096 > 200000"
+        ),
     ),
     (
         "Google",
@@ -106,7 +115,9 @@ TOO_LONG: list[tuple[str, int, Any]] = [
     (
         "Bedrock Llama",
         400,
-        error("The maximum prompt length for this model is 8192 tokens; 9000 were given."),
+        error(
+            "The maximum prompt length for this model is 8192 tokens; 9000 were given."
+        ),
     ),
     ("Vertex", 400, error("The request payload size exceeds the context limit.")),
     (
@@ -134,7 +145,9 @@ TOO_LONG: list[tuple[str, int, Any]] = [
     (
         "Together sum",
         422,
-        error("`inputs` tokens + `max_new_tokens` must be <= 32769. Given: 40000 `inputs` tokens"),
+        error(
+            "`inputs` tokens + `max_new_tokens` must be <= 32769. Given: 40000 `inputs` tokens"
+        ),
     ),
     (
         "Fireworks",
@@ -154,7 +167,9 @@ TOO_LONG: list[tuple[str, int, Any]] = [
     (
         "Cohere",
         400,
-        {"message": "too many tokens: total number of tokens in the prompt cannot exceed 128000"},
+        {
+            "message": "too many tokens: total number of tokens in the prompt cannot exceed 128000"
+        },
     ),
     (
         "Cohere size",
@@ -174,14 +189,25 @@ TOO_LONG: list[tuple[str, int, Any]] = [
     (
         "Perplexity",
         400,
-        error("Requested input of 140000 tokens exceeds the model's limit", type="bad_request"),
+        error(
+            "Requested input of 140000 tokens exceeds the model's limit",
+            type="bad_request",
+        ),
     ),
     (
         "DeepInfra",
         400,
-        {"detail": {"error": "Requested input length 140000 exceeds maximum input length 131072"}},
+        {
+            "detail": {
+                "error": "Requested input length 140000 exceeds maximum input length 131072"
+            }
+        },
     ),
-    ("DeepInfra number", 400, error("Input too long: 140000 tokens, at most 131072 are allowed")),
+    (
+        "DeepInfra number",
+        400,
+        error("Input too long: 140000 tokens, at most 131072 are allowed"),
+    ),
     (
         "DashScope",
         400,
@@ -204,7 +230,10 @@ TOO_LONG: list[tuple[str, int, Any]] = [
     (
         "MiniMax",
         400,
-        error("invalid params, context window exceeds limit (2013)", type="bad_request_error"),
+        error(
+            "invalid params, context window exceeds limit (2013)",
+            type="bad_request_error",
+        ),
     ),
     (
         "Copilot",
@@ -242,14 +271,18 @@ TOO_LONG: list[tuple[str, int, Any]] = [
             "Provider returned error",
             code=400,
             metadata={
-                "raw": json.dumps(error("prompt is too long: 213462 tokens > 200000 maximum"))
+                "raw": json.dumps(
+                    error("prompt is too long: 213462 tokens > 200000 maximum")
+                )
             },
         ),
     ),
     (
         "Poolside",
         400,
-        error("Input length 131393 exceeds the maximum allowed input length of 131040 tokens."),
+        error(
+            "Input length 131393 exceeds the maximum allowed input length of 131040 tokens."
+        ),
     ),
     (
         "LiteLLM",
@@ -278,7 +311,9 @@ TOO_LONG: list[tuple[str, int, Any]] = [
     (
         "vLLM decoder",
         400,
-        error("The decoder prompt (length 9000) is longer than the maximum model length of 8192."),
+        error(
+            "The decoder prompt (length 9000) is longer than the maximum model length of 8192."
+        ),
     ),
     (
         "vLLM budget",
@@ -328,7 +363,9 @@ TOO_LONG: list[tuple[str, int, Any]] = [
     (
         "SGLang pool",
         400,
-        {"message": "Input length (265330) exceeds the maximum allowed length (262138 tokens)."},
+        {
+            "message": "Input length (265330) exceeds the maximum allowed length (262138 tokens)."
+        },
     ),
     (
         "TGI",
@@ -391,7 +428,9 @@ TOO_LONG: list[tuple[str, int, Any]] = [
     (
         "llama.cpp input",
         500,
-        error("input (9000 tokens) is larger than the max context size (4096 tokens). skipping"),
+        error(
+            "input (9000 tokens) is larger than the max context size (4096 tokens). skipping"
+        ),
     ),
     (
         "llama-cpp-python",
@@ -412,7 +451,10 @@ TOO_LONG: list[tuple[str, int, Any]] = [
     (
         "Ollama",
         500,
-        error("prompt too long; exceeded max context length by 5000 tokens", type="api_error"),
+        error(
+            "prompt too long; exceeded max context length by 5000 tokens",
+            type="api_error",
+        ),
     ),
     ("Ollama input", 500, {"error": "the input length exceeds the context length"}),
     (
@@ -435,10 +477,16 @@ TOO_LONG: list[tuple[str, int, Any]] = [
     (
         "DS4",
         400,
-        error("Prompt has 150,000 tokens, but the configured context size is 128,000 tokens"),
+        error(
+            "Prompt has 150,000 tokens, but the configured context size is 128,000 tokens"
+        ),
     ),
     ("ik_llama", 400, error("the prompt does not fit into the context (n_ctx = 4096)")),
-    ("LocalAI", 500, error("rpc error: code = Unknown desc = prompt tokens exceed context size")),
+    (
+        "LocalAI",
+        500,
+        error("rpc error: code = Unknown desc = prompt tokens exceed context size"),
+    ),
     ("generic 413", 413, {"error": "Payload Too Large"}),
     ("generic token limit", 400, error("token limit exceeded")),
     ("generic total", 400, error("Total tokens 9000 exceed limit 4096")),
@@ -470,13 +518,17 @@ OTHERS: list[tuple[str, int, Any, str]] = [
     (
         "a request above the limit per minute",
         429,
-        error("Request too large for m on tokens per min (TPM): Limit 6000, Requested 9000."),
+        error(
+            "Request too large for m on tokens per min (TPM): Limit 6000, Requested 9000."
+        ),
         "QUOTA",
     ),
     (
         "the same with 413",
         413,
-        error("Request too large for m on tokens per minute (TPM): Limit 6000, Requested 9000."),
+        error(
+            "Request too large for m on tokens per minute (TPM): Limit 6000, Requested 9000."
+        ),
         "QUOTA",
     ),
     (
@@ -507,7 +559,8 @@ OTHERS: list[tuple[str, int, Any, str]] = [
         "DashScope's account",
         400,
         error(
-            "Access denied, please make sure your account is in good standing.", code="Arrearage"
+            "Access denied, please make sure your account is in good standing.",
+            code="Arrearage",
         ),
         "QUOTA",
     ),
@@ -515,10 +568,17 @@ OTHERS: list[tuple[str, int, Any, str]] = [
     (
         "OpenRouter's credits",
         402,
-        error("This request requires more credits, or fewer max_tokens. You can only afford 4000."),
+        error(
+            "This request requires more credits, or fewer max_tokens. You can only afford 4000."
+        ),
         "QUOTA",
     ),
-    ("OpenRouter's day", 429, error("Rate limit exceeded: free-models-per-day."), "QUOTA"),
+    (
+        "OpenRouter's day",
+        429,
+        error("Rate limit exceeded: free-models-per-day."),
+        "QUOTA",
+    ),
     (
         "Groq's day",
         429,
@@ -547,16 +607,24 @@ OTHERS: list[tuple[str, int, Any, str]] = [
     (
         "DashScope's filter in words",
         400,
-        error("<400> InternalError.Algo.DataInspectionFailed: Output data may contain something."),
+        error(
+            "<400> InternalError.Algo.DataInspectionFailed: Output data may contain something."
+        ),
         "REFUSED",
     ),
-    ("Google's filter", 400, error("The prompt was refused: PROHIBITED_CONTENT"), "REFUSED"),
+    (
+        "Google's filter",
+        400,
+        error("The prompt was refused: PROHIBITED_CONTENT"),
+        "REFUSED",
+    ),
     ("Google's recitation", 400, error("Finish reason: IMAGE_RECITATION"), "REFUSED"),
     (
         "Moonshot's filter",
         400,
         error(
-            "The request was rejected because it was considered high risk", type="content_filter"
+            "The request was rejected because it was considered high risk",
+            type="content_filter",
         ),
         "REFUSED",
     ),
@@ -595,21 +663,35 @@ OTHERS: list[tuple[str, int, Any, str]] = [
     (
         "TGI's budget",
         422,
-        {"error": "Input validation error: `max_new_tokens` must be <= 512. Given: 600"},
+        {
+            "error": "Input validation error: `max_new_tokens` must be <= 512. Given: 600"
+        },
         "BAD_REQUEST",
     ),
-    ("DashScope's budget", 400, error("Range of max_tokens should be [1, 8192]"), "BAD_REQUEST"),
+    (
+        "DashScope's budget",
+        400,
+        error("Range of max_tokens should be [1, 8192]"),
+        "BAD_REQUEST",
+    ),
     (
         "TGI's temperature",
         422,
         {"error": "Input validation error: `temperature` must be strictly positive"},
         "BAD_REQUEST",
     ),
-    ("a parameter above its limit", 400, error("temperature exceeds the limit 2"), "BAD_REQUEST"),
+    (
+        "a parameter above its limit",
+        400,
+        error("temperature exceeds the limit 2"),
+        "BAD_REQUEST",
+    ),
     (
         "too many stop sequences",
         400,
-        error("Invalid 'stop': array too long. Expected an array with maximum length 4."),
+        error(
+            "Invalid 'stop': array too long. Expected an array with maximum length 4."
+        ),
         "BAD_REQUEST",
     ),
     (
@@ -656,8 +738,14 @@ OTHERS: list[tuple[str, int, Any, str]] = [
 @pytest.mark.parametrize(
     ("status", "body", "kind"),
     [
-        *(pytest.param(status, body, "TOO_LONG", id=name) for name, status, body in TOO_LONG),
-        *(pytest.param(status, body, kind, id=name) for name, status, body, kind in OTHERS),
+        *(
+            pytest.param(status, body, "TOO_LONG", id=name)
+            for name, status, body in TOO_LONG
+        ),
+        *(
+            pytest.param(status, body, kind, id=name)
+            for name, status, body, kind in OTHERS
+        ),
     ],
 )
 def test_words_of_servers(status: int, body: Any, kind: str) -> None:
@@ -705,7 +793,17 @@ def test_finish_reasons(reason: str, ending: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["exceeds ", "limit of a ", "context ", "model ", "max 1 ", "account ", "\n", "按超"]
+    "piece",
+    [
+        "exceeds ",
+        "limit of a ",
+        "context ",
+        "model ",
+        "max 1 ",
+        "account ",
+        "\n",
+        "按超",
+    ],
 )
 def test_long_texts_take_linear_time(piece: str) -> None:
     """A text of a megabyte that repeats the words of patterns is classified at once."""

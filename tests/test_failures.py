@@ -20,10 +20,14 @@ REQUEST = HTTP.Request("POST", "http://x/v1/chat/completions")
 
 
 def error_body(message: str, code: str | None) -> dict[str, Any]:
-    return {"error": {"message": message, "type": "some_error", "param": None, "code": code}}
+    return {
+        "error": {"message": message, "type": "some_error", "param": None, "code": code}
+    }
 
 
-def status_error(status: int, message: str, code: str | None = None) -> openai.APIStatusError:
+def status_error(
+    status: int, message: str, code: str | None = None
+) -> openai.APIStatusError:
     response = HTTP.Response(status, request=REQUEST, json=error_body(message, code))
     return openai.OpenAI(api_key="x")._make_status_error_from_response(response)
 
@@ -80,13 +84,23 @@ STATUSES = [
     (404, "The model `gpt-9` does not exist.", None, "UNKNOWN_MODEL"),
     (404, "models/gemini-0 is not found for API version v1beta", None, "UNKNOWN_MODEL"),
     (404, "model: claude-0", "not_found_error", "UNKNOWN_MODEL"),
-    (403, "Project `p` does not have access to model `m`", "model_not_found", "UNKNOWN_MODEL"),
+    (
+        403,
+        "Project `p` does not have access to model `m`",
+        "model_not_found",
+        "UNKNOWN_MODEL",
+    ),
     (404, "Not Found", None, "UNREACHABLE"),
     (405, "Method Not Allowed", None, "UNREACHABLE"),
     (401, "Incorrect API key provided", "invalid_api_key", "BAD_KEY"),
     (403, "Forbidden", None, "BAD_KEY"),
     (400, "API key not valid. Please pass a valid API key.", None, "BAD_KEY"),
-    (429, "You exceeded your current quota, please check your plan", "insufficient_quota", "QUOTA"),
+    (
+        429,
+        "You exceeded your current quota, please check your plan",
+        "insufficient_quota",
+        "QUOTA",
+    ),
     (402, "Insufficient balance", None, "QUOTA"),
     (400, "Your credit balance is too low to access the API", None, "QUOTA"),
     (
@@ -127,9 +141,9 @@ def test_statuses(status: int, message: str, code: str | None, kind: str) -> Non
 def caught(address: str) -> BaseException:
     """Return the exception that the library raises at an address."""
     with pytest.raises(openai.OpenAIError) as raised:
-        openai.OpenAI(api_key="x", base_url=address, max_retries=0).chat.completions.create(
-            model="m", messages=[]
-        )
+        openai.OpenAI(
+            api_key="x", base_url=address, max_retries=0
+        ).chat.completions.create(model="m", messages=[])
     return raised.value
 
 
@@ -143,13 +157,20 @@ def test_connections() -> None:
     unknown.__cause__ = HTTP.ConnectError("[Errno -2] Name or service not known")
     assert failure_of_error(unknown) is Failure.UNREACHABLE
     dropped = openai.APIConnectionError(request=REQUEST)
-    dropped.__cause__ = HTTP.RemoteProtocolError("Server disconnected without sending a response.")
+    dropped.__cause__ = HTTP.RemoteProtocolError(
+        "Server disconnected without sending a response."
+    )
     assert failure_of_error(dropped) is Failure.TEMPORARY
     assert failure_of_text(f"OpenAI error: {refused}") is failure_of_text(
         f"OpenAI error: {dropped}"
     )
-    assert failure_of_error(openai.APITimeoutError(request=REQUEST)) is Failure.TEMPORARY
-    assert failure_of_error(anthropic.APITimeoutError(request=REQUEST)) is Failure.TEMPORARY
+    assert (
+        failure_of_error(openai.APITimeoutError(request=REQUEST)) is Failure.TEMPORARY
+    )
+    assert (
+        failure_of_error(anthropic.APITimeoutError(request=REQUEST))
+        is Failure.TEMPORARY
+    )
 
 
 class AmazonError(Exception):
@@ -172,7 +193,10 @@ class AmazonError(Exception):
         (TypeError("'NoneType' object is not subscriptable"), "MALFORMED"),
         (KeyError("choices"), "MALFORMED"),
         (TypeError("create() got an unexpected keyword argument 'x'"), "BAD_REQUEST"),
-        (ValueError("Could not find client for model deployment: a/b"), "UNKNOWN_MODEL"),
+        (
+            ValueError("Could not find client for model deployment: a/b"),
+            "UNKNOWN_MODEL",
+        ),
         (ValueError("Missing credentials. Please pass an `api_key`"), "BAD_KEY"),
         (TimeoutError("timed out"), "TEMPORARY"),
         (HTTP.ConnectTimeout("timed out"), "UNREACHABLE"),
@@ -208,12 +232,28 @@ FLAGGED = "The prompt violates OpenAI's content policy. See https://labs.openai.
         (result("Half of", reason="content_filter"), "REFUSED"),
         (result("", reason="refusal"), "REFUSED"),
         (result(success=False, error="Content blocked by OpenAI filter"), "REFUSED"),
-        (result(success=False, error="Prompt blocked by OpenAI's safety filter"), "REFUSED"),
-        (result(success=False, error="Content blocked: No candidates in response: …"), "REFUSED"),
-        (result(success=False, error="Received refusal from OpenAI API: No."), "REFUSED"),
-        (result(success=False, error="Anthropic response has empty content"), "MALFORMED"),
         (
-            result(success=False, error="no", error_flags=ErrorFlags(is_retriable=False)),
+            result(success=False, error="Prompt blocked by OpenAI's safety filter"),
+            "REFUSED",
+        ),
+        (
+            result(
+                success=False, error="Content blocked: No candidates in response: …"
+            ),
+            "REFUSED",
+        ),
+        (
+            result(success=False, error="Received refusal from OpenAI API: No."),
+            "REFUSED",
+        ),
+        (
+            result(success=False, error="Anthropic response has empty content"),
+            "MALFORMED",
+        ),
+        (
+            result(
+                success=False, error="no", error_flags=ErrorFlags(is_retriable=False)
+            ),
             "BAD_REQUEST",
         ),
         (result(success=False, error="no"), "UNKNOWN"),
@@ -232,17 +272,24 @@ def test_a_prompt_in_an_error_is_not_read() -> None:
         + "The connection was refused: connection refused, model_not_found. "
         + "The end. " * 200
     )
-    assert failure_of_text(f"NonRetriableException: not so: {prompt}") is Failure.UNKNOWN
+    assert (
+        failure_of_text(f"NonRetriableException: not so: {prompt}") is Failure.UNKNOWN
+    )
 
 
 def test_a_failure_is_a_field() -> None:
     """The kind that a client names decides, whatever words its error has."""
-    result = make_failure(Failure.UNREACHABLE, "too_long: the prompt exceeds the context window")
+    result = make_failure(
+        Failure.UNREACHABLE, "too_long: the prompt exceeds the context window"
+    )
     assert failure_of(result) is Failure.UNREACHABLE
     assert describe_failure(result).startswith("unreachable: too_long: the prompt")
 
 
 def test_failures_that_pass_do_not_end_a_run() -> None:
     """A failure after which the request is sent again never ends a run."""
-    assert [kind for kind in Failure if kind.is_retriable] == [Failure.TEMPORARY, Failure.UNKNOWN]
+    assert [kind for kind in Failure if kind.is_retriable] == [
+        Failure.TEMPORARY,
+        Failure.UNKNOWN,
+    ]
     assert not any(kind.ends_run for kind in Failure if kind.is_retriable)

@@ -61,7 +61,9 @@ def test_known_names_are_public() -> None:
     } <= set(recorded())
 
 
-def test_a_removed_name_stops_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_removed_name_stops_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The script does not remove a name from the list, and prints it, unless the removal is asked for."""
     names = tmp_path / "public-interface.txt"
     names.write_text("command helm-longctx run --gone\n")

@@ -36,7 +36,9 @@ def clone(tmp_path: Path) -> Path:
     for path in filter(Path.is_file, ROOT.iterdir()):
         shutil.copy2(path, folder)
     for name in OUR_FOLDERS:
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__")
+        )
     for name in FOLDERS:
         (folder / name).mkdir(parents=True)
         for file, text in BAD_FILES.items():
@@ -67,7 +69,12 @@ def lint_commands(folder: Path) -> list[list[str]]:
 def test_the_linters_read_no_files_of_users(clone: Path) -> None:
     """The linters of `make lint` find no fault in a clone with files of a user."""
     commands = lint_commands(clone)
-    assert {Path(name).name for name, *_ in commands} == {"ruff", "mypy", "codespell", "proselint"}
+    assert {Path(name).name for name, *_ in commands} == {
+        "ruff",
+        "mypy",
+        "codespell",
+        "proselint",
+    }
     for command in commands:
         if not Path(command[0]).exists():
             pytest.skip(f"{command[0]} is not installed")
@@ -80,12 +87,15 @@ def test_the_linters_read_no_files_of_users(clone: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "fault"), [("src/helm_longctx/new.py", "import   os\n"), ("docs/new.md", "recieve\n")]
+    ("file", "fault"),
+    [("src/helm_longctx/new.py", "import   os\n"), ("docs/new.md", "recieve\n")],
 )
 def test_the_linters_read_our_files(clone: Path, file: str, fault: str) -> None:
     """The linters find a fault in a file of ours."""
     (clone / file).write_text(fault)
-    commands = [command for command in lint_commands(clone) if not command[0].endswith("mypy")]
+    commands = [
+        command for command in lint_commands(clone) if not command[0].endswith("mypy")
+    ]
     assert any(
         subprocess.run(command, cwd=clone, capture_output=True, check=False).returncode
         for command in commands
@@ -95,9 +105,14 @@ def test_the_linters_read_our_files(clone: Path, file: str, fault: str) -> None:
 def test_ci_runs_the_commands_of_the_readme() -> None:
     """CI runs the commands of the README in the same order, in one clone."""
     block = (
-        (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Start\n")[1].split("\n## ")[0]
+        (ROOT / "README.md")
+        .read_text(encoding="utf-8")
+        .split("\n## Start\n")[1]
+        .split("\n## ")[0]
     )
     readme = re.findall(r"^ +(make \S+)", block, re.MULTILINE)
-    ci = re.findall(r"^make \S+", (ROOT / ".ci/run").read_text(encoding="utf-8"), re.MULTILINE)
+    ci = re.findall(
+        r"^make \S+", (ROOT / ".ci/run").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert readme
     assert ci[: len(readme)] == readme

@@ -18,7 +18,11 @@ MADE: Mapping[str, Sequence[str]] = {
     "benchmarks.helmet.data.passages._depth": ("a word",),
     "benchmarks.helmet.scoring.parse_output": ("Answer:(.*)", "answer is(.*)"),
     "benchmarks.leval.tasks.find_letters": ("[ABCD]+",),
-    "benchmarks.longbench.tasks.compare_numbers": (r"(\d+)", r"Paragraph (\d+)", r"段落(\d+)"),
+    "benchmarks.longbench.tasks.compare_numbers": (
+        r"(\d+)",
+        r"Paragraph (\d+)",
+        r"段落(\d+)",
+    ),
     "benchmarks.longgenbench.tasks.find_entries": (r"Week (\d+)",),
     "benchmarks.longgenbench.tasks.write_headings": (r"#\*# (\D+) 1\b[^\n]*\Z",),
     "benchmarks.mrcr_v2.tasks.find_answer": ("a word",),
@@ -33,7 +37,9 @@ MADE: Mapping[str, Sequence[str]] = {
     "redaction.text._compile": (),  # see `test_keys`
     "tasks.counting.__init__": ("<s>|</s>",),
     "tasks.methods.agent._find_next": ("aaaa",),
-    "tasks.words._letter_patterns": tuple(each.pattern for each in _letter_patterns("ABCD")),
+    "tasks.words._letter_patterns": tuple(
+        each.pattern for each in _letter_patterns("ABCD")
+    ),
 }
 """Examples of the patterns that functions put together."""
 
@@ -115,13 +121,19 @@ def test_keys() -> None:
     assert not find_slow_text(Pattern("keys", keys, frozenset({"finditer"})))
 
 
-@pytest.mark.parametrize("text", [r"\s+$", "a.*b", r"(a+)+c", r"\[([^\]]*)\]", r"(?s)x(.*?)y\s*\Z"])
+@pytest.mark.parametrize(
+    "text", [r"\s+$", "a.*b", r"(a+)+c", r"\[([^\]]*)\]", r"(?s)x(.*?)y\s*\Z"]
+)
 def test_slow_patterns_are_found(text: str) -> None:
     """The check finds patterns that take quadratic or exponential time."""
     assert find_slow_text(Pattern("slow", re.compile(text), frozenset({"finditer"})))
 
 
-@pytest.mark.parametrize("text", [r"\w+", r"(?<!\s)\s+$", r"a[^ab]*b", r"\d+(?:\.\d+)?"])
+@pytest.mark.parametrize(
+    "text", [r"\w+", r"(?<!\s)\s+$", r"a[^ab]*b", r"\d+(?:\.\d+)?"]
+)
 def test_linear_patterns_are_told_from_slow_ones(text: str) -> None:
     """The check accepts patterns that take linear time."""
-    assert not find_slow_text(Pattern("linear", re.compile(text), frozenset({"finditer"})))
+    assert not find_slow_text(
+        Pattern("linear", re.compile(text), frozenset({"finditer"}))
+    )

@@ -51,7 +51,11 @@ def defined_names(tree: ast.Module) -> set[str]:
             names.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_own(node):
+        elif (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
+            and is_own(node)
+        ):
             names.add(node.attr)
     return {name for name in names if is_private(name)}
 
@@ -76,13 +80,24 @@ def foreign_names(source: str, is_strict: bool) -> Iterator[str]:
         if isinstance(node, ast.Attribute) and is_private(node.attr):
             if not is_own(node) and node.attr not in own:
                 yield node.attr
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) > 1:
-            name = node.args[1].value if isinstance(node.args[1], ast.Constant) else None
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and len(node.args) > 1
+        ):
+            name = (
+                node.args[1].value if isinstance(node.args[1], ast.Constant) else None
+            )
             is_access = node.func.id in ("getattr", "setattr", "hasattr", "delattr")
             if is_access and is_private(name):
                 yield str(name)
-        elif isinstance(node, ast.ImportFrom) and not str(node.module).startswith("helm_longctx"):
-            parts = [*str(node.module).split("."), *(alias.name for alias in node.names)]
+        elif isinstance(node, ast.ImportFrom) and not str(node.module).startswith(
+            "helm_longctx"
+        ):
+            parts = [
+                *str(node.module).split("."),
+                *(alias.name for alias in node.names),
+            ]
             yield from (part for part in parts if is_private(part))
         elif isinstance(node, ast.Import):
             parts = [part for alias in node.names for part in alias.name.split(".")]
@@ -95,7 +110,9 @@ def test_other_packages_are_used_by_their_public_interfaces() -> None:
     wrong = []
     for path in sorted(SOURCE.rglob("*.py")):
         module = path.relative_to(SOURCE).as_posix()
-        names = foreign_names(path.read_text(encoding="utf-8"), module.startswith(SENDERS))
+        names = foreign_names(
+            path.read_text(encoding="utf-8"), module.startswith(SENDERS)
+        )
         wrong += [f"{module}: {name}" for name in names if name not in allowed]
     assert wrong == []
 
@@ -103,7 +120,9 @@ def test_other_packages_are_used_by_their_public_interfaces() -> None:
 def test_exceptions_are_needed() -> None:
     """Each private name that may be used is used."""
     sources = [path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")]
-    used = {name for source in sources for name in foreign_names(source, is_strict=True)}
+    used = {
+        name for source in sources for name in foreign_names(source, is_strict=True)
+    }
     assert {*WITHOUT_ANOTHER_WAY} <= used
 
 

@@ -52,10 +52,14 @@ def test_each_step_is_a_target(workflow: Path) -> None:
     targets = set(re.findall(r"^([\w-]+):", read("Makefile"), re.MULTILINE))
     commands = [shlex.split(step["run"]) for step in steps(workflow) if "run" in step]
     assert commands
-    assert [words for words in commands if words[0] != "make" or words[1] not in targets] == []
+    assert [
+        words for words in commands if words[0] != "make" or words[1] not in targets
+    ] == []
 
 
-@pytest.mark.parametrize("path", [*WORKFLOWS, ROOT / "action.yml"], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [*WORKFLOWS, ROOT / "action.yml"], ids=lambda path: path.stem
+)
 def test_actions_are_pinned(path: Path) -> None:
     """Actions of others are pinned by their commit, except PyPA's, which names a branch for each major version."""
     used = re.findall(r"uses: (\S+)", path.read_text())
@@ -66,11 +70,13 @@ def test_actions_are_pinned(path: Path) -> None:
 
 def test_the_workflow_tests_the_supported_pythons() -> None:
     """The workflow tests on Linux and macOS each version of Python that setup.cfg names."""
-    matrix = yaml.safe_load(read(".github/workflows/test.yml"))["jobs"]["pythons"]["strategy"][
-        "matrix"
-    ]
+    matrix = yaml.safe_load(read(".github/workflows/test.yml"))["jobs"]["pythons"][
+        "strategy"
+    ]["matrix"]
     classifiers = setup()["metadata"]["classifiers"]
-    assert matrix["python"] == re.findall(r"Python :: (3\.\d+)$", classifiers, re.MULTILINE)
+    assert matrix["python"] == re.findall(
+        r"Python :: (3\.\d+)$", classifiers, re.MULTILINE
+    )
     assert matrix["os"] == ["ubuntu-latest", "macos-latest"]
 
 
@@ -107,7 +113,9 @@ def test_the_composition_runs_a_command() -> None:
     ("status", "unsure", "ends"),
     [(0, "fail", 0), (1, "fail", 1), (2, "fail", 2), (3, "fail", 3), (3, "pass", 0)],
 )
-def test_the_action_ends_as_the_gate(status: int, unsure: str, ends: int, tmp_path: Path) -> None:
+def test_the_action_ends_as_the_gate(
+    status: int, unsure: str, ends: int, tmp_path: Path
+) -> None:
     """The action's script gives the gate its inputs word by word, shows what it prints, and ends with its status."""
     (script,) = (
         step["run"]
@@ -124,10 +132,22 @@ def test_the_action_ends_as_the_gate(status: int, unsure: str, ends: int, tmp_pa
         "GITHUB_OUTPUT": "output", "GITHUB_STEP_SUMMARY": "summary",
     }  # fmt: skip
     done = subprocess.run(
-        ["bash", "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True
+        ["bash", "-e", "-c", script],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == ends
-    given = ["gate", "a/b", "c/d; touch x", "--local-path", "my files", "--subset", "ci"]
+    given = [
+        "gate",
+        "a/b",
+        "c/d; touch x",
+        "--local-path",
+        "my files",
+        "--subset",
+        "ci",
+    ]
     assert done.stdout.splitlines() == given
     assert (tmp_path / "output").read_text() == f"status={status}\n"
     assert "c/d; touch x" in (tmp_path / "summary").read_text()
@@ -145,14 +165,24 @@ def test_the_action_comments(tmp_path: Path) -> None:
     program.parent.mkdir()
     program.write_text('#!/bin/sh\nprintf "%s\\n" "$@" >given\n')
     program.chmod(0o755)
-    (tmp_path / "gate.txt").write_text("x" * 70_000 + "\nlength  drop\n4k  6 points\nWORSE\n")
+    (tmp_path / "gate.txt").write_text(
+        "x" * 70_000 + "\nlength  drop\n4k  6 points\nWORSE\n"
+    )
     environment = {
         **os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "NUMBER": "12", "STATUS": "1",
         "BASE": "a/b", "CANDIDATE": "c/d; touch x", "GITHUB_REPOSITORY": "me/it", "GITHUB_RUN_ID": "7",
         "GITHUB_SERVER_URL": "https://github.com",
     }  # fmt: skip
-    subprocess.run(["bash", "-e", "-c", step["run"]], cwd=tmp_path, env=environment, check=True)
-    given = ["api", "repos/me/it/issues/12/comments", "-F", "body=@comment.md", "--silent"]
+    subprocess.run(
+        ["bash", "-e", "-c", step["run"]], cwd=tmp_path, env=environment, check=True
+    )
+    given = [
+        "api",
+        "repos/me/it/issues/12/comments",
+        "-F",
+        "body=@comment.md",
+        "--silent",
+    ]
     assert (tmp_path / "given").read_text().splitlines() == given
     comment = (tmp_path / "comment.md").read_text()
     assert comment.startswith("Gate of c/d; touch x against a/b: **worse**\n```text\n")
@@ -164,7 +194,10 @@ def test_the_action_comments(tmp_path: Path) -> None:
 def test_an_sdist_is_the_same_everywhere(tmp_path: Path) -> None:
     """Archives of the same files that were made at other times, by other users and in another order become equal."""
     files = {"p/a.py": b"x = 1\n", "p/run": b"#!/bin/sh\n"}
-    for name, seconds, user, order in (("one", 1, "ann", 1), ("two", 999_999_999, "bob", -1)):
+    for name, seconds, user, order in (
+        ("one", 1, "ann", 1),
+        ("two", 999_999_999, "bob", -1),
+    ):
         with tarfile.open(tmp_path / f"{name}.tar.gz", "w:gz") as archive:
             for path in [*files][::order]:
                 member = tarfile.TarInfo(path)
@@ -174,8 +207,14 @@ def test_an_sdist_is_the_same_everywhere(tmp_path: Path) -> None:
                 member.uid = seconds
                 member.mode = 0o770 if path == "p/run" else 0o600 + seconds % 2 * 0o044
                 archive.addfile(member, io.BytesIO(files[path]))
-        command = [sys.executable, ROOT / ".ci/reproduce.py", tmp_path / f"{name}.tar.gz"]
-        subprocess.run(command, check=True, env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"})
+        command = [
+            sys.executable,
+            ROOT / ".ci/reproduce.py",
+            tmp_path / f"{name}.tar.gz",
+        ]
+        subprocess.run(
+            command, check=True, env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
+        )
     one, two = ((tmp_path / f"{name}.tar.gz").read_bytes() for name in ("one", "two"))
     assert one == two
     with tarfile.open(tmp_path / "one.tar.gz") as archive:
@@ -190,7 +229,11 @@ def test_an_sdist_is_the_same_everywhere(tmp_path: Path) -> None:
     ("tag", "changelog", "told"),
     [
         (f"v{VERSION}", f"## [{VERSION}] - 2026-12-01\n", ""),
-        (f"v{VERSION}", "## [Unreleased]\n", f"CHANGELOG.md has no section [{VERSION}]\n"),
+        (
+            f"v{VERSION}",
+            "## [Unreleased]\n",
+            f"CHANGELOG.md has no section [{VERSION}]\n",
+        ),
         (
             "v0.0.1",
             "",
@@ -198,14 +241,19 @@ def test_an_sdist_is_the_same_everywhere(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_tag_names_the_version(tag: str, changelog: str, told: str, tmp_path: Path) -> None:
+def test_a_tag_names_the_version(
+    tag: str, changelog: str, told: str, tmp_path: Path
+) -> None:
     """A release starts only if its tag is the version of the package, and the changelog has this version."""
     for path in (".ci/check-tag", "src/helm_longctx/_version.py"):
         (tmp_path / path).parent.mkdir(parents=True)
         (tmp_path / path).write_text(read(path))
     (tmp_path / "CHANGELOG.md").write_text(changelog)
     done = subprocess.run(
-        ["bash", tmp_path / ".ci/check-tag", tag], capture_output=True, text=True, check=False
+        ["bash", tmp_path / ".ci/check-tag", tag],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (1 if told else 0, told)
 
@@ -213,7 +261,8 @@ def test_a_tag_names_the_version(tag: str, changelog: str, told: str, tmp_path: 
 def test_one_address() -> None:
     """The metadata and the site name the same address of the documentation, and no code names it, which has no owner yet."""
     urls = dict(
-        line.split(" = ") for line in setup()["metadata"]["project_urls"].strip().splitlines()
+        line.split(" = ")
+        for line in setup()["metadata"]["project_urls"].strip().splitlines()
     )
     assert f"site_url: {urls['Documentation']}\n" in read("mkdocs.yml")
     code = [
@@ -235,7 +284,9 @@ def test_pages_that_errors_name_exist() -> None:
     assert {"judges", "judges#keys", "running", "reference/data"} <= named
     for name in named:
         path, _, anchor = page_address(name).partition("#")
-        heads = re.findall(r"^#+ (.*)", Path(path).read_text(encoding="utf-8"), re.MULTILINE)
+        heads = re.findall(
+            r"^#+ (.*)", Path(path).read_text(encoding="utf-8"), re.MULTILINE
+        )
         assert not anchor or anchor in {
             re.sub(r"[^\w-]+", "-", head.lower()).strip("-") for head in heads
         }, name
@@ -255,10 +306,14 @@ def test_the_wheel_has_the_pages(tmp_path: Path) -> None:
         "-d",
         str(built),
     ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     pages = built / "helm_longctx/pages"
-    of_clone = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
+    of_clone = {
+        path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")
+    }
     assert {path.relative_to(pages) for path in pages.rglob("*.md")} == of_clone
     links = [
         (page, link)
@@ -266,19 +321,23 @@ def test_the_wheel_has_the_pages(tmp_path: Path) -> None:
         for link in re.findall(r"\]\(([^)#\s:]+\.md)", page.read_text())
     ]
     assert len(links) > 100
-    assert [f"{page}: {link}" for page, link in links if not (page.parent / link).is_file()] == []
+    assert [
+        f"{page}: {link}" for page, link in links if not (page.parent / link).is_file()
+    ] == []
     code = "from helm_longctx.environment import page_address; print(page_address('judges#keys'))"
     told = subprocess.run(
-        [sys.executable, "-c", code], cwd=built, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        cwd=built,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     assert told == f"{pages / 'judges.md'}#keys\n"
 
 
 def test_the_description_has_only_absolute_links(tmp_path: Path) -> None:
     """The description in the metadata has no relative link, and its links into the repository lead to files at the tag."""
-    names = (
-        "setup.py setup.cfg pyproject.toml README.md LICENSE NOTICE src/helm_longctx/_version.py"
-    )
+    names = "setup.py setup.cfg pyproject.toml README.md LICENSE NOTICE src/helm_longctx/_version.py"
     for path in names.split():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes((ROOT / path).read_bytes())
@@ -292,7 +351,9 @@ def test_the_description_has_only_absolute_links(tmp_path: Path) -> None:
     header, _, text = metadata.read_text(encoding="utf-8").partition("\n\n")
     assert "Description-Content-Type: text/markdown" in header
     targets = re.findall(r"\]\(\s*<?([^)\s>]+)", text)
-    assert [target for target in targets if not target.startswith(("https://", "#"))] == []
+    assert [
+        target for target in targets if not target.startswith(("https://", "#"))
+    ] == []
     inside = re.compile(
         rf"{re.escape(setup()['metadata']['url'])}/(?:blob|raw)/v{re.escape(VERSION)}/([^#]+)"
     )
@@ -306,7 +367,10 @@ def test_zenodo_has_the_citation() -> None:
     """What Zenodo stores agrees with CITATION.cff, and both name the version's license and authors."""
     zenodo = json.loads(read(".zenodo.json"))
     citation = yaml.safe_load(read("CITATION.cff"))
-    assert (zenodo["title"], zenodo["license"]) == (citation["title"], citation["license"])
+    assert (zenodo["title"], zenodo["license"]) == (
+        citation["title"],
+        citation["license"],
+    )
     assert zenodo["creators"] == citation["authors"]
     assert setup()["metadata"]["author"] == citation["authors"][0]["name"]
     assert citation["version"] == VERSION

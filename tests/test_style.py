@@ -14,7 +14,9 @@ PARTICIPLES = 0.01
 """Functions named by a participle (`adapted`, `known`) leave open who does what; httpx, structlog and inspect_ai have
 under one in a hundred."""
 
-_IRREGULAR = "drawn found given held kept known left made put read said sent shown told written"
+_IRREGULAR = (
+    "drawn found given held kept known left made put read said sent shown told written"
+)
 _PARTICIPLE = re.compile(rf"_*(?:\w*ed|(?:\w*_)?(?:{'|'.join(_IRREGULAR.split())}))")
 _OTHER_WORDS = re.compile(
     r"_*(?:can|has|is|was)_\w+|_*(?:\w*_)?(?:embed|exceed|feed|need|proceed|seed|speed|read|put)"
@@ -33,7 +35,11 @@ _REFERS_BACK = re.compile(
 def functions() -> list[tuple[str, str, int]]:
     """Return module, name and number of lines of every function and method."""
     return [
-        (str(path.relative_to(SOURCE)), node.name, (node.end_lineno or 0) - node.lineno + 1)
+        (
+            str(path.relative_to(SOURCE)),
+            node.name,
+            (node.end_lineno or 0) - node.lineno + 1,
+        )
         for path in sorted(SOURCE.rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -48,19 +54,33 @@ def is_participle(name: str) -> bool:
 def test_functions_are_named_by_verbs_or_results() -> None:
     """At most one in a hundred functions has a participle as its name."""
     found = functions()
-    participles = [f"{module}:{name}" for module, name, _ in found if is_participle(name)]
+    participles = [
+        f"{module}:{name}" for module, name, _ in found if is_participle(name)
+    ]
     assert len(participles) <= PARTICIPLES * len(found), participles
 
 
 def test_participles_are_told_from_other_names() -> None:
     """The check finds participles, and accepts other words of similar form."""
     assert all(
-        map(is_participle, ("adapted", "_known", "said", "_renumbered", "_best_of_raw_and_parsed"))
+        map(
+            is_participle,
+            ("adapted", "_known", "said", "_renumbered", "_best_of_raw_and_parsed"),
+        )
     )
     assert not any(
         map(
             is_participle,
-            ("adapt", "text_seed", "send_seed", "need", "_read", "is_kept", "read_rows", "words"),
+            (
+                "adapt",
+                "text_seed",
+                "send_seed",
+                "need",
+                "_read",
+                "is_kept",
+                "read_rows",
+                "words",
+            ),
         )
     )
 
@@ -96,14 +116,19 @@ def imports_of(source: str) -> list[str]:
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            found += [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+            found += [
+                node.module or "",
+                *(f"{node.module}.{alias.name}" for alias in node.names),
+            ]
     return found
 
 
 def misplaces_helpers(source: str) -> bool:
     """Return whether a file imports a module of tests, or switches off ruff's check of names that are defined twice."""
     of_tests = (
-        name for name in imports_of(source) if re.match(r"(tests|bench)\.(\w+\.)*test_\w+", name)
+        name
+        for name in imports_of(source)
+        if re.match(r"(tests|bench)\.(\w+\.)*test_\w+", name)
     )
     return any(of_tests) or bool(re.search(r"#\s*noqa\b.*F811", source))
 
@@ -111,12 +136,21 @@ def misplaces_helpers(source: str) -> bool:
 def test_helpers_are_not_in_test_modules() -> None:
     """No file imports from a module of tests: fixtures are in a `conftest.py`, and helpers of tests in `support`."""
     folders = [
-        folder for name in ("tests", "bench", "docs") if (folder := TESTS.parent / name).is_dir()
+        folder
+        for name in ("tests", "bench", "docs")
+        if (folder := TESTS.parent / name).is_dir()
     ]
-    paths = [path for folder in folders for path in folder.rglob("*.py") if path != Path(__file__)]
+    paths = [
+        path
+        for folder in folders
+        for path in folder.rglob("*.py")
+        if path != Path(__file__)
+    ]
     assert len(paths) > 300
     assert [
-        str(path) for path in paths if misplaces_helpers(path.read_text(encoding="utf-8"))
+        str(path)
+        for path in paths
+        if misplaces_helpers(path.read_text(encoding="utf-8"))
     ] == []
 
 
@@ -127,7 +161,9 @@ def test_misplaced_helpers_are_found() -> None:
         "from tests.cli import test_cli",
         "import tests.test_docs",
     )
-    assert all(map(misplaces_helpers, (*wrong, "def test_it(run):  # noqa: F811\n    pass")))
+    assert all(
+        map(misplaces_helpers, (*wrong, "def test_it(run):  # noqa: F811\n    pass"))
+    )
     assert not any(
         map(
             misplaces_helpers,

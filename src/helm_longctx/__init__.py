@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 __version__ = VERSION
 __all__ = ["InputError", "Prompt", "evaluate"]
 
-_PUBLIC = {"InputError": "errors", "Prompt": "models.objects", "evaluate": "evaluation.evaluate"}
+_PUBLIC = {
+    "InputError": "errors",
+    "Prompt": "models.objects",
+    "evaluate": "evaluation.evaluate",
+}
 """The modules of the public names, which are imported when a name is used, because some of them import HELM."""
 
 # helm-summarize, helm-server and the Slurm worker load no plugin, but they import classes of this package. So

@@ -40,7 +40,10 @@ EXTRAS = {
     "citations": ("google.protobuf", "sentencepiece"),
     "code": (
         "tree_sitter",
-        *(f"tree_sitter_{name}" for name in ("cpp", "go", "java", "python", "rust", "typescript")),
+        *(
+            f"tree_sitter_{name}"
+            for name in ("cpp", "go", "java", "python", "rust", "typescript")
+        ),
     ),
     "plot": ("vl_convert",),
     "pooling": ("choix",),
@@ -199,7 +202,10 @@ def explain_torchvision() -> str:
         vision = distribution("torchvision")
     except PackageNotFoundError:
         return ""
-    needs = next(filter(None, (_PINNED_TORCH.match(text) for text in vision.requires or [])), None)
+    needs = next(
+        filter(None, (_PINNED_TORCH.match(text) for text in vision.requires or [])),
+        None,
+    )
     if needs and needs[1] != torch.version.partition("+")[0]:
         return f"torchvision {vision.version} needs torch {needs[1]}, but torch {torch.version} is installed"
     library = Path(str(vision.locate_file("torchvision/_C.so")))

@@ -34,7 +34,14 @@ def is_format_error(error: BaseException) -> bool:
     """
     if isinstance(error, InputError):
         return False
-    kinds = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+    kinds = (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    )
     group = getattr(error, "exceptions", ())
     return (
         isinstance(error, kinds)
@@ -50,7 +57,9 @@ def error_text(error: BaseException) -> str:
     """
     text = str(error)
     body = getattr(error, "body", None)
-    lacks_body = bool(body) and isinstance(body, str | dict | list) and str(body) not in text
+    lacks_body = (
+        bool(body) and isinstance(body, str | dict | list) and str(body) not in text
+    )
     return f"{text} - {body}" if lacks_body else text
 
 
@@ -58,7 +67,9 @@ def bad_argument(
     where: str, name: str, value: object, allowed: Iterable[object] | str
 ) -> InputError:
     """Return an `InputError` with an argument, its value, and what is allowed: names, or a text that describes it."""
-    advice = f"give {allowed}" if isinstance(allowed, str) else list_choices(value, allowed)
+    advice = (
+        f"give {allowed}" if isinstance(allowed, str) else list_choices(value, allowed)
+    )
     return InputError(f"{where}: {name}={shorten(value)} is invalid; {advice}")
 
 
@@ -78,7 +89,11 @@ def list_choices(value: object, allowed: Iterable[object]) -> str:
     shown = ", ".join(names[:MOST_CHOICES])
     if len(names) > MOST_CHOICES:
         shown += f" and {len(names) - MOST_CHOICES} others"
-    return f"did you mean {similar[0]}? Choose from {shown}" if similar else f"choose from {shown}"
+    return (
+        f"did you mean {similar[0]}? Choose from {shown}"
+        if similar
+        else f"choose from {shown}"
+    )
 
 
 def suggest(value: object, names: Iterable[str], most: int = 1) -> str:

@@ -144,7 +144,9 @@ _EXCEEDS = re.compile(
     r"|is only|limited to|at most|above the|over the|(?:limit|max|maximum)\W{1,3}(?:\w{1,20}\W{1,3}){0,3}(?:is|of|:)",
     _FLAGS,
 )
-_PROMPT = re.compile(r"\b(?:context|prompt|inputs?|sequence|conversation|messages?|text)\b", _FLAGS)
+_PROMPT = re.compile(
+    r"\b(?:context|prompt|inputs?|sequence|conversation|messages?|text)\b", _FLAGS
+)
 _TOKENS = re.compile(r"\btokens?\b", _FLAGS)
 _MEASURE = re.compile(
     r"token|length|window|context|budget|\bsize|bytes|characters|\bchars\b", _FLAGS
@@ -265,7 +267,9 @@ Moonshot, DashScope, Volcengine, Google and Zhipu (numbers). They decide before 
 
 _KIND_BY_CODE = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
 
-_CODE_IN_TEXT = re.compile(r"[\"'](?:code|type|status)[\"'] ?: ?[\"']([\w.]{1,60})[\"']")
+_CODE_IN_TEXT = re.compile(
+    r"[\"'](?:code|type|status)[\"'] ?: ?[\"']([\w.]{1,60})[\"']"
+)
 """A code in the JSON of a body that stands in an error's text."""
 
 MINIMAX_KINDS = {
@@ -282,7 +286,9 @@ _PASSING_STATUSES = (408, 409, 425, 429)
 
 _NEVER_TOO_LONG = (401, 403, 404)
 
-_TOKENS_OR_CONTEXT = re.compile(r"token|context|n_ctx|max_\w{0,12}len|max_kv_size", _FLAGS)
+_TOKENS_OR_CONTEXT = re.compile(
+    r"token|context|n_ctx|max_\w{0,12}len|max_kv_size", _FLAGS
+)
 
 _KIND_BY_STATUS = {
     **dict.fromkeys((401, 403), Failure.BAD_KEY),
@@ -328,7 +334,9 @@ def failure_of_text(error: str) -> Failure:
 def failure_of_error(error: BaseException) -> Failure:
     """Classify an exception by the statuses, codes and texts of it and of its causes."""
     chain = list(list_causes(error))
-    if kind := next((each.kind for each in chain if isinstance(each, FailureError)), None):
+    if kind := next(
+        (each.kind for each in chain if isinstance(each, FailureError)), None
+    ):
         return kind
     # This comes before texts and statuses, because the message of an ImportError can contain any module's name.
     if any(isinstance(each, ImportError) for each in chain):
@@ -340,12 +348,15 @@ def failure_of_error(error: BaseException) -> Failure:
         for code in body_codes(getattr(cause, "body", None)):
             if code in _KIND_BY_CODE:
                 return _KIND_BY_CODE[code]
-    status = next((found for each in chain if (found := http_status(each)) is not None), None)
+    status = next(
+        (found for each in chain if (found := http_status(each)) is not None), None
+    )
     if is_web_page(error) and status is not None and status < 500:
         return Failure.UNREACHABLE
     # Some of HELM's clients wrap a provider's exception in their own, so the useful text is often in the cause.
     kind = _classify_text(
-        "; ".join(f"{type(each).__name__}: {error_text(each)}" for each in chain), status
+        "; ".join(f"{type(each).__name__}: {error_text(each)}" for each in chain),
+        status,
     )
     # HELM's clients raise this for a failure that is final.
     is_final = any(type(cause).__name__ == "NonRetriableException" for cause in chain)
@@ -355,7 +366,9 @@ def failure_of_error(error: BaseException) -> Failure:
 def is_web_page(error: BaseException) -> bool:
     """Whether the response behind an exception is a page for browsers, which no API sends: a proxy or firewall did."""
     headers = getattr(getattr(error, "response", None), "headers", None)
-    return isinstance(headers, Mapping) and "text/html" in str(headers.get("content-type", ""))
+    return isinstance(headers, Mapping) and "text/html" in str(
+        headers.get("content-type", "")
+    )
 
 
 _ADVICE: list[tuple[Callable[[str], object], str]] = [
@@ -370,7 +383,9 @@ _ADVICE: list[tuple[Callable[[str], object], str]] = [
         " thinking_tokens",
     ),
     (
-        re.compile(r"no endpoints (?:found|available)|no allowed providers", _FLAGS).search,
+        re.compile(
+            r"no endpoints (?:found|available)|no allowed providers", _FLAGS
+        ).search,
         "no provider of the router takes this request; change `provider` in the deployment's extra_body, or the"
         " data policy of the account (https://openrouter.ai/settings/privacy)",
     ),
@@ -422,7 +437,9 @@ _ENDINGS: Mapping[Ending, str] = {
 """What each finish reason means. OpenAI's and Anthropic's reasons are in it, and the ones of Google, Amazon, Mistral,
 Cohere, DeepSeek, Zhipu, Together, OpenRouter, vLLM, SGLang, llama.cpp and TGI. Any other reason is a failure."""
 
-_ENDING_OF = {reason: ending for ending, reasons in _ENDINGS.items() for reason in reasons.split()}
+_ENDING_OF = {
+    reason: ending for ending, reasons in _ENDINGS.items() for reason in reasons.split()
+}
 
 _FAILURES = {
     Ending.REFUSED: Failure.REFUSED,
@@ -471,7 +488,9 @@ def failure_of_body(body: object, status: int | None = None) -> Failure:
         if code in _KIND_BY_CODE:
             return _KIND_BY_CODE[code]
     text = str(body)
-    return _classify_text(text if status is None else f"status {status}: {text}", status)
+    return _classify_text(
+        text if status is None else f"status {status}: {text}", status
+    )
 
 
 def _classify_text(text: str, status: int | None) -> Failure:
@@ -566,5 +585,10 @@ def http_status(error: BaseException) -> int | None:
     if isinstance(response, dict):  # Amazon's
         places.append(response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
     return next(
-        (int(place) for place in places if isinstance(place, int) and 400 <= place < 600), None
+        (
+            int(place)
+            for place in places
+            if isinstance(place, int) and 400 <= place < 600
+        ),
+        None,
     )

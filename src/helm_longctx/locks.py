@@ -21,7 +21,10 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def hold_lock(
-    path: Path, otherwise: str, timeout: float = -1, busy: Callable[[], InputError] | None = None
+    path: Path,
+    otherwise: str,
+    timeout: float = -1,
+    busy: Callable[[], InputError] | None = None,
 ) -> Iterator[bool]:
     """Hold the lock file `path` while the block runs. If the file cannot be locked, log a warning and run the block.
 
@@ -44,7 +47,9 @@ def hold_lock(
         if busy and isinstance(error, Timeout):
             raise busy() from error
         # NotImplementedError: the file system has no locks.
-        _log.warning("%s: %s cannot be locked (%s)", otherwise, path, type(error).__name__)
+        _log.warning(
+            "%s: %s cannot be locked (%s)", otherwise, path, type(error).__name__
+        )
     try:
         yield lock.is_locked
     finally:
@@ -63,13 +68,17 @@ def lock_run(folder: Path, timeout: float = 0) -> Iterator[None]:
 
     def busy() -> InputError:
         name = ""
-        with suppress(OSError, UnicodeError):  # the holder may not have written its name yet
+        with suppress(
+            OSError, UnicodeError
+        ):  # the holder may not have written its name yet
             name = holder.read_text(encoding="utf-8")
         return InputError(
             f"{folder} is in use by {name or 'another process'}; wait until that process ends, or end it"
         )
 
-    with hold_lock(folder / LOCK, "another process can make the same run", timeout, busy):
+    with hold_lock(
+        folder / LOCK, "another process can make the same run", timeout, busy
+    ):
         with suppress(
             OSError
         ):  # on a full or read-only disk the lock works without the holder's name

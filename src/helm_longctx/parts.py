@@ -13,8 +13,8 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout
-from functools import cache, cached_property
-from importlib.metadata import entry_points
+from functools import cache, cached_property, partial
+from importlib.metadata import EntryPoint, entry_points
 from traceback import format_exception_only
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
@@ -31,7 +31,9 @@ _MOST_CHARACTERS = 300
 _log = logging.getLogger(__name__)
 
 
-def load_plugins(group: str, noun: str, check: Callable[[Any], Value]) -> Iterator[Value]:
+def load_plugins(
+    group: str, noun: str, check: Callable[[Any], Value]
+) -> Iterator[Value]:
     """Yield the records of other packages, sorted by the names of their entry points.
 
     The order does not depend on the order of installation, so neither does the choice between two with the same name.
@@ -41,9 +43,13 @@ def load_plugins(group: str, noun: str, check: Callable[[Any], Value]) -> Iterat
         check: returns a record that can be used, and raises an `InputError` for any other object.
     """
     for point in sorted(entry_points(group=group), key=lambda point: point.name):
-        record = leave_out_faulty(noun, point.value, lambda point=point: check(point.load()))  # type: ignore[misc]
+        record = leave_out_faulty(noun, point.value, partial(_load, point, check))
         if record is not None:
             yield record
+
+
+def _load(point: EntryPoint, check: Callable[[Any], Value]) -> Value:
+    return check(point.load())
 
 
 def leave_out_faulty(noun: str, where: str, load: Callable[[], Value]) -> Value | None:
@@ -53,14 +59,22 @@ def leave_out_faulty(noun: str, where: str, load: Callable[[], Value]) -> Value 
             return load()
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # `sys.exit` at import must not end the command, either
-        what = str(error) if isinstance(error, InputError) else format_exception_only(error)[-1]
+    except (
+        BaseException
+    ) as error:  # `sys.exit` at import must not end the command, either
+        what = (
+            str(error)
+            if isinstance(error, InputError)
+            else format_exception_only(error)[-1]
+        )
         text = textwrap.shorten(what, _MOST_CHARACTERS, placeholder=" …")
         _log.warning("%s %s is left out: %s", noun, where, text)
         return None
 
 
-def check_fields(record: object, kind: type, names: Mapping[str, Any] | None = None) -> None:
+def check_fields(
+    record: object, kind: type, names: Mapping[str, Any] | None = None
+) -> None:
     """Raise an `InputError` if an object is no record of a class, or a field does not have its type.
 
     Its properties are computed, and may raise anything else. `names` are those in annotations without run time.
@@ -90,7 +104,9 @@ def check_type(name: str, value: object, hint: Any) -> None:
 def _make_validator(hint: Any) -> TypeAdapter[tuple[Any]]:
     from pydantic import ConfigDict, TypeAdapter
 
-    config = ConfigDict(strict=True, arbitrary_types_allowed=True, revalidate_instances="always")
+    config = ConfigDict(
+        strict=True, arbitrary_types_allowed=True, revalidate_instances="always"
+    )
     # A tuple, because a dataclass itself would ignore the configuration.
     return TypeAdapter(tuple[hint], config=config)
 
@@ -98,7 +114,9 @@ def _make_validator(hint: Any) -> TypeAdapter[tuple[Any]]:
 def check_properties(record: object) -> None:
     """Compute every property of a record, so that one that raises an error is found."""
     for name in dir(type(record)):
-        if isinstance(inspect.getattr_static(type(record), name), property | cached_property):
+        if isinstance(
+            inspect.getattr_static(type(record), name), property | cached_property
+        ):
             getattr(record, name)
 
 

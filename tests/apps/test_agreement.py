@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.apps.judge_checks.measures import agreement, agreement_of_all, pairwise
+from helm_longctx.apps.judge_checks.measures import (
+    agreement,
+    agreement_of_all,
+    pairwise,
+)
 from helm_longctx.apps.judge_checks.tables import (
     alpha_interval,
     kappas,
@@ -32,7 +36,10 @@ OBSERVERS = [
 def counted(table: list[list[int]]) -> tuple[list[int], list[int]]:
     """Return the ratings of two raters with these counts."""
     cells = [
-        (a, b) for a, row in enumerate(table) for b, count in enumerate(row) for _ in range(count)
+        (a, b)
+        for a, row in enumerate(table)
+        for b, count in enumerate(row)
+        for _ in range(count)
     ]
     return [a for a, _ in cells], [b for _, b in cells]
 
@@ -43,7 +50,9 @@ def test_a_textbook_table() -> None:
     assert found.n == 50
     assert found.same.value == pytest.approx(0.7)
     assert found.kappa.value == pytest.approx(0.4)
-    assert found.weighted_kappa.value == pytest.approx(0.4)  # of two grades it is the same
+    assert found.weighted_kappa.value == pytest.approx(
+        0.4
+    )  # of two grades it is the same
     assert found.kappa.low < 0.4 < found.kappa.high
     assert found.same.low < 0.7 < found.same.high
     assert found.note == ""
@@ -90,7 +99,9 @@ def test_the_interval_of_a_jury_is_right_for_uneven_grades() -> None:
             hits += low <= truth <= high
     assert hits >= 54
     two = np.array(counted([[15, 10], [5, 20]]), dtype=float)
-    assert alpha_interval(two) == pytest.approx(table_interval(*two, ordinal_alphas), abs=0.04)
+    assert alpha_interval(two) == pytest.approx(
+        table_interval(*two, ordinal_alphas), abs=0.04
+    )
 
 
 def test_the_interval_of_scores_is_right_for_few_items() -> None:
@@ -112,7 +123,9 @@ def test_the_interval_of_scores_is_right_for_few_items() -> None:
     assert "fewer than 20 items: no interval" in few.note
 
 
-GRADES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=40)
+GRADES = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=40
+)
 
 
 @settings(max_examples=60)
@@ -130,11 +143,15 @@ def test_weighted_kappa_by_its_definition(pairs: list[tuple[int, int]]) -> None:
 
 @settings(max_examples=60)
 @given(GRADES, st.permutations(range(4)))
-def test_order_and_names_of_grades(pairs: list[tuple[int, int]], names: list[int]) -> None:
+def test_order_and_names_of_grades(
+    pairs: list[tuple[int, int]], names: list[int]
+) -> None:
     """Kappa is symmetric and at most 1, and without weights it does not depend on the names of grades."""
     first, second = np.array(pairs, dtype=float).T
     kappa = cohen_kappa(first, second)
-    renamed = cohen_kappa([names[int(a)] for a in first], [names[int(b)] for b in second])
+    renamed = cohen_kappa(
+        [names[int(a)] for a in first], [names[int(b)] for b in second]
+    )
     assert kappa == pytest.approx(cohen_kappa(second, first), nan_ok=True)
     assert kappa == pytest.approx(renamed, nan_ok=True)
     assert math.isnan(kappa) or kappa <= 1 + 1e-9
@@ -172,7 +189,11 @@ def test_what_is_not_defined() -> None:
 def test_a_constant_judge_has_no_kappa_to_speak_of() -> None:
     """A constant judge agrees with a person where the person says the same, and its kappa is 0."""
     found = agreement([3] * 20, [3] * 15 + [0] * 5)
-    assert (found.same.value, found.kappa.value, found.weighted_kappa.value) == (0.75, 0.0, 0.0)
+    assert (found.same.value, found.kappa.value, found.weighted_kappa.value) == (
+        0.75,
+        0.0,
+        0.0,
+    )
 
 
 def test_an_interval_is_the_same_every_time_and_narrows() -> None:
@@ -216,7 +237,9 @@ def test_equal_ratings_without_grades_have_no_interval_of_alpha() -> None:
 @pytest.mark.parametrize(
     ("table", "kappa"),
     [
-        pytest.param([[1, 0], [0, 19]], 1.0, id="the rare grade once, without a difference"),
+        pytest.param(
+            [[1, 0], [0, 19]], 1.0, id="the rare grade once, without a difference"
+        ),
         pytest.param([[0, 1], [1, 18]], -0.05, id="no agreement in the rare grade"),
         pytest.param([[2, 1], [0, 47]], 0.79, id="one difference in fifty"),
     ],

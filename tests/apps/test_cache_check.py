@@ -64,8 +64,12 @@ def run_script(script: Path, environment: dict[str, str]) -> list[Shown]:
     done = subprocess.run(
         ["/bin/sh", script], env=environment, capture_output=True, text=True, check=True
     )
-    titles = re.findall(r"^(.*)\. The right values are (.*):$", done.stdout, re.MULTILINE)
-    replies = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    titles = re.findall(
+        r"^(.*)\. The right values are (.*):$", done.stdout, re.MULTILINE
+    )
+    replies = [
+        json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")
+    ]
     answers = [each["choices"][0]["message"]["content"].split(", ") for each in replies]
     return [
         Shown(title, values.split(", "), answer)
@@ -89,7 +93,9 @@ def test_an_equal_server(command: Command) -> None:
     assert {cell["n"] for cell in cells} == {10}
 
 
-def test_a_fault_and_its_script(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_and_its_script(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A shared block that is overwritten is found, and a script shows it with curl alone, in at most five requests. It
     names the variable of the key, and the key is in no file."""
     monkeypatch.setenv("CACHE_KEY", KEY)
@@ -138,7 +144,11 @@ def test_a_load_that_changes_answers_is_no_fault_of_the_cache(command: Command) 
     assert "this is the server's load" in command.out
     answers = Path("out/answers.jsonl").read_text().splitlines()
     states = [json.loads(line)["state"] for line in answers]
-    assert states.count("cold among others") == states.count("cold again among others") == 12
+    assert (
+        states.count("cold among others")
+        == states.count("cold again among others")
+        == 12
+    )
     shutil.rmtree("out")
     mixed = CachedServer(has_logprobs=True, fault="mixed")
     assert check(command, mixed, *options) == 1, command.out + command.err
@@ -159,7 +169,9 @@ def test_cold_answers_to_the_same_prompts(command: Command) -> None:
     assert check(command, CachedServer(has_logprobs=True), *fields, "--dry-run") == 0
     assert "160 requests" in command.out
     assert check(command, CachedServer(has_logprobs=True), *fields) == 0, command.out
-    rows = [json.loads(line) for line in Path("out/answers.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line) for line in Path("out/answers.jsonl").read_text().splitlines()
+    ]
     assert {(row["state"], row["copy"]) for row in rows} == {
         (COLD, "warm"), (COLD, "same beginning"), (CONTROL, "warm"), (CONTROL, "same beginning"),
         ("warm", ""), ("same beginning", ""),
@@ -168,7 +180,10 @@ def test_cold_answers_to_the_same_prompts(command: Command) -> None:
     shutil.rmtree("out")
     assert check(command, CachedServer(fault="wrong block"), *fields) == 1, command.out
     assert re.search("depend on its cache: .*same beginning", command.out), command.out
-    assert command("cache-check", "--model-url", "http://127.0.0.1:9/v1", "--cold", "salt") == 2
+    assert (
+        command("cache-check", "--model-url", "http://127.0.0.1:9/v1", "--cold", "salt")
+        == 2
+    )
     assert "--cold='salt'" in command.err
 
 
@@ -183,16 +198,29 @@ def test_cold_answers_to_the_same_prompts(command: Command) -> None:
 )
 def test_the_state_is_named(command: Command, fault: str, state: str) -> None:
     """The state in which a fault shows is named."""
-    assert check(command, CachedServer(fault=fault), "--questions", "20", "--states", state) == 1
+    assert (
+        check(
+            command, CachedServer(fault=fault), "--questions", "20", "--states", state
+        )
+        == 1
+    )
     assert f"depend on its cache: {state};" in command.out, command.out
 
 
 def test_what_is_open(command: Command) -> None:
     """Too few questions, and a warm request that was not warm, decide nothing, and the output says so."""
     assert check(command, CachedServer(), "--questions", "2", "--states", "warm") == 3
-    assert "It is open whether the answers of endpoint/model depend on its cache" in command.out
+    assert (
+        "It is open whether the answers of endpoint/model depend on its cache"
+        in command.out
+    )
     shutil.rmtree("out")
-    assert check(command, CachedServer(capacity=0), "--questions", "10", "--states", "warm") == 3
+    assert (
+        check(
+            command, CachedServer(capacity=0), "--questions", "10", "--states", "warm"
+        )
+        == 3
+    )
     assert "not from the cache" in command.out
 
 
@@ -247,7 +275,10 @@ def test_a_dry_run_sends_nothing(command: Command) -> None:
 def test_bad_input(command: Command, options: tuple[str, ...], message: str) -> None:
     """Bad input is named before anything is sent."""
     assert (
-        command("cache-check", "--model-url", "http://127.0.0.1:9/v1", "--dry-run", *options) == 2
+        command(
+            "cache-check", "--model-url", "http://127.0.0.1:9/v1", "--dry-run", *options
+        )
+        == 2
     )
     assert message in command.err
 
@@ -256,13 +287,25 @@ def test_another_design_needs_another_folder(command: Command) -> None:
     """A folder keeps the answers of one model and one seed."""
     assert check(command, CachedServer(), "--questions", "2", "--states", "warm") == 3
     assert (
-        check(command, CachedServer(), "--questions", "2", "--states", "warm", "--seed", "7") == 2
+        check(
+            command,
+            CachedServer(),
+            "--questions",
+            "2",
+            "--states",
+            "warm",
+            "--seed",
+            "7",
+        )
+        == 2
     )
     assert "this folder has a check with other options" in command.err
 
 
 @given(st.integers(0, 10**6), st.sampled_from([512, 2048, 8192]))
-def test_prompts_have_their_length_and_share_what_they_should(seed: int, tokens: int) -> None:
+def test_prompts_have_their_length_and_share_what_they_should(
+    seed: int, tokens: int
+) -> None:
     """A prompt has about its tokens. Copies differ from their first word on, siblings after the register, and a
     relative from the border on."""
     question = Question(seed, lines_for(tokens))
@@ -286,7 +329,9 @@ def test_prompts_have_their_length_and_share_what_they_should(seed: int, tokens:
 
 def reply(state: str, seed: int, text: str = "", **fields: Any) -> Reply:
     """Return a reply with five values, of which those are found whose place has a 1 in the text."""
-    return Reply(8192, seed, state, text, hits=tuple(mark == "1" for mark in text), **fields)
+    return Reply(
+        8192, seed, state, text, hits=tuple(mark == "1" for mark in text), **fields
+    )
 
 
 def test_equal_noise_is_no_difference() -> None:
@@ -365,18 +410,28 @@ def test_needed_wins_are_enough_and_one_fewer_is_not() -> None:
 def test_distance_of_log_probabilities() -> None:
     """The distance is the mean difference of the reference's tokens, up to the first other token."""
     one = reply(COLD, 0, logprobs=({"a": -0.1, "b": -3.0}, {"c": -0.2}))
-    other = reply("warm", 0, logprobs=({"a": -0.3, "b": -2.0}, {"d": -0.1, "c": -4.2}, {"e": 0.0}))
+    other = reply(
+        "warm", 0, logprobs=({"a": -0.3, "b": -2.0}, {"d": -0.1, "c": -4.2}, {"e": 0.0})
+    )
     assert distance(one, one) == 0
     assert distance(other, one) == pytest.approx((0.2 + 4.0) / 2)
 
 
 def test_what_servers_report() -> None:
     """Cached tokens and log-probabilities are read from the replies of OpenAI's protocol, vLLM and llama.cpp."""
-    assert find_cached({"usage": {"prompt_tokens_details": {"cached_tokens": 32}}}) == 32
+    assert (
+        find_cached({"usage": {"prompt_tokens_details": {"cached_tokens": 32}}}) == 32
+    )
     assert find_cached({"timings": {"cache_n": 7}}) == 7
     assert find_cached({"usage": {"prompt_tokens_details": None}}) is None
-    completion = {"tokens": ["a"], "token_logprobs": [-0.5], "top_logprobs": [{"b": -1.0}]}
-    assert list(read_logprobs({"choices": [{"logprobs": completion}]})) == [{"a": -0.5, "b": -1.0}]
+    completion = {
+        "tokens": ["a"],
+        "token_logprobs": [-0.5],
+        "top_logprobs": [{"b": -1.0}],
+    }
+    assert list(read_logprobs({"choices": [{"logprobs": completion}]})) == [
+        {"a": -0.5, "b": -1.0}
+    ]
     chat = {"content": [{"token": "a", "logprob": -0.5}]}
     assert list(read_logprobs({"choices": [{"logprobs": chat}]})) == [{"a": -0.5}]
 
@@ -426,11 +481,15 @@ def test_where(command: Command, fault: str, states: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("block", "first", "has_counts"), [(16, 5, True), (32, 3, True), (16, 4, False)]
 )
-def test_the_boundary(command: Command, block: int, first: int, has_counts: bool) -> None:
+def test_the_boundary(
+    command: Command, block: int, first: int, has_counts: bool
+) -> None:
     """The search names the shortest shared beginning with which answers are wrong, with the size of a block where the
     server counts cached tokens. Its script shows with five requests and curl alone that a shorter one is right. The same
     command asks nothing again."""
-    server = CachedServer(fault="wrong block", block=block, first_hit=first, has_counts=has_counts)
+    server = CachedServer(
+        fault="wrong block", block=block, first_hit=first, has_counts=has_counts
+    )
     with server.serve() as url:
         options = (
             "--model-url",
@@ -466,7 +525,10 @@ def test_the_boundary(command: Command, block: int, first: int, has_counts: bool
         cold, wrong, right = run_script(script, {})
         assert (cold.answer, right.answer) == (cold.values, right.values)
         assert wrong.answer != wrong.values
-        assert wrong.title == f"After another prompt with the same beginning of {found[2]} tokens"
+        assert (
+            wrong.title
+            == f"After another prompt with the same beginning of {found[2]} tokens"
+        )
         sent = server.requests
         assert command("cache-check", *options) == 1
         assert server.requests - sent <= 4  # only the probe
@@ -481,7 +543,9 @@ def test_no_boundary() -> None:
                 reply(
                     state,
                     seed,
-                    "10111" if state == BEGINNING and differs(seed, border) else "11111",
+                    "10111"
+                    if state == BEGINNING and differs(seed, border)
+                    else "11111",
                 ),
                 shared=border,
             )
@@ -517,13 +581,18 @@ def test_kinds_of_text(command: Command) -> None:
         "--texts",
         "plain; CJK; white space; emoji; accents",
     )
-    assert check(command, CachedServer(fault="aborted", only="键"), *options) == 1, command.err
+    assert check(command, CachedServer(fault="aborted", only="键"), *options) == 1, (
+        command.err
+    )
     shown = " ".join(command.out.split())
     assert (
         "It was seen only in texts of these kinds: CJK; not in: plain, accents, emoji, white space."
         in shown
     )
-    assert "This script shows it (aborted (CJK)): out/reproduce-aborted-CJK-1024.sh" in shown
+    assert (
+        "This script shows it (aborted (CJK)): out/reproduce-aborted-CJK-1024.sh"
+        in shown
+    )
     assert check(command, CachedServer(), "--texts", "plain; runes", "--dry-run") == 2
     assert "--texts='runes'" in command.err
 
@@ -535,7 +604,8 @@ def test_texts(kind: str) -> None:
     prompt = question.prompt("warm")
     assert abs(estimate_tokens(prompt.text) / 2048 - 1) < 0.1
     assert all(
-        f"{key}" in prompt.text and f"{value}" in prompt.text for key, value in question.lines
+        f"{key}" in prompt.text and f"{value}" in prompt.text
+        for key, value in question.lines
     )
     assert all(prompt.find_values(", ".join(map(str, question.values))))
 
@@ -551,14 +621,29 @@ def test_cold_fields_are_found(command: Command) -> None:
     ):
         shutil.rmtree("out", ignore_errors=True)
         assert check(command, server, *options, *extra) == 0, command.out + command.err
-        assert ('Cold requests have {"cache_salt": "RANDOM"}' in command.out) is has_fields
-        rows = [json.loads(line) for line in Path("out/answers.jsonl").read_text().splitlines()]
+        assert (
+            'Cold requests have {"cache_salt": "RANDOM"}' in command.out
+        ) is has_fields
+        rows = [
+            json.loads(line)
+            for line in Path("out/answers.jsonl").read_text().splitlines()
+        ]
         assert any(row["copy"] for row in rows) is has_fields
 
 
 def test_a_router_with_a_worse_build(command: Command) -> None:
     """Of two builds behind one address, the worse one is named, although no state of the cache differs."""
-    assert check(command, CachedServer(worse_every=5), "--questions", "60", "--states", "cold") == 1
+    assert (
+        check(
+            command,
+            CachedServer(worse_every=5),
+            "--questions",
+            "60",
+            "--states",
+            "cold",
+        )
+        == 1
+    )
     assert "Several builds answer at this address, and m fp-2 is worse" in " ".join(
         command.out.split()
     )
@@ -575,12 +660,16 @@ def test_equal_builds_behind_a_router_by_question(copies: int) -> None:
         equal = _route_questions(chance, copies, (0.8, 0.8))
         alarms += any(build.differs for build in judge_builds(equal))
         worse = _route_questions(chance, copies, (0.9, 0.3))
-        found += any(build.differs and build.name == "m fp-1" for build in judge_builds(worse))
+        found += any(
+            build.differs and build.name == "m fp-1" for build in judge_builds(worse)
+        )
     assert alarms <= 16
     assert found >= 180
 
 
-def _route_questions(chance: Random, copies: int, rights: tuple[float, float]) -> list[Reply]:
+def _route_questions(
+    chance: Random, copies: int, rights: tuple[float, float]
+) -> list[Reply]:
     """Return cold replies of builds that answer a question always alike, each right in a share of the questions."""
     replies = []
     for seed in range(40):
@@ -590,7 +679,12 @@ def _route_questions(chance: Random, copies: int, rights: tuple[float, float]) -
             for state in (COLD, CONTROL):
                 replies.append(
                     Reply(
-                        1024, seed, state, hits=found, build=f"m fp-{build}", copy=str(copy or "")
+                        1024,
+                        seed,
+                        state,
+                        hits=found,
+                        build=f"m fp-{build}",
+                        copy=str(copy or ""),
                     )
                 )
     return replies

@@ -38,7 +38,15 @@ def test_an_honest_server(command: Command) -> None:
     continues, and pays for no answer twice; once more it sends nothing, and the certificate is the same."""
     Path("prices.yaml").write_text("endpoint/simulated: {input: 10, output: 10}\n")
     with serve(SimulatedModel(honest, skill=1.0)) as (url, asked):
-        options = ("certify", "--model-url", url, *OPTIONS, *SURE, "--prices", "prices.yaml")
+        options = (
+            "certify",
+            "--model-url",
+            url,
+            *OPTIONS,
+            *SURE,
+            "--prices",
+            "prices.yaml",
+        )
         assert command(*options, "--max-cost", "1") == 0, command.err
         limited = certificate()
         assert "It is open whether endpoint/simulated uses 2k: " in command.out
@@ -49,7 +57,10 @@ def test_an_honest_server(command: Command) -> None:
         sent = len(asked)
         assert command(*options, "--max-cost", "50") == 0
         assert len(asked) == sent
-    assert "endpoint/simulated uses 2k: the mean score of recall, paraphrase, graph," in command.out
+    assert (
+        "endpoint/simulated uses 2k: the mean score of recall, paraphrase, graph,"
+        in command.out
+    )
     assert first["holds"] is True
     assert first["dollars"] == pytest.approx(
         limited["spent_by_this_command"] + first["spent_by_this_command"]
@@ -66,7 +77,8 @@ def test_an_honest_server(command: Command) -> None:
         == "fresh_text:task=recall,length=1024,seed=204,num_samples=10,context=none"
     )
     assert (
-        first["entries"][5] == "fresh_text:task=recall,length=1024,seed=5,texts=13,num_samples=13"
+        first["entries"][5]
+        == "fresh_text:task=recall,length=1024,seed=5,texts=13,num_samples=13"
     )
     page = Path("out/index.html").read_text()
     assert "Is 2k real?" in page
@@ -76,7 +88,10 @@ def test_an_honest_server(command: Command) -> None:
 def test_a_server_that_cuts(command: Command) -> None:
     """A server that cuts prompts without an error is found out by its own count and by the codes at the start."""
     with serve(SimulatedModel(cutting(1100), skill=1.0)) as (url, _):
-        assert command("certify", "--model-url", url, *OPTIONS, "--seed", "5", "-m", "30") == 0
+        assert (
+            command("certify", "--model-url", url, *OPTIONS, "--seed", "5", "-m", "30")
+            == 0
+        )
     found = certificate()
     assert {finding["name"] for finding in found["findings"]} == {"cuts", "end_only"}
     assert found["holds"] is False
@@ -104,16 +119,30 @@ def test_a_dry_run_sends_nothing(command: Command) -> None:
     Path("dry.yaml").write_text("endpoint/simulated: {input: 1, output: 1}\n")
     with serve(SimulatedModel()) as (url, asked):
         assert (
-            command("certify", "--model-url", url, *OPTIONS, "--prices", "dry.yaml", "--dry-run")
+            command(
+                "certify",
+                "--model-url",
+                url,
+                *OPTIONS,
+                "--prices",
+                "dry.yaml",
+                "--dry-run",
+            )
             == 0
         )
     assert asked == []
     assert not Path("out").exists()
     # 12 questions of each kind in 13 texts at 1k, and 57 at 2k with their budgets.
     row = next(line for line in command.out.splitlines() if "2k" in line)
-    assert [cell.strip() for cell in row.split("│")[1:-1]][2:] == ["57", "$0.03", "$0.13"]
+    assert [cell.strip() for cell in row.split("│")[1:-1]][2:] == [
+        "57",
+        "$0.03",
+        "$0.13",
+    ]
     # 57 questions decide about a loss of 20 points, and a smaller loss needs more.
-    row = next(line for line in command.out.splitlines() if line.strip(" │").startswith("50 "))
+    row = next(
+        line for line in command.out.splitlines() if line.strip(" │").startswith("50 ")
+    )
     *cells, last = row.split("│")[2:-1]
     counts = [int(cell.split(",")[0]) for cell in cells]
     assert counts == sorted(counts, reverse=True)
@@ -126,18 +155,37 @@ def test_a_dry_run_sends_nothing(command: Command) -> None:
     with serve(SimulatedModel()) as (url, _):
         for most in (needed - 1, needed, needed + 9):
             assert (
-                command("certify", "--model-url", url, *OPTIONS, "-m", str(most), "--dry-run") == 0
+                command(
+                    "certify",
+                    "--model-url",
+                    url,
+                    *OPTIONS,
+                    "-m",
+                    str(most),
+                    "--dry-run",
+                )
+                == 0
             )
             warning = f"-m {most} is too few for a model with a score of 50: give -m {needed}."
-            assert (warning in command.out) == ("too few" in command.out) == (most < needed)
+            assert (
+                (warning in command.out)
+                == ("too few" in command.out)
+                == (most < needed)
+            )
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (("--claim", "2z"), "certify: --claim: length='2z' is invalid"),
-        (("--claim", "1k"), "--claim='1k' is invalid; give at least twice the shortest length, 1k"),
-        (("--model", "longctx/null"), "is invalid; give one model, by --model or --model-url"),
+        (
+            ("--claim", "1k"),
+            "--claim='1k' is invalid; give at least twice the shortest length, 1k",
+        ),
+        (
+            ("--model", "longctx/null"),
+            "is invalid; give one model, by --model or --model-url",
+        ),
         (("--max-cost", "3"), "--max-cost=3 needs the prices of endpoint/simulated"),
         (("--max-cost", "0"), "--max-cost=0.0 is invalid; give a number above 0"),
     ],
@@ -157,7 +205,10 @@ def test_a_folder_with_another_certificate(command: Command) -> None:
     Path("out/design.json").write_text('{"claim": 4096, "seed": 1}')
     with serve(SimulatedModel()) as (url, _):
         assert command("certify", "--model-url", url, *OPTIONS) == 2
-    assert "this folder has a certificate with other options; give another one" in command.err
+    assert (
+        "this folder has a certificate with other options; give another one"
+        in command.err
+    )
 
 
 def test_a_folder_with_another_models_certificate(command: Command) -> None:
@@ -165,6 +216,9 @@ def test_a_folder_with_another_models_certificate(command: Command) -> None:
     with serve(SimulatedModel()) as (url, _):
         assert command("certify", "--model-url", url, *OPTIONS) == 0
         before = Path("out/certificate.json").read_bytes()
-        assert command("certify", "--model-url", url, *OPTIONS, "--model-name", "another") == 2
+        assert (
+            command("certify", "--model-url", url, *OPTIONS, "--model-name", "another")
+            == 2
+        )
     assert "this folder has the certificate of endpoint/" in command.err
     assert Path("out/certificate.json").read_bytes() == before

@@ -19,7 +19,11 @@ import pytest
 import yaml
 
 import helm_longctx as lc
-from helm_longctx.apps.checkpoints.sections import SampledChange, find_trend, level_of_step
+from helm_longctx.apps.checkpoints.sections import (
+    SampledChange,
+    find_trend,
+    level_of_step,
+)
 from helm_longctx.apps.exchange import loggers
 from helm_longctx.results.boards import read_suite
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -48,7 +52,12 @@ def learner(step: int) -> Any:
 def training() -> None:
     """Make the runs of five checkpoints, in no order."""
     functions = [learner(step) for step in STEPS]
-    call(functions, lengths="4k", num_samples=20, name=[f"mine/step-{step}" for step in STEPS])
+    call(
+        functions,
+        lengths="4k",
+        num_samples=20,
+        name=[f"mine/step-{step}" for step in STEPS],
+    )
     call("longctx/null", lengths="4k", num_samples=20)
 
 
@@ -56,11 +65,21 @@ def training() -> None:
 def test_scores_over_steps(command: Command, tmp_path: Path) -> None:
     """The command says from which step on a task is above its floor, and whether the last steps rise."""
     file = tmp_path / "curves.json"
-    assert command("checkpoints", "--suite", "evaluate", "--json", file) == 0, command.err
+    assert command("checkpoints", "--suite", "evaluate", "--json", file) == 0, (
+        command.err
+    )
     assert "HELMET: steps of mine/step-*" in command.out
-    (curve,) = [load for load in json.loads(file.read_text()) if load["part"] == "json_kv"]
+    (curve,) = [
+        load for load in json.loads(file.read_text()) if load["part"] == "json_kv"
+    ]
     assert list(map(int, curve["scores"])) == sorted(STEPS)
-    assert [round(each["mean"], 2) for each in curve["scores"].values()] == [0, 0, 0.3, 0.6, 1]
+    assert [round(each["mean"], 2) for each in curve["scores"].values()] == [
+        0,
+        0,
+        0.3,
+        0.6,
+        1,
+    ]
     # 30 % of 20 questions are not surely above the floor at the third look.
     assert curve["above_floor_from"] == 3000
     assert curve["direction"] == "rises"
@@ -68,11 +87,19 @@ def test_scores_over_steps(command: Command, tmp_path: Path) -> None:
 
 def test_last_steps_that_do_not_rise(command: Command, tmp_path: Path) -> None:
     """Equal last steps are no rise, and a floor above the scores is never left."""
-    call([learner(3000)] * 3, lengths="4k", name=[f"mine/checkpoint-{step}" for step in (1, 2, 3)])
+    call(
+        [learner(3000)] * 3,
+        lengths="4k",
+        name=[f"mine/checkpoint-{step}" for step in (1, 2, 3)],
+    )
     call(learner(5000), lengths="4k", name="longctx/other")
     file = tmp_path / "curves.json"
-    assert command("checkpoints", "--suite", "evaluate", "--json", file) == 0, command.err
-    assert {load["direction"] for load in json.loads(file.read_text())} == {"cannot tell"}
+    assert command("checkpoints", "--suite", "evaluate", "--json", file) == 0, (
+        command.err
+    )
+    assert {load["direction"] for load in json.loads(file.read_text())} == {
+        "cannot tell"
+    }
 
 
 def test_a_trend_holds_over_looks_and_noise() -> None:
@@ -89,7 +116,9 @@ def test_a_trend_holds_over_looks_and_noise() -> None:
         false_alarms += any(is_found(means[:count]) for count in range(6, 19))
     assert false_alarms <= 10
     assert is_found(0.3 + 0.02 * np.arange(18) + random.normal(0, 0.02, 18))
-    assert find_trend([0.5, 0.54, 0.54], SampledChange(0.04, 0.005))[1] > level_of_step(3)
+    assert find_trend([0.5, 0.54, 0.54], SampledChange(0.04, 0.005))[1] > level_of_step(
+        3
+    )
     assert find_trend([0.5, 0.6, 0.8], SampledChange(0.3, 0.03))[1] < level_of_step(3)
 
 
@@ -97,7 +126,10 @@ def test_a_suite_without_steps(command: Command) -> None:
     """Models without steps have no curves."""
     call(look_up, lengths="4k", name="one")
     assert command("checkpoints", "--suite", "evaluate") == 2
-    assert "has no two steps of a training; name models as checkpoints/step-1000" in command.err
+    assert (
+        "has no two steps of a training; name models as checkpoints/step-1000"
+        in command.err
+    )
 
 
 @pytest.mark.usefixtures("training")
@@ -105,7 +137,10 @@ def test_entries_for_the_hub(command: Command) -> None:
     """Each model has the file of its repository, which huggingface_hub reads."""
     hub = pytest.importorskip("huggingface_hub")
     assert (
-        command("export", "--suite", "evaluate", "--format", "eval-results", "--to", "hub") == 0
+        command(
+            "export", "--suite", "evaluate", "--format", "eval-results", "--to", "hub"
+        )
+        == 0
     ), command.err
     path = Path("hub/mine_step-3000/.eval_results/helmet.yaml")
     (entry,) = hub.parse_eval_result_entries(yaml.safe_load(path.read_text()))
@@ -127,7 +162,12 @@ def test_points_of_a_training() -> None:
     assert list(points) == sorted(STEPS)
     values = points[3000]
     start = "helmet/json_kv/4k"
-    assert values[f"{start}/low"] < values[f"{start}/score"] == 0.6 < values[f"{start}/high"]
+    assert (
+        values[f"{start}/low"]
+        < values[f"{start}/score"]
+        == 0.6
+        < values[f"{start}/high"]
+    )
     # The questions of this suite were generated, because HELMET's archive is missing.
     assert values[f"{start}/generated"] == 1
 
@@ -144,7 +184,10 @@ def test_tensorboard(tmp_path: Path) -> None:
     assert all("generated questions, not the benchmark's own" in line for line in lines)
     events = EventAccumulator(str(tmp_path / "a/mine/step-"))
     events.Reload()
-    found = {Scalar.step: Scalar.value for Scalar in events.Scalars("helmet/json_kv/4k/score")}
+    found = {
+        Scalar.step: Scalar.value
+        for Scalar in events.Scalars("helmet/json_kv/4k/score")
+    }
     assert found == pytest.approx({40: 0, 200: 0, 1000: 0.3, 3000: 0.6, 5000: 1})
 
 
@@ -153,10 +196,14 @@ def test_mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run of mlflow has the scores at their steps."""
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    loggers.log_scores(read_suite(BOARDS, BENCHMARKS).boards, [f"mlflow:{tmp_path}"], "a")
+    loggers.log_scores(
+        read_suite(BOARDS, BENCHMARKS).boards, [f"mlflow:{tmp_path}"], "a"
+    )
     logged = mlflow.search_runs(experiment_names=["helm-longctx"], output_format="list")
     (run,) = [each for each in logged if each.info.run_name == "a/mine/step-*"]
-    history = mlflow.MlflowClient().get_metric_history(run.info.run_id, "helmet/json_kv/4k/score")
+    history = mlflow.MlflowClient().get_metric_history(
+        run.info.run_id, "helmet/json_kv/4k/score"
+    )
     assert {each.step: each.value for each in history} == {
         40: 0,
         200: 0,
@@ -177,9 +224,9 @@ def test_trackio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         .execute("select step, metrics from metrics")
         .fetchall()
     )
-    assert {step: json.loads(values)["helmet/json_kv/4k/score"] for step, values in rows}[
-        3000
-    ] == 0.6
+    assert {
+        step: json.loads(values)["helmet/json_kv/4k/score"] for step, values in rows
+    }[3000] == 0.6
 
 
 @pytest.mark.usefixtures("training")
@@ -209,17 +256,21 @@ def test_targets(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     )
     assert command(*run, "comet:x") == 2
     assert (
-        "target='comet:x' is invalid; give wandb:PROJECT, mlflow:ADDRESS-OR-FOLDER" in command.err
+        "target='comet:x' is invalid; give wandb:PROJECT, mlflow:ADDRESS-OR-FOLDER"
+        in command.err
     )
     monkeypatch.setattr("helm_longctx.environment.is_installed", lambda module: False)
     assert command(*run, "wandb:x") == 2
     assert (
-        "--log-to wandb needs wandb; install with: pip install 'helm-longctx[wandb]'" in command.err
+        "--log-to wandb needs wandb; install with: pip install 'helm-longctx[wandb]'"
+        in command.err
     )
     assert not Path("benchmark_output").exists()
 
 
-def test_a_run_logs_its_scores(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
+def test_a_run_logs_its_scores(
+    monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
     """`run --log-to` logs the suite's scores at its end."""
     logged: list[Any] = []
     monkeypatch.setattr(loggers, "_log", lambda *arguments: logged.append(arguments))
@@ -232,9 +283,10 @@ def test_a_run_logs_its_scores(monkeypatch: pytest.MonkeyPatch, command: Command
         "--argument",
         "num_samples=2",
     )
-    assert command("run", "--model", "longctx/lexical", *options, "--log-to", "wandb:mine") == 0, (
-        command.err
-    )
+    assert (
+        command("run", "--model", "longctx/lexical", *options, "--log-to", "wandb:mine")
+        == 0
+    ), command.err
     ((program, place, name, points),) = logged
     assert (program, place, name) == ("wandb", "mine", "default/longctx/lexical")
     assert points[0]["helmet/json_kv/4k/score"] == 1
@@ -265,7 +317,9 @@ def test_a_folder_that_is_watched(tmp_path: Path) -> None:
         "4k",
     ]
     command = [sys.executable, "-c", code, *options, "--argument", "num_samples=1"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             _wait(tmp_path, "step-1", process)
             assert not list(tmp_path.glob("benchmark_output/runs/default/*step-2"))
@@ -287,7 +341,9 @@ def test_a_folder_that_is_watched(tmp_path: Path) -> None:
 
 def _wait(folder: Path, step: str, process: Any) -> None:
     end = SimpleNamespace(time=time.monotonic() + 300)
-    while not list(folder.glob(f"benchmark_output/runs/default/*{step}/per_instance_stats.json")):
+    while not list(
+        folder.glob(f"benchmark_output/runs/default/*{step}/per_instance_stats.json")
+    ):
         assert process.poll() is None
         assert time.monotonic() < end.time
         time.sleep(0.2)

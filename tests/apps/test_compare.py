@@ -20,7 +20,9 @@ def suite() -> Path:
     folder = Path("benchmark_output/runs/s")
     for model in MODELS[1:]:
         run = write_run(
-            folder, f"helmet_recall:task=json_kv,length=8k,model={model}", long_prompts(40, 600)
+            folder,
+            f"helmet_recall:task=json_kv,length=8k,model={model}",
+            long_prompts(40, 600),
         )
         if model == "longctx/null":
             path = run / "per_instance_stats.json"
@@ -48,7 +50,16 @@ def test_models_are_needed(command: Command) -> None:
 def test_two_models(command: Command, suite: Path) -> None:
     """`compare` with two models prints tables and links, and writes JSON."""
     assert (
-        command("compare", *MODELS[:2], "--suite", "s", "--json", "out.json", "--instances", "2")
+        command(
+            "compare",
+            *MODELS[:2],
+            "--suite",
+            "s",
+            "--json",
+            "out.json",
+            "--instances",
+            "2",
+        )
         == 0
     ), command.err
     assert "40 instances that all 2 models answered" in command.out
@@ -81,10 +92,15 @@ def test_methods(command: Command, suite: Path) -> None:
         spec["scenario_spec"]["args"] |= method
         spec["adapter_spec"] |= {"model": MODELS[1], "model_deployment": MODELS[1]}
         (copy / "run_spec.json").write_text(json.dumps(spec))
-    assert command("compare", "--methods", "--suite", "s", "--json", "out.json") == 0, command.err
+    assert command("compare", "--methods", "--suite", "s", "--json", "out.json") == 0, (
+        command.err
+    )
     assert "longctx/null: methods" in command.out
     assert MODELS[0] not in command.out
-    gains = {each["method"]: each for each in json.loads(Path("out.json").read_text())["gains"]}
+    gains = {
+        each["method"]: each
+        for each in json.loads(Path("out.json").read_text())["gains"]
+    }
     retrieve = gains["method=retrieve chunks=4"]
     closed = gains["method=closed_book"]
     assert retrieve["comparison"]["effect"]["mean"] == 0.5
@@ -115,7 +131,9 @@ def test_a_suite_without_methods(command: Command, suite: Path) -> None:
 
 def test_a_matrix(command: Command, suite: Path) -> None:
     """A matrix of three models marks ties as ties."""
-    assert command("compare", *MODELS, "--suite", "s", "--benchmark", "helmet") == 0, command.err
+    assert command("compare", *MODELS, "--suite", "s", "--benchmark", "helmet") == 0, (
+        command.err
+    )
     assert "= (+0.0)" in command.out
     assert "-50.0" in command.out
 

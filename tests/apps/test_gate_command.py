@@ -33,15 +33,22 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def server() -> Iterator[Server]:
     """Yield a server with a model that finds every value, which both deployments use."""
-    with serve(lexical.answer, models={"base": Model(), "candidate": Model()}) as server:
+    with serve(
+        lexical.answer, models={"base": Model(), "candidate": Model()}
+    ) as server:
         for name in (BASE, CANDIDATE):
             register_server(name, server.address)
         yield server
 
 
-def gate(command: Command, *arguments: object, lengths: tuple[str, ...] = ("8k",)) -> int:
+def gate(
+    command: Command, *arguments: object, lengths: tuple[str, ...] = ("8k",)
+) -> int:
     return command(
-        "gate", *(f"--entry={ENTRY}{length}" for length in lengths), *OPTIONS, *arguments
+        "gate",
+        *(f"--entry={ENTRY}{length}" for length in lengths),
+        *OPTIONS,
+        *arguments,
     )
 
 
@@ -52,14 +59,19 @@ def read(suite: str = "gate") -> Any:
 def models_asked(server: Server) -> list[str]:
     """Return the models of all calls, without repetitions of neighbours."""
     names = [call.body["model"] for call in server.calls]
-    return [name for place, name in enumerate(names) if place == 0 or names[place - 1] != name]
+    return [
+        name
+        for place, name in enumerate(names)
+        if place == 0 or names[place - 1] != name
+    ]
 
 
 def test_an_equal_pair_passes(command: Command, server: Server) -> None:
     """Two equal deployments pass at each length, and each gets the same requests in both orders."""
-    assert gate(command, BASE, CANDIDATE, "-n", "1", "--noise", "0", lengths=("8k", "4k")) == 0, (
-        command.err
-    )
+    assert (
+        gate(command, BASE, CANDIDATE, "-n", "1", "--noise", "0", lengths=("8k", "4k"))
+        == 0
+    ), command.err
     assert "No worse: at each length the drop is smaller than 30 points." in command.out
     # In each run, half of the requests go to the base first, and half to the candidate first.
     assert models_asked(server) == ["base", "candidate", "base", "candidate", "base"]
@@ -70,7 +82,11 @@ def test_an_equal_pair_passes(command: Command, server: Server) -> None:
     assert prompts[0] == prompts[1]
     assert set(prompts[0].values()) == {1}
     result = read()
-    assert (result["verdict"], result["exit_status"], result["findings"]) == ("no_worse", 0, [])
+    assert (result["verdict"], result["exit_status"], result["findings"]) == (
+        "no_worse",
+        0,
+        [],
+    )
     assert [part["part"] for part in result["parts"]] == [
         "4k",
         "8k",
@@ -121,11 +137,15 @@ def test_one_deployment_twice(command: Command, server: Server) -> None:
     assert read()["changed"] == 0
 
 
-def test_a_proxy_that_drops_the_middle_is_found(command: Command, server: Server) -> None:
+def test_a_proxy_that_drops_the_middle_is_found(
+    command: Command, server: Server
+) -> None:
     """A candidate without the middle of its prompts is worse, by its scores and by its counts of tokens."""
     with run_proxy(server.address, PROXIES["drops the middle"]) as address:
         register_server(CANDIDATE, address)
-        assert gate(command, BASE, CANDIDATE, "--quiet", "--max-drop", "1") == 1, command.err
+        assert gate(command, BASE, CANDIDATE, "--quiet", "--max-drop", "1") == 1, (
+            command.err
+        )
     result = read()
     assert result["parts"][0]["difference"] < -0.2
     assert (
@@ -178,7 +198,16 @@ def test_nothing_is_sent_in_a_dry_run(command: Command, server: Server) -> None:
 
 def test_the_sample_follows_the_power(command: Command, server: Server) -> None:
     """Without a number of instances, as many are asked as the wanted power needs."""
-    arguments = ("gate", BASE, CANDIDATE, f"--entry={ENTRY}8k", "--max-drop", "40", "--noise", "0")
+    arguments = (
+        "gate",
+        BASE,
+        CANDIDATE,
+        f"--entry={ENTRY}8k",
+        "--max-drop",
+        "40",
+        "--noise",
+        "0",
+    )
     assert command(*arguments) == 0, command.err
     part = read()["parts"][0]
     assert part["instances"] == len(server.calls) / 2 < 24
@@ -205,7 +234,9 @@ def test_missing_answers_leave_it_open(command: Command, server: Server) -> None
     assert len(server.calls) == calls + 3
 
 
-def test_requests_that_are_refused_for_ever_decide(command: Command, server: Server) -> None:
+def test_requests_that_are_refused_for_ever_decide(
+    command: Command, server: Server
+) -> None:
     """A candidate that refuses most requests whenever they are sent is worse by their number."""
     with serve(lexical.answer, models={"base": Model(), "candidate": Model()}) as other:
         register_server(CANDIDATE, other.address)
@@ -215,12 +246,19 @@ def test_requests_that_are_refused_for_ever_decide(command: Command, server: Ser
             """Refuse every other prompt, whenever it is sent."""
             if prompt not in prompts:
                 prompts.append(prompt)
-            return Fault.FLAGGED if len(prompt) > 1000 and prompts.index(prompt) % 2 else None
+            return (
+                Fault.FLAGGED
+                if len(prompt) > 1000 and prompts.index(prompt) % 2
+                else None
+            )
 
         other.plan = plan
-        assert gate(command, BASE, CANDIDATE, "--max-drop", "5", "-n", "1") == 1, command.err
+        assert gate(command, BASE, CANDIDATE, "--max-drop", "5", "-n", "1") == 1, (
+            command.err
+        )
     assert (
-        "the share of requests without a scored answer grows by more than 5 points" in command.out
+        "the share of requests without a scored answer grows by more than 5 points"
+        in command.out
     )
     part = read()["parts"][-1]
     assert (part["part"], part["worse"], part["verdict"]) == ("answers", 12, "worse")
@@ -244,7 +282,9 @@ def test_a_throttled_twin_is_never_worse(
             return fault if len(prompt) > 1000 and prompts.index(prompt) % 2 else None
 
         twin.plan = plan
-        assert gate(command, BASE, CANDIDATE, "--max-drop", "5", "-n", "1") == 3, command.err
+        assert gate(command, BASE, CANDIDATE, "--max-drop", "5", "-n", "1") == 3, (
+            command.err
+        )
         assert [finding["kind"] for finding in read()["findings"]] == ["passing"]
         assert "for a reason that can pass" in command.out
         twin.plan = lambda prompt, before: None
@@ -254,14 +294,27 @@ def test_a_throttled_twin_is_never_worse(
 def test_the_looks_are_counted(command: Command, server: Server) -> None:
     """A gate writes at how many instances somebody looked; the same command is the same look."""
     for size, looks in ((6, [6]), (6, [6]), (20, [6, 20])):
-        command("gate", BASE, CANDIDATE, f"--entry={ENTRY}8k", "--max-drop", "30", "-m", size)
+        command(
+            "gate",
+            BASE,
+            CANDIDATE,
+            f"--entry={ENTRY}8k",
+            "--max-drop",
+            "30",
+            "-m",
+            size,
+        )
         assert read()["looks"]["8k"] == looks
 
 
 @pytest.mark.parametrize("subset", ["ci", "ci-long"])
-def test_the_subset_is_enough_for_its_margin(command: Command, server: Server, subset: str) -> None:
+def test_the_subset_is_enough_for_its_margin(
+    command: Command, server: Server, subset: str
+) -> None:
     """The named sample has the wanted power with the default settings, so the command does not warn about it."""
-    assert command("gate", BASE, CANDIDATE, "--subset", subset, "--dry-run") == 0, command.err
+    assert command("gate", BASE, CANDIDATE, "--subset", subset, "--dry-run") == 0, (
+        command.err
+    )
     power = int(command.out.partition("probability of at least ")[2].partition("%")[0])
     assert 80 <= power < 95
     assert "add run entries" not in command.out
@@ -270,7 +323,9 @@ def test_the_subset_is_enough_for_its_margin(command: Command, server: Server, s
 
 def test_an_interrupted_gate_goes_on(command: Command, server: Server) -> None:
     """A gate that ends in the middle keeps its answers, and the same command sends only what is missing."""
-    server.plan = lambda prompt, before: Fault.UNAUTHORIZED if len(server.calls) >= 30 else None
+    server.plan = lambda prompt, before: (
+        Fault.UNAUTHORIZED if len(server.calls) >= 30 else None
+    )
     assert gate(command, BASE, CANDIDATE, "-n", "1") == 2
     assert "answers are kept" in command.err
     answered = [call.question for call in server.calls if call.fault is None]
@@ -303,7 +358,10 @@ def test_an_interrupted_gate_goes_on(command: Command, server: Server) -> None:
             "is in several run entries",
         ),
         ((BASE, CANDIDATE, f"--entry={ENTRY}8k", "--max-drop", "0"), "--max-drop"),
-        ((BASE, CANDIDATE, f"--entry={ENTRY}8k", "--max-cost", "1"), "needs the prices of"),
+        (
+            (BASE, CANDIDATE, f"--entry={ENTRY}8k", "--max-cost", "1"),
+            "needs the prices of",
+        ),
         ((BASE, CANDIDATE, f"--entry={ENTRY}8k", "--suite", "a/b"), "suite"),
     ],
 )
@@ -317,13 +375,21 @@ def test_mistakes(
     assert server.calls == []
 
 
-def test_deployments_with_other_requests_are_refused(command: Command, server: Server) -> None:
+def test_deployments_with_other_requests_are_refused(
+    command: Command, server: Server
+) -> None:
     """Deployments with different windows get different prompts, which are not compared."""
     register_server(
-        CANDIDATE, server.address, tokenizer_name="longctx/words", max_sequence_length=1000
+        CANDIDATE,
+        server.address,
+        tokenizer_name="longctx/words",
+        max_sequence_length=1000,
     )
     assert gate(command, BASE, CANDIDATE) == 2
-    assert "sim/base and sim/candidate get different requests in helmet_recall" in command.err
+    assert (
+        "sim/base and sim/candidate get different requests in helmet_recall"
+        in command.err
+    )
     assert (
         "give both deployments the same max_sequence_length, tokenizer_name and style"
         in command.err

@@ -91,7 +91,8 @@ def weaker(text: str) -> tuple[list[str], list[float]]:
     tokens, logprobs = copying(text)
     half = len(tokens) // 2 if len(tokens) > 100 else len(tokens)
     return tokens, [
-        value + (math.log(0.5) if place >= half else 0) for place, value in enumerate(logprobs)
+        value + (math.log(0.5) if place >= half else 0)
+        for place, value in enumerate(logprobs)
     ]
 
 
@@ -111,21 +112,37 @@ def test_an_equal_pair_passes(command: Command, base: EchoServer) -> None:
     assert [part["part"] for part in result["parts"]] == [
         *(
             f"4k {place}"
-            for place in ("10 %", "30 %", "50 %", "70 %", "90 %", "answer", "gold answer")
+            for place in (
+                "10 %",
+                "30 %",
+                "50 %",
+                "70 %",
+                "90 %",
+                "answer",
+                "gold answer",
+            )
         )
     ]
-    assert all(part["divergence"]["mean"] == part["loss"]["mean"] == 0 for part in result["parts"])
+    assert all(
+        part["divergence"]["mean"] == part["loss"]["mean"] == 0
+        for part in result["parts"]
+    )
     calls = len(base.bodies)
     assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs") == 0, command.err
     assert len(base.bodies) <= calls + 2  # only the probes
 
 
-def test_a_defect_of_the_second_half_is_found(command: Command, base: EchoServer) -> None:
+def test_a_defect_of_the_second_half_is_found(
+    command: Command, base: EchoServer
+) -> None:
     """A candidate that loses certainty in the second half is worse there, with eight questions, and not before."""
     with EchoServer("echo", weaker) as server:
         register_server(CANDIDATE, server.url.removesuffix("/v1"), "completions")
         assert (
-            command("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--max-divergence", "0.01") == 1
+            command(
+                "gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--max-divergence", "0.01"
+            )
+            == 1
         ), command.err
     assert (
         "the candidate differs from the base by more than both from themselves at 4k ("
@@ -136,7 +153,9 @@ def test_a_defect_of_the_second_half_is_found(command: Command, base: EchoServer
     assert verdicts["4k 10 %"] == verdicts["4k 30 %"] == "undecided"
     assert verdicts["4k 90 %"] == "worse"
     # Both read the base's answers. What the candidate writes is compared with what it reads.
-    assert [sum(len(prompt) > 1000 for prompt in each.answered) for each in (base, server)] == [
+    assert [
+        sum(len(prompt) > 1000 for prompt in each.answered) for each in (base, server)
+    ] == [
         8 + 6,
         8,
     ]
@@ -150,7 +169,8 @@ def test_the_bases_own_noise_is_subtracted(command: Command) -> None:
     def noisy(text: str) -> tuple[list[str], list[float]]:
         tokens, logprobs = copying(text)
         return tokens, [
-            math.log(min(math.exp(value) * chance.uniform(0.3, 1.05), 0.99)) for value in logprobs
+            math.log(min(math.exp(value) * chance.uniform(0.3, 1.05), 0.99))
+            for value in logprobs
         ]
 
     def worse(text: str) -> tuple[list[str], list[float]]:
@@ -194,13 +214,21 @@ def test_any_divergence(command: Command, base: EchoServer) -> None:
         assert command(*options, "--max-divergence", "0") == 1, command.err
         assert len(base.bodies) <= calls + 2  # only the probes
     register_server(CANDIDATE, base.url.removesuffix("/v1"), "completions")
-    assert command(*options, "--max-divergence", "0", "--suite", "equal") == 0, command.err
+    assert command(*options, "--max-divergence", "0", "--suite", "equal") == 0, (
+        command.err
+    )
     assert "NO WORSE: no divergence beyond the noise of both was found." in command.out
-    assert command(*options, "--max-divergence", "0", "--suite", "few", "-m", "5") == 3, command.err
+    assert (
+        command(*options, "--max-divergence", "0", "--suite", "few", "-m", "5") == 3
+    ), command.err
 
 
 def read_with_noise(
-    chance: np.random.Generator, shift: float, base: float, candidate: float, is_rare: bool = False
+    chance: np.random.Generator,
+    shift: float,
+    base: float,
+    candidate: float,
+    is_rare: bool = False,
 ) -> list[Point]:
     """Return points of questions whose four readings have noise around two distributions.
 
@@ -252,10 +280,15 @@ def test_errors_of_any_divergence(base: float, candidate: float, is_rare: bool) 
     is_equal = base == candidate
     assert (verdicts.count(Verdict.NO_WORSE) > 270) == is_equal
     shifted = [
-        decide(read_with_noise(chance, 0.3, base, candidate), [], 0.0).verdict for _ in range(50)
+        decide(read_with_noise(chance, 0.3, base, candidate), [], 0.0).verdict
+        for _ in range(50)
     ]
     assert shifted.count(Verdict.WORSE) > 40
-    few = [point for point in read_with_noise(chance, 0.0, base, base) if int(point.group) < 4]
+    few = [
+        point
+        for point in read_with_noise(chance, 0.0, base, base)
+        if int(point.group) < 4
+    ]
     assert decide(few, [], 0.0).verdict is Verdict.UNDECIDED
 
 
@@ -282,7 +315,11 @@ def test_the_kind_of_tokens_is_named(command: Command, base: EchoServer) -> None
 
     def split(text: str) -> tuple[list[str], list[float]]:
         pairs = zip(*copying(text), strict=True)
-        parts = [(part, value) for token, value in pairs for part in re.findall(r"\d|\D+", token)]
+        parts = [
+            (part, value)
+            for token, value in pairs
+            for part in re.findall(r"\d|\D+", token)
+        ]
         return [part for part, _ in parts], [value for _, value in parts]
 
     options = ("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--suite")
@@ -297,8 +334,12 @@ def test_the_kind_of_tokens_is_named(command: Command, base: EchoServer) -> None
     ):
         with EchoServer("echo", score) as server:
             register_server(CANDIDATE, server.url.removesuffix("/v1"), "completions")
-            assert command(*options, score.__name__, "--max-divergence", "0") == status, command.err
-        assert re.search(line or "", command.out + command.err), command.out + command.err
+            assert (
+                command(*options, score.__name__, "--max-divergence", "0") == status
+            ), command.err
+        assert re.search(line or "", command.out + command.err), (
+            command.out + command.err
+        )
         assert line or "mainly" not in command.out
 
 
@@ -331,9 +372,12 @@ def test_a_server_without_them_is_refused(command: Command, base: EchoServer) ->
     """A candidate that gives no log-probabilities ends the command before a question is sent; a dry run sends nothing."""
     with EchoServer("none") as server:
         register_server(CANDIDATE, server.url.removesuffix("/v1"), "completions")
-        assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--dry-run") == 0, command.err
         assert (
-            "48 questions, 318 requests, and 210 more if BASE is not deterministic" in command.out
+            command("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--dry-run") == 0
+        ), command.err
+        assert (
+            "48 questions, 318 requests, and 210 more if BASE is not deterministic"
+            in command.out
         )
         assert not base.bodies
         assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs") == 2
@@ -351,36 +395,54 @@ def test_servers_that_write_log_probabilities(
     options = ("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--suite")
     with EchoServer("answers") as base, EchoServer("answers", weaker) as other:
         # A candidate that takes both forms gets the chats of a base that takes only chats.
-        register_server(BASE, base.url.removesuffix("/v1"), "chat" if kind == "both" else kind)
+        register_server(
+            BASE, base.url.removesuffix("/v1"), "chat" if kind == "both" else kind
+        )
         register_server(CANDIDATE, base.url.removesuffix("/v1"), kind)
         monkeypatch.setattr(
-            MODEL_NAME_TO_MODEL_METADATA[CANDIDATE], "tags", [INSTRUCTION_FOLLOWING_MODEL_TAG]
+            MODEL_NAME_TO_MODEL_METADATA[CANDIDATE],
+            "tags",
+            [INSTRUCTION_FOLLOWING_MODEL_TAG],
         )
         assert command(*options, "equal") == 0, command.err
         assert "Answers are compared, up to the first token that differs" in command.out
-        assert (read("equal")["verdict"], read("equal")["requests"]) == ("no_worse", 48 * 2 + 6 * 2)
+        assert (read("equal")["verdict"], read("equal")["requests"]) == (
+            "no_worse",
+            48 * 2 + 6 * 2,
+        )
         assert [part["part"] for part in read("equal")["parts"]] == ["4k answer"]
         assert len(base.bodies) == 108 + 2  # probes
         register_server(CANDIDATE, other.url.removesuffix("/v1"), kind)
         assert command(*options, "worse", "--max-divergence", "0") == 1, command.out
         assert "8 questions, 32 requests: both answer each twice" in command.out
-        assert all(("messages" in body) == (kind != "completions") for body in other.bodies)
+        assert all(
+            ("messages" in body) == (kind != "completions") for body in other.bodies
+        )
         (part,) = read("worse")["parts"]
-        assert (part["verdict"], part["divergence"]["n"], part["noise"]) == ("worse", 8, 0)
+        assert (part["verdict"], part["divergence"]["n"], part["noise"]) == (
+            "worse",
+            8,
+            0,
+        )
         assert part["loss"]["mean"] == pytest.approx(math.log(2))
 
 
-def test_chats_and_completions_are_not_compared(command: Command, base: EchoServer) -> None:
+def test_chats_and_completions_are_not_compared(
+    command: Command, base: EchoServer
+) -> None:
     """A base that gets completions and a candidate that gets chats end the command before anything is sent."""
     register_server(CANDIDATE, base.url.removesuffix("/v1"), "chat")
     assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs") == 2
     assert (
-        "sim/candidate gets chats and sim/base completions; give both the same type" in command.err
+        "sim/candidate gets chats and sim/base completions; give both the same type"
+        in command.err
     )
     assert not base.bodies + base.answered
 
 
-def test_a_busy_server_is_asked_again(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_server_is_asked_again(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Requests that fail temporarily are sent again, so one command ends; `--max-retries 0` ends it at the first one."""
     monkeypatch.setenv("HELM_LONGCTX_WAIT", "0.01")
     calls = 0
@@ -409,9 +471,14 @@ def test_a_token_that_differs() -> None:
         for text, other in ((" a", " b"), (" c", " d"), (" e", " f"))
     )
     other = Distribution(" b", -0.2, {" b": -0.2, " a": -1.8})
-    assert pair_tokens([same, first, end], [same, other, end]) == [(same, same), (first, other)]
+    assert pair_tokens([same, first, end], [same, other, end]) == [
+        (same, same),
+        (first, other),
+    ]
     assert other.find_logprob(" a") == -1.8
-    assert other.find_logprob(" z") == pytest.approx(math.log(1 - math.exp(-0.2) - math.exp(-1.8)))
+    assert other.find_logprob(" z") == pytest.approx(
+        math.log(1 - math.exp(-0.2) - math.exp(-1.8))
+    )
     assert divergence(first, other) > 1
 
 
@@ -424,8 +491,12 @@ def test_max_cost(command: Command, base: EchoServer) -> None:
     few = ("-m", "6", "--prices", "prices.yaml")
     options = ("gate", BASE, CANDIDATE, ENTRY, "--logprobs", *few)
     assert command(*options, "--dry-run") == 0, command.err
-    (cost,) = map(float, re.findall(r"They cost about [$]([0-9]+[.][0-9]+)", command.out))
-    assert 0.02 < cost < 0.1  # six questions of about 500 tokens with 17 dollars for a million
+    (cost,) = map(
+        float, re.findall(r"They cost about [$]([0-9]+[.][0-9]+)", command.out)
+    )
+    assert (
+        0.02 < cost < 0.1
+    )  # six questions of about 500 tokens with 17 dollars for a million
     # A request is first taken to have a token for each byte.
     assert command(*options, "--max-cost", str(0.6 * cost)) == 2
     assert "--max-cost" in command.err
@@ -457,7 +528,8 @@ def test_a_local_model(tmp_path: Path) -> None:
             weight += 0.05 * weight.std() * torch.randn_like(weight)
         ids = tokenizer(TEXT * 5)["input_ids"]
         first, second = (
-            model(torch.tensor([ids])).logits[0].double().log_softmax(-1) for model in models
+            model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+            for model in models
         )
     exact = (
         (first.exp() * (first - second)).sum(-1)[:-1].numpy()
@@ -470,7 +542,10 @@ def test_a_local_model(tmp_path: Path) -> None:
             for model in models
         ]  # fmt: skip
         found = np.array(
-            [divergence(one, other) for one, other in zip(read[0][0], read[1][0], strict=True)]
+            [
+                divergence(one, other)
+                for one, other in zip(read[0][0], read[1][0], strict=True)
+            ]
         )
         assert exact.max() > 0.01
         assert np.all(found <= exact + 1e-4)
@@ -478,9 +553,14 @@ def test_a_local_model(tmp_path: Path) -> None:
             np.testing.assert_allclose(found, exact, atol=1e-4)
 
 
-@pytest.mark.parametrize("cache", [{"backend": "fp8"}, {"backend": "fp9"}, {"nbits": 4}])
+@pytest.mark.parametrize(
+    "cache", [{"backend": "fp8"}, {"backend": "fp9"}, {"nbits": 4}]
+)
 def test_a_quantized_cache(
-    command: Command, tmp_path: Path, request: pytest.FixtureRequest, cache: dict[str, Any]
+    command: Command,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    cache: dict[str, Any],
 ) -> None:
     """A local model with an 8-bit cache differs from itself with a plain one. A cache that does not exist is refused."""
     torch = pytest.importorskip("torch")
@@ -519,7 +599,8 @@ def test_a_quantized_cache(
     if cache == {"backend": "fp8"}:
         assert status == 1, command.out + command.err
         assert (
-            "WORSE: CANDIDATE differs from BASE by more than both from themselves." in command.out
+            "WORSE: CANDIDATE differs from BASE by more than both from themselves."
+            in command.out
         )
     else:
         assert status == 2
@@ -535,7 +616,9 @@ def test_divergence_is_a_lower_bound() -> None:
         exact = float(np.sum(one * np.log(one / other)))
         told = [
             Distribution(
-                "0", math.log(p[0]), {str(n): math.log(p[n]) for n in np.argsort(-p)[:size]}
+                "0",
+                math.log(p[0]),
+                {str(n): math.log(p[n]) for n in np.argsort(-p)[:size]},
             )
             for p in (one, other)
         ]
@@ -547,7 +630,14 @@ def test_divergence_is_a_lower_bound() -> None:
 def make_points(values: Iterable[float], place: str = "answer") -> list[Point]:
     """Return a point of each question with this divergence."""
     return [
-        Point(length=None, stretch=place, group=str(number), divergence=value, same=1.0, loss=0.0)
+        Point(
+            length=None,
+            stretch=place,
+            group=str(number),
+            divergence=value,
+            same=1.0,
+            loss=0.0,
+        )
         for number, value in enumerate(values)
     ]
 
@@ -612,7 +702,12 @@ def test_a_broken_candidate_does_not_pass(
         asked = question._replace(messages=() if way is ANSWERS else None)
         sides = (candidates["twin"], candidates[name])
         compared = compare(
-            asked, sides, ("base", "candidate"), way, number < 6, is_base_first=number % 2 == 0
+            asked,
+            sides,
+            ("base", "candidate"),
+            way,
+            number < 6,
+            is_base_first=number % 2 == 0,
         )
         points += compared.points
         written += compared.written
@@ -653,7 +748,10 @@ def test_tokens_with_one_text() -> None:
 )
 def test_impossible_log_probabilities(values: tuple[Any, Any], reason: str) -> None:
     """Log-probabilities that no distribution has are a failure of the reply, and are not compared."""
-    top = [{"token": text, "logprob": value} for text, value in zip("ab", values, strict=True)]
+    top = [
+        {"token": text, "logprob": value}
+        for text, value in zip("ab", values, strict=True)
+    ]
     content = [{"token": "a", "logprob": values[0], "top_logprobs": top}]
     with pytest.raises(FailureError, match=reason):
         read_distributions({"choices": [{"logprobs": {"content": content}}]})
@@ -661,10 +759,14 @@ def test_impossible_log_probabilities(values: tuple[Any, Any], reason: str) -> N
 
 def test_disjoint_tokens_are_far_apart() -> None:
     """A candidate that names none of the base's tokens has a large divergence, and the larger, the surer both are."""
-    base = Distribution(" a", math.log(0.9), {" a": math.log(0.9), " b": math.log(0.05)})
+    base = Distribution(
+        " a", math.log(0.9), {" a": math.log(0.9), " b": math.log(0.05)}
+    )
     sure = Distribution(" a", -18.0, {" x": math.log(0.9), " y": math.log(0.01)})
     unsure = Distribution(" a", -18.0, {" x": math.log(0.4), " y": math.log(0.3)})
-    missing = Distribution(" x", math.log(0.9), {" x": math.log(0.9), " y": math.log(0.01)})
+    missing = Distribution(
+        " x", math.log(0.9), {" x": math.log(0.9), " y": math.log(0.01)}
+    )
     assert divergence(base, sure) > divergence(base, missing) > 3
     assert divergence(base, unsure) > 1
 
@@ -694,4 +796,7 @@ def test_small_differences() -> None:
 
 def test_tokens_of_a_part() -> None:
     """Places are counted from the end, so a token before the text moves nothing."""
-    assert find_span_tokens(["<s>", "ab", "cd", "ef"], 6, [(0, 1), (3, 6)]) == [[1], [2, 3]]
+    assert find_span_tokens(["<s>", "ab", "cd", "ef"], 6, [(0, 1), (3, 6)]) == [
+        [1],
+        [2, 3],
+    ]

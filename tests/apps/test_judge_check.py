@@ -50,7 +50,9 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> list[Check]:
 
 def test_a_verdict_that_lacks_a_number(asked: list[Check]) -> None:
     """A verdict that lacks a number is not as expected, because a summary without sentences would be worth 0."""
-    item = next(check.item for check in asked if "sentence_count" in check.item.expected)
+    item = next(
+        check.item for check in asked if "sentence_count" in check.item.expected
+    )
     assert item.accepts(item.expected)
     assert not item.accepts(
         {name: value for name, value in item.expected.items() if name != "precision"}
@@ -58,16 +60,24 @@ def test_a_verdict_that_lacks_a_number(asked: list[Check]) -> None:
 
 
 @pytest.fixture
-def seen(asked: list[Check], monkeypatch: pytest.MonkeyPatch) -> Callable[..., pd.DataFrame]:
+def seen(
+    asked: list[Check], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., pd.DataFrame]:
     """Ask a judge of a character about the set, and return what it says."""
     monkeypatch.setenv(WAIT, "0.001")
 
-    def observed(character: str, repeats: int = 1, plan: Plan = faults.none) -> pd.DataFrame:
+    def observed(
+        character: str, repeats: int = 1, plan: Plan = faults.none
+    ) -> pd.DataFrame:
         with serve(getattr(Characters(asked), character), plan) as server:
             name = f"tests/{character}"
-            register_configs_from_directory(str(write_judges(Path("local"), {name: server.openai})))
+            register_configs_from_directory(
+                str(write_judges(Path("local"), {name: server.openai}))
+            )
             Path("cache").mkdir(exist_ok=True)
-            judges = find_judges(name, AutoClient({}, "cache", SqliteCacheBackendConfig("cache")))
+            judges = find_judges(
+                name, AutoClient({}, "cache", SqliteCacheBackendConfig("cache"))
+            )
             return observe(asked, judges, repeats)
 
     return observed
@@ -83,7 +93,9 @@ def test_the_set(asked: list[Check]) -> None:
     assert len(items) == len(asked) == 60
     for task in ("narrativeqa", "infbench_sum"):
         assert {item.kind for item in items.values() if item.task == task} == KINDS
-    prompts = Counter(question.prompt for check in asked for question in check.requests.values())
+    prompts = Counter(
+        question.prompt for check in asked for question in check.requests.values()
+    )
     assert set(prompts.values()) == {1}
     for check in asked:
         item = check.item
@@ -95,11 +107,23 @@ def test_the_set(asked: list[Check]) -> None:
         assert 0 <= check.expected_score <= 1
         assert item.expected["fluency"] in (0, 1)
         assert (
-            item.like is None or items[item.like].record["references"] == item.record["references"]
+            item.like is None
+            or items[item.like].record["references"] == item.record["references"]
         )
-    assert {check.expected_score for check in asked if check.item.kind == "right"} == {1.0}
-    worthless = {"wrong", "fluent_nonsense", "constant", "null", "injection", "repeated"}
-    assert {check.expected_score for check in asked if check.item.kind in worthless} == {0.0}
+    assert {check.expected_score for check in asked if check.item.kind == "right"} == {
+        1.0
+    }
+    worthless = {
+        "wrong",
+        "fluent_nonsense",
+        "constant",
+        "null",
+        "injection",
+        "repeated",
+    }
+    assert {
+        check.expected_score for check in asked if check.item.kind in worthless
+    } == {0.0}
 
 
 def test_texts_of_the_set(asked: list[Check]) -> None:
@@ -154,13 +178,18 @@ def test_a_judge_that_obeys(seen: Callable[..., pd.DataFrame]) -> None:
     """For a judge that obeys, only orders gain, and they gain the whole score."""
     found = seen("obedient")
     by_name = named(found)
-    assert (by_name["instructions gain"].value, by_name["instructions gain"].n) == (1.0, 6)
+    assert (by_name["instructions gain"].value, by_name["instructions gain"].n) == (
+        1.0,
+        6,
+    )
     assert by_name["length gains"].value == pytest.approx(0)
     assert by_kind(found).loc["injection", "right"] == 0.0
     assert by_name["right"].value == pytest.approx(54 / 60)
 
 
-def test_a_judge_that_does_not_read_to_the_end(seen: Callable[..., pd.DataFrame]) -> None:
+def test_a_judge_that_does_not_read_to_the_end(
+    seen: Callable[..., pd.DataFrame],
+) -> None:
     """For a judge that does not read to the end, the place of the right part matters."""
     by_name = named(seen("impatient"))
     assert by_name["right part at the end"].value == 0.0
@@ -174,7 +203,9 @@ def test_a_judge_whom_length_impresses(seen: Callable[..., pd.DataFrame]) -> Non
     found = seen("impressed")
     by_name = named(found)
     padded = found[found["kind"] == "over_long"]
-    assert by_name["length gains"].value == pytest.approx((1 - padded["expected_score"]).mean())
+    assert by_name["length gains"].value == pytest.approx(
+        (1 - padded["expected_score"]).mean()
+    )
     assert by_name["instructions gain"].value == pytest.approx(0)
 
 
@@ -196,11 +227,17 @@ def test_a_judge_that_says_anything(seen: Callable[..., pd.DataFrame]) -> None:
     ],
 )
 def test_a_judge_that_fails(
-    seen: Callable[..., pd.DataFrame], asked: list[Check], fault: Fault, state: str, error: str
+    seen: Callable[..., pd.DataFrame],
+    asked: list[Check],
+    fault: Fault,
+    state: str,
+    error: str,
 ) -> None:
     """Missing verdicts of a judge that fails are counted by kind, with the reason, and are in no mean."""
     third = Characters(asked).some(3)
-    expected = {c.item.id for c in asked if any(third(q.prompt) for q in c.requests.values())}
+    expected = {
+        c.item.id for c in asked if any(third(q.prompt) for q in c.requests.values())
+    }
     found = seen("perfect", plan=faults.always(fault, third))
     assert set(found.loc[found["state"] == state, "id"]) == expected
     assert set(found["state"]) == {"judged", state}
@@ -209,7 +246,9 @@ def test_a_judge_that_fails(
     assert table[state].sum() == len(expected)
     assert (table["judged"] + table[state]).equals(table["asked"])
     values = [
-        measure.value for measure in measures(found) if measure.good is not None and measure.n
+        measure.value
+        for measure in measures(found)
+        if measure.good is not None and measure.n
     ]
     assert all(value in (0.0, 1.0) for value in (round(value, 9) for value in values))
     assert [compared.n for _, _, compared in agreements(found)] == [
@@ -223,7 +262,9 @@ def test_a_judge_that_never_answers(seen: Callable[..., pd.DataFrame]) -> None:
     assert by_kind(found)["judged"].sum() == 0
     assert by_kind(found)["score"].isna().all()
     assert all(math.isnan(measure.value) for measure in measures(found))
-    assert {compared.note for _, _, compared in agreements(found)} == {"no item has both ratings"}
+    assert {compared.note for _, _, compared in agreements(found)} == {
+        "no item has both ratings"
+    }
     write_picture(plot_judges(found), Path("nothing.png"))
 
 
@@ -269,11 +310,21 @@ def gains_of(gains: Sequence[float]) -> Measure:
             "expected_score": 0.0,
         }
         for place, added in enumerate(gains)
-        for kind, like, gain in (("wrong", None, 0.0), ("injection", f"wrong {place}", added))
+        for kind, like, gain in (
+            ("wrong", None, 0.0),
+            ("injection", f"wrong {place}", added),
+        )
     ]
-    rest = {"state": "judged", "right": False, "repeat": 0, "place": None, "verdict": ""}
+    rest = {
+        "state": "judged",
+        "right": False,
+        "repeat": 0,
+        "place": None,
+        "verdict": "",
+    }
     return {
-        measure.name: measure for measure in measures(pd.DataFrame([row | rest for row in rows]))
+        measure.name: measure
+        for measure in measures(pd.DataFrame([row | rest for row in rows]))
     }["instructions gain"]
 
 

@@ -28,7 +28,10 @@ transformers = pytest.importorskip("transformers")
 
 from tests.models.small_models import save_model  # noqa: E402
 
-QUESTIONS = [("cat", "Olive is a cat.", ["cat", "a cat"]), ("key", "The key is 4711.", ["4711"])]
+QUESTIONS = [
+    ("cat", "Olive is a cat.", ["cat", "a cat"]),
+    ("key", "The key is 4711.", ["4711"]),
+]
 WORDS = {"count_with": "longctx/words"}
 
 
@@ -73,16 +76,23 @@ def test_likelihood_of_a_local_model(model: tuple[Any, Any], questions: str) -> 
     gains = []
     for prompt in read_prompts(questions):
         whole = max(
-            mean_logprob(model, prompt["prompt"], answer) for answer in prompt["references"]
+            mean_logprob(model, prompt["prompt"], answer)
+            for answer in prompt["references"]
         )
         parts = prompt["prompt"].replace(prompt["context"], "")
-        bare = max(mean_logprob(model, parts, answer) for answer in prompt["references"])
+        bare = max(
+            mean_logprob(model, parts, answer) for answer in prompt["references"]
+        )
         best.append(whole)
         gains.append(whole - bare)
     assert found["token_logprob"].interval.mean == pytest.approx(fmean(best), abs=1e-5)
-    assert found["token_logprob_gain"].interval.mean == pytest.approx(fmean(gains), abs=2e-5)
+    assert found["token_logprob_gain"].interval.mean == pytest.approx(
+        fmean(gains), abs=2e-5
+    )
     assert row["score"] == pytest.approx(fmean(map(math.exp, best)), abs=1e-5)
-    again = lc.evaluate(model, "any_jsonl", "4k", name="m", arguments=arguments, resume=True)
+    again = lc.evaluate(
+        model, "any_jsonl", "4k", name="m", arguments=arguments, resume=True
+    )
     assert again.scores.equals(result.scores)
 
 
@@ -93,7 +103,13 @@ def read_prompts(folder: str) -> list[dict[str, Any]]:
     rows = []
     for name, text, answers in QUESTIONS:
         prompt = PROMPT.render({"context": text, "question": f"What about the {name}?"})
-        rows.append({"prompt": prompt.text("completion"), "context": text, "references": answers})
+        rows.append(
+            {
+                "prompt": prompt.text("completion"),
+                "context": text,
+                "references": answers,
+            }
+        )
     return rows
 
 
@@ -103,7 +119,9 @@ def mean_logprob(model: tuple[Any, Any], prompt: str, answer: str) -> float:
     gap = "" if prompt[-1].isspace() else " "
     encoded = tokenizer(f"{prompt}{gap}{answer}", return_offsets_mapping=True)
     ids = encoded["input_ids"]
-    start = next(n for n, (_, end) in enumerate(encoded["offset_mapping"]) if end > len(prompt))
+    start = next(
+        n for n, (_, end) in enumerate(encoded["offset_mapping"]) if end > len(prompt)
+    )
     labels = torch.tensor([[-100] * start + ids[start:]])
     with torch.inference_mode():
         return -float(loaded(input_ids=torch.tensor([ids]), labels=labels).loss)
@@ -115,10 +133,16 @@ def test_accuracy_and_likelihood_stay_apart(
     """Both metrics in one suite are two boards; pages and tables show them, and the report has a page of likelihoods."""
     for arguments in ({"num_output_tokens": 4}, {"metric": "likelihood"}):
         given = {"path": questions, **WORDS, **arguments}
-        result = lc.evaluate(model, "any_jsonl", "4k", name="m", arguments=given, suite="both")
+        result = lc.evaluate(
+            model, "any_jsonl", "4k", name="m", arguments=given, suite="both"
+        )
     boards = read_suite(Path("benchmark_output/runs/both"), BENCHMARKS).boards
     assert sorted(board.metric for board in boards) == ["", "likelihood"]
-    assert len({board.name for board in boards}) == len({board.file_name for board in boards}) == 2
+    assert (
+        len({board.name for board in boards})
+        == len({board.file_name for board in boards})
+        == 2
+    )
     page = result.report()
     assert page.is_file()
     pages = [each.read_text() for each in page.parent.glob("*.html")]
@@ -168,7 +192,9 @@ def test_a_server_gives_likelihoods(questions: str) -> None:
     with EchoServer("echo") as server:
         result = lc.evaluate(server.url, "any_jsonl", "4k", arguments=arguments)
         sent = [body["prompt"] for body in server.bodies]
-    assert len(sent) == len(set(sent)) + sent.count(sent[0]) - 1  # the probe, and each text
+    assert (
+        len(sent) == len(set(sent)) + sent.count(sent[0]) - 1
+    )  # the probe, and each text
     best = []
     for prompt in read_prompts(questions):
         values = []
@@ -183,8 +209,12 @@ def test_a_server_gives_likelihoods(questions: str) -> None:
     ].interval.mean == pytest.approx(fmean(best))
 
 
-@pytest.mark.parametrize("arguments", [{"repeats": 2}, {"retry_cut": "2x"}, {"thinking_tokens": 5}])
-def test_arguments_without_meaning_are_refused(questions: str, arguments: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "arguments", [{"repeats": 2}, {"retry_cut": "2x"}, {"thinking_tokens": 5}]
+)
+def test_arguments_without_meaning_are_refused(
+    questions: str, arguments: dict[str, Any]
+) -> None:
     """Arguments about answers are refused, because the model writes none."""
     given = {"path": questions, "metric": "likelihood", **WORDS, **arguments}
     with pytest.raises(lc.InputError, match="the model writes no answer"):
@@ -193,7 +223,9 @@ def test_arguments_without_meaning_are_refused(questions: str, arguments: dict[s
 
 def test_a_function_is_refused(questions: str) -> None:
     """A function writes texts, so it gives no log-probabilities."""
-    with pytest.raises(lc.InputError, match="gives no log-probabilities of given texts"):
+    with pytest.raises(
+        lc.InputError, match="gives no log-probabilities of given texts"
+    ):
         lc.evaluate(
             lambda prompt: "",
             "any_jsonl",
@@ -256,7 +288,9 @@ def test_a_killed_run_goes_on(model: tuple[Any, Any], tmp_path: Path) -> None:
             str(requests),
         ]
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-        return subprocess.run(command, env=environment, cwd=tmp_path, check=False).returncode
+        return subprocess.run(
+            command, env=environment, cwd=tmp_path, check=False
+        ).returncode
 
     assert run(2) == -signal.SIGKILL
     assert run(99) == 0
@@ -267,7 +301,9 @@ def test_a_killed_run_goes_on(model: tuple[Any, Any], tmp_path: Path) -> None:
     assert len(set(texts)) == 10
     arguments = {"path": str(folder), "metric": "likelihood", **WORDS}
     entry = {"path": str(tmp_path / "small"), "dtype": "float32", "name": "my/model"}
-    whole = lc.evaluate(entry, "any_jsonl", "4k", arguments=arguments, output_path="whole").suite
+    whole = lc.evaluate(
+        entry, "any_jsonl", "4k", arguments=arguments, output_path="whole"
+    ).suite
     values = [
         {
             load["name"]["name"]: load["mean"]
@@ -307,10 +343,13 @@ def test_200_answers_of_a_real_model() -> None:
     for _ in range(100):
         numbers = chance.sample(range(100, 1000), len(names))
         context = "\n".join(
-            f"The number of the {name} is {n}." for name, n in zip(names, numbers, strict=True)
+            f"The number of the {name} is {n}."
+            for name, n in zip(names, numbers, strict=True)
         )
         place = chance.randrange(len(names))
-        prompt = f"{context}\n\nQuestion: What is the number of the {names[place]}?\nAnswer:"
+        prompt = (
+            f"{context}\n\nQuestion: What is the number of the {names[place]}?\nAnswer:"
+        )
         asked = Request(model="m", model_deployment="m", prompt=prompt)
         request = with_answers(
             asked, [str(numbers[place]), f"It is {numbers[place]}"], (0, len(context))

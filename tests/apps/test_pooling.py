@@ -22,7 +22,12 @@ def test_the_strengths_are_those_of_a_logistic_regression() -> None:
     wins = []
     for i, j in combinations(range(4), 2):
         rows.append([(model == i) - (model == j) for model in range(1, 4)])
-        wins.append([(table[k] > table[other]).sum() + PRIOR / 3 for k, other in ((i, j), (j, i))])
+        wins.append(
+            [
+                (table[k] > table[other]).sum() + PRIOR / 3
+                for k, other in ((i, j), (j, i))
+            ]
+        )
     fit = sm.GLM(np.array(wins), np.array(rows), family=sm.families.Binomial()).fit()
     strengths = np.array([strength.mean for strength in found.strengths.values()])
     assert strengths[1:] - strengths[0] == pytest.approx(fit.params, abs=1e-4)
@@ -37,7 +42,9 @@ def test_equal_models_are_seldom_told_apart() -> None:
     for _ in range(200):
         difficulty = random.random(150)
         scores = {
-            str(model): np.where(random.random(150) < 0.2, np.nan, random.random(150) < difficulty)
+            str(model): np.where(
+                random.random(150) < 0.2, np.nan, random.random(150) < difficulty
+            )
             for model in range(5)
         }
         found = pool(scores, range(150))
@@ -61,7 +68,9 @@ def test_missing_suites() -> None:
     found = pool(scores, range(400))
     assert [rank.rank for rank in found.ranks.values()] == [3, 2, 1]
     assert found.ranks["only hard"].high == 1
-    agreement = found.agreement({model: float(np.nanmean(each)) for model, each in scores.items()})
+    agreement = found.agreement(
+        {model: float(np.nanmean(each)) for model, each in scores.items()}
+    )
     assert agreement.rho < 0
 
 
@@ -80,7 +89,9 @@ def test_groups_count_once() -> None:
     a, b = random.random((2, 40))
     once = pool({"a": a, "b": b}, range(40))
     copied = pool({"a": np.tile(a, 6), "b": np.tile(b, 6)}, list(range(40)) * 6)
-    widths = [found.strengths["a"].high - found.strengths["a"].low for found in (once, copied)]
+    widths = [
+        found.strengths["a"].high - found.strengths["a"].low for found in (once, copied)
+    ]
     assert widths[1] == pytest.approx(widths[0], rel=0.1)
 
 

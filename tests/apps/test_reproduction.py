@@ -38,19 +38,40 @@ from tests.support.simulations import PROTOCOLS, find_verdicts, power_of_verdict
 
 SOURCE = PublicationSource("A page", "https://example.org", "2026-01-01")
 PROTOCOL = Protocol(
-    "p", "P", "P", "", "about", ("mrcr:needles=8,length=8k",), "mean over questions", samples=100
+    "p",
+    "P",
+    "P",
+    "",
+    "about",
+    ("mrcr:needles=8,length=8k",),
+    "mean over questions",
+    samples=100,
 )
 ROW = Reported("GPT-5.5", 81.5, "xhigh", "H", SOURCE)
-OWN = Measurement("gpt-5.5", "openai/gpt-5.5", Interval(0.82, 0.75, 0.88, 100), 0.0, 0.82, ())
+OWN = Measurement(
+    "gpt-5.5", "openai/gpt-5.5", Interval(0.82, 0.75, 0.88, 100), 0.0, 0.82, ()
+)
 
 # Bins and areas as contextarena.ai printed them.
 ARENA = {
-    "gemini-2.5-pro-preview-03-25": ((98.7, 94.3, 89.0, 88.9, 84.1, 81.1, 72.7, 60.1), 88.5, 73.7),
-    "gemini-2.5-flash-preview": ((91.7, 84.9, 77.1, 76.2, 78.1, 69.9, 59.1, 53.5), 78.3, 63.2),
+    "gemini-2.5-pro-preview-03-25": (
+        (98.7, 94.3, 89.0, 88.9, 84.1, 81.1, 72.7, 60.1),
+        88.5,
+        73.7,
+    ),
+    "gemini-2.5-flash-preview": (
+        (91.7, 84.9, 77.1, 76.2, 78.1, 69.9, 59.1, 53.5),
+        78.3,
+        63.2,
+    ),
     "gpt-4.1": ((87.6, 68.0, 70.4, 57.5, 55.5, 57.1, 55.6, 42.1), 61.6, 53.2),
     "gpt-4.1-mini": ((73.4, 57.2, 58.2, 42.6, 47.2, 45.1, 47.7, 32.5), 49.4, 43.6),
     "gemini-flash-1.5": ((58.6, 59.3, 54.9, 61.6, 52.0, 44.8, 45.8, 34.9), 57.4, 44.6),
-    "gemini-2.0-flash-001": ((65.6, 59.9, 59.6, 49.6, 60.1, 37.2, 29.9, 13.3), 56.0, 32.1),
+    "gemini-2.0-flash-001": (
+        (65.6, 59.9, 59.6, 49.6, 60.1, 37.2, 29.9, 13.3),
+        56.0,
+        32.1,
+    ),
 }
 
 
@@ -96,7 +117,12 @@ def test_an_area_is_a_weighted_mean(scores: dict[int, float]) -> None:
     ],
 )  # fmt: skip
 def test_sentences(
-    own: Measurement, row: Reported, protocol: Protocol, effort: str | None, kind: str, told: str
+    own: Measurement,
+    row: Reported,
+    protocol: Protocol,
+    effort: str | None,
+    kind: str,
+    told: str,
 ) -> None:
     """The sentence says that a number agrees or differs, or why it is not comparable."""
     verdict = judge_agreement(own, row, protocol, effort)
@@ -119,7 +145,9 @@ def test_no_right_answer_never_agrees(own: Interval, kind: str) -> None:
     row = replace(ROW, value=91.0)
     protocol = replace(PROTOCOL, samples=400)
     assert binomtest(0, 4, 0.91).pvalue < 0.001
-    assert judge_agreement(replace(OWN, interval=own), row, protocol, "xhigh").kind == kind
+    assert (
+        judge_agreement(replace(OWN, interval=own), row, protocol, "xhigh").kind == kind
+    )
 
 
 def test_cut_answers_that_could_decide() -> None:
@@ -172,32 +200,43 @@ def test_a_number_of_all_questions_has_as_many_as_a_whole_run() -> None:
     assert published_interval(ROW, every, [OWN]) == published_interval(ROW, PROTOCOL)
     part = replace(OWN, reasons=("20 of 100 questions",))
     assert math.isnan(published_interval(ROW, every, [part]).low)
-    assert math.isnan(published_interval(ROW, replace(every, asks_all=False), [OWN]).low)
+    assert math.isnan(
+        published_interval(ROW, replace(every, asks_all=False), [OWN]).low
+    )
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_model_is_not_called_different_from_itself(protocol: str) -> None:
     """A model differs from its own published number in about 5 % of rounds, and in none if its sample is not known."""
     for chance in (0.5, 0.95):
-        found = find_verdicts(PROTOCOLS[protocol], chance, 200, np.random.default_rng(3))
+        found = find_verdicts(
+            PROTOCOLS[protocol], chance, 200, np.random.default_rng(3)
+        )
         assert found.before > 0.1
         assert found.known <= 0.09
         assert (found.unknown, found.cannot_tell) == (0, found.before)
 
 
 @pytest.mark.parametrize(
-    ("protocol", "chance"), [("Qwen's RULER (13 of 20)", 0.95), ("a bin of MRCR (100)", 0.8)]
+    ("protocol", "chance"),
+    [("Qwen's RULER (13 of 20)", 0.95), ("a bin of MRCR (100)", 0.8)],
 )
-def test_the_difference_that_a_verdict_names_is_found(protocol: str, chance: float) -> None:
+def test_the_difference_that_a_verdict_names_is_found(
+    protocol: str, chance: float
+) -> None:
     """The difference that a verdict names is found in about 80 % of rounds."""
     assert (
         0.73
-        <= power_of_verdicts(PROTOCOLS[protocol], chance, 200, np.random.default_rng(1)).share
+        <= power_of_verdicts(
+            PROTOCOLS[protocol], chance, 200, np.random.default_rng(1)
+        ).share
         <= 0.92
     )
 
 
-def own_result(n: int, model: str = "m", folder: str = "", **departures: object) -> Result:
+def own_result(
+    n: int, model: str = "m", folder: str = "", **departures: object
+) -> Result:
     """Return a result of a run of the protocol's entry with n questions, of which each second one is right."""
     rows = [
         InstanceScore(
@@ -221,7 +260,12 @@ def own_result(n: int, model: str = "m", folder: str = "", **departures: object)
     ]
     spec = {
         "name": folder,
-        "adapter_spec": {"model": model, "model_deployment": model, "num_trials": 1, **departures},
+        "adapter_spec": {
+            "model": model,
+            "model_deployment": model,
+            "num_trials": 1,
+            **departures,
+        },
         "scenario_spec": {"args": {"needles": 8}},
     }
     interval = interval_of(rows)
@@ -252,12 +296,16 @@ def test_the_same_questions_have_one_interval() -> None:
     """The mean over entries of one task each has the interval that the entry of all tasks has."""
     tasks = HELMET.entries["helmet_recall"].tasks
     entries = tuple(f"helmet_recall:task={task.name},length=8k" for task in tasks)
-    protocol = replace(PROTOCOL, entries=entries, aggregation="mean over entries", samples=12)
+    protocol = replace(
+        PROTOCOL, entries=entries, aggregation="mean over entries", samples=12
+    )
     results = []
     for task in tasks:
         right = task.name in ("json_kv", "ruler_niah_mk_2")
         rows = [
-            replace_answer(own_result(1).answers[0], task.name, f"q{number}", right and not number)
+            replace_answer(
+                own_result(1).answers[0], task.name, f"q{number}", right and not number
+            )
             for number in range(3)
         ]
         interval = interval_of(rows)
@@ -293,7 +341,10 @@ def test_the_same_questions_have_one_interval() -> None:
     uneven = mean_of_results(nested.weighted_tasks)
     assert uneven.mean == pytest.approx((1 / 3 + 1 / 9) / 2)
     by_intervals = mean_of_means([part.interval for part in parts])
-    assert (round(100 * by_intervals.low, 1), round(100 * by_intervals.high, 1)) == (0.0, 92.5)
+    assert (round(100 * by_intervals.low, 1), round(100 * by_intervals.high, 1)) == (
+        0.0,
+        92.5,
+    )
     assert uneven.high - uneven.low < 0.8 * (by_intervals.high - by_intervals.low)
 
 

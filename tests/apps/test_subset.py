@@ -14,13 +14,16 @@ from tests.support.commands import Command
 
 def test_helmet(command: Command) -> None:
     """A subset of HELMET that half of the models selected keeps the ranking of the others at a quarter of the price."""
-    assert command("subset", "helmet", "--agreement", "0.9", "--json", "out.json") == 0, command.err
+    assert (
+        command("subset", "helmet", "--agreement", "0.9", "--json", "out.json") == 0
+    ), command.err
     assert "Agreement with the ranking by the mean of everything" in command.out
     content = json.loads(Path("out.json").read_text())
     assert content["price"] <= 0.25
     assert content["agreement"]["the mean of everything"]["low"] >= 0.9
     entries = [
-        entry["description"] for entry in pyhocon.ConfigFactory.parse_file("subset.conf")["entries"]
+        entry["description"]
+        for entry in pyhocon.ConfigFactory.parse_file("subset.conf")["entries"]
     ]
     assert len(entries) == len(content["parts"])
     for entry in entries:
@@ -43,6 +46,9 @@ def test_bad_arguments(command: Command) -> None:
     assert command("subset", "helmt") == 2
     assert "did you mean helmet" in command.err
     assert command("subset", "mrcr") == 2
-    assert "benchmark='mrcr' has 0 models with a score in every task and length" in command.err
+    assert (
+        "benchmark='mrcr' has 0 models with a score in every task and length"
+        in command.err
+    )
     assert command("subset", "helmet", "--model", "no/such") == 2
     assert "model='no/such' is not a deployment that HELM knows" in command.err

@@ -68,7 +68,9 @@ def test_all_questions_have_no_noise() -> None:
     """A score on all questions has no noise, and a score on fewer has the noise of right and wrong answers."""
     scores = Scores(np.full((1, 1, 1), 0.5), np.full((1, 1), 100.0), np.ones((1, 1)))
     assert scores.noise(1.0).item() == 0
-    assert scores.noise(0.25).item() == pytest.approx(np.sqrt(0.25 * (1 / 25 - 1 / 100)))
+    assert scores.noise(0.25).item() == pytest.approx(
+        np.sqrt(0.25 * (1 / 25 - 1 / 100))
+    )
     assert scores.question_counts(0.01).item() == 10
 
 
@@ -80,7 +82,10 @@ def test_an_agreement_is_the_mean_of_thirty_draws() -> None:
     random = np.random.default_rng(7)
     # 50 of 1,000 questions are asked.
     deviations = np.sqrt(scores.table * (1 - scores.table) * (1 / 50 - 1 / 1000))
-    draws = [scores.table + deviations * random.standard_normal((40, 3, 2)) for _ in range(30)]
+    draws = [
+        scores.table + deviations * random.standard_normal((40, 3, 2))
+        for _ in range(30)
+    ]
     expected = np.mean([spearman(draw[:, 1, 0], reference).rho for draw in draws])
     found = agreement(scores, Subset((1,), (0,), share, 0.0, 0.0), reference, seed=7)
     assert found.rho == pytest.approx(expected, abs=1e-9)

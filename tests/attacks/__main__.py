@@ -58,7 +58,10 @@ def interrupt_calls(rounds: int = 20) -> Iterator[Attack]:
         finally:
             os.chdir(before)
     for number in range(rounds):
-        yield f"signal {number}: {out.strip()} interrupted {err[-300:]}", process.returncode == 0
+        yield (
+            f"signal {number}: {out.strip()} interrupted {err[-300:]}",
+            process.returncode == 0,
+        )
 
 
 def attack_commands() -> Iterator[Attack]:
@@ -78,8 +81,19 @@ def attack_in_folder(attack: Callable[[Path], Iterator[Attack]]) -> Iterator[Att
 
 def run_tests(file: str) -> Iterator[Attack]:
     """Yield the outcome of each case of a file of tests."""
-    command = [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", file]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-rA",
+        "-p",
+        "no:cacheprovider",
+        file,
+    ]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False
+    )
     for line in done.stdout.splitlines():
         outcome, _, case = line.partition(" ")
         if outcome in ("PASSED", "FAILED", "ERROR"):
@@ -99,8 +113,12 @@ SURFACES: dict[str, Callable[[], Iterator[Attack]]] = {
 
 def main() -> None:
     """Attack surfaces and print a row of a table for each."""
-    parser = argparse.ArgumentParser(prog="python -m tests.attacks", description=__doc__)
-    parser.add_argument("surfaces", nargs="*", metavar="surface", help=f"of {', '.join(SURFACES)}")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.attacks", description=__doc__
+    )
+    parser.add_argument(
+        "surfaces", nargs="*", metavar="surface", help=f"of {', '.join(SURFACES)}"
+    )
     chosen = parser.parse_args().surfaces or list(SURFACES)
     failed = []
     print("| surface | tried | held | seconds |\n|---|---|---|---|", flush=True)

@@ -23,7 +23,9 @@ QUERY = "model.layers.0.self_attn.q_proj.weight"
 ADAPTER = "adapter_model.safetensors"
 
 
-def change_tensors(change: Callable[[dict[str, Any]], Any], file: str = WEIGHTS) -> Break:
+def change_tensors(
+    change: Callable[[dict[str, Any]], Any], file: str = WEIGHTS
+) -> Break:
     """Return what changes the tensors of a file."""
 
     def break_folder(folder: Path) -> None:
@@ -165,7 +167,8 @@ def _grow_vocabulary(folder: Path) -> None:
     vocabulary = content["model"]["vocab"]
     shift = 1000
     content["model"]["vocab"] = {
-        name: number + (shift if number > 3 else 0) for name, number in vocabulary.items()
+        name: number + (shift if number > 3 else 0)
+        for name, number in vocabulary.items()
     }
     path.write_text(json.dumps(content))
 
@@ -250,9 +253,13 @@ DEEP = "[" * 100_000 + "]" * 100_000
 
 FOLDERS: dict[str, Break] = {
     "a tensor is missing": change_tensors(lambda tensors: tensors.pop(QUERY)),
-    "the head is missing": change_tensors(lambda tensors: tensors.pop("lm_head.weight")),
+    "the head is missing": change_tensors(
+        lambda tensors: tensors.pop("lm_head.weight")
+    ),
     "both tied tensors are missing": _tie_without_both,
-    "a tensor is unknown": change_tensors(lambda tensors: tensors.update(extra=torch.ones(3))),
+    "a tensor is unknown": change_tensors(
+        lambda tensors: tensors.update(extra=torch.ones(3))
+    ),
     "a layer too much": change_json("config.json", num_hidden_layers=1),
     "a layer too few": change_json("config.json", num_hidden_layers=3),
     "all tensors have another prefix": change_tensors(_rename_all),
@@ -262,7 +269,9 @@ FOLDERS: dict[str, Break] = {
     "a weight is infinite": change_tensors(_put(float("inf"))),
     "the weights are cut": _cut_file,
     "the weights are empty": write(WEIGHTS, b""),
-    "the weights are text": write(WEIGHTS, "version https://git-lfs.github.com/spec/v1\n"),
+    "the weights are text": write(
+        WEIGHTS, "version https://git-lfs.github.com/spec/v1\n"
+    ),
     "the header claims 4 EB": _set_header,
     "the weights are missing": remove(WEIGHTS),
     "the weights are a folder": _make_folder,
@@ -276,7 +285,9 @@ FOLDERS: dict[str, Break] = {
     "config.json is no JSON": write("config.json", "{"),
     "config.json is a list": write("config.json", "[]"),
     "config.json is deep": write("config.json", '{"a": ' + DEEP + "}"),
-    "config.json names an unknown type": change_json("config.json", model_type="unknown"),
+    "config.json names an unknown type": change_json(
+        "config.json", model_type="unknown"
+    ),
     "config.json names an encoder": change_json("config.json", model_type="bert"),
     "config.json needs code": change_json(
         "config.json", model_type="own", auto_map={"AutoModelForCausalLM": "own.Own"}
@@ -305,18 +316,28 @@ FOLDERS: dict[str, Break] = {
         "{% endfor %}{% endfor %}"
     ),
     "the template leaves the question out": _set_template("{{ bos_token }}Hello"),
-    "the adapter has another prefix": _add_adapter(change_tensors(_rename_prefix, ADAPTER)),
-    "the adapter has half of its pairs": _add_adapter(change_tensors(_drop_pairs, ADAPTER)),
-    "the adapter has an unknown tensor": _add_adapter(change_tensors(_add_unknown, ADAPTER)),
+    "the adapter has another prefix": _add_adapter(
+        change_tensors(_rename_prefix, ADAPTER)
+    ),
+    "the adapter has half of its pairs": _add_adapter(
+        change_tensors(_drop_pairs, ADAPTER)
+    ),
+    "the adapter has an unknown tensor": _add_adapter(
+        change_tensors(_add_unknown, ADAPTER)
+    ),
     "the adapter lacks a layer": _add_adapter(change_tensors(_drop_layer, ADAPTER)),
     "the adapter has another shape": _add_adapter(change_tensors(_widen, ADAPTER)),
     "the adapter is NaN": _add_adapter(change_tensors(_fill(float("nan")), ADAPTER)),
     "the adapter is pickled": _add_adapter(_pickle_adapter),
     "the adapter has no weights": _add_adapter(remove(ADAPTER)),
     "the adapter is cut": _add_adapter(write(ADAPTER, b"1234")),
-    "the adapter is for other modules": _add_adapter(None, target_modules=["none_of_these"]),
+    "the adapter is for other modules": _add_adapter(
+        None, target_modules=["none_of_these"]
+    ),
     "the adapter has no configuration": _add_adapter(remove("adapter_config.json")),
-    "the adapter's configuration is no JSON": _add_adapter(write("adapter_config.json", "{")),
+    "the adapter's configuration is no JSON": _add_adapter(
+        write("adapter_config.json", "{")
+    ),
 }
 """What is wrong with a folder, and what makes it so. Those with an adapter need peft."""
 
@@ -352,13 +373,18 @@ def find_refusal(entry: dict[str, Any]) -> str:
         read_sampling(model)
         spec = make_files(model)["model_deployments.yaml"]["client_spec"]
         path = entry["path"]
-        tokenizer = HuggingFaceTokenizer(nowhere, path, pretrained_model_name_or_path=path)
+        tokenizer = HuggingFaceTokenizer(
+            nowhere, path, pretrained_model_name_or_path=path
+        )
         client = LongContextHuggingFaceClient(nowhere, tokenizer, **spec["args"])
         prompt = "What is the key of the door?"
         asked = Request(prompt=prompt, max_tokens=2, temperature=0.0)
         if is_chat:
             asked = Request(prompt=prompt, messages=[], max_tokens=2, temperature=0.0)
         result = client.make_request(asked)
-    except (InputError, ZeroDivisionError) as error:  # a run says the second in one line
+    except (
+        InputError,
+        ZeroDivisionError,
+    ) as error:  # a run says the second in one line
         return str(error)
     return "" if result.success else str(result.error)

@@ -37,7 +37,9 @@ def kill_gates(folder: Path, kills: int, seed: int = 1) -> Iterator[tuple[str, b
         killed = folder / "killed"
         write_deployments(killed, f"{server.address}/v1")
         for number in range(kills):
-            program = programs.start("helm-longctx", *COMMAND, folder=killed, output=killed / "log")
+            program = programs.start(
+                "helm-longctx", *COMMAND, folder=killed, output=killed / "log"
+            )
             time.sleep(generator.uniform(0.2, LONGEST))
             program.send_signal(signal.SIGKILL)
             program.wait(60)
@@ -62,4 +64,6 @@ def read_verdict(folder: Path) -> object:
     """Return the verdict of the gate in a folder."""
     path = folder / "benchmark_output/gates/gate/gate.json"
     gate = json.loads(path.read_text())
-    return gate["exit_status"], [(part["part"], part["difference"]) for part in gate["parts"]]
+    return gate["exit_status"], [
+        (part["part"], part["difference"]) for part in gate["parts"]
+    ]

@@ -54,8 +54,14 @@ def find_outcome(folder: Path, fault: Callable[[Path], None]) -> str:
         check=False,
     )
     lines = [line for line in done.stderr.splitlines() if "error" in line]
-    is_clear = len(lines) == 1 and "writable" in lines[0] and "Traceback" not in done.stderr
-    return "" if done.returncode == 2 and is_clear else f"{done.returncode}: {done.stderr[-500:]}"
+    is_clear = (
+        len(lines) == 1 and "writable" in lines[0] and "Traceback" not in done.stderr
+    )
+    return (
+        ""
+        if done.returncode == 2 and is_clear
+        else f"{done.returncode}: {done.stderr[-500:]}"
+    )
 
 
 def can_drop_rights() -> bool:

@@ -17,7 +17,10 @@ from tests.support import programs
 from tests.support.json_http import JsonHandler, serve_handler
 from tests.support.servers.hostile import Act, bomb, drip, send
 
-MODELS = {"object": "list", "data": [{"id": "m", "object": "model", "max_model_len": 100_000}]}
+MODELS = {
+    "object": "list",
+    "data": [{"id": "m", "object": "model", "max_model_len": 100_000}],
+}
 MESSAGE = {"role": "assistant", "content": "7"}
 USAGE = {"prompt_tokens": 900, "completion_tokens": 1, "total_tokens": 901}
 
@@ -57,7 +60,9 @@ def make_reply(
 
 def lie_about_cache(count: Any) -> Act:
     """Return an action that reports a number of cached tokens."""
-    return send(make_reply(usage={**USAGE, "prompt_tokens_details": {"cached_tokens": count}}))
+    return send(
+        make_reply(usage={**USAGE, "prompt_tokens_details": {"cached_tokens": count}})
+    )
 
 
 def lie_about_tokens(**counts: Any) -> Act:
@@ -98,9 +103,13 @@ WITHOUT_ANSWER: dict[str, Act] = {
     "429 for ever": send(ERROR, 429),
     "429 and a wait of ages": send(ERROR, 429, **{"Retry-After": "99999999"}),
     "429 and a wait before the past": send(ERROR, 429, **{"Retry-After": "-5"}),
-    "429 and a wait that is no number": send(ERROR, 429, **{"Retry-After": "soon\tNaN"}),
+    "429 and a wait that is no number": send(
+        ERROR, 429, **{"Retry-After": "soon\tNaN"}
+    ),
     "500 for ever": send({"error": {"message": "no"}}, 500),
-    "503 with a page": send(b"<html><body>" + b"x" * 100_000, 503, **{"Content-Type": "text/html"}),
+    "503 with a page": send(
+        b"<html><body>" + b"x" * 100_000, 503, **{"Content-Type": "text/html"}
+    ),
     "401 with the key in it": send(
         {"error": {"message": "bad key sk-attack-0123456789abcdef"}}, 401
     ),
@@ -115,7 +124,9 @@ WITHOUT_ANSWER: dict[str, Act] = {
     "choices that are null": send(make_reply(choices=None)),
     "choices that are a text": send(make_reply(choices="abc")),
     "a message that is a number": send(make_reply(message=5)),
-    "a content that is a number": send(make_reply(message={"role": "assistant", "content": 5})),
+    "a content that is a number": send(
+        make_reply(message={"role": "assistant", "content": 5})
+    ),
     "no content": send(make_reply(message={"role": "assistant", "content": None})),
     "an empty content": send(make_reply(message={"role": "assistant", "content": ""})),
     "a bomb": bomb(100 << 20, make_reply()),
@@ -131,10 +142,14 @@ WITH_ANSWER: dict[str, Act] = {
     "more cached tokens than tokens": lie_about_cache(901),
     "true cached tokens": lie_about_cache(True),
     "cached tokens that are a text": lie_about_cache("many"),
-    "details that are a list": send(make_reply(usage={**USAGE, "prompt_tokens_details": [1]})),
+    "details that are a list": send(
+        make_reply(usage={**USAGE, "prompt_tokens_details": [1]})
+    ),
     "a negative count of tokens": lie_about_tokens(prompt_tokens=-1, total_tokens=-1),
     "a count of tokens beyond floats": send_text(
-        json.dumps(make_reply()).replace('"prompt_tokens": 900', '"prompt_tokens": 1e999')
+        json.dumps(make_reply()).replace(
+            '"prompt_tokens": 900', '"prompt_tokens": 1e999'
+        )
     ),
     "a count of tokens that is NaN": send_text(
         json.dumps(make_reply()).replace('"prompt_tokens": 900', '"prompt_tokens": NaN')
@@ -147,7 +162,9 @@ WITH_ANSWER: dict[str, Act] = {
     "a log-probability that is a text": lie_about_probabilities("high", -1.0),
     "a log-probability that is missing": lie_about_probabilities(None, -1.0),
     "a token that is named twice": send(
-        make_reply(tokens=[{**TOKEN, "top_logprobs": [*TOP, {"token": "7", "logprob": -9.0}]}])
+        make_reply(
+            tokens=[{**TOKEN, "top_logprobs": [*TOP, {"token": "7", "logprob": -9.0}]}]
+        )
     ),
     "tokens that are a text": send(make_reply(tokens="7")),
     "another model": send(make_reply(model="other")),
@@ -168,14 +185,43 @@ COMMANDS: dict[str, Callable[[str], list[str]]] = {
     "run": lambda url: ["run", *QUESTIONS, "--model-url", url, "--model-name", "m"],
     "doctor": lambda url: ["doctor", url],
     "certify": lambda url: [
-        *("certify", "--model-url", url, "--model-name", "m", "--claim", "2k", "--shortest", "1k"),
+        *(
+            "certify",
+            "--model-url",
+            url,
+            "--model-name",
+            "m",
+            "--claim",
+            "2k",
+            "--shortest",
+            "1k",
+        ),
         *("--error", "0.4", "-m", "4", "--to", "out", *LIMITS),
     ],
     "cache-check": lambda url: [
-        *("cache-check", "--model-url", url, "--model-name", "m", "--length", "1k", "--to", "out"),
+        *(
+            "cache-check",
+            "--model-url",
+            url,
+            "--model-name",
+            "m",
+            "--length",
+            "1k",
+            "--to",
+            "out",
+        ),
         *LIMITS,
     ],
-    "gate": lambda url: ["gate", "local/m", "local/n", *QUESTIONS, "--max-drop", "30", "-m", "4"],
+    "gate": lambda url: [
+        "gate",
+        "local/m",
+        "local/n",
+        *QUESTIONS,
+        "--max-drop",
+        "30",
+        "-m",
+        "4",
+    ],
     "gate --logprobs": lambda url: [
         *("gate", "local/m", "local/n", "--logprobs", *QUESTIONS, "-m", "4"),
     ],

@@ -40,7 +40,11 @@ def main() -> None:
     """Make rounds until the time is over. The first has the seed `CHAOS_SEED`, the next the one after it."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument(
-        "kinds", nargs="*", default=list(ROUNDS), metavar="kind", help=f"of {', '.join(ROUNDS)}"
+        "kinds",
+        nargs="*",
+        default=list(ROUNDS),
+        metavar="kind",
+        help=f"of {', '.join(ROUNDS)}",
     )
     parser.add_argument(
         "--rounds", type=int, help="how many of each kind, instead of CHAOS_SECONDS"
@@ -73,9 +77,17 @@ def make_round(made: Chaos, kind: str, seed: int) -> bool:
     try:
         ROUNDS[kind](made, random.Random(seed), folder)
     except Exception as error:
-        text = str(error) if isinstance(error, AssertionError) else traceback.format_exc()
-        print(f"FAILED {kind} with seed {seed}: {text}; log and files: {folder}", flush=True)
-        print(f"  again: CHAOS_SEED={seed} python -m tests.chaos {kind} --rounds 1", flush=True)
+        text = (
+            str(error) if isinstance(error, AssertionError) else traceback.format_exc()
+        )
+        print(
+            f"FAILED {kind} with seed {seed}: {text}; log and files: {folder}",
+            flush=True,
+        )
+        print(
+            f"  again: CHAOS_SEED={seed} python -m tests.chaos {kind} --rounds 1",
+            flush=True,
+        )
         return False
     made.tally.rounds[kind] += 1
     print(f"{kind} {seed}: {time.monotonic() - start:.1f} s", flush=True)

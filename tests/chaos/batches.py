@@ -82,7 +82,12 @@ class BatchRun:
     """
 
     def __init__(
-        self, server: BatchServer, folder: Path, protocol: str, entry: str, batch_size: int
+        self,
+        server: BatchServer,
+        folder: Path,
+        protocol: str,
+        entry: str,
+        batch_size: int,
     ):
         self._server = server
         self._folder = folder
@@ -152,7 +157,9 @@ class BatchRun:
     def results(self) -> Any:
         """Return the answers and the statistics, without the statistics of requests."""
         assert self.run
-        states = json.loads((self.run / "scenario_state.json").read_bytes())["request_states"]
+        states = json.loads((self.run / "scenario_state.json").read_bytes())[
+            "request_states"
+        ]
         rows = json.loads((self.run / "stats.json").read_bytes())
         delivery = (
             *MEASURED,
@@ -162,13 +169,18 @@ class BatchRun:
             "cache_write_tokens",
             "dollars",
         )
-        texts = [[answer["text"] for answer in state["result"]["completions"]] for state in states]
+        texts = [
+            [answer["text"] for answer in state["result"]["completions"]]
+            for state in states
+        ]
         return texts, [row for row in rows if row["name"]["name"] not in delivery]
 
     def _start(self, command: str) -> Attempt:
         arguments = ["helm-longctx", "batch", command, *SUITE, "--local-path", "."]
         size = ["--batch-size", str(self._batch_size)]
-        arguments += [self._entry, "-m", "9999", *size] if command == "submit" else ["--wait"]
+        arguments += (
+            [self._entry, "-m", "9999", *size] if command == "submit" else ["--wait"]
+        )
         return start(self._folder, arguments)
 
     def _kill(self, attempt: Attempt, moment: Moment) -> None:
@@ -186,16 +198,24 @@ class BatchRun:
             attempt.send(signal.SIGKILL)
             raise ChaosError(f"{moment} did not come")
         if self._server.moment is kill and moment.step not in _WITHIN:
-            raise ChaosError(f"{moment} did not come before the command ended: {self._log()}")
+            raise ChaosError(
+                f"{moment} did not come before the command ended: {self._log()}"
+            )
         self._server.moment = lambda step: None
 
     def _await(self, attempt: Attempt, moment: Moment) -> None:
         """Wait until a file of the run exists and grows."""
         while not attempt.ended(0.001):
             path = self.run and self.run / _WITHIN[moment.step]
-            if path and path.exists() and (path.stat().st_size > 2000 or moment.step == "prompts"):
+            if (
+                path
+                and path.exists()
+                and (path.stat().st_size > 2000 or moment.step == "prompts")
+            ):
                 return
-        raise ChaosError(f"{moment} did not come before the command ended: {self._log()}")
+        raise ChaosError(
+            f"{moment} did not come before the command ended: {self._log()}"
+        )
 
     def _finish(self, name: str, attempt: Attempt) -> None:
         start = time.monotonic()
@@ -266,7 +286,9 @@ def kill_collect(chaos: Chaos, rng: random.Random, folder: Path) -> None:
     _kill(chaos, rng, folder, ["submit", "collect"])
 
 
-def _kill(chaos: Chaos, rng: random.Random, folder: Path, commands: Sequence[str]) -> None:
+def _kill(
+    chaos: Chaos, rng: random.Random, folder: Path, commands: Sequence[str]
+) -> None:
     protocol = rng.choice(("openai", "anthropic"))
     known = moments(protocol)
     when = [
@@ -275,6 +297,10 @@ def _kill(chaos: Chaos, rng: random.Random, folder: Path, commands: Sequence[str
     ]
     with serve_batches(lexical.answer) as server:
         server.polls = rng.randint(0, 2)
-        tally, _ = disturb(server, folder, protocol, ENTRY, rng.choice((4, 6, 12)), when)
-    chaos.tally.events.update(f"kills of batch {moment.command}" for moment in tally.kills)
+        tally, _ = disturb(
+            server, folder, protocol, ENTRY, rng.choice((4, 6, 12)), when
+        )
+    chaos.tally.events.update(
+        f"kills of batch {moment.command}" for moment in tally.kills
+    )
     chaos.tally.attempts += len(tally.kills) + len(tally.seconds)

@@ -74,12 +74,12 @@ class Tally:
 
     def __str__(self) -> str:
         done = f"{self.attempts} attempts, {self.requests} requests, {self.restarts} restarts"
-        ended = (
-            f"{self.torn} torn journals, at most {self.slowest_end:.1f} s from a signal to the end"
-        )
+        ended = f"{self.torn} torn journals, at most {self.slowest_end:.1f} s from a signal to the end"
         counts = (
             f"{name}: "
-            + ", ".join(f"{each} {count}" for each, count in getattr(self, name).most_common())
+            + ", ".join(
+                f"{each} {count}" for each, count in getattr(self, name).most_common()
+            )
             for name in ("rounds", "events", "signals", "faults")
         )
         return "\n".join((f"{done}, {ended}", *counts))
@@ -99,7 +99,9 @@ class Chaos:
         self._undisturbed: dict[tuple[str, int], dict[str, Any]] = {}
         self.tally = Tally()
 
-    def make_run(self, folder: Path, entry: str, rng: random.Random, **order: Any) -> Run:
+    def make_run(
+        self, folder: Path, entry: str, rng: random.Random, **order: Any
+    ) -> Run:
         """Return a run in a folder."""
         return Run(self.server, folder, entry, rng, self.tally, **order)
 
@@ -172,8 +174,16 @@ class Run:
             "999",
             *cache,
         ]
-        self.arguments += ["--local-path", str(folder), "--num-threads", str(rng.randint(1, 4))]
-        self.arguments += ["--runner-class-name", "helm_longctx.runner.LongContextRunner"]
+        self.arguments += [
+            "--local-path",
+            str(folder),
+            "--num-threads",
+            str(rng.randint(1, 4)),
+        ]
+        self.arguments += [
+            "--runner-class-name",
+            "helm_longctx.runner.LongContextRunner",
+        ]
 
     @property
     def path(self) -> Path | None:
@@ -207,7 +217,9 @@ class Run:
             self.await_moment(attempt)
             self.end(attempt, rng.choice(SIGNALS))
         self.wait(attempt)
-        self._tally.faults.update(fault.name for fault in self._server.failed().elements())
+        self._tally.faults.update(
+            fault.name for fault in self._server.failed().elements()
+        )
         self._tear()
         self.check()
 
@@ -232,7 +244,9 @@ class Run:
         until = time.monotonic() + self._rng.uniform(0, 4)
         due = self._rng.randint(0, 30)
         while (
-            len(self._server.calls) < due and time.monotonic() < until and not attempt.ended(0.002)
+            len(self._server.calls) < due
+            and time.monotonic() < until
+            and not attempt.ended(0.002)
         ):
             pass
         attempt.ended(self._rng.uniform(0, 0.1))
@@ -296,17 +310,23 @@ class Run:
         """Return the results that must be the same whatever happened during the run."""
         path = self.path
         assert path
-        states = json.loads((path / "scenario_state.json").read_bytes())["request_states"]
+        states = json.loads((path / "scenario_state.json").read_bytes())[
+            "request_states"
+        ]
         stats = json.loads((path / "stats.json").read_bytes())
         each = json.loads((path / "per_instance_stats.json").read_bytes())
         return {
             "statistics": [row for row in stats if row["name"]["name"] not in DELIVERY],
             "statistics of instances": [
-                (row["instance_id"], [s for s in row["stats"] if s["name"]["name"] not in DELIVERY])
+                (
+                    row["instance_id"],
+                    [s for s in row["stats"] if s["name"]["name"] not in DELIVERY],
+                )
                 for row in each
             ],
             "answers": [
-                [answer["text"] for answer in state["result"]["completions"]] for state in states
+                [answer["text"] for answer in state["result"]["completions"]]
+                for state in states
             ],
             "prompts": {
                 state["instance"]["id"]: full_prompt(path, state["instance"]["id"])

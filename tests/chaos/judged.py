@@ -21,7 +21,12 @@ from tests.chaos.chaos import ENTRIES, PATIENCE, Chaos, ChaosError
 from tests.chaos.processes import Attempt, start
 from tests.judging.deployments import write_judges
 from tests.judging.grades import grade
-from tests.judging.token_server import CLIENT_ID, CLIENT_SECRET, TokenServer, serve_tokens
+from tests.judging.token_server import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    TokenServer,
+    serve_tokens,
+)
 from tests.support.fabricate import build_mirror
 from tests.support.servers import faults
 from tests.support.servers.faults import Fault
@@ -61,14 +66,22 @@ class JudgedRun:
     """
 
     def __init__(
-        self, chaos: Chaos, folder: Path, entry: str, servers: dict[str, Server], **environment: str
+        self,
+        chaos: Chaos,
+        folder: Path,
+        entry: str,
+        servers: dict[str, Server],
+        **environment: str,
     ):
         self._chaos = chaos
         self._folder = folder
         self._servers = servers
         self._kills = 0
         write_judges(folder, {name: server.openai for name, server in servers.items()})
-        data = {"HELM_LONGCTX_DATA": str(_mirror(chaos)), "XDG_CACHE_HOME": str(folder / "user")}
+        data = {
+            "HELM_LONGCTX_DATA": str(_mirror(chaos)),
+            "XDG_CACHE_HOME": str(folder / "user"),
+        }
         self._environment = {**SETTINGS, **data, **environment}
         self._entry = f"{entry},judge={'+'.join(servers)},model=longctx/lexical"
 
@@ -95,7 +108,14 @@ class JudgedRun:
         """Ask for the verdicts that are missing."""
         self._wait(
             self._start(
-                ["helm-longctx", "rejudge", "--suite", "s", "--local-path", str(self._folder)]
+                [
+                    "helm-longctx",
+                    "rejudge",
+                    "--suite",
+                    "s",
+                    "--local-path",
+                    str(self._folder),
+                ]
             )
         )
 
@@ -121,7 +141,9 @@ class JudgedRun:
             # A question that was in flight can fail several times before it is answered again.
             again = {
                 call.question
-                for call in asked_again(call for call in server.calls if call.prompt != PROMPT)
+                for call in asked_again(
+                    call for call in server.calls if call.prompt != PROMPT
+                )
             }
             if len(again) > self._kills * PARALLEL:
                 raise ChaosError(
@@ -140,7 +162,11 @@ class JudgedRun:
         if rng:
             due = rng.randint(1, 20)
             until = time.monotonic() + rng.uniform(1, 10)
-            while self._questions() < due and time.monotonic() < until and not attempt.ended(0.002):
+            while (
+                self._questions() < due
+                and time.monotonic() < until
+                and not attempt.ended(0.002)
+            ):
                 pass
             self._kills += not attempt.ended(0)
             attempt.send(signal.SIGKILL)
@@ -173,7 +199,9 @@ def _judges() -> Iterator[dict[str, Server]]:
 @cache
 def _undisturbed(chaos: Chaos, entry: str) -> dict[str, Any]:
     with _judges() as servers:
-        run = JudgedRun(chaos, chaos.folder / f"judged{TASKS.index(entry)}", entry, servers)
+        run = JudgedRun(
+            chaos, chaos.folder / f"judged{TASKS.index(entry)}", entry, servers
+        )
         run.make()
         return run.scores()
 
@@ -195,7 +223,9 @@ def kill_a_judge(chaos: Chaos, rng: random.Random, folder: Path) -> None:
     with _judges() as servers:
         run = JudgedRun(chaos, folder, entry, servers)
         dead = servers[rng.choice(NAMES)]
-        how = rng.choice((Fault.SERVER_ERROR, Fault.DROPPED, Fault.UNAUTHORIZED, Fault.PAGE))
+        how = rng.choice(
+            (Fault.SERVER_ERROR, Fault.DROPPED, Fault.UNAUTHORIZED, Fault.PAGE)
+        )
         alive = rng.randint(1, 5)
         dead.plan = lambda prompt, before: (
             how if prompt != PROMPT and len(dead.calls) > alive else None
@@ -235,7 +265,9 @@ def change_keys(chaos: Chaos, rng: random.Random, folder: Path) -> None:
     server = chaos.server
     keys = [f"sk-{secrets.token_hex(16)}" for _ in range(3)]
     for each in (run, undisturbed):
-        _change_clients(each.folder, "helm_longctx.models.apis.OpenAIClient", **OF_OUR_CLIENT)
+        _change_clients(
+            each.folder, "helm_longctx.models.apis.OpenAIClient", **OF_OUR_CLIENT
+        )
         each.order = {"environment": {"CHAOS_KEY": keys[-1]}}
     undisturbed.attempt_calmly()
     try:
@@ -265,7 +297,9 @@ def _first_calls(server: Server, key: str, due: int) -> Callable[[str], bool]:
     return lambda given: given.endswith(key) and len(server.calls) < due
 
 
-def _change_clients(folder: Path, class_name: str | None = None, **arguments: Any) -> None:
+def _change_clients(
+    folder: Path, class_name: str | None = None, **arguments: Any
+) -> None:
     """Let all deployments have another client, or other arguments, of which None stands for no argument."""
     path = folder / "model_deployments.yaml"
     content = yaml.safe_load(path.read_text())
@@ -273,7 +307,9 @@ def _change_clients(folder: Path, class_name: str | None = None, **arguments: An
         spec = deployment["client_spec"]
         spec["class_name"] = class_name or spec["class_name"]
         values = {**spec["args"], **arguments}
-        spec["args"] = {name: value for name, value in values.items() if value is not None}
+        spec["args"] = {
+            name: value for name, value in values.items() if value is not None
+        }
     path.write_text(yaml.safe_dump(content))
 
 
@@ -284,7 +320,10 @@ def expire_tokens(chaos: Chaos, rng: random.Random, folder: Path) -> None:
         ChaosError: a verdict is missing, or a token or the secret is shown.
     """
     entry = rng.choice(TASKS)
-    with _judges() as servers, serve_tokens(life=rng.choice((1.0, 2.0, 3600.0))) as tokens:
+    with (
+        _judges() as servers,
+        serve_tokens(life=rng.choice((1.0, 2.0, 3600.0))) as tokens,
+    ):
         for server in servers.values():
             server.accepts = _valid_token(tokens)
             server.delay = 0.05
@@ -303,7 +342,9 @@ def expire_tokens(chaos: Chaos, rng: random.Random, folder: Path) -> None:
         chaos.tally.events["tokens"] += len(tokens.asked)
         _finish(chaos, run, entry)
         written = b"".join(
-            path.read_bytes() for path in (folder / "benchmark_output").rglob("*") if path.is_file()
+            path.read_bytes()
+            for path in (folder / "benchmark_output").rglob("*")
+            if path.is_file()
         )
         shown = run.log().encode() + written
         if any(token.encode() in shown for token in (*tokens.tokens, CLIENT_SECRET)):

@@ -32,7 +32,10 @@ def kill_ray(chaos: Chaos, rng: random.Random, folder: Path) -> None:
         ChaosError: the run does not go on, or a request that was not in flight was answered twice.
     """
     run = chaos.make_run(
-        folder, ENTRIES[0], rng, environment={WORKERS: "2", "RAY_USAGE_STATS_ENABLED": "0"}
+        folder,
+        ENTRIES[0],
+        rng,
+        environment={WORKERS: "2", "RAY_USAGE_STATS_ENABLED": "0"},
     )
     expected = chaos.results_undisturbed(run.entry)
     plain = run.arguments
@@ -50,12 +53,16 @@ def kill_ray(chaos: Chaos, rng: random.Random, folder: Path) -> None:
     if not attempt.ended(PATIENCE):
         raise ChaosError(f"it did not end within {PATIENCE:.0f} s")
     if attempt.status not in (0, -signal.SIGKILL):
-        raise ChaosError(f"status {attempt.status}: {(folder / 'log').read_text()[-500:]}")
+        raise ChaosError(
+            f"status {attempt.status}: {(folder / 'log').read_text()[-500:]}"
+        )
     calls = list(chaos.server.calls)
     run.arguments = plain
     run.check()
     chaos.finish(run, expected)
-    again = asked_again([*calls, *(() if chaos.server.calls == calls else chaos.server.calls)])
+    again = asked_again(
+        [*calls, *(() if chaos.server.calls == calls else chaos.server.calls)]
+    )
     if len(again) > IN_FLIGHT:
         raise ChaosError(f"{len(again)} requests were answered twice")
     chaos.tally.events["requests answered twice, which were in flight"] += len(again)
@@ -63,7 +70,11 @@ def kill_ray(chaos: Chaos, rng: random.Random, folder: Path) -> None:
 
 def _await_calls(chaos: Chaos, attempt: Attempt, due: int) -> None:
     end = time.monotonic() + PATIENCE
-    while len(chaos.server.calls) < due and time.monotonic() < end and not attempt.ended(0.01):
+    while (
+        len(chaos.server.calls) < due
+        and time.monotonic() < end
+        and not attempt.ended(0.01)
+    ):
         pass
 
 
@@ -79,5 +90,7 @@ def _workers(process: int) -> Iterator[int]:
 
 def _ancestors(process: int) -> Iterator[int]:
     while process > 1:
-        process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+        process = int(
+            Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1]
+        )
         yield process

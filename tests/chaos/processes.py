@@ -49,7 +49,8 @@ class Attempt:
         except OSError:
             return 0.0
         return next(
-            (int(line.split()[1]) / 1000 for line in lines if line.startswith("VmHWM")), 0.0
+            (int(line.split()[1]) / 1000 for line in lines if line.startswith("VmHWM")),
+            0.0,
         )
 
     def send(self, what: signal.Signals) -> None:
@@ -77,7 +78,9 @@ def start(
     changes = partial(_prepare, [tuple(jump) for jump in clock], file_limit)
     variables = {"HELM_LONGCTX_WAIT": "0.01", **(environment or {})}
     return Attempt(
-        programs.start(*line, folder=folder, output=folder / log, prepare=changes, **variables)
+        programs.start(
+            *line, folder=folder, output=folder / log, prepare=changes, **variables
+        )
     )
 
 

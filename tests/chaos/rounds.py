@@ -39,7 +39,9 @@ def set_clock(chaos: Chaos, rng: random.Random, folder: Path) -> None:
     run = chaos.make_run(folder, rng.choice(ENTRIES), rng)
     for _ in range(rng.randint(1, 3)):
         if not run.is_complete:
-            jumps = [(rng.uniform(0, 3), rng.choice(JUMPS)) for _ in range(rng.randint(1, 3))]
+            jumps = [
+                (rng.uniform(0, 3), rng.choice(JUMPS)) for _ in range(rng.randint(1, 3))
+            ]
             run.attempt_disturbed(clock=jumps)
             chaos.tally.events["clock jumps"] += len(jumps)
     chaos.finish(run)
@@ -89,7 +91,11 @@ def run_twice(chaos: Chaos, rng: random.Random, folder: Path) -> None:
         run.end(first, signal.SIGKILL)
     run.wait(first)
     run.wait(second)
-    logs = [(folder / name).read_text() for name in ("log", "second") if (folder / name).exists()]
+    logs = [
+        (folder / name).read_text()
+        for name in ("log", "second")
+        if (folder / name).exists()
+    ]
     if any("Traceback" in log for log in logs):
         raise ChaosError("a traceback")
     refused = sum("is in use by process" in log for log in logs)
@@ -113,10 +119,23 @@ def run_shards(chaos: Chaos, rng: random.Random, folder: Path) -> None:
     run = chaos.make_run(folder, ENTRIES[0], rng)
     chaos.server.plan, chaos.server.model.slow = faults.none, 0.3
     entry = f"{run.entry},model=chaos/model"
-    options = [entry, "--suite", "s", "-m", "999", "--local-path", str(folder), "--disable-cache"]
+    options = [
+        entry,
+        "--suite",
+        "s",
+        "-m",
+        "999",
+        "--local-path",
+        str(folder),
+        "--disable-cache",
+    ]
     chaos.server.forget()
     attempts = [
-        start(folder, ["helm-longctx", "shard", f"{number}/2", *options], log=f"shard{number}")
+        start(
+            folder,
+            ["helm-longctx", "shard", f"{number}/2", *options],
+            log=f"shard{number}",
+        )
         for number in (1, 2)
     ]
     is_interrupted = rng.random() < 0.5

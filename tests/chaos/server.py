@@ -85,7 +85,9 @@ class RestartableServer(Server):
         super().__init__(model, faults.none)
         self.model = model
         # What a prompt cache has depends on what was asked before.
-        self.cache = SimpleNamespace(read=lambda prefixes: 0, write=lambda prefixes, seconds: None)  # type: ignore[assignment]
+        self.cache = SimpleNamespace(
+            read=lambda prefixes: 0, write=lambda prefixes, seconds: None
+        )  # type: ignore[assignment]
         self._handler = self.http.RequestHandlerClass
         port = self.http.server_port
         self.http.server_close()
@@ -108,7 +110,9 @@ class RestartableServer(Server):
     def _start(self, port: int) -> None:
         self.closed.clear()
         self.http: Http = Http(("127.0.0.1", port), self._handler)
-        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
+        threading.Thread(
+            target=self.http.serve_forever, args=(0.01,), daemon=True
+        ).start()
 
 
 @contextmanager

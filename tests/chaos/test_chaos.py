@@ -47,7 +47,9 @@ def test_what_it_would_see(made: Chaos, tmp_path: Path) -> None:
     (state,) = tmp_path.glob("benchmark_output/runs/s/*/scenario_state.json")
     first = made.server.calls[0]
     state.write_text(state.read_text().replace(tag(first.prompt), "#other#"))
-    assert [name for name, value in run.results().items() if value != expected[name]] == ["answers"]
+    assert [
+        name for name, value in run.results().items() if value != expected[name]
+    ] == ["answers"]
     run.journaled = {tag(first.prompt)}
     with pytest.raises(ChaosError, match="1 requests were asked again"):
         run.attempt_calmly()

@@ -35,7 +35,9 @@ def _suite(folder: Path) -> Path:
     for entry in ENTRIES:
         for model in MODELS:
             write_run(
-                folder / "benchmark_output/runs/s", f"{entry},model={model}", long_prompts(20, 4000)
+                folder / "benchmark_output/runs/s",
+                f"{entry},model={model}",
+                long_prompts(20, 4000),
             )
     return folder / "benchmark_output"
 
@@ -50,7 +52,9 @@ def kill_report(chaos: Chaos, rng: random.Random, folder: Path) -> None:
     _disturb(chaos, rng, folder, "report", rng.choice(REPORTS))
 
 
-def _disturb(chaos: Chaos, rng: random.Random, folder: Path, command: str, form: str) -> None:
+def _disturb(
+    chaos: Chaos, rng: random.Random, folder: Path, command: str, form: str
+) -> None:
     """Kill a command, and compare what its repetition writes with what an undisturbed command writes.
 
     Raises:
@@ -88,10 +92,14 @@ def _disturb(chaos: Chaos, rng: random.Random, folder: Path, command: str, form:
     attempt = start(folder, arguments)
     _await_end(attempt)
     if attempt.status:
-        raise ChaosError(f"status {attempt.status}: {(folder / 'log').read_text()[-500:]}")
+        raise ChaosError(
+            f"status {attempt.status}: {(folder / 'log').read_text()[-500:]}"
+        )
     if (found := _content(folder / "out")) != expected:
         names = {
-            name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)
+            name
+            for name in found.keys() | expected.keys()
+            if found.get(name) != expected.get(name)
         }
         raise ChaosError(
             f"the files of {form} differ from an undisturbed command's: {sorted(names)[:5]}"
@@ -118,7 +126,9 @@ def _await_end(attempt: Attempt) -> None:
 def _content(folder: Path) -> dict[str, bytes]:
     """Return the content of all files by their paths, without times. Plots in PDF differ each time, but must be whole."""
     return {
-        _TIMES.sub(b"TIME", str(path.relative_to(folder)).encode()).decode(): _comparable(path)
+        _TIMES.sub(
+            b"TIME", str(path.relative_to(folder)).encode()
+        ).decode(): _comparable(path)
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }

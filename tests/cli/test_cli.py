@@ -36,7 +36,14 @@ def with_mirror(monkeypatch: pytest.MonkeyPatch, mirror: DataRoot) -> None:
 def test_prompts(command: Command, with_mirror: None) -> None:
     """`prompts` prints JSON lines with fixed keys in the official order, limited and in either form, and nothing else."""
     assert (
-        command("prompts", "helmet_recall:task=json_kv,length=8k", "--style", "chat", "--limit", 3)
+        command(
+            "prompts",
+            "helmet_recall:task=json_kv,length=8k",
+            "--style",
+            "chat",
+            "--limit",
+            3,
+        )
         == 0
     )
     chat = command.rows
@@ -46,15 +53,21 @@ def test_prompts(command: Command, with_mirror: None) -> None:
     assert {(row["task"], row["length"], row["max_tokens"]) for row in chat} == {
         ("json_kv", "8k", 100)
     }
-    assert command("prompts", "helmet_recall:task=json_kv,length=8192", "--limit", 3) == 0
+    assert (
+        command("prompts", "helmet_recall:task=json_kv,length=8192", "--limit", 3) == 0
+    )
     for one, two in zip(chat, command.rows, strict=True):
         assert two["prompt"] == one["prompt"] + "\nCorresponding value:"
         assert one["stop"] == two["stop"] == []
 
 
-def test_prompts_of_a_category_and_protocol(command: Command, with_mirror: None) -> None:
+def test_prompts_of_a_category_and_protocol(
+    command: Command, with_mirror: None
+) -> None:
     """`prompts` prints a category's tasks one after the other, and `protocol=current` and `style=` have their effects."""
-    assert command("prompts", "helmet_icl:length=4k,num_samples=2,protocol=current") == 0
+    assert (
+        command("prompts", "helmet_icl:length=4k,num_samples=2,protocol=current") == 0
+    )
     assert [row["task"] for row in command.rows][::2] == [
         "trec_coarse",
         "trec_fine",
@@ -65,7 +78,8 @@ def test_prompts_of_a_category_and_protocol(command: Command, with_mirror: None)
     assert {tuple(row["stop"]) for row in command.rows} == {("\n",)}
     assert (
         command(
-            "prompts", "helmet_icl:task=nlu,length=4k,num_samples=1,protocol=current,style=chat"
+            "prompts",
+            "helmet_icl:task=nlu,length=4k,num_samples=1,protocol=current,style=chat",
         )
         == 0
     )
@@ -75,9 +89,15 @@ def test_prompts_of_a_category_and_protocol(command: Command, with_mirror: None)
 
 def test_score(command: Command, tmp_path: Path) -> None:
     """`score` prints a line of scores with the official names for each record, in the same order."""
-    records = [{"prediction": f"label: {n}", "references": ["3"], "more": 1} for n in (3, 4)]
-    (tmp_path / "r.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    assert command("score", "helmet_icl:task=nlu,length=8k", "--records", "r.jsonl") == 0
+    records = [
+        {"prediction": f"label: {n}", "references": ["3"], "more": 1} for n in (3, 4)
+    ]
+    (tmp_path / "r.jsonl").write_text(
+        "".join(json.dumps(record) + "\n" for record in records)
+    )
+    assert (
+        command("score", "helmet_icl:task=nlu,length=8k", "--records", "r.jsonl") == 0
+    )
     assert [row["longctx_score"] for row in command.rows] == [1.0, 0.0]
     assert set(command.rows[0]) == {*HELMET.task("nlu").metrics, "longctx_score"}
 
@@ -102,9 +122,16 @@ def test_a_very_long_prediction_is_scored_in_part(command: Command) -> None:
     """`score` reads no more of a prediction than a run does, and says how many it read in part."""
     prediction = "label: 3" + " x" * MOST_SCORED
     record = json.dumps({"prediction": prediction, "references": ["3 x"]})
-    Path("r").write_text(record + "\n" + '{"prediction": "label: 3", "references": ["3"]}')
-    assert command("score", "helmet_longqa:task=infbench_qa,length=8k", "--records", "r") == 0
-    assert "only the first 524,288 characters of 1 predictions were scored" in command.err
+    Path("r").write_text(
+        record + "\n" + '{"prediction": "label: 3", "references": ["3"]}'
+    )
+    assert (
+        command("score", "helmet_longqa:task=infbench_qa,length=8k", "--records", "r")
+        == 0
+    )
+    assert (
+        "only the first 524,288 characters of 1 predictions were scored" in command.err
+    )
     first, second = command.rows
     kept = {"prediction": prediction[:MOST_SCORED], "references": ["3 x"]}
     assert first == HELMET.task("infbench_qa").scores(kept)
@@ -114,13 +141,19 @@ def test_a_very_long_prediction_is_scored_in_part(command: Command) -> None:
 def test_half_characters_are_scored(command: Command) -> None:
     """`score` takes lone surrogates, which models write and JSON escapes, as characters, like the official codes."""
     outputs = ["label: 3", "label: 3 \ud83d", "\ud83dlabel: 3"]
-    records = [json.dumps({"prediction": output, "references": ["3"]}) for output in outputs]
+    records = [
+        json.dumps({"prediction": output, "references": ["3"]}) for output in outputs
+    ]
     Path("r").write_text("\n\n".join(records))
     assert command("score", "helmet_icl:task=nlu,length=8k", "--records", "r") == 0
     assert [row["longctx_score"] for row in command.rows] == [1.0, 0.0, 1.0]
-    Path("r").write_text("\n\n".join([*records, '{"prediction": "", "references": [1]}']))
+    Path("r").write_text(
+        "\n\n".join([*records, '{"prediction": "", "references": [1]}'])
+    )
     assert command("score", "helmet_icl:task=nlu,length=8k", "--records", "r") == 2
-    assert command.err == "helm-longctx: error: r:7: references must be strings, found 1\n"
+    assert (
+        command.err == "helm-longctx: error: r:7: references must be strings, found 1\n"
+    )
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=attrgetter("name"))
@@ -132,16 +165,25 @@ def test_no_output_of_a_model_ends_scoring(benchmark: Benchmark) -> None:
         "Answer: A [1].\n- \udc00 The correct answer is (B)",
         "```\n\ud83d\n```",
     )
-    for task, prediction, reference in product(benchmark.tasks, predictions, ("A", "\ud83d")):
+    for task, prediction, reference in product(
+        benchmark.tasks, predictions, ("A", "\ud83d")
+    ):
         record = {**fields, "prediction": prediction, "references": [reference]}
-        assert all(isinstance(score, float) for score in task.scores(record).values()), task.name
+        assert all(
+            isinstance(score, float) for score in task.scores(record).values()
+        ), task.name
 
 
 def test_half_characters_of_prompts(command: Command, tmp_path: Path) -> None:
     """`prompts` prints a prompt with a lone surrogate as JSON escapes it."""
     row = {"context": "half: \ud83d", "question": "Which?", "answers": ["\ud83d"]}
     (tmp_path / "questions.jsonl").write_text(json.dumps(row))
-    assert command("prompts", f"any_jsonl:path={tmp_path},length=8k,count_with=longctx/words") == 0
+    assert (
+        command(
+            "prompts", f"any_jsonl:path={tmp_path},length=8k,count_with=longctx/words"
+        )
+        == 0
+    )
     assert "half: \ud83d\n" in command.rows[0]["prompt"]
     assert command.rows[0]["references"] == ["\ud83d"]
 
@@ -164,7 +206,11 @@ def test_list(command: Command, with_mirror: None) -> None:
     assert {task for _, task in rows} == {
         task.argument for benchmark in BENCHMARKS for task in benchmark.tasks
     }
-    assert rows["helmet_icl", "nlu"]["data"] == rows["helmet_recall", "json_kv"]["data"] == "here"
+    assert (
+        rows["helmet_icl", "nlu"]["data"]
+        == rows["helmet_recall", "json_kv"]["data"]
+        == "here"
+    )
     assert command("list", "--all") == 0
     assert "banking77" in command.out
 
@@ -180,7 +226,9 @@ def test_list_of_benchmarks(command: Command) -> None:
     rows = [row for row in rows if row[0]]  # a long line goes on in the next row
     assert [row[0] for row in rows] == [benchmark.name for benchmark in BENCHMARKS]
     for name, tasks, lengths, about in rows:
-        assert tasks == str(len(next(each for each in BENCHMARKS if each.name == name).tasks))
+        assert tasks == str(
+            len(next(each for each in BENCHMARKS if each.name == name).tasks)
+        )
         assert lengths.endswith("-16m") == (
             name in ("any_jsonl", "fresh_text", "graphwalks", "ppl", "ruler", "ruler2")
         )
@@ -196,18 +244,25 @@ def test_list_without_data(
     """`list` says that absent data is generated, fetched on first use, or missing from the mirror."""
     assert command("list", "--json") == 0
     states = {"generated", "none at this length"}
-    assert {row["data"] for row in json.loads(command.out)} == {*states, "fetched on first use"}
+    assert {row["data"] for row in json.loads(command.out)} == {
+        *states,
+        "fetched on first use",
+    }
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
     assert command("list", "--json") == 0
     assert {row["data"] for row in json.loads(command.out)} == {*states, "missing"}
 
 
-def test_fetch_of_what_is_here(command: Command, with_mirror: None, mirror: DataRoot) -> None:
+def test_fetch_of_what_is_here(
+    command: Command, with_mirror: None, mirror: DataRoot
+) -> None:
     """`fetch` prints where data is that is present already."""
     assert command("fetch", "helmet_icl:task=nlu,length=8k") == 0
     assert str(mirror.path) in command.out
     assert command("fetch", "helmet_recall:length=8k") == 0
-    assert command.out.split() == [str(mirror / path) for path in paths("helmet_recall", 8192)]
+    assert command.out.split() == [
+        str(mirror / path) for path in paths("helmet_recall", 8192)
+    ]
     assert command("fetch", "helmet_recall:length=1m") == 0
     assert command.out.count("will be generated") == 4
 
@@ -252,7 +307,9 @@ def test_schema_and_confs(command: Command, tmp_path: Path) -> None:
     assert command.out.splitlines() == [
         str(tmp_path / "confs" / name) for name in conf_files(BENCHMARKS)
     ]
-    assert {path.name for path in (tmp_path / "confs").glob("*")} == set(conf_files(BENCHMARKS))
+    assert {path.name for path in (tmp_path / "confs").glob("*")} == set(
+        conf_files(BENCHMARKS)
+    )
 
 
 @pytest.mark.parametrize(
@@ -263,7 +320,10 @@ def test_schema_and_confs(command: Command, tmp_path: Path) -> None:
         (["confs", "x" * 300], "File name too long"),
         (["confs", "x" * 5000], "xxx…': File name too long"),
         (["models", "--copy-to", "file/below"], "'file/below': Not a directory"),
-        (["models", "--copy-to", "/proc/none"], "'/proc/none': No such file or directory"),
+        (
+            ["models", "--copy-to", "/proc/none"],
+            "'/proc/none': No such file or directory",
+        ),
         (
             ["export", "--suite", "s", "--plot", "", "--to", "file/below"],
             "'file/below': Not a directory",
@@ -280,7 +340,9 @@ def test_targets_that_cannot_be_written(
     (tmp_path / "benchmark_output/runs/s").mkdir(parents=True)
     assert command(*arguments) == 2
     assert told in command.err
-    assert command.err.endswith("; name another path, or make it readable and writable\n")
+    assert command.err.endswith(
+        "; name another path, or make it readable and writable\n"
+    )
     assert command.err.count("\n") == 1
 
 
@@ -295,14 +357,50 @@ ODD_FIELDS = [
     ("rerank", "msmarco", "qrels", {"3": "1"}, "found {'3': '1'}"),
     ("rerank", "msmarco", "qrels", {"3": True}, "found {'3': True}"),
     ("rerank", "msmarco", "qrels", {"3": 10**12}, "found {'3': 1000000000000}"),
-    ("rerank", "msmarco", "passages", "7", "passages must be a whole number, found '7'"),
+    (
+        "rerank",
+        "msmarco",
+        "passages",
+        "7",
+        "passages must be a whole number, found '7'",
+    ),
     ("longqa", "narrativeqa", "judge", ["x"], "judge must be a judge's reply"),
-    ("longqa", "narrativeqa", "jury", {"a": "b"}, "jury must be an object with 'replies'"),
-    ("longqa", "narrativeqa", "jury", {"replies": ["b"]}, "jury must be an object with 'replies'"),
+    (
+        "longqa",
+        "narrativeqa",
+        "jury",
+        {"a": "b"},
+        "jury must be an object with 'replies'",
+    ),
+    (
+        "longqa",
+        "narrativeqa",
+        "jury",
+        {"replies": ["b"]},
+        "jury must be an object with 'replies'",
+    ),
     ("longqa", "narrativeqa", "jury", "x", "jury must be an object with 'replies'"),
-    ("summ", "multi_lexsum", "keypoints", "one", "keypoints must be a list of texts, found 'one'"),
-    ("cite", "asqa", "qa_pairs", "x", "qa_pairs must be a list of objects with 'short_answers'"),
-    ("cite", "asqa", "qa_pairs", [{"short_answers": "ab"}], "qa_pairs must be a list of objects"),
+    (
+        "summ",
+        "multi_lexsum",
+        "keypoints",
+        "one",
+        "keypoints must be a list of texts, found 'one'",
+    ),
+    (
+        "cite",
+        "asqa",
+        "qa_pairs",
+        "x",
+        "qa_pairs must be a list of objects with 'short_answers'",
+    ),
+    (
+        "cite",
+        "asqa",
+        "qa_pairs",
+        [{"short_answers": "ab"}],
+        "qa_pairs must be a list of objects",
+    ),
     (
         "cite",
         "asqa",
@@ -325,8 +423,13 @@ def test_odd_fields_of_records(
     command: Command, category: str, task: str, name: str, value: object, told: str
 ) -> None:
     """A field of a record with an unexpected type ends in one line that names the field."""
-    Path("r").write_text(json.dumps({"prediction": "1 > 2", "references": ["1"], name: value}))
-    assert command("score", f"helmet_{category}:task={task},length=8k", "--records", "r") == 2
+    Path("r").write_text(
+        json.dumps({"prediction": "1 > 2", "references": ["1"], name: value})
+    )
+    assert (
+        command("score", f"helmet_{category}:task={task},length=8k", "--records", "r")
+        == 2
+    )
     assert f"r:1: {name} must be" in command.err
     assert told in command.err
     assert command.err.count("\n") == 1
@@ -335,8 +438,15 @@ def test_odd_fields_of_records(
 
 def test_odd_keywords_of_records(command: Command) -> None:
     """A field of an LV-Eval record with an unexpected type ends in one line that names the field."""
-    Path("r").write_text('{"prediction": "", "references": ["a"], "answer_keywords": 3}')
-    assert command("score", "lv_eval:dataset=hotpotwikiqa_mixup,length=16k", "--records", "r") == 2
+    Path("r").write_text(
+        '{"prediction": "", "references": ["a"], "answer_keywords": 3}'
+    )
+    assert (
+        command(
+            "score", "lv_eval:dataset=hotpotwikiqa_mixup,length=16k", "--records", "r"
+        )
+        == 2
+    )
     assert "r:1: answer_keywords must be text, found 3" in command.err
 
 
@@ -360,10 +470,15 @@ def test_prompts_of_malformed_files(
     told: str,
 ) -> None:
     """`prompts` explains a malformed file in one line, as a run does."""
-    for kept in ("helmet/alce/asqa_eval_gtr_top2000.json", "helmet/prompts/asqa_revised.json"):
+    for kept in (
+        "helmet/alce/asqa_eval_gtr_top2000.json",
+        "helmet/prompts/asqa_revised.json",
+    ):
         target = tmp_path / "mirror" / kept
         target.parent.mkdir(parents=True)
-        target.write_bytes((mirror / kept).read_bytes() if kept != path else content.encode())
+        target.write_bytes(
+            (mirror / kept).read_bytes() if kept != path else content.encode()
+        )
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "mirror"))
     assert command("prompts", "helmet_cite:task=asqa,length=8k", "--limit", 1) == 2
     assert str(tmp_path / "mirror" / path) in command.err
@@ -440,7 +555,9 @@ def test_bad_input(
         (tmp_path / "benchmark_output/runs/empty").mkdir(parents=True)
     if "broken" in arguments:
         (tmp_path / "benchmark_output/runs/broken/a").mkdir(parents=True)
-        (tmp_path / "benchmark_output/runs/broken/a/run_spec.json").write_text('{"groups": ')
+        (tmp_path / "benchmark_output/runs/broken/a/run_spec.json").write_text(
+            '{"groups": '
+        )
     if arguments[-1].startswith("r:"):
         (tmp_path / "records").write_text(arguments[-1][2:])
         arguments = [*arguments[:-1], "records"]
@@ -467,13 +584,18 @@ def test_bad_input(
 def test_wrong_usage(command: Command, arguments: list[str]) -> None:
     """A wrong option ends in one line with status 2 that names the help."""
     assert command(*arguments) == 2
-    assert re.fullmatch(r"helm-longctx: error: .*; see helm-longctx.* --help\n", command.err)
+    assert re.fullmatch(
+        r"helm-longctx: error: .*; see helm-longctx.* --help\n", command.err
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "--modle", "x"], "run: No such option: --modle; did you mean --model?"),
+        (
+            ["run", "--modle", "x"],
+            "run: No such option: --modle; did you mean --model?",
+        ),
         (
             ["batch", "submit", "--suit"],
             "batch submit: No such option: --suit; did you mean --suite?",
@@ -482,7 +604,9 @@ def test_wrong_usage(command: Command, arguments: list[str]) -> None:
         (["y" * 9000], f"No such command '{'y' * 299}…; see helm-longctx --help\n"),
     ],
 )
-def test_misspelled_options(command: Command, arguments: list[str], message: str) -> None:
+def test_misspelled_options(
+    command: Command, arguments: list[str], message: str
+) -> None:
     assert command(*arguments) == 2
     assert command.err.startswith(f"helm-longctx: error: {message}")
     assert command.err.count("\n") == 1
@@ -495,7 +619,9 @@ def test_help_without_arguments(command: Command) -> None:
     assert "Before and during runs" in command.out + command.err
 
 
-def test_a_mirror_that_is_no_folder(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mirror_that_is_no_folder(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The error for a wrong HELM_LONGCTX_DATA names the variable and the folder."""
     monkeypatch.setenv(ENVIRONMENT, "/no/such/folder")
     assert command("prompts", "helmet_recall:length=8k") == 2
@@ -505,7 +631,9 @@ def test_a_mirror_that_is_no_folder(command: Command, monkeypatch: pytest.Monkey
     )
 
 
-def test_excepthook(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_excepthook(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The exception hook in helm-run prints bad input and unknown models in one line, and leaves other errors unchanged."""
     monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
     errors.install_excepthook()
@@ -543,12 +671,17 @@ def test_prompts_know_the_tokenizers_of_helm(
     (tmp_path / "mirror").mkdir()
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "mirror"))
     assert (
-        command("prompts", "ruler:task=vt,length=4k,num_samples=1,count_with=longctx/words") == 0
+        command(
+            "prompts", "ruler:task=vt,length=4k,num_samples=1,count_with=longctx/words"
+        )
+        == 0
     ), command.err
     assert [row["task"] for row in command.rows] == ["vt"]
 
 
-def test_a_failed_download_is_one_line(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_download_is_one_line(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An error of a network library ends in one line without a traceback."""
     monkeypatch.setattr(
         "helm_longctx.cli.records.parse_entry",

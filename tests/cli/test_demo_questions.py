@@ -57,12 +57,17 @@ def rows(squad: Path, kind: str, folder: Path) -> list[dict[str, Any]]:
     assert (
         len(
             list(
-                BENCHMARK.tasks[0].load(BENCHMARK.tasks[0], settings, DataRoot(folder, mirror=True))
+                BENCHMARK.tasks[0].load(
+                    BENCHMARK.tasks[0], settings, DataRoot(folder, mirror=True)
+                )
             )
         )
         == COUNT
     )
-    return [json.loads(line) for line in (folder / FILE).read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (folder / FILE).read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def test_conversations(squad: Path, tmp_path: Path) -> None:
@@ -77,11 +82,16 @@ def test_conversations(squad: Path, tmp_path: Path) -> None:
         assert pier
         about = f"{pier[2]} has {pier[1]}."
         (place,) = (
-            number for number, message in enumerate(earlier) if message["content"].startswith(about)
+            number
+            for number, message in enumerate(earlier)
+            if message["content"].startswith(about)
         )
         depths.append(round(5 * place / (len(earlier) - 2)))
         assert row["answers"] == ["Ann"]
-        assert estimate_tokens(" ".join(message["content"] for message in row["messages"])) < LENGTH
+        assert (
+            estimate_tokens(" ".join(message["content"] for message in row["messages"]))
+            < LENGTH
+        )
     assert Counter(depths) == {0: 4, 1: 4, 2: 3, 3: 3, 4: 3, 5: 3}
 
 
@@ -105,7 +115,9 @@ def test_the_same_questions_every_time(squad: Path, tmp_path: Path) -> None:
     """The demo writes the same questions every time, so that results of two days can be compared."""
     for name in ("one", "two"):
         write_questions(squad, "icl", LENGTH, tmp_path / name)
-    assert (tmp_path / "one" / FILE).read_bytes() == (tmp_path / "two" / FILE).read_bytes()
+    assert (tmp_path / "one" / FILE).read_bytes() == (
+        tmp_path / "two" / FILE
+    ).read_bytes()
 
 
 def test_the_lexical_baseline_answers_both(squad: Path, tmp_path: Path) -> None:
@@ -129,5 +141,7 @@ def test_the_lexical_baseline_answers_both(squad: Path, tmp_path: Path) -> None:
 def test_another_file(tmp_path: Path) -> None:
     """A file that is not SQuAD's ends in an error of one line."""
     (tmp_path / "squad.json").write_text("[]")
-    with pytest.raises(InputError, match=r"squad.json is not SQuAD's file \(TypeError\)"):
+    with pytest.raises(
+        InputError, match=r"squad.json is not SQuAD's file \(TypeError\)"
+    ):
         write_questions(tmp_path / "squad.json", "icl", LENGTH, tmp_path)

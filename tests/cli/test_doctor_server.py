@@ -52,7 +52,9 @@ def answer(body: dict[str, Any], fault: str, number: int) -> dict[str, Any]:
     if fault == "system":
         messages = [each for each in messages if each["role"] != "system"]
     if fault == "turns":
-        messages = [each for each in messages if each["role"] == "system"] + messages[-1:]
+        messages = [each for each in messages if each["role"] == "system"] + messages[
+            -1:
+        ]
     question = messages[-1]["content"]
     count = sum(4 + estimate_tokens(each["content"]) for each in messages)
     count = min(count, 3000) if fault == "cut" else count
@@ -83,7 +85,9 @@ def answer(body: dict[str, Any], fault: str, number: int) -> dict[str, Any]:
     if body.get("logprobs") and not fault.startswith("silent"):
         noise = Random(number).uniform(0, 0.004)
         value = -0.1 - noise - 0.3 * (fault == "builds" and number % 5 == 0)
-        choice["logprobs"] = {"content": [{"token": "yes", "logprob": value, "top_logprobs": []}]}
+        choice["logprobs"] = {
+            "content": [{"token": "yes", "logprob": value, "top_logprobs": []}]
+        }
     usage = {"prompt_tokens": count, "completion_tokens": 2, "total_tokens": count + 2}
     return {
         "id": "x",
@@ -106,7 +110,9 @@ def serve(fault: str, tokenizer: Any = None) -> Iterator[str]:
 
     class Handler(JsonHandler):
         def do_GET(self) -> None:  # noqa: N802 (http.server's name)
-            self.send_json(200, {"object": "list", "data": [{"id": "m", "object": "model"}]})
+            self.send_json(
+                200, {"object": "list", "data": [{"id": "m", "object": "model"}]}
+            )
 
         def do_POST(self) -> None:  # noqa: N802 (http.server's name)
             body = self.read_body()
@@ -121,14 +127,17 @@ def serve(fault: str, tokenizer: Any = None) -> Iterator[str]:
                 tokens = tokenizer.apply_chat_template(
                     body["messages"], add_generation_prompt=True, return_dict=True
                 )
-                extra = {"special token": 1, "other template": 7 * len(body["messages"])}.get(
-                    fault, 0
-                )
+                extra = {
+                    "special token": 1,
+                    "other template": 7 * len(body["messages"]),
+                }.get(fault, 0)
                 reply["usage"]["prompt_tokens"] = len(tokens["input_ids"]) + extra
             is_long = len(body["messages"]) > 1
             if fault == "refused" and is_long:
                 self.send_json(500, {"error": {"message": "roles must alternate"}})
-            elif (fault == "overloaded" and is_long) or (fault == "busy" and number % 4 == 1):
+            elif (fault == "overloaded" and is_long) or (
+                fault == "busy" and number % 4 == 1
+            ):
                 self.send_json(503, {"error": {"message": "overloaded"}})
             elif self.path.endswith("/chat/completions"):
                 self.send_json(200, reply)
@@ -213,7 +222,11 @@ class RoundingServer(ModelServer):
         elif unknown and build in self.strict:
             handler.send_json(
                 400,
-                {"error": {"message": f"Unrecognized request argument supplied: {unknown.pop()}"}},
+                {
+                    "error": {
+                        "message": f"Unrecognized request argument supplied: {unknown.pop()}"
+                    }
+                },
             )
         else:
             handler.send_json(200, self.answer_as(build, body))
@@ -276,17 +289,23 @@ def test_a_second_build_behind_a_cache_that_rounds(
     # What looks like two builds is asked again.
     assert server.requests == usual.requests + more + 20 * is_found
     assert (
-        len(set(server.salts)) == len(server.salts) == (41 if server.takes == "cache_salt" else 0)
+        len(set(server.salts))
+        == len(server.salts)
+        == (41 if server.takes == "cache_salt" else 0)
     )
 
 
 def test_a_busy_server_with_a_cache_that_rounds(command: Command) -> None:
     """Which fields a server takes is asked again if it is busy."""
     assert find_builds(command, RoundingServer("cache_prompt", is_busy=True))
-    assert not find_builds(command, RoundingServer("cache_prompt", is_busy=True, has_worse=False))
+    assert not find_builds(
+        command, RoundingServer("cache_prompt", is_busy=True, has_worse=False)
+    )
 
 
-def test_a_worse_build_that_refuses_the_fields_of_the_good_one(command: Command) -> None:
+def test_a_worse_build_that_refuses_the_fields_of_the_good_one(
+    command: Command,
+) -> None:
     """If only one of two builds takes the fields, the chats are sent without them, so that both builds answer."""
     server = RoundingServer("cache_prompt", strict=("worse",), gap=1.0)
     assert find_builds(command, server)
@@ -317,7 +336,8 @@ def test_an_overloaded_server_is_not_broken(command: Command) -> None:
     with serve("refused") as url:
         assert command("doctor", url) == 1, command.out
     assert (
-        "a chat with a system turn has no answer: the server's template refuses it" in command.out
+        "a chat with a system turn has no answer: the server's template refuses it"
+        in command.out
     )
 
 
@@ -340,19 +360,25 @@ def test_an_overloaded_server_is_not_broken(command: Command) -> None:
             1,
             "white space: the server counts .*; the server divides or changes such texts in another way$",
         ),
-        ("other template", 1, "three turns: the server counts .*; the templates differ$"),
+        (
+            "other template",
+            1,
+            "three turns: the server counts .*; the templates differ$",
+        ),
     ],
 )
-def test_a_tokenizer(command: Command, tmp_path: Path, fault: str, status: int, line: str) -> None:
+def test_a_tokenizer(
+    command: Command, tmp_path: Path, fault: str, status: int, line: str
+) -> None:
     """The server's counts are compared with those of a tokenizer and its chat template."""
     pytest.importorskip("torch")
     from tests.models.small_models import save_tokenizer
 
     tokenizer = save_tokenizer(tmp_path / "tokenizer")
     with serve(fault, tokenizer) as url:
-        assert command("doctor", url, "--tokenizer", str(tmp_path / "tokenizer")) == status, (
-            command.out
-        )
+        assert (
+            command("doctor", url, "--tokenizer", str(tmp_path / "tokenizer")) == status
+        ), command.out
     assert re.search(line, command.out, re.MULTILINE), command.out
     if fault == "stripped":
         assert command.out.count("divides or changes") == 1
@@ -360,9 +386,16 @@ def test_a_tokenizer(command: Command, tmp_path: Path, fault: str, status: int, 
 
 @pytest.mark.parametrize(
     ("places", "is_one"),
-    [([17, 18, 19], True), ([0, 1], True), ([3, 8, 13, 18], False), ([9, 10, 11], False)],
+    [
+        ([17, 18, 19], True),
+        ([0, 1], True),
+        ([3, 8, 13, 18], False),
+        ([9, 10, 11], False),
+    ],
 )
-def test_a_change_of_the_load_is_no_second_build(places: list[int], is_one: bool) -> None:
+def test_a_change_of_the_load_is_no_second_build(
+    places: list[int], is_one: bool
+) -> None:
     """Answers that are all at the start or at the end come from one change in time, and not from a router."""
     assert is_one_change(places, 20) == is_one
 
@@ -379,7 +412,8 @@ def test_noise_is_no_second_build() -> None:
         assert not find_other_build(answers), (seed, level)
         for place in (2, 7, 12, 17):
             answers[place] = [
-                {key: value - 0.3 for key, value in each.items()} for each in answers[place]
+                {key: value - 0.3 for key, value in each.items()}
+                for each in answers[place]
             ]
         if level <= 0.01:
             assert find_other_build(answers) == [2, 7, 12, 17]
@@ -421,7 +455,9 @@ def test_two_groups_of_answers_are_asked_again(
 def test_texts_that_differ_by_chance_are_no_second_build() -> None:
     """A second text is told only if it comes at equal steps, and at least three times."""
     chance = Random(0)
-    alarms = sum(bool(find_regular_text(chance.choices("ab", (4, 1), k=20))) for _ in range(2000))
+    alarms = sum(
+        bool(find_regular_text(chance.choices("ab", (4, 1), k=20))) for _ in range(2000)
+    )
     assert alarms < 20
     assert find_regular_text(list("aabaaaab" * 2 + "aaba")) == []
     assert find_regular_text(list("aaaabaaaabaaaaaaaaaa")) == []

@@ -10,7 +10,11 @@ from helm.benchmark.run import build_parser
 
 import helm_longctx.plugin  # noqa: F401  # registers the entries and the baselines
 from helm_longctx.data.root import ENVIRONMENT
-from helm_longctx.helm.command_line import asks_for_ours, check_command_line, find_problems
+from helm_longctx.helm.command_line import (
+    asks_for_ours,
+    check_command_line,
+    find_problems,
+)
 from tests.support.programs import run
 
 GOOD = "--run-entries helmet_recall:length=8k,model=longctx/lexical"
@@ -19,7 +23,9 @@ GOOD = "--run-entries helmet_recall:length=8k,model=longctx/lexical"
 def problems(command: str) -> list[str]:
     """Return the mistakes in a command that has a suite and `-m` unless the command gives them."""
     args = build_parser().parse_args(["-m", "10", *shlex.split(command)])
-    return [str(problem) for problem in find_problems(args)] if asks_for_ours(args) else []
+    return (
+        [str(problem) for problem in find_problems(args)] if asks_for_ours(args) else []
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,7 +59,9 @@ def problems(command: str) -> list[str]:
 def test_a_mistake_is_one_line(command: str, message: str) -> None:
     """A mistake ends in one line that names the argument and the value, and says what to give."""
     Path("broken.conf").write_text("entries: [{description: ", encoding="utf-8")
-    entry = '{description: "helmet_recall:lenght=8k,model=longctx/lexical", priority: 1}'
+    entry = (
+        '{description: "helmet_recall:lenght=8k,model=longctx/lexical", priority: 1}'
+    )
     Path("wrong.conf").write_text(f"entries: [{entry}]", encoding="utf-8")
     (line,) = problems(command)
     assert message in line
@@ -62,7 +70,10 @@ def test_a_mistake_is_one_line(command: str, message: str) -> None:
 
 def test_every_mistake_is_named_at_once() -> None:
     """All mistakes in options and entries are named at once."""
-    assert len(problems("-r helmet_recal:model=a/b lv_eval:length=16k -n 0 --suite a/b")) == 4
+    assert (
+        len(problems("-r helmet_recal:model=a/b lv_eval:length=16k -n 0 --suite a/b"))
+        == 4
+    )
 
 
 def test_missing_data_is_named_first(
@@ -74,7 +85,14 @@ def test_missing_data_is_named_first(
     entries = " ".join(f"{name},model=longctx/null" for name in names)
     assert not problems(f"-r {entries}")
     check_command_line(
-        ["helm-run", "--suite", "s", "-m", "1", *shlex.split(f"-r {GOOD.split()[1]} {entries}")]
+        [
+            "helm-run",
+            "--suite",
+            "s",
+            "-m",
+            "1",
+            *shlex.split(f"-r {GOOD.split()[1]} {entries}"),
+        ]
     )
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
@@ -129,7 +147,14 @@ def test_only_helm_run_is_checked(capsys: pytest.CaptureFixture[str]) -> None:
 def test_helm_run_ends_before_anything_is_made(tmp_path: Path) -> None:
     """The real `helm-run` ends with status 1 and a line for each mistake, without a traceback or a folder."""
     done = run(
-        "helm-run", "-r", "helmet_recal:length=8k", "--suite", "a/b", "-m", "0", folder=tmp_path
+        "helm-run",
+        "-r",
+        "helmet_recal:length=8k",
+        "--suite",
+        "a/b",
+        "-m",
+        "0",
+        folder=tmp_path,
     )
     assert done.returncode == 1
     assert done.stderr.count("helm-longctx: error: ") == 3
@@ -140,9 +165,15 @@ def test_helm_run_ends_before_anything_is_made(tmp_path: Path) -> None:
 def test_helms_own_runner_names_the_next_command(tmp_path: Path) -> None:
     """After runs with HELM's own runner, one line names the command that shows the scores, and why not helm-summarize."""
     entry = "helmet_recall:task=json_kv,length=4k,num_samples=1,model=longctx/lexical"
-    done = run("helm-run", "--run-entries", entry, "--suite", "s", "-m", 9, folder=tmp_path)
+    done = run(
+        "helm-run", "--run-entries", entry, "--suite", "s", "-m", 9, folder=tmp_path
+    )
     assert done.returncode == 0, done.stderr
-    lines = [line for line in (done.stdout + done.stderr).splitlines() if "helm-summarize" in line]
+    lines = [
+        line
+        for line in (done.stdout + done.stderr).splitlines()
+        if "helm-summarize" in line
+    ]
     assert len(lines) == 1
     assert (
         "Next: helm-longctx summarize --suite s -o benchmark_output (helm-summarize shows these scores only with"

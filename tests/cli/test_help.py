@@ -40,8 +40,12 @@ def test_helps_are_noun_phrases_or_imperatives() -> None:
     """The help of each option starts with a capital, ends with a period or a default, and is no clause."""
     helps = dict(parameters(load_parser()))
     assert len(helps) > 150
-    assert [name for name, text in helps.items() if not re.fullmatch(r"[A-Z].*[.\]]", text)] == []
-    assert [name for name, text in helps.items() if NO_NOUN_OR_IMPERATIVE.match(text)] == []
+    assert [
+        name for name, text in helps.items() if not re.fullmatch(r"[A-Z].*[.\]]", text)
+    ] == []
+    assert [
+        name for name, text in helps.items() if NO_NOUN_OR_IMPERATIVE.match(text)
+    ] == []
 
 
 def test_every_command_has_a_group() -> None:

@@ -28,9 +28,14 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Server]]:
     monkeypatch.setenv(ENVIRONMENT, "root")
     characters = Characters(checks(DataRoot(Path("root"), mirror=True)))
     plan = faults.always(Fault.UNREADABLE, characters.some(5))
-    with serve(characters.perfect, plan) as right, serve(characters.generous) as generous:
+    with (
+        serve(characters.perfect, plan) as right,
+        serve(characters.generous) as generous,
+    ):
         running = {"tests/right": right, "tests/generous": generous}
-        write_judges(Path("local"), {name: server.openai for name, server in running.items()})
+        write_judges(
+            Path("local"), {name: server.openai for name, server in running.items()}
+        )
         yield running
 
 
@@ -65,7 +70,9 @@ def test_judge_check(command: Command, servers: dict[str, Server]) -> None:
     kinds = report["kinds"]["tests/right"].values()
     unread = [row for row in report["verdicts"] if row["state"] == "unreadable"]
     assert sum(kind["unreadable"] for kind in kinds) == len(unread) > 0
-    assert {(row["score"], row["right"], row["verdict"]) for row in unread} == {(None, None, None)}
+    assert {(row["score"], row["right"], row["verdict"]) for row in unread} == {
+        (None, None, None)
+    }
     assert len(report["verdicts"]) == 2 * 2 * 60
     assert {row["raters"] for row in report["agreement"]} == {
         "expected / tests/right",
@@ -79,7 +86,9 @@ def test_judge_check(command: Command, servers: dict[str, Server]) -> None:
     assert len(servers["tests/generous"].calls) == paid
 
 
-def test_a_judge_without_a_verdict(command: Command, servers: dict[str, Server]) -> None:
+def test_a_judge_without_a_verdict(
+    command: Command, servers: dict[str, Server]
+) -> None:
     """A judge none of whose replies has a verdict is shown in the tables and saved, and the status is not 0."""
     servers["tests/right"].plan = faults.always(Fault.UNREADABLE, lambda prompt: True)
     arguments = (
@@ -137,7 +146,9 @@ def test_compare(command: Command, servers: dict[str, Server]) -> None:
     assert command(*check, "--save", "joined.json") == 0
     assert command.out.endswith(saved)  # HELM prints a line before
     assert [len(server.calls) for server in servers.values()] == asked
-    both, one = (json.loads(Path(name).read_text()) for name in ("both.json", "joined.json"))
+    both, one = (
+        json.loads(Path(name).read_text()) for name in ("both.json", "joined.json")
+    )
     assert both["measures"] == one["measures"]
     (difference,) = both["differences"]
     assert difference["judges"] == ["tests/right", "tests/generous"]
@@ -149,7 +160,10 @@ def test_compare(command: Command, servers: dict[str, Server]) -> None:
     assert "judge tests/right is in both.json and in right.json" in command.err
     right = json.loads(Path("right.json").read_text())
     Path("right.json").write_text(json.dumps({**right, "checks": "another set"}))
-    assert command("judge-check", "--compare", "right.json", "--compare", "generous.json") == 2
+    assert (
+        command("judge-check", "--compare", "right.json", "--compare", "generous.json")
+        == 2
+    )
     assert "are checks of different answers or by different rubrics" in command.err
 
 
@@ -159,8 +173,14 @@ def test_compare(command: Command, servers: dict[str, Server]) -> None:
         (["--judge", "tests/none"], "HELM has no deployment 'tests/none'"),
         (["--judge", "tests/right+tests/right"], "names a judge twice"),
         (["--judge", "tests/right", "--plot", "p.gif"], "plot='p.gif' is invalid"),
-        (["--judge", "tests/right", "--plot", "no/p.png"], "plot='no/p.png': the folder no"),
-        (["--judge", "tests/right", "--save", "no/p.json"], "save='no/p.json': the folder no"),
+        (
+            ["--judge", "tests/right", "--plot", "no/p.png"],
+            "plot='no/p.png': the folder no",
+        ),
+        (
+            ["--judge", "tests/right", "--save", "no/p.json"],
+            "save='no/p.json': the folder no",
+        ),
         (["--judge", "tests/right", "--json", "local"], "save='local' is a folder"),
         ([], "judge-check needs --judge DEPLOYMENT or --compare FILE"),
         (["a.json"], "FILE='a.json' is invalid"),
@@ -186,7 +206,9 @@ def test_settings(
 ) -> None:
     """A wrong value of a variable is reported before anything is sent."""
     monkeypatch.setenv(WAIT, "soon")
-    assert command("judge-check", "--judge", "tests/right", "--local-path", "local") == 2
+    assert (
+        command("judge-check", "--judge", "tests/right", "--local-path", "local") == 2
+    )
     assert f"{WAIT}='soon' is invalid" in command.err
     assert not servers["tests/right"].calls
 
@@ -197,7 +219,9 @@ def test_without_rubrics(
     """A mirror without rubrics is reported with the command that fetches them."""
     Path("empty").mkdir()
     monkeypatch.setenv(ENVIRONMENT, "empty")
-    assert command("judge-check", "--judge", "tests/right", "--local-path", "local") == 2
+    assert (
+        command("judge-check", "--judge", "tests/right", "--local-path", "local") == 2
+    )
     assert "lacks helmet/scripts/eval_gpt4_longqa.py" in command.err
     assert "helm-longctx fetch" in command.err
     assert not servers["tests/right"].calls
@@ -206,12 +230,20 @@ def test_without_rubrics(
 def test_judge_agreement(command: Command) -> None:
     """`judge-agreement` prints and saves coefficients with intervals, and counts labels of other answers."""
     grades = [0, 1, 2, 3] * 5
-    judged = [{"id": str(n), "judge_score": grade / 3} for n, grade in enumerate(grades)]
-    labels = [
-        {"id": str(n), "judge_score": ((grade + (n < 5)) % 4) / 3} for n, grade in enumerate(grades)
+    judged = [
+        {"id": str(n), "judge_score": grade / 3} for n, grade in enumerate(grades)
     ]
-    for name, rows in (("judged", judged), ("labels", [*labels, {"id": "x", "judge_score": 0}])):
-        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    labels = [
+        {"id": str(n), "judge_score": ((grade + (n < 5)) % 4) / 3}
+        for n, grade in enumerate(grades)
+    ]
+    for name, rows in (
+        ("judged", judged),
+        ("labels", [*labels, {"id": "x", "judge_score": 0}]),
+    ):
+        Path(f"{name}.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in rows)
+        )
     assert (
         command(
             "judge-agreement",

@@ -21,16 +21,25 @@ FILES = ("model_deployments.yaml", "model_metadata.yaml", "tokenizer_configs.yam
 def routes(folder: Path, context: int = 32768) -> dict[str, Route]:
     """Return the routes of a server like vLLM with one model, whose weights are in a folder."""
     row = {"id": "tiny", "max_model_len": context, "root": str(folder)}
-    chats = {"/v1/chat/completions": CHAT, "/v1/completions": TEXT, "/v1/messages": MESSAGE}
+    chats = {
+        "/v1/chat/completions": CHAT,
+        "/v1/completions": TEXT,
+        "/v1/messages": MESSAGE,
+    }
     return {
         **chats,
-        "/v1/models": (200, {"data": [row, {"id": "tiny-2", "shutdown_date": "2027-01-14"}]}),
+        "/v1/models": (
+            200,
+            {"data": [row, {"id": "tiny-2", "shutdown_date": "2027-01-14"}]},
+        ),
     }
 
 
 @pytest.fixture
 def command(
-    monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
+    capsysbinary: pytest.CaptureFixture[bytes],
+    tmp_path: Path,
 ) -> Command:
     """Return the command, in an empty folder."""
     monkeypatch.chdir(tmp_path)
@@ -49,11 +58,19 @@ def test_add(command: Command, tmp_path: Path) -> None:
     """`models add` writes the files that HELM needs without the key, and reports what does not fit."""
     save_tokenizer(tmp_path / "tokenizer")
     with scripted(routes(tmp_path / "tokenizer"), key=KEY) as server:
-        options = ["--url", server.address, "--api-key-env", "MY_KEY", "--header", "X-Team: nlp"]
+        options = [
+            "--url",
+            server.address,
+            "--api-key-env",
+            "MY_KEY",
+            "--header",
+            "X-Team: nlp",
+        ]
         assert command("models", "add", "my/tiny", *options) == 0
     assert "tiny answers chat and completions" in command.out
     assert (
-        "a context of 32768 tokens: prompts of 64k 128k 256k 512k 1m are cut to it" in command.out
+        "a context of 32768 tokens: prompts of 64k 128k 256k 512k 1m are cut to it"
+        in command.out
     )
     assert (
         "helm-longctx run --suite first --model my/tiny --tasks helmet_recall --length 8k"
@@ -67,7 +84,10 @@ def test_add(command: Command, tmp_path: Path) -> None:
         "model_name": "my/tiny",
         "tokenizer_name": "my/tiny",
         "max_sequence_length": 32768,
-        "client_spec": {"class_name": "helm_longctx.models.apis.OpenAIClient", "args": arguments},
+        "client_spec": {
+            "class_name": "helm_longctx.models.apis.OpenAIClient",
+            "args": arguments,
+        },
     }
     assert "INSTRUCTION_FOLLOWING_MODEL_TAG" in model["tags"]
     assert tokenizer["tokenizer_spec"]["args"] == {
@@ -81,7 +101,10 @@ def test_add(command: Command, tmp_path: Path) -> None:
 
 def test_add_without_a_tokenizer(command: Command, tmp_path: Path) -> None:
     """`models add` reports a base model that answers only completions, and accepts the name of a tokenizer of HELM."""
-    only = {"/v1/completions": TEXT, "/v1/models": (200, {"data": [{"id": "org/base"}]})}
+    only = {
+        "/v1/completions": TEXT,
+        "/v1/models": (200, {"data": [{"id": "org/base"}]}),
+    }
     with scripted(only) as server:
         options = ["models", "add", "my/base", "--url", server.address]
         assert command(*options) == 0
@@ -100,12 +123,20 @@ def test_add_without_a_tokenizer(command: Command, tmp_path: Path) -> None:
             ".NoTokenizerWindowService"
         )
         assert (
-            command(*options, "--replace", "--context", "8k", "--tokenizer", "openai/o200k_base")
+            command(
+                *options,
+                "--replace",
+                "--context",
+                "8k",
+                "--tokenizer",
+                "openai/o200k_base",
+            )
             == 0
         )
-    assert {"tokenizer_name": "openai/o200k_base", "max_sequence_length": 8192}.items() <= read(
-        FILES[0]
-    ).items()
+    assert {
+        "tokenizer_name": "openai/o200k_base",
+        "max_sequence_length": 8192,
+    }.items() <= read(FILES[0]).items()
     assert "window_service_spec" not in read(FILES[0])
     assert "prompts of 16k" in command.out
     assert not (tmp_path / "prod_env" / FILES[2]).exists()
@@ -130,12 +161,16 @@ def test_add_without_a_tokenizer(command: Command, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_bad_input(command: Command, tmp_path: Path, options: list[str], told: str) -> None:
+def test_bad_input(
+    command: Command, tmp_path: Path, options: list[str], told: str
+) -> None:
     """A mistake ends in one line with status 2 and without the key, and writes nothing."""
     gone = (404, {"error": {"message": "The model `tini` does not exist."}})
     closed = {**routes(tmp_path), "/v1/chat/completions": gone, "/v1/completions": gone}
     with scripted(closed if "tini" in options else routes(tmp_path)) as server:
-        assert command("models", "add", "my/tiny", "--url", server.address, *options) == 2
+        assert (
+            command("models", "add", "my/tiny", "--url", server.address, *options) == 2
+        )
     assert told in command.err
     assert command.err.count("\n") == 1
     assert KEY not in command.out + command.err
@@ -173,7 +208,9 @@ def test_doctor_notes_helms_client_for_anthropic(
     """A deployment with HELM's client for Anthropic gets a note if the installed package is too new for that client."""
     installed = tmp_path / f"anthropic-{version}.dist-info/METADATA"
     installed.parent.mkdir()
-    installed.write_text(f"Metadata-Version: 2.1\nName: anthropic\nVersion: {version}\n")
+    installed.write_text(
+        f"Metadata-Version: 2.1\nName: anthropic\nVersion: {version}\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     Path("prod_env").mkdir()
     Path("prod_env/model_deployments.yaml").write_text(
@@ -183,7 +220,9 @@ def test_doctor_notes_helms_client_for_anthropic(
     assert command("doctor", "--no-run", "--no-network") == 0
     told = [line for line in command.out.splitlines() if "doctor/claude" in line]
     assert [
-        line.startswith("note    configuration: doctor/claude: HELM's own client cannot")
+        line.startswith(
+            "note    configuration: doctor/claude: HELM's own client cannot"
+        )
         for line in told
     ] == ([True] * is_noted)
 
@@ -199,7 +238,12 @@ def test_doctor_asks_for_models(
         for name in ("my/tiny", "my/tiny-2", "my/gone"):
             assert (
                 command(
-                    "models", "add", name, "--model", "tiny-2" if "2" in name else "tiny", *options
+                    "models",
+                    "add",
+                    name,
+                    "--model",
+                    "tiny-2" if "2" in name else "tiny",
+                    *options,
                 )
                 == 0
             )
@@ -216,7 +260,10 @@ def test_doctor_asks_for_models(
             assert line in command.out
         monkeypatch.delenv("MY_KEY")
         assert command("doctor", "--no-run") == 0
-        assert "note    models: my/tiny was not checked: api_key_env='MY_KEY'" in command.out
+        assert (
+            "note    models: my/tiny was not checked: api_key_env='MY_KEY'"
+            in command.out
+        )
         assert command("doctor", "--no-run", "--no-network") == 0
         assert "models:" not in command.out
     assert KEY not in command.out + command.err

@@ -15,7 +15,9 @@ from tests.support.reasoning import REASONING, outputs
 from tests.support.servers.llm import Server, serve
 
 ENTRY = "any_jsonl:path=own,metric=rubric,length=4k"
-RUN = "any_jsonl:metric=rubric,length=4k,judge=my_{judge},path=own,model=longctx_lexical"
+RUN = (
+    "any_jsonl:metric=rubric,length=4k,judge=my_{judge},path=own,model=longctx_lexical"
+)
 
 
 @pytest.fixture
@@ -25,10 +27,16 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Server]]:
     monkeypatch.setenv(READINGS, "1")
     Path("own").mkdir()
     rows = [
-        {"context": "Ada lives in Rome.", "question": f"Who lives in Rome {n}?", "answers": ["Ada"]}
+        {
+            "context": "Ada lives in Rome.",
+            "question": f"Who lives in Rome {n}?",
+            "answers": ["Ada"],
+        }
         for n in range(3)
     ]
-    Path("own/questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("own/questions.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+    )
     Path("own/rubric.txt").write_text("Full marks for the name.\n")
     with (
         serve(lambda _: "Good.\nGRADE: 8") as a,
@@ -41,7 +49,9 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Server]]:
 def run(command: Command, servers: dict[str, Server], judge: str) -> int:
     """Run the questions with a judge that is given by its address."""
     text = f"entries: ['{ENTRY}']\nmodels: [longctx/lexical]\nsuite: s\njudge: {{judges: [{{name: my/{judge}, url: "
-    Path(f"{judge}.yaml").write_text(f"{text}'{servers[judge].address}', model: m}}]}}\n")
+    Path(f"{judge}.yaml").write_text(
+        f"{text}'{servers[judge].address}', model: m}}]}}\n"
+    )
     return command("run", f"{judge}.yaml")
 
 
@@ -50,7 +60,9 @@ def test_the_scores_of_two_judges(command: Command, servers: dict[str, Server]) 
     assert run(command, servers, "a") == 0
     assert "Several judges" not in command.out
     assert run(command, servers, "b") == 0
-    (line,) = [line for line in command.out.splitlines() if line.startswith("Several judges: ")]
+    (line,) = [
+        line for line in command.out.splitlines() if line.startswith("Several judges: ")
+    ]
     assert re.search(r"80\.0[^;]* by my/a \(in the table\); 20\.0[^;]* by my/b$", line)
 
 
@@ -64,13 +76,17 @@ def test_judges_without_a_verdict(command: Command, servers: dict[str, Server]) 
     assert run(command, servers, "c") == 2
     assert run(command, servers, "a") == 0
     own = RUN.format(judge="a")
-    assert command("rejudge", own, "--suite", "s", "--judge", "my/c", "--to", "other") == 2
+    assert (
+        command("rejudge", own, "--suite", "s", "--judge", "my/c", "--to", "other") == 2
+    )
     assert "0 verdicts given, 3 still missing" in command.err
     assert "no judge gave a verdict in" in command.err
 
 
 @pytest.mark.parametrize("to", ["../x", "/tmp/x", "a/b", "..", ""])
-def test_a_suite_is_no_path(to: str, command: Command, servers: dict[str, Server]) -> None:
+def test_a_suite_is_no_path(
+    to: str, command: Command, servers: dict[str, Server]
+) -> None:
     """`rejudge` writes nothing outside the folder of the suites."""
     Path("benchmark_output/runs/s").mkdir(parents=True)
     assert command("rejudge", "--suite", "s", "--judge", "my/b", "--to", to) == 2
@@ -83,8 +99,12 @@ def test_another_judges_suite(command: Command, servers: dict[str, Server]) -> N
         assert run(command, servers, judge) == 0
     asked = len(servers["b"].calls)
     own = RUN.format(judge="a")
-    assert command("rejudge", own, "--suite", "s", "--judge", "my/b", "--to", "other") == 0
-    assert command("rejudge", own, "--suite", "s", "--judge", "my/a", "--to", "other") == 2
+    assert (
+        command("rejudge", own, "--suite", "s", "--judge", "my/b", "--to", "other") == 0
+    )
+    assert (
+        command("rejudge", own, "--suite", "s", "--judge", "my/a", "--to", "other") == 2
+    )
     assert (
         "to='other': this suite has any_jsonl:metric=rubric,length=4k,path=own,judge=my_b,"
         in command.err
@@ -92,7 +112,9 @@ def test_another_judges_suite(command: Command, servers: dict[str, Server]) -> N
     assert len(servers["b"].calls) == asked
 
 
-def test_a_run_whose_folder_cannot_be_written(command: Command, servers: dict[str, Server]) -> None:
+def test_a_run_whose_folder_cannot_be_written(
+    command: Command, servers: dict[str, Server]
+) -> None:
     """A run and a shard whose folder cannot be made end in one line that names the folder and the reason."""
     folder = Path("benchmark_output/runs/s") / RUN.format(judge="a")
     folder.parent.mkdir(parents=True)
@@ -118,7 +140,9 @@ def test_reasoning(command: Command, servers: dict[str, Server]) -> None:
         }
         for number in range(len(answers))
     ]
-    Path("own/questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("own/questions.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+    )
 
     def answer(prompt: str) -> str:
         row = re.search(r"Row (\d+) of the list", prompt)
@@ -131,7 +155,9 @@ def test_reasoning(command: Command, servers: dict[str, Server]) -> None:
         servers |= {"d": first, "e": second}
         text = f"entries: ['{ENTRY},count_with=longctx/words']\nsuite: s\n"
         text += f"models: [{{name: my/model, url: '{model.address}', model: m}}]\n"
-        text += f"judge: {{judges: [{{name: my/d, url: '{first.address}', model: m}}]}}\n"
+        text += (
+            f"judge: {{judges: [{{name: my/d, url: '{first.address}', model: m}}]}}\n"
+        )
         Path("d.yaml").write_text(text)
         assert command("run", "d.yaml") == 0, command.err
         assert run(command, servers, "e") == 0
@@ -158,7 +184,8 @@ def test_a_damaged_run(
     assert run(command, servers, "a") == 0
     assert run(command, servers, "b") == 0
     whole, damaged = (
-        Path("benchmark_output/runs/s") / RUN.format(judge=judge) for judge in ("a", "b")
+        Path("benchmark_output/runs/s") / RUN.format(judge=judge)
+        for judge in ("a", "b")
     )
     contents = {name: (damaged / name).read_bytes() for name in FILES}
     for name in FILES:

@@ -10,7 +10,12 @@ import pytest
 
 from helm_longctx._version import VERSION
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.results.suite import PAGES_RECORD, find_chosen_schema, needs_pages, report_path
+from helm_longctx.results.suite import (
+    PAGES_RECORD,
+    find_chosen_schema,
+    needs_pages,
+    report_path,
+)
 from tests.support.commands import Command
 from tests.support.fabricate_runs import long_prompts, write_run
 
@@ -20,7 +25,9 @@ ENTRY = "helmet_recall:task=json_kv,length=8k,model=longctx/null"
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
     """Write a suite with one run."""
-    return write_run(tmp_path / "benchmark_output/runs/mine", ENTRY, long_prompts(2, 500)).parent
+    return write_run(
+        tmp_path / "benchmark_output/runs/mine", ENTRY, long_prompts(2, 500)
+    ).parent
 
 
 def told(command: Command, *arguments: object) -> str:
@@ -31,7 +38,9 @@ def told(command: Command, *arguments: object) -> str:
     return command.err
 
 
-def test_pages_that_are_older_than_what_they_show(command: Command, suite: Path) -> None:
+def test_pages_that_are_older_than_what_they_show(
+    command: Command, suite: Path
+) -> None:
     """A suite has pages until one of its runs, or its report, is newer."""
     (stats,) = suite.glob("*/stats.json")
     report = report_path(Path("benchmark_output"), "mine") / "index.html"
@@ -83,7 +92,9 @@ def test_a_damaged_run_costs_only_itself(
     assert str(stats.relative_to(Path.cwd())) in caplog.text
 
 
-def test_a_suite_of_damaged_runs_alone_is_an_error(command: Command, suite: Path) -> None:
+def test_a_suite_of_damaged_runs_alone_is_an_error(
+    command: Command, suite: Path
+) -> None:
     """A suite in which no run can be read ends in one line."""
     (stats,) = suite.glob("*/stats.json")
     stats.write_text("")
@@ -99,7 +110,8 @@ def test_a_used_port(command: Command, suite: Path) -> None:
         port = used.getsockname()[1]
         line = told(command, "serve", "--suite", "mine", "--port", port)
     assert (
-        f"port={port} cannot be used (Address already in use); choose another with --port" in line
+        f"port={port} cannot be used (Address already in use); choose another with --port"
+        in line
     )
 
 
@@ -126,14 +138,19 @@ def test_suites_names(name: str, message: str, command: Command, suite: Path) ->
         assert len(line) < 300
 
 
-@pytest.mark.parametrize("name", ["run_spec", "stats", "per_instance_stats", "scenario_state"])
+@pytest.mark.parametrize(
+    "name", ["run_spec", "stats", "per_instance_stats", "scenario_state"]
+)
 def test_export_of_a_damaged_run(name: str, command: Command, suite: Path) -> None:
     """`export` names the damaged file of a run in one line."""
     (path,) = suite.glob(f"*/{name}.json")
     path.write_bytes(path.read_bytes()[:-30])
     command("export", "--suite", "mine")
     assert command.err.count("\n") == 1
-    assert f"{path.relative_to(suite.parent.parent.parent)} cannot be read (" in command.err
+    assert (
+        f"{path.relative_to(suite.parent.parent.parent)} cannot be read ("
+        in command.err
+    )
 
 
 @pytest.mark.parametrize(
@@ -142,7 +159,11 @@ def test_export_of_a_damaged_run(name: str, command: Command, suite: Path) -> No
         ("file/", ["--to", "file/x"], "'file/x': Not a directory; name another path"),
         ("out/scores.csv/", [], "to='out/scores.csv' is a folder"),
         ("out/scores.png/", [], "plot='out/scores.png' is a folder"),
-        (None, ["--plot", f"{'x' * 300}.png"], "': File name too long; name another path"),
+        (
+            None,
+            ["--plot", f"{'x' * 300}.png"],
+            "': File name too long; name another path",
+        ),
     ],
 )
 def test_places_that_cannot_be_written(

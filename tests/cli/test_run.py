@@ -36,13 +36,23 @@ def test_a_dry_run_ofread_options(command: Command) -> None:
         "--dry-run",
     ]
     assert (
-        command("run", *options, "--model", "longctx/lexical", "--suite", "x", "--max-retries", "0")
+        command(
+            "run",
+            *options,
+            "--model",
+            "longctx/lexical",
+            "--suite",
+            "x",
+            "--max-retries",
+            "0",
+        )
         == 0
     )
     run = "helmet_recall:task=json_kv,length=8k,num_samples=2,model=longctx_lexical"
     assert command.out.startswith(f"1 runs:\n  {run}\n")
     assert (
-        "HELM_LONGCTX_TRIES=1 helm-run \\\n    --run-entries helmet_recall:length=8k" in command.out
+        "HELM_LONGCTX_TRIES=1 helm-run \\\n    --run-entries helmet_recall:length=8k"
+        in command.out
     )
     assert "Prompt tokens: counted by" in command.out
     assert "Prices: not known: give --prices, or in YAML limits.prices" in command.out
@@ -144,7 +154,11 @@ def test_a_dry_run_with_methods(command: Command) -> None:
         in command.err
     )
     assert (
-        command("run", str(write(content.replace("  method: retrieve\n", "").format(3))), *options)
+        command(
+            "run",
+            str(write(content.replace("  method: retrieve\n", "").format(3))),
+            *options,
+        )
         == 2
     )
     assert "chunks=3 is an argument of method=retrieve; give both" in command.err
@@ -154,11 +168,16 @@ def test_a_dry_run_with_a_larger_budget(command: Command) -> None:
     """With `--retry-cut` or `retry_cut`, each entry has a second run, whose requests are known after the first one."""
     entry = "helmet_recall:task=json_kv,length=8k,num_samples=2"
     options = ["--model", "longctx/lexical", "--suite", "x"]
-    second = entry.replace("num_samples=2", "num_samples=2,retry_cut=4x") + ",model=longctx_lexical"
+    second = (
+        entry.replace("num_samples=2", "num_samples=2,retry_cut=4x")
+        + ",model=longctx_lexical"
+    )
     path = write(f"entries: ['{entry}']\nretry_cut: 4x\n")
     for chosen in (["--entry", entry, "--retry-cut", "4x"], [str(path)]):
         assert command("run", *chosen, *options, "--dry-run") == 0, command.err
-        assert command.out.startswith(f"2 runs:\n  {entry},model=longctx_lexical\n  {second}\n")
+        assert command.out.startswith(
+            f"2 runs:\n  {entry},model=longctx_lexical\n  {second}\n"
+        )
         assert (
             "1 runs ask again for cut answers; how many these are is known after the other runs."
             in command.out
@@ -170,21 +189,35 @@ def test_a_dry_run_with_a_larger_budget(command: Command) -> None:
     assert re.search(r"│ +0 │ +0 │ +0 to 0 │", command.out)
     path = write(f"entries: ['{entry}']\nretry_cut: 0x\n")
     assert command("run", str(path), *options) == 2
-    assert "run.yaml:2: retry_cut='0x' is invalid; give a factor from 2x to 1000x" in command.err
-    assert command("run", "--entry", "mmlu:subject=anatomy", "--retry-cut", "4x", *options) == 2
+    assert (
+        "run.yaml:2: retry_cut='0x' is invalid; give a factor from 2x to 1000x"
+        in command.err
+    )
+    assert (
+        command("run", "--entry", "mmlu:subject=anatomy", "--retry-cut", "4x", *options)
+        == 2
+    )
     assert "--retry-cut=4x is given, but all entries are HELM's own" in command.err
 
 
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("model_deployments.yaml", "\0", "local/model_deployments.yaml:1: the file is not YAML"),
+        (
+            "model_deployments.yaml",
+            "\0",
+            "local/model_deployments.yaml:1: the file is not YAML",
+        ),
         (
             "model_deployments.yaml",
             "model_deployments: 5",
             "HELM cannot read the YAML files in local: ClassValidationError",
         ),
-        ("model_metadata.yaml", "[models", "local/model_metadata.yaml:1: the file is not YAML"),
+        (
+            "model_metadata.yaml",
+            "[models",
+            "local/model_metadata.yaml:1: the file is not YAML",
+        ),
         (
             "credentials.conf",
             "openaiApiKey: [sk-a-secret-key-0123456789",
@@ -192,13 +225,22 @@ def test_a_dry_run_with_a_larger_budget(command: Command) -> None:
         ),
     ],
 )
-def test_damaged_files_of_local_path(command: Command, name: str, content: str, told: str) -> None:
+def test_damaged_files_of_local_path(
+    command: Command, name: str, content: str, told: str
+) -> None:
     """A damaged file of `--local-path` ends in one line without its keys, although HELM's own error is a traceback."""
     Path("local").mkdir()
     Path("local", name).write_text(content)
     options = ["--suite", "x", "--dry-run", "--local-path", "local"]
     assert (
-        command("run", "--entry", "helmet_recall:length=8k", "--model", "longctx/null", *options)
+        command(
+            "run",
+            "--entry",
+            "helmet_recall:length=8k",
+            "--model",
+            "longctx/null",
+            *options,
+        )
         == 2
     )
     assert told in command.err
@@ -223,7 +265,11 @@ def test_options_are_values_of_a_file() -> None:
         "judge": {"judges": ["a/b", "c/d"], "keys": {"gpt": "MY_KEY"}},
         "models": [
             "longctx/null",
-            {"url": "http://h", "model": "us/azure/gpt 4", "name": "endpoint/us-azure-gpt-4"},
+            {
+                "url": "http://h",
+                "model": "us/azure/gpt 4",
+                "name": "endpoint/us-azure-gpt-4",
+            },
         ],
     }
     assert options.names["models", 1, "url"] == "--model-url"
@@ -246,7 +292,10 @@ def test_what_is_logged(command: Command, caplog: pytest.LogCaptureFixture) -> N
         logs[option] = [record.getMessage().strip() for record in caplog.records]
     assert logs["--quiet"] == []
     assert any("2 requests answered" in line for line in logs[""])
-    assert "helmet_recall:task=json_kv,length=8k,num_samples=2,model=longctx_lexical" in logs[""]
+    assert (
+        "helmet_recall:task=json_kv,length=8k,num_samples=2,model=longctx_lexical"
+        in logs[""]
+    )
     assert not any("eval instances" in line or line.endswith("{") for line in logs[""])
     assert any("2/2 eval instances" in line for line in logs["--verbose"])
     assert command("run", "--quiet", "--verbose", *options) == 2
@@ -282,14 +331,22 @@ def test_models_separated_by_commas(command: Command) -> None:
         == 0
     )
     assert command.out.startswith("2 runs:\n")
-    assert command("estimate", "helmet_recall:task=json_kv,length=8k,num_samples=1", *models) == 0
+    assert (
+        command(
+            "estimate", "helmet_recall:task=json_kv,length=8k,num_samples=1", *models
+        )
+        == 0
+    )
     assert all(name in command.out for name in ("longctx/lexical", "longctx/null"))
 
 
 def test_a_benchmark_stands_for_its_entries() -> None:
     """`--tasks helmet` names the run entries of HELMET's published tables, and `ruler` stays a run entry."""
     config = load_config(
-        None, read_options({"tasks": "helmet,ruler", "length": "8k", "model": ["longctx/null"]})
+        None,
+        read_options(
+            {"tasks": "helmet,ruler", "length": "8k", "model": ["longctx/null"]}
+        ),
     )
     entries = [entry.text.partition(":")[0] for entry in plan_entries(config)]
     categories = ("recall", "rag", "icl", "cite", "rerank", "longqa", "summ")
@@ -308,7 +365,12 @@ def test_a_failure_is_printed_once(
     path.write_text('{"context": 1}\n')
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "data"))
     reason = "test_k105_dep6.jsonl:1: column 'context' must be str, found int"
-    options = ["--entry", "helmet_recall:task=json_kv,length=8k,num_samples=2", "--suite", "x"]
+    options = [
+        "--entry",
+        "helmet_recall:task=json_kv,length=8k,num_samples=2",
+        "--suite",
+        "x",
+    ]
     for models, told in (
         ("longctx/lexical", "1 of 1 runs were not made"),
         ("longctx/lexical,longctx/null", "2 of 2"),
@@ -319,7 +381,9 @@ def test_a_failure_is_printed_once(
         assert (command.err + caplog.text).count(reason) == len(models.split(","))
 
 
-def test_generation_is_told_once(command: Command, caplog: pytest.LogCaptureFixture) -> None:
+def test_generation_is_told_once(
+    command: Command, caplog: pytest.LogCaptureFixture
+) -> None:
     """One line says that examples of tasks without official files are generated, whatever the number of tasks."""
     _warn_of_generation.cache_clear()
     options = [
@@ -332,12 +396,18 @@ def test_generation_is_told_once(command: Command, caplog: pytest.LogCaptureFixt
     ]
     assert command("run", *options) == 0
     (line,) = [
-        record.getMessage() for record in caplog.records if "are generated" in record.getMessage()
+        record.getMessage()
+        for record in caplog.records
+        if "are generated" in record.getMessage()
     ]
-    assert line.endswith("lacks official files of recall tasks; their examples are generated")
+    assert line.endswith(
+        "lacks official files of recall tasks; their examples are generated"
+    )
 
 
-def test_helms_chatter_is_hidden(command: Command, caplog: pytest.LogCaptureFixture) -> None:
+def test_helms_chatter_is_hidden(
+    command: Command, caplog: pytest.LogCaptureFixture
+) -> None:
     """`run`, `batch` and `estimate` do not print where HELM looks for keys, or that a key is not in its file."""
     entry = "helmet_recall:task=json_kv,length=8k,num_samples=1"
     for arguments in (

@@ -28,14 +28,21 @@ def test_every_exit_status_is_documented() -> None:
         for path in SOURCE.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call)
-        and ast.unparse(node.func) in ("SystemExit", "typer.Exit", "sys.exit", "os._exit")
+        and ast.unparse(node.func)
+        in ("SystemExit", "typer.Exit", "sys.exit", "os._exit")
     ]
     statuses = {
-        node.args[0].value for node in calls if node.args and isinstance(node.args[0], ast.Constant)
+        node.args[0].value
+        for node in calls
+        if node.args and isinstance(node.args[0], ast.Constant)
     }
     assert {1, 2, 130} <= statuses <= set(EXIT_STATUSES)
-    page = (SOURCE.parents[1] / "docs/reference/commands.md").read_text(encoding="utf-8")
-    assert all(f"| {status} | {meaning} |" in page for status, meaning in EXIT_STATUSES.items())
+    page = (SOURCE.parents[1] / "docs/reference/commands.md").read_text(
+        encoding="utf-8"
+    )
+    assert all(
+        f"| {status} | {meaning} |" in page for status, meaning in EXIT_STATUSES.items()
+    )
 
 
 def test_suites_are_completed(tmp_path: Path) -> None:
@@ -44,14 +51,23 @@ def test_suites_are_completed(tmp_path: Path) -> None:
         (tmp_path / "out/runs" / name).mkdir(parents=True)
     (tmp_path / "out/runs/latest").symlink_to("alpha")
     line = "helm-longctx summarize -o out --suite al"
-    environment = {"_HELM_LONGCTX_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": "5"}
-    assert run("helm-longctx", folder=tmp_path, **environment).stdout.split() == ["alpha", "alpine"]
+    environment = {
+        "_HELM_LONGCTX_COMPLETE": "complete_bash",
+        "COMP_WORDS": line,
+        "COMP_CWORD": "5",
+    }
+    assert run("helm-longctx", folder=tmp_path, **environment).stdout.split() == [
+        "alpha",
+        "alpine",
+    ]
 
 
 def test_completion_is_printed(tmp_path: Path) -> None:
     """`helm-longctx` prints the completion script that a shell reads."""
     printed = run("helm-longctx", folder=tmp_path, _HELM_LONGCTX_COMPLETE="source_bash")
-    assert "complete -o default -F _helm_longctx_completion helm-longctx" in printed.stdout
+    assert (
+        "complete -o default -F _helm_longctx_completion helm-longctx" in printed.stdout
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,9 +85,13 @@ def test_typos_get_a_suggestion(command: Command, typo: list[str], meant: str) -
     assert meant in command.err
 
 
-def test_no_color(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_color(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Tables have colours only on a terminal, and have none if NO_COLOR is set (no-color.org)."""
-    monkeypatch.setattr("helm_longctx.documents.terminal.Grid", partial(Grid, header_style="red"))
+    monkeypatch.setattr(
+        "helm_longctx.documents.terminal.Grid", partial(Grid, header_style="red")
+    )
     table = text_table("", ["red"], [])
     printed = {}
     for variable in ("NO_COLOR", *FORCED):
@@ -103,7 +123,9 @@ def test_help_without_color(tmp_path: Path) -> None:
     assert "36m" not in helps["NO_COLOR"]
 
 
-def test_names_of_models_do_not_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_of_models_do_not_control_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """Control characters in a table's title, headings and cells are printed as escapes, and colours of rich are not."""
     table = text_table(
         "a\x1b[31mtitle", ["m/\x1b]0;owned\x07"], [["right\u202eto left\nnext line"]]
@@ -112,5 +134,10 @@ def test_names_of_models_do_not_control_the_terminal(capsys: pytest.CaptureFixtu
     printed = capsys.readouterr().out
     assert "\x1b" not in printed
     assert "\x07" not in printed
-    for text in (r"a\x1b[31mtitle", r"m/\x1b]0;owned\x07", r"right\u202eto left ", "next line"):
+    for text in (
+        r"a\x1b[31mtitle",
+        r"m/\x1b]0;owned\x07",
+        r"right\u202eto left ",
+        "next line",
+    ):
         assert text in printed

@@ -21,7 +21,13 @@ def test_show(runner: type[Runner], tmp_path: Path) -> None:
     """`show` prints the prompt of a run of either runner, given by folder or name, with the same bytes as `prompts`."""
     run = make_run(tmp_path, ENTRY, runner)
     for name in (str(run), run.name, run.name.replace("longctx_", "longctx/")):
-        arguments = ["show", name, "json_kv-1", "--output-path", str(tmp_path / "benchmark_output")]
+        arguments = [
+            "show",
+            name,
+            "json_kv-1",
+            "--output-path",
+            str(tmp_path / "benchmark_output"),
+        ]
         shown = CliRunner().invoke(app, arguments).stdout_bytes
         assert shown.startswith(b"JSON data:")
         assert shown.endswith(b"\nCorresponding value:")

@@ -43,18 +43,26 @@ TASK = ["run", "--model", "longctx/lexical", "--suite", "s", "--tasks"]
     ],
     ids=str,
 )
-def test_commands_without_helm(arguments: list[str], status: int, tmp_path: Path) -> None:
+def test_commands_without_helm(
+    arguments: list[str], status: int, tmp_path: Path
+) -> None:
     """Help, lists and messages about mistakes import neither HELM nor other libraries that take long."""
     (tmp_path / "bad.yaml").write_text("suite: s\ntusks: [helmet_recall]\n")
     command = [sys.executable, "-c", LIST_MODULES, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (status, "[]"), done.stderr
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (status, "[]"), (
+        done.stderr
+    )
 
 
 def test_the_registry_needs_no_helm() -> None:
     """The registry of benchmarks can be read without HELM, so that another host than HELM can use it."""
     code = "import sys; sys.modules['helm'] = None\nfrom helm_longctx.tasks.registry import BENCHMARKS\nprint(len(BENCHMARKS))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert int(done.stdout) > 10
     assert done.stderr == ""
 
@@ -62,7 +70,9 @@ def test_the_registry_needs_no_helm() -> None:
 def test_names_of_helms_entries() -> None:
     """The names in HELM's files are the names that HELM registers."""
     assert len(read_helms_names()) > 100
-    assert [name for name in read_helms_names() if get_run_spec_function(name) is None] == []
+    assert [
+        name for name in read_helms_names() if get_run_spec_function(name) is None
+    ] == []
     assert may_be_helms("mmlu")
     assert not may_be_helms("helmet_recal")
 
@@ -133,13 +143,21 @@ def test_ctrl_c_during_an_import(module: str, tmp_path: Path) -> None:
     assert process.stdout.readline() == "imports\n"
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors.strip()) == (130, "helm-longctx: interrupted by Ctrl-C")
+    assert (process.returncode, errors.strip()) == (
+        130,
+        "helm-longctx: interrupted by Ctrl-C",
+    )
 
 
 def test_the_installed_command_is_the_module() -> None:
     """The installed command and `python -m helm_longctx` are the same program."""
     outputs = {
-        subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout
-        for command in ([str(BIN / "helm-longctx")], [sys.executable, "-m", "helm_longctx"])
+        subprocess.run(
+            [*command, "--version"], capture_output=True, text=True, check=True
+        ).stdout
+        for command in (
+            [str(BIN / "helm-longctx")],
+            [sys.executable, "-m", "helm_longctx"],
+        )
     }
     assert len(outputs) == 1

@@ -31,7 +31,9 @@ def test_a_run_stops_and_is_completed_later(command: Command) -> None:
     with serve(lexical.answer) as server:
         options = [*OPTIONS, "--model-url", f"{server.address}/v1"]
         assert command("run", *options, "--stop-when", "score=40") == 0
-        assert "helmet_recall: m is above 40 %: " in command.out.replace("endpoint/", "")
+        assert "helmet_recall: m is above 40 %: " in command.out.replace(
+            "endpoint/", ""
+        )
         assert " after 32 instances" in command.out
         assert limit_of("helmet_recall") == 32
         prompts = {call.prompt for call in server.calls if len(call.prompt) > 1000}
@@ -45,13 +47,24 @@ def test_two_models_are_compared(command: Command) -> None:
     """Two baselines are told apart, and the line names the better one."""
     entry = "helmet_recall:task=json_kv,length=4k,num_samples=60"
     models = ["--model", "longctx/null", "--model", "longctx/lexical"]
-    assert command("run", "--entry", entry, *models, "--suite", "t", "--stop-when", "better") == 0
+    assert (
+        command(
+            "run", "--entry", entry, *models, "--suite", "t", "--stop-when", "better"
+        )
+        == 0
+    )
     assert "helmet_recall: longctx/lexical is better than longctx/null: " in command.out
     files = list(Path("benchmark_output/runs/t").glob("*/looks.json"))
     assert [json.loads(path.read_text()) for path in files] == [[32], [32]]
     assert (
         command(
-            "compare", "longctx/null", "longctx/lexical", "--suite", "t", "--json", "found.json"
+            "compare",
+            "longctx/null",
+            "longctx/lexical",
+            "--suite",
+            "t",
+            "--json",
+            "found.json",
         )
         == 0
     )
@@ -61,19 +74,30 @@ def test_two_models_are_compared(command: Command) -> None:
         path.unlink()
     assert (
         command(
-            "compare", "longctx/null", "longctx/lexical", "--suite", "t", "--json", "fixed.json"
+            "compare",
+            "longctx/null",
+            "longctx/lexical",
+            "--suite",
+            "t",
+            "--json",
+            "fixed.json",
         )
         == 0
     )
     fixed = json.loads(Path("fixed.json").read_text())["pairings"][0]
     # The first of several looks has a quarter of the error.
-    assert found["comparison"]["p_value"] == pytest.approx(4 * fixed["comparison"]["p_value"])
+    assert found["comparison"]["p_value"] == pytest.approx(
+        4 * fixed["comparison"]["p_value"]
+    )
 
 
 @pytest.mark.parametrize(
     ("rule", "told"),
     [
-        ("best", "--stop-when='best' is invalid; give better, score=POINTS or width=POINTS"),
+        (
+            "best",
+            "--stop-when='best' is invalid; give better, score=POINTS or width=POINTS",
+        ),
         ("better", "stop_when=better compares two models, but helmet_recall"),
     ],
 )
@@ -82,7 +106,15 @@ def test_mistakes(command: Command, rule: str, told: str) -> None:
     entry = "helmet_recall:task=json_kv,length=4k"
     assert (
         command(
-            "run", "--entry", entry, "--model", "longctx/null", "--suite", "u", "--stop-when", rule
+            "run",
+            "--entry",
+            entry,
+            "--model",
+            "longctx/null",
+            "--suite",
+            "u",
+            "--stop-when",
+            rule,
         )
         == 2
     )

@@ -12,9 +12,7 @@ import pytest
 import helm_longctx as lc
 from helm_longctx import environment
 
-RUN = (
-    "run --entry helmet_recall:task=json_kv,length=4k,num_samples=1 --model longctx/null --suite s"
-)
+RUN = "run --entry helmet_recall:task=json_kv,length=4k,num_samples=1 --model longctx/null --suite s"
 
 
 def give(line: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -56,11 +54,16 @@ def test_a_locale_without_utf_8(tmp_path: Path) -> None:
     (line,) = done.stderr.splitlines()
     assert line.startswith("helm-longctx: error: the locale's encoding is ")
     assert line.endswith("set PYTHONUTF8=1")
-    assert give("$C list --all", tmp_path, **{**variables, "PYTHONUTF8": "1"}).returncode == 0
+    assert (
+        give("$C list --all", tmp_path, **{**variables, "PYTHONUTF8": "1"}).returncode
+        == 0
+    )
 
 
 def test_a_program_whose_locale_has_no_utf_8(monkeypatch: pytest.MonkeyPatch) -> None:
     """`evaluate` refuses a locale without UTF-8, too."""
-    monkeypatch.setattr(environment.locale, "getpreferredencoding", lambda *_: "latin-1")
+    monkeypatch.setattr(
+        environment.locale, "getpreferredencoding", lambda *_: "latin-1"
+    )
     with pytest.raises(lc.InputError, match="the locale's encoding is latin-1"):
         lc.evaluate(str, "helmet_recall:task=json_kv", "4k")

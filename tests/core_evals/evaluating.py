@@ -29,7 +29,13 @@ def evaluate(
     """
     config = {
         "config": {"type": task, "params": {"parallelism": 4, "extra": extra or {}}},
-        "target": {"api_endpoint": {"model_id": "nvdev/tiny", "api_key_name": "NGC_KEY", **target}},
+        "target": {
+            "api_endpoint": {
+                "model_id": "nvdev/tiny",
+                "api_key_name": "NGC_KEY",
+                **target,
+            }
+        },
     }
     (folder / "run.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
     options = ("run_eval", "--run_config", "run.yml", "--output_dir", folder / "out")
@@ -75,5 +81,7 @@ def shown_scores(folder: Path, group: str) -> dict[str, str]:
 
 def scores_of(results: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
     """Return the statistics of a task or group in a `results.yml`."""
-    scores: dict[str, Any] = results["results"][kind][name]["metrics"]["score"]["scores"]
+    scores: dict[str, Any] = results["results"][kind][name]["metrics"]["score"][
+        "scores"
+    ]
     return scores

@@ -25,13 +25,17 @@ def write_rows(task: str, folder: Path, out: Path) -> None:
     _WRITERS[task](folder if task in _OF_THE_HUB else out / "scenarios" / task)
 
 
-def _write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def _write_csv(
+    path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]
+) -> None:
     path.parent.mkdir(parents=True)
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([header, *rows])
 
 
-def _write_hub_set(folder: Path, config: str, split: str, rows: Iterable[dict[str, Any]]) -> None:
+def _write_hub_set(
+    folder: Path, config: str, split: str, rows: Iterable[dict[str, Any]]
+) -> None:
     folder.mkdir(parents=True)
     (folder / f"{split}.jsonl").write_text(
         "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
@@ -95,9 +99,29 @@ def _medec(folder: Path) -> None:
 
 
 def _medbullets(folder: Path) -> None:
-    header = ("question", "opa", "opb", "opc", "opd", "ope", "answer_idx", "answer", "explanation")
+    header = (
+        "question",
+        "opa",
+        "opb",
+        "opc",
+        "opd",
+        "ope",
+        "answer_idx",
+        "answer",
+        "explanation",
+    )
     rows = [
-        (f"A pulse of {pulse} is", "low", "normal", "high", "none", "both", "B", "normal", "")
+        (
+            f"A pulse of {pulse} is",
+            "low",
+            "normal",
+            "high",
+            "none",
+            "both",
+            "B",
+            "normal",
+            "",
+        )
         for pulse in PULSES
     ]
     _write_csv(folder / "medbullets_op5.csv", header, rows)
@@ -131,12 +155,17 @@ def _ehr_sql(folder: Path) -> None:
     (folder / "eicu.sql").write_text(table, encoding="utf-8")
     with sqlite3.connect(folder / "eicu.sqlite") as database:
         database.execute(table)
-        database.executemany("INSERT INTO vitals VALUES (?)", [(pulse,) for pulse in PULSES])
+        database.executemany(
+            "INSERT INTO vitals VALUES (?)", [(pulse,) for pulse in PULSES]
+        )
     rows = [
-        {"question": f"How many pulses exceed {pulse}?", "query": _query(pulse)} for pulse in PULSES
+        {"question": f"How many pulses exceed {pulse}?", "query": _query(pulse)}
+        for pulse in PULSES
     ]
     for split, chosen in (("train", []), ("valid", rows[:2]), ("test", rows[2:])):
-        (folder / f"ehrsql_{split}.json").write_text(json.dumps(chosen), encoding="utf-8")
+        (folder / f"ehrsql_{split}.json").write_text(
+            json.dumps(chosen), encoding="utf-8"
+        )
 
 
 def _query(pulse: int) -> str:
@@ -156,7 +185,8 @@ def _mtsamples(folder: Path) -> None:
 def _summaries() -> dict[str, Any]:
     return {
         "data": [
-            {"src": f"My pulse is {pulse}.", "tgt": f"A pulse of {pulse}."} for pulse in PULSES
+            {"src": f"My pulse is {pulse}.", "tgt": f"A pulse of {pulse}."}
+            for pulse in PULSES
         ]
     }
 
@@ -165,13 +195,17 @@ def _aci_bench(folder: Path) -> None:
     folder.mkdir(parents=True)
     for part in ("train", "test_1", "test_2", "test_3"):
         content = _summaries() if part == "test_1" else {"data": []}
-        (folder / f"aci_bench_{part}.json").write_text(json.dumps(content), encoding="utf-8")
+        (folder / f"aci_bench_{part}.json").write_text(
+            json.dumps(content), encoding="utf-8"
+        )
 
 
 def _med_dialog(folder: Path) -> None:
     for subset in ("healthcaremagic", "icliniq"):
         (folder / subset).mkdir(parents=True)
-        (folder / subset / "test.json").write_text(json.dumps(_summaries()), encoding="utf-8")
+        (folder / subset / "test.json").write_text(
+            json.dumps(_summaries()), encoding="utf-8"
+        )
 
 
 def _medication_qa(folder: Path) -> None:
@@ -193,7 +227,9 @@ def _medi_qa(folder: Path) -> None:
             "QUESTION": {
                 "QID": str(pulse),
                 "QuestionText": f"Is a pulse of {pulse} normal?",
-                "AnswerList": [{"Answer": {"ReferenceRank": 1, "AnswerText": "It is."}}],
+                "AnswerList": [
+                    {"Answer": {"ReferenceRank": 1, "AnswerText": "It is."}}
+                ],
             }
         }
         for pulse in PULSES
@@ -206,7 +242,9 @@ def write_stand_ins(folder: Path) -> None:
     the notes of MTSamples."""
     info = folder / "en_core_web_sm-3.8.0.dist-info"
     info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: en_core_web_sm\nVersion: 3.8.0\n")
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: en_core_web_sm\nVersion: 3.8.0\n"
+    )
     (folder / "en_core_web_sm.py").write_text(
         "import spacy\n\ndef load(**_):\n    return spacy.blank('en')\n"
     )

@@ -24,7 +24,10 @@ OURS = [(each, name) for each in BENCHMARKS for name in each.entries]
 
 def render(config: dict[str, Any], target: dict[str, Any]) -> Any:
     """Return the configuration that the rendered command hands over, with the command split as bash does it."""
-    run = {"config": {"output_dir": "out", **config}, "target": {"api_endpoint": target}}
+    run = {
+        "config": {"output_dir": "out", **config},
+        "target": {"api_endpoint": target},
+    }
     with yaml_reader(load_with_libyaml):
         words = shlex.split(nemo.validate_configuration(run).render_command())
     assert words[:3] == ["python", "-m", "core_evals.helm_longctx"]
@@ -39,13 +42,19 @@ def test_every_entry_is_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "name"), OURS, ids=lambda value: value if isinstance(value, str) else ""
+    ("benchmark", "name"),
+    OURS,
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_default_lengths(benchmark: Any, name: str) -> None:
     """Each task can be run with nothing but its name, at a length at which all its tasks exist."""
-    asked = render({"type": name}, {"url": "http://h/v1", "model_id": "m", "type": "chat"})
+    asked = render(
+        {"type": name}, {"url": "http://h/v1", "model_id": "m", "type": "chat"}
+    )
     length = default_length(benchmark, benchmark.entries[name])
-    assert asked["extra"] == EXTRA | {"length": None if length is None else length_label(length)}
+    assert asked["extra"] == EXTRA | {
+        "length": None if length is None else length_label(length)
+    }
     entry = check_entry(
         benchmark, name, {} if length is None else {"length": asked["extra"]["length"]}
     )
@@ -54,7 +63,9 @@ def test_default_lengths(benchmark: Any, name: str) -> None:
 
 def test_default_lengths_are_those_of_main_tables() -> None:
     """The default length is the length of a benchmark's main table, and a benchmark without lengths has none."""
-    lengths = {each.name: default_length(each, each.categories[0]) for each in BENCHMARKS}
+    lengths = {
+        each.name: default_length(each, each.categories[0]) for each in BENCHMARKS
+    }
     assert {name: lengths[name] for name in ("helmet", "lv_eval", "longproc")} == {
         "helmet": 131072,
         "lv_eval": 131072,
@@ -71,7 +82,12 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="{}\0"), min_siz
 @given(model=TEXTS, path=TEXTS)
 def test_values_are_one_word_to_bash(model: str, path: str) -> None:
     """The shell runs no part of a configuration: quotes, `$(…)` and line ends arrive unchanged."""
-    target = {"url": "http://h/v1", "model_id": model, "type": "chat", "api_key_name": "MY_KEY"}
+    target = {
+        "url": "http://h/v1",
+        "model_id": model,
+        "type": "chat",
+        "api_key_name": "MY_KEY",
+    }
     asked = render({"type": "aa_lcr", "params": {"extra": {"data_path": path}}}, target)
     assert (asked["target"]["model_id"], asked["extra"]["data_path"]) == (model, path)
     assert asked["target"]["api_key"] == "MY_KEY"
@@ -91,9 +107,16 @@ def test_values_are_one_word_to_bash(model: str, path: str) -> None:
         ({"interceptors": ["endpoint"]}, "client", ["endpoint"], False),
     ],
 )
-def test_adapters(adapter: Any, mode: str, interceptors: list[str], reuses: bool) -> None:
+def test_adapters(
+    adapter: Any, mode: str, interceptors: list[str], reuses: bool
+) -> None:
     """NeMo Evaluator's adapter hands over its mode, its interceptors, and whether it reuses responses."""
-    target = {"url": "http://h/v1", "model_id": "m", "type": "chat", "adapter_config": adapter}
+    target = {
+        "url": "http://h/v1",
+        "model_id": "m",
+        "type": "chat",
+        "adapter_config": adapter,
+    }
     found = render({"type": "aa_lcr"}, target)["target"]
     assert (found["mode"], found["interceptors"], found["reuses_responses"]) == (
         mode,

@@ -22,10 +22,16 @@ def test_a_task_of_ours_through_a_cloud_function(tmp_path: Path) -> None:
     """The results have the scores that HELM's pages show, with standard errors, and the key is in no file."""
     extra = {"length": "8k", "arguments": {"num_samples": 3}}
     with (
-        serve(lambda prompt: lexical.answer(prompt)[: len(prompt) % 9] or "none") as server,
+        serve(
+            lambda prompt: lexical.answer(prompt)[: len(prompt) % 9] or "none"
+        ) as server,
         serve_function(server) as cloud,
     ):
-        target = {"url": cloud.function, "type": "chat", "adapter_config": {"use_nvcf": True}}
+        target = {
+            "url": cloud.function,
+            "type": "chat",
+            "adapter_config": {"use_nvcf": True},
+        }
         results = evaluate(tmp_path, "helmet_recall", target, extra)
     assert cloud.keys == {f"Bearer {KEY}"}
     assert {call.path for call in server.calls[-12:]} == {"/v1/chat/completions"}
@@ -50,7 +56,9 @@ def test_a_task_of_ours_through_a_cloud_function(tmp_path: Path) -> None:
         "model_deployments.yaml",
     }
     assert not any(
-        KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
+        KEY.encode() in path.read_bytes()
+        for path in tmp_path.rglob("*")
+        if path.is_file()
     )
 
 
@@ -65,7 +73,9 @@ def test_a_task_of_ours_through_a_cloud_function(tmp_path: Path) -> None:
 def test_medical_tasks(task: str, tmp_path: Path) -> None:
     """HELM's medical tasks that need no judge have the scores of fabricated rows, also on HELM's pages."""
     if task == "race_based_med":
-        pytest.importorskip("docx", reason="the extra medhelm of crfm-helm is not installed")
+        pytest.importorskip(
+            "docx", reason="the extra medhelm of crfm-helm is not installed"
+        )
     write_rows(task, tmp_path, tmp_path / "out")
     expected = EXPECTED[task]
     with serve(lambda prompt: expected.answer) as server:
@@ -75,13 +85,21 @@ def test_medical_tasks(task: str, tmp_path: Path) -> None:
     found = scores_of(results, "tasks", task)[expected.statistic]
     assert found["value"] == expected.value
     assert found["stats"]["count"] == COUNT
-    if task != "ehr_sql":  # HELM names no main metric of this scenario, and makes no table for it
-        shown = {text.rstrip("0").rstrip(".") for text in shown_scores(tmp_path, task).values()}
+    if (
+        task != "ehr_sql"
+    ):  # HELM names no main metric of this scenario, and makes no table for it
+        shown = {
+            text.rstrip("0").rstrip(".")
+            for text in shown_scores(tmp_path, task).values()
+        }
         assert f"{expected.value:g}" in shown
 
 
 VERDICTS = json.dumps(
-    {name: {"score": 4, "explanation": "fine"} for name in ("accuracy", "completeness", "clarity")}
+    {
+        name: {"score": 4, "explanation": "fine"}
+        for name in ("accuracy", "completeness", "clarity")
+    }
 )
 JUDGED = sorted({task.entry for task in MEDICAL.values() if task.is_judged})
 
@@ -107,10 +125,16 @@ def test_judged_medical_tasks(task: str, tmp_path: Path) -> None:
             **({"subset": "icliniq"} if task == "med_dialog" else {}),
         }
         target = {"url": f"{server.openai}chat/completions", "type": "chat"}
-        variables = {"JUDGE_KEY": KEY, "PYTHONPATH": os.pathsep.join([str(tmp_path / "modules")])}
+        variables = {
+            "JUDGE_KEY": KEY,
+            "PYTHONPATH": os.pathsep.join([str(tmp_path / "modules")]),
+        }
         results = evaluate(tmp_path, task, target, extra, **variables)
         assert (
-            sum("pulse" in call.prompt.lower() or "mg" in call.prompt for call in judge.calls)
+            sum(
+                "pulse" in call.prompt.lower() or "mg" in call.prompt
+                for call in judge.calls
+            )
             >= COUNT
         )
     (name,) = [each for each in results["results"]["tasks"] if each.startswith(task)]

@@ -44,12 +44,16 @@ def test_scores(suite: Path) -> None:
     rows = json.loads((run / "per_instance_stats.json").read_text(encoding="utf-8"))
     stats = json.loads((run / "stats.json").read_text(encoding="utf-8"))
     for task, name in zip(
-        ("json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv"), names, strict=True
+        ("json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv"),
+        names,
+        strict=True,
     ):
         score = scores(results, "tasks", name)["longctx_score"]
         key = {"name": "longctx_score", "split": "test", "sub_split": task}
         (mean,) = (stat["mean"] for stat in stats if stat["name"] == key)
-        values = [stat["mean"] for row in rows for stat in row["stats"] if stat["name"] == key]
+        values = [
+            stat["mean"] for row in rows for stat in row["stats"] if stat["name"] == key
+        ]
         assert score["value"] == mean
         assert score["stats"]["count"] == len(values) == 4
         assert score["stats"]["stderr"] == pytest.approx(stdev(values) / 2)
@@ -67,7 +71,9 @@ def test_nemo_evaluator_takes_them(suite: Path) -> None:
     """NeMo Evaluator's own classes accept the results without changing a score."""
     dataclasses = pytest.importorskip("nemo_evaluator.api.api_dataclasses")
     results = read_results(suite)
-    taken = dataclasses.EvaluationResult.model_validate(results).model_dump(exclude_none=True)
+    taken = dataclasses.EvaluationResult.model_validate(results).model_dump(
+        exclude_none=True
+    )
     for name in results["tasks"]:
         assert scores(taken, "tasks", name) == scores(results, "tasks", name)
 
@@ -78,14 +84,19 @@ def test_files(suite: Path, tmp_path: Path) -> None:
     (run,) = (path.name for path in suite.glob("helmet_recall*"))
     files = ("instances.jsonl", "results.jsonl", f"responses/{run}.jsonl")
     instances, results, responses = (
-        [json.loads(line) for line in (tmp_path / name).read_text(encoding="utf-8").splitlines()]
+        [
+            json.loads(line)
+            for line in (tmp_path / name).read_text(encoding="utf-8").splitlines()
+        ]
         for name in files
     )
     assert len(instances) == len(results) == len(responses) == 16
     assert {row["run"] for row in (*instances, *results)} == {run}
     assert [row["id"] for row in instances] == [row["id"] for row in responses]
     assert all(row["success"] and row["completions"][0]["text"] for row in responses)
-    assert all(row["references"] and len(row["input"]["text"]) < 10_000 for row in instances)
+    assert all(
+        row["references"] and len(row["input"]["text"]) < 10_000 for row in instances
+    )
 
 
 @pytest.mark.parametrize(
@@ -108,7 +119,9 @@ def test_a_damaged_run(
     assert lines
     assert all(f"{file} cannot be read" in line for line in lines)
     for path in (tmp_path / "instances.jsonl", tmp_path / "results.jsonl"):
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        rows = [
+            json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()
+        ]
         assert [row["run"] for row in rows] == [run.name] * 16
     file.unlink()
     shutil.rmtree(copy / run.name)
@@ -125,7 +138,9 @@ def test_generated_questions(suite: Path, tmp_path: Path) -> None:
             assert scores(results, kind, name)["generated_data"]["value"] == 1
     write_files(suite, tmp_path)
     (path,) = (tmp_path / "responses").iterdir()
-    answers = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    answers = [
+        json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()
+    ]
     assert all(answer["generated_data"] is True for answer in answers)
 
 
@@ -138,7 +153,9 @@ def test_a_medical_run(tmp_path: Path) -> None:
     """HELM's own run has its name and its statistics, and its pages show its main metric."""
     path = tmp_path / "benchmark_output/scenarios/medec/medec_test.csv"
     path.parent.mkdir(parents=True)
-    rows = [f"0 The patient has a fever of {number}.,0,NA,-1" for number in range(38, 42)]
+    rows = [
+        f"0 The patient has a fever of {number}.,0,NA,-1" for number in range(38, 42)
+    ]
     path.write_text(
         "\n".join(["Sentences,Error Flag,Corrected Sentence,Error Sentence ID", *rows]),
         encoding="utf-8",
@@ -146,7 +163,9 @@ def test_a_medical_run(tmp_path: Path) -> None:
     client = ClientSpec("tests.runner.making.PlainClient")
     with deployed(ModelDeployment("tests/plain", client, "longctx/null")) as name:
         run = make_run(
-            tmp_path, f"medec:model=longctx/null,model_deployment={name}", LongContextRunner
+            tmp_path,
+            f"medec:model=longctx/null,model_deployment={name}",
+            LongContextRunner,
         )
     results = read_results(run.parent)
     assert list(results["tasks"]) == list(results["groups"]) == ["medec"]
@@ -154,7 +173,9 @@ def test_a_medical_run(tmp_path: Path) -> None:
     assert found["stats"]["count"] == 4
     assert "stderr" in found["stats"]
     summarize_suite("s", tmp_path / "benchmark_output")
-    (table, *_) = json.loads((run.parent / "groups/medec.json").read_text(encoding="utf-8"))
+    (table, *_) = json.loads(
+        (run.parent / "groups/medec.json").read_text(encoding="utf-8")
+    )
     titles = [header["value"] for header in table["header"]]
     assert titles[:2] == ["Model", "MedecFlagAcc"]
     assert table["rows"][0][1]["value"].startswith(f"{found['value']:.4f}")

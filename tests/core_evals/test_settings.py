@@ -27,7 +27,11 @@ JUDGES = [
         "url": "http://localhost:2/v1",
         "api_key_env": "OWN_KEY",
     },
-    {"name": "nvidia/claude-3-7-sonnet", "url": "http://localhost:3", "api": "anthropic"},
+    {
+        "name": "nvidia/claude-3-7-sonnet",
+        "url": "http://localhost:3",
+        "api": "anthropic",
+    },
 ]
 
 
@@ -45,17 +49,29 @@ def no_judge_keys(monkeypatch: pytest.MonkeyPatch) -> None:
             {"task": "helmet_recall", "length": "8k, 16k"},
             ["helmet_recall:length=8k", "helmet_recall:length=16k"],
         ),
-        ({"task": "ruler", "length": [8192], "subject": "vt"}, ["ruler:length=8192,task=vt"]),
+        (
+            {"task": "ruler", "length": [8192], "subject": "vt"},
+            ["ruler:length=8192,task=vt"],
+        ),
         (
             {"task": "lv_eval", "length": "16k", "subject": "cmrc_mixup"},
             ["lv_eval:length=16k,dataset=cmrc_mixup"],
         ),
         (
-            {"task": "aa_lcr", "style": "chat", "num_train_trials": 2, "max_new_tokens": 9},
+            {
+                "task": "aa_lcr",
+                "style": "chat",
+                "num_train_trials": 2,
+                "max_new_tokens": 9,
+            },
             ["aa_lcr:style=chat,repeats=2,num_output_tokens=9"],
         ),
         (
-            {"task": "helmet_icl", "length": "8k", "arguments": {"num_samples": 5, "shots": 3}},
+            {
+                "task": "helmet_icl",
+                "length": "8k",
+                "arguments": {"num_samples": 5, "shots": 3},
+            },
             ["helmet_icl:length=8k,num_samples=5,shots=3"],
         ),
         (
@@ -72,7 +88,9 @@ def no_judge_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (
             {"task": "med_dialog_icliniq", "judge": "a/b"},
-            ["med_dialog:subset=icliniq,jury_config_path=out/model_configs/judges.yaml"],
+            [
+                "med_dialog:subset=icliniq,jury_config_path=out/model_configs/judges.yaml"
+            ],
         ),
     ],
 )
@@ -81,11 +99,18 @@ def test_entries(changes: dict[str, Any], entries: list[str]) -> None:
     assert make_configuration(ask(**changes)).entries == entries
 
 
-def test_the_whole_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_whole_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every parameter gets its key in a valid file of `helm-longctx run`, which has only the names of keys."""
     for name in ("GPT_JUDGE_API_KEY", "CLAUDE_JUDGE_API_KEY"):
         monkeypatch.setenv(name, "nvapi-secret-0123456789")
-    limits = {"limit_samples": 7, "request_timeout": 60, "max_retries": 2, "parallelism": 3}
+    limits = {
+        "limit_samples": 7,
+        "request_timeout": 60,
+        "max_retries": 2,
+        "parallelism": 3,
+    }
     sampling = {
         "temperature": 0.5,
         "top_p": 0.9,
@@ -98,10 +123,20 @@ def test_the_whole_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "url": "https://h/v2/nvcf/pexec/functions/1-2/",
     }
     asked = ask(
-        tmp_path, target, task="helmet_longqa", length="8k", judge=JUDGES, **limits, **sampling
+        tmp_path,
+        target,
+        task="helmet_longqa",
+        length="8k",
+        judge=JUDGES,
+        **limits,
+        **sampling,
     )
     path = write_run(asked)
-    keys = [{"api_key_env": "GPT_JUDGE_API_KEY"}, {}, {"api_key_env": "CLAUDE_JUDGE_API_KEY"}]
+    keys = [
+        {"api_key_env": "GPT_JUDGE_API_KEY"},
+        {},
+        {"api_key_env": "CLAUDE_JUDGE_API_KEY"},
+    ]
     values = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert values.pop("suite").startswith(
         "helmet_longqa_8k_nvdev_meta-llama-3.3-70b-instruct_nvidia_gpt4o-judge_"
@@ -142,7 +177,9 @@ def test_judges_whose_tokens_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [(judge.api_key_env, judge.token_env) for judge in config.judge.judges]
     assert names == [(None, "GPT_JUDGE"), ("OWN_KEY", None), (None, None)]
     monkeypatch.setenv("MY_KEY", "nvapi-secret-0123456789")
-    asked = ask(task="helmet_longqa", length="8k", judge=JUDGES, gpt_judge_api_key="MY_KEY")
+    asked = ask(
+        task="helmet_longqa", length="8k", judge=JUDGES, gpt_judge_api_key="MY_KEY"
+    )
     assert make_configuration(asked).judge.judges[0].api_key_env == "MY_KEY"
 
 
@@ -153,7 +190,9 @@ def test_a_medical_task_whose_package_is_missing(
     task = MEDICAL["race_based_med"]
     assert task.needs == ("docx",)
     assert MEDICAL["aci_bench"].needs == ("bert_score", "summ_eval")
-    monkeypatch.setitem(MEDICAL, "race_based_med", task._replace(modules=("no_such_module",)))
+    monkeypatch.setitem(
+        MEDICAL, "race_based_med", task._replace(modules=("no_such_module",))
+    )
     with pytest.raises(SystemExit) as ended:
         main(json.dumps(dict(ask(tmp_path, task="race_based_med")), default=str))
     assert ended.value.code == 2
@@ -170,7 +209,9 @@ def test_a_judged_medical_task_without_spacys_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The model that HELM's metrics would download at the end is asked for before anything is sent."""
-    monkeypatch.setattr("core_evals.helm_longctx.__main__.require_modules", lambda *_: None)
+    monkeypatch.setattr(
+        "core_evals.helm_longctx.__main__.require_modules", lambda *_: None
+    )
     monkeypatch.setattr("core_evals.helm_longctx.__main__.SPACY_MODEL", "no_such_model")
     with pytest.raises(SystemExit) as ended:
         main(json.dumps(dict(ask(tmp_path, task="aci_bench")), default=str))
@@ -193,15 +234,22 @@ def test_results_are_not_mixed() -> None:
         {"arguments": {"seed": 1}},
     )
     others = [
-        make_configuration(ask(**{"task": "helmet_longqa", "length": "8k", **change})).suite
+        make_configuration(
+            ask(**{"task": "helmet_longqa", "length": "8k", **change})
+        ).suite
         for change in changes
     ]
     others.append(
-        make_configuration(ask(target={"model_id": "a/b"}, task="helmet_longqa", length="8k")).suite
+        make_configuration(
+            ask(target={"model_id": "a/b"}, task="helmet_longqa", length="8k")
+        ).suite
     )
     assert len({suite, *others}) == len(others) + 1
     limits = {"limit_samples": 5, "parallelism": 1, "max_retries": 0}
-    assert make_configuration(ask(task="helmet_longqa", length="8k", **limits)).suite == suite
+    assert (
+        make_configuration(ask(task="helmet_longqa", length="8k", **limits)).suite
+        == suite
+    )
 
 
 @pytest.mark.parametrize(
@@ -293,7 +341,9 @@ def test_mistakes(
     assert not (tmp_path / "out").exists()
 
 
-def test_repeats_of_medical_tasks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_repeats_of_medical_tasks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A message says that repeats, which NVIDIA's examples set, have no effect for tasks without demonstrations in HELM."""
     write_run(ask(tmp_path, task="medec", num_train_trials=3))
     assert "num_train_trials=3 has no effect" in capsys.readouterr().err
@@ -312,12 +362,16 @@ def test_mistakes_end_the_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_medical_run_specs(name: str, tmp_path: Path) -> None:
     """HELM builds each medical run, and the jury of a judged one has the three judges with their deployments."""
     task = MEDICAL[name]
-    path = write_run(ask(tmp_path, task=name, **({"judge": JUDGES} if task.is_judged else {})))
+    path = write_run(
+        ask(tmp_path, task=name, **({"judge": JUDGES} if task.is_judged else {}))
+    )
     entries = load_config(path).entries
     assert len(entries) == max(1, len(task.subsets))
     for entry in entries:
         (spec,) = construct_run_specs(
-            parse_object_spec(f"{entry}{',' if ':' in entry else ':'}model=longctx/lexical")
+            parse_object_spec(
+                f"{entry}{',' if ':' in entry else ':'}model=longctx/lexical"
+            )
         )
         jury = [
             annotator.args["annotator_models"]
@@ -325,13 +379,22 @@ def test_medical_run_specs(name: str, tmp_path: Path) -> None:
             if "annotator_models" in (annotator.args or {})
         ]
         wanted = dict(
-            zip(("gpt", "llama", "claude"), (judge["name"] for judge in JUDGES), strict=True)
+            zip(
+                ("gpt", "llama", "claude"),
+                (judge["name"] for judge in JUDGES),
+                strict=True,
+            )
         )
-        found = [{label: model.model_deployment for label, model in each.items()} for each in jury]
+        found = [
+            {label: model.model_deployment for label, model in each.items()}
+            for each in jury
+        ]
         assert found == ([wanted] if task.is_judged else [])
 
 
 def test_a_judged_medical_task_needs_judges(tmp_path: Path) -> None:
     """A judged medical task without named judges is an error that says so."""
-    with pytest.raises(InputError, match=r"judge='auto' is invalid; .* Stanford Health Care"):
+    with pytest.raises(
+        InputError, match=r"judge='auto' is invalid; .* Stanford Health Care"
+    ):
         write_run(ask(tmp_path, task="aci_bench"))

@@ -24,6 +24,8 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ReleaseHub]:
     """Start a hub with the release, and point huggingface_hub at it."""
     monkeypatch.delenv(SETTING, raising=False)
-    with serve(ReleaseHub({"org/release": {"README.md": b"", "data.tar.gz": ARCHIVE}})) as running:
+    with serve(
+        ReleaseHub({"org/release": {"README.md": b"", "data.tar.gz": ARCHIVE}})
+    ) as running:
         point_at(monkeypatch, running.url, tmp_path)
         yield running

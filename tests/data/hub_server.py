@@ -124,12 +124,19 @@ class _Handler(BaseHTTPRequestHandler):
                 {"type": "file", "path": name, "size": len(data), "oid": "1"}
                 for name, data in files.items()
             ]
-            self._send(200, json.dumps(rows).encode(), {"Content-Type": "application/json"}, body)
+            self._send(
+                200,
+                json.dumps(rows).encode(),
+                {"Content-Type": "application/json"},
+                body,
+            )
         elif re.fullmatch(
             r"/api/(?:datasets|models)/.+/tree/.+", path
         ):  # of folders, which no repository here has
             self._send(404, b"{}", {"X-Error-Code": "EntryNotFound"}, body)
-        elif match := re.fullmatch(r"/api/(?:datasets|models)/(.+?)/commits/[^/]+", path):
+        elif match := re.fullmatch(
+            r"/api/(?:datasets|models)/(.+?)/commits/[^/]+", path
+        ):
             rows = [
                 {
                     "id": commit,
@@ -140,14 +147,23 @@ class _Handler(BaseHTTPRequestHandler):
                 }
                 for commit in self.hub.commits.get(match[1], [COMMIT])
             ]
-            self._send(200, json.dumps(rows).encode(), {"Content-Type": "application/json"}, body)
-        elif match := re.fullmatch(r"/api/(?:datasets|models)/(.+?)(?:/revision/(.+))?", path):
+            self._send(
+                200,
+                json.dumps(rows).encode(),
+                {"Content-Type": "application/json"},
+                body,
+            )
+        elif match := re.fullmatch(
+            r"/api/(?:datasets|models)/(.+?)(?:/revision/(.+))?", path
+        ):
             self._info(match[1], match[2])
         elif match := re.fullmatch(
             r"(?:/datasets)?/(.+?)/resolve/(refs/convert/parquet|[^/]+)/(.+)", path
         ):
             files = self.hub.files_at(match[1], match[2]) or {}
-            self._file(files.get(match[3]), body, self.hub.commit_of(match[1], match[2]))
+            self._file(
+                files.get(match[3]), body, self.hub.commit_of(match[1], match[2])
+            )
         else:
             self._send(404, b"{}", {"X-Error-Code": "EntryNotFound"}, body)
 
@@ -161,7 +177,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"}, True)
             return
         siblings = [
-            {"rfilename": name, "blobId": hashlib.sha1(data).hexdigest(), "size": len(data)}
+            {
+                "rfilename": name,
+                "blobId": hashlib.sha1(data).hexdigest(),
+                "size": len(data),
+            }
             for name, data in files.items()
         ]
         info = {
@@ -173,26 +193,45 @@ class _Handler(BaseHTTPRequestHandler):
             "private": False,
             "disabled": False,
         }
-        self._send(200, json.dumps(info).encode(), {"Content-Type": "application/json"}, True)
+        self._send(
+            200, json.dumps(info).encode(), {"Content-Type": "application/json"}, True
+        )
 
     def _file(self, content: bytes | None, body: bool, commit: str = COMMIT) -> None:
         if content is None:
             self._send(404, b"", {"X-Error-Code": "EntryNotFound"}, body)
             return
         digest = self.hub.etag or hashlib.sha256(content).hexdigest()
-        headers = {"ETag": f'"{digest}"', "X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
+        headers = {
+            "ETag": f'"{digest}"',
+            "X-Repo-Commit": commit,
+            "Accept-Ranges": "bytes",
+        }
         start = 0
         if match := re.match(r"bytes=(\d+)-", self.headers.get("Range") or ""):
             start = int(match[1])
-            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
-        self._send(206 if start else 200, content[start:], headers, body, cut=body and self._cuts())
+            headers["Content-Range"] = (
+                f"bytes {start}-{len(content) - 1}/{len(content)}"
+            )
+        self._send(
+            206 if start else 200,
+            content[start:],
+            headers,
+            body,
+            cut=body and self._cuts(),
+        )
 
     def _cuts(self) -> bool:
         self.hub.cut -= 1
         return self.hub.cut >= 0
 
     def _send(
-        self, status: int, content: bytes, headers: dict[str, str], body: bool, cut: bool = False
+        self,
+        status: int,
+        content: bytes,
+        headers: dict[str, str],
+        body: bool,
+        cut: bool = False,
     ) -> None:
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(content))}.items():
@@ -213,5 +252,9 @@ def point_at(monkeypatch: pytest.MonkeyPatch, url: str, tmp_path: Path) -> None:
         "HUGGINGFACE_CO_URL_TEMPLATE",
         url + "/{repo_id}/resolve/{revision}/{filename}",
     )
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True, raising=False)
+    monkeypatch.setattr(
+        huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache")
+    )
+    monkeypatch.setattr(
+        huggingface_hub.constants, "HF_HUB_DISABLE_XET", True, raising=False
+    )

@@ -28,7 +28,9 @@ def fetch_fabricated(files: Sequence[PinnedFile], made: Path, to: Path) -> DataR
     with serve(
         ReleaseHub({}, files={_name(file): contents[file.path] for file in files})
     ) as server:
-        local = [replace(file, url=f"{server.url}/files/{_name(file)}") for file in files]
+        local = [
+            replace(file, url=f"{server.url}/files/{_name(file)}") for file in files
+        ]
         for file in local:
             with pytest.raises(
                 InputError,
@@ -36,7 +38,10 @@ def fetch_fabricated(files: Sequence[PinnedFile], made: Path, to: Path) -> DataR
             ):
                 ensure([file], root, "fetch it")
         ensure(
-            [replace(f, sha256=hashlib.sha256(contents[f.path]).hexdigest()) for f in local],
+            [
+                replace(f, sha256=hashlib.sha256(contents[f.path]).hexdigest())
+                for f in local
+            ],
             root,
             "fetch it",
         )

@@ -56,7 +56,8 @@ class ReleaseHub(Hub):
     def downloads(self) -> list[str]:
         """Return where each request for content wanted to start, "" for the start."""
         requests = [
-            re.fullmatch(r"GET /(?:datasets|files)/\S+ ?(.*)", request) for request in self.requests
+            re.fullmatch(r"GET /(?:datasets|files)/\S+ ?(.*)", request)
+            for request in self.requests
         ]
         return [match[1] for match in requests if match]
 
@@ -103,7 +104,8 @@ class _Handler(hub_server._Handler):
             self._send(302, b"", {"Location": self.hub.elsewhere}, body)
         else:
             self._download(
-                content, (self.hub.faults.pop(0) if self.hub.faults else None) or Fault()
+                content,
+                (self.hub.faults.pop(0) if self.hub.faults else None) or Fault(),
             )
 
     def _announce(self, content: bytes) -> None:
@@ -122,11 +124,15 @@ class _Handler(hub_server._Handler):
     def _download(self, content: bytes, fault: Fault) -> None:
         match = re.match(r"bytes=(\d+)-", self.headers.get("Range") or "")
         start = int(match[1]) if match and not fault.whole else 0
-        status = fault.status or (416 if start >= len(content) > 0 else 206 if start else 200)
+        status = fault.status or (
+            416 if start >= len(content) > 0 else 206 if start else 200
+        )
         body = content[start:] if status in (200, 206) else b""
         headers = {"Content-Length": str(len(body))}
         if status == 206:
-            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+            headers["Content-Range"] = (
+                f"bytes {start}-{len(content) - 1}/{len(content)}"
+            )
         self.send_response(status)
         for name, value in {**headers, **fault.headers}.items():
             self.send_header(name, value)

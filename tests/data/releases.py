@@ -90,7 +90,9 @@ def fetched(tmp_path: Path, *paths: str) -> None:
     fetch(tmp_path, *paths)
     assert tree(tmp_path) == sorted([*paths, "helmet/release.json"])
     for path in paths:
-        assert (tmp_path / "data" / path).read_bytes() == CONTENT[path.replace("helmet/", "data/")]
+        assert (tmp_path / "data" / path).read_bytes() == CONTENT[
+            path.replace("helmet/", "data/")
+        ]
     assert not list((tmp_path / "data").rglob(".fetch-*"))
 
 
@@ -100,7 +102,9 @@ def refused(tmp_path: Path, *paths: str, act: Callable[..., None] = fetch) -> st
         act(tmp_path, *paths)
     message = str(caught.value)
     assert "\n" not in message
-    assert not [secret for secret in (SECRET, "signature", "?", "://") if secret in message]
+    assert not [
+        secret for secret in (SECRET, "signature", "?", "://") if secret in message
+    ]
     assert message.endswith("; then run: fetch it")
     assert tree(tmp_path) == []
     assert not list((tmp_path / "data").rglob(".fetch-*"))
@@ -112,5 +116,7 @@ def short_of(monkeypatch: pytest.MonkeyPatch, *free: int) -> None:
     usage = namedtuple("Usage", "total used free")
     left = list(free)
     monkeypatch.setattr(
-        shutil, "disk_usage", lambda path: usage(0, 0, left.pop(0) if len(left) > 1 else left[0])
+        shutil,
+        "disk_usage",
+        lambda path: usage(0, 0, left.pop(0) if len(left) > 1 else left[0]),
     )

@@ -32,11 +32,15 @@ def header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["data/x", "data/other"])
-def test_a_gzip_bomb(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gzip_bomb(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A gzip bomb is refused soon after the allowed size, whether the member is wanted or not."""
     monkeypatch.setattr(unpacking, "ROOM", 8 << 20)
     bomb = gzip.compress(header(name, 10**9)) + ZEROS * 100
-    with pytest.raises(InputError, match=r"data\.tar\.gz unpacks to more than 200 times its size"):
+    with pytest.raises(
+        InputError, match=r"data\.tar\.gz unpacks to more than 200 times its size"
+    ):
         unpack(io.BytesIO(bomb), "data.tar.gz", WANTED, tmp_path)
     # Python 3.12 and later read 128 kB of packed data at a time, of which 200 times the size is allowed.
     assert sum(path.stat().st_size for path in tmp_path.rglob("x")) < 64 << 20
@@ -45,7 +49,10 @@ def test_a_gzip_bomb(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_repeated_text_is_no_bomb(tmp_path: Path) -> None:
     """Repeated text within the room that every archive has is accepted, however well it is packed."""
     data = gzip.compress(header("data/x", 4 << 20)) + ZEROS + gzip.compress(bytes(1024))
-    assert unpack(io.BytesIO(data), "data.tar.gz", WANTED, tmp_path)["helmet/x"]["size"] == 4 << 20
+    assert (
+        unpack(io.BytesIO(data), "data.tar.gz", WANTED, tmp_path)["helmet/x"]["size"]
+        == 4 << 20
+    )
 
 
 def test_a_member_that_never_ends(tmp_path: Path) -> None:
@@ -55,7 +62,9 @@ def test_a_member_that_never_ends(tmp_path: Path) -> None:
         unpack(io.BytesIO(data), "data.tar.gz", WANTED, tmp_path)
 
 
-@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE])
+@pytest.mark.parametrize(
+    "kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE]
+)
 def test_a_name_that_fills_memory(kind: bytes, tmp_path: Path) -> None:
     """A member with a huge name is refused, although tarfile would read the name whole."""
     data = gzip.compress(header("x", 2 << 20, kind) + bytes(2 << 20))
@@ -68,7 +77,9 @@ def test_a_zip_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unpacking, "ROOM", 1 << 20)
     with zipfile.ZipFile(tmp_path / "set.zip", "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("set/a.jsonl", bytes(32 << 20))
-    with pytest.raises(InputError, match=r"set/a\.jsonl unpacks to more than 200 times its size"):
+    with pytest.raises(
+        InputError, match=r"set/a\.jsonl unpacks to more than 200 times its size"
+    ):
         unpacking.unzip(tmp_path / "set.zip", "set/a.jsonl", tmp_path / "a.jsonl")
     assert not (tmp_path / "a.jsonl").exists()
 
@@ -81,7 +92,9 @@ def test_a_parquet_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     parquet.write_table(rows, path, compression="zstd")
     packed = path.stat().st_size
     out = tmp_path / "out.jsonl"
-    with pytest.raises(InputError, match="the split unpacks to more than 200 times its size"):
+    with pytest.raises(
+        InputError, match="the split unpacks to more than 200 times its size"
+    ):
         hub._write_rows(out, hub._read_files([path], None), 40, packed, "the split")
     assert out.stat().st_size < 8 << 20
     small = ({"text": str(number)} for number in range(10**9))

@@ -69,7 +69,12 @@ def test_a_file_is_fetched_once(tmp_path: Path) -> None:
         "name": FILE.name,
         "generation": "7",
         "md5": hashlib.md5(CONTENT).hexdigest(),
-        "stored": {"x.csv": {"size": len(CONTENT), "sha256": hashlib.sha256(CONTENT).hexdigest()}},
+        "stored": {
+            "x.csv": {
+                "size": len(CONTENT),
+                "sha256": hashlib.sha256(CONTENT).hexdigest(),
+            }
+        },
     }
     assert Handler.asked == [
         "/b/b/o/in_%281%2C2%29%20x.csv",
@@ -81,7 +86,9 @@ def test_another_content_is_refused(tmp_path: Path) -> None:
     """A file with another content is refused and leaves nothing, and a mirror is never filled."""
     Handler.about["md5Hash"] = base64.b64encode(b"x" * 16).decode()
     root = DataRoot(tmp_path / "cache", mirror=False)
-    with pytest.raises(InputError, match=r"has MD5 \w+, not the announced one.*fetch x"):
+    with pytest.raises(
+        InputError, match=r"has MD5 \w+, not the announced one.*fetch x"
+    ):
         ensure([FILE], root, "fetch x")
     assert list((root / "folder").iterdir()) == []
     with pytest.raises(InputError, match=r"lacks folder/x.csv"):

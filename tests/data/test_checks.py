@@ -91,15 +91,30 @@ def _move(hub: Hub) -> None:
             f"To do: {FILE} of hub dataset {BOOKS}: it does not exist, or your login has no access to it (404)",
         ),
         (lambda hub: hub.repos.pop(BOOKS), 1, "vanished", "find where the file is now"),
-        (lambda hub: hub.gated.add(BOOKS), 1, "gated: 1", "say `gated: true` in the data card"),
         (
-            lambda hub: hub.repos[BOOKS].update({FILE: json.dumps({**ROW, "answer": {}}).encode()}),
+            lambda hub: hub.gated.add(BOOKS),
+            1,
+            "gated: 1",
+            "say `gated: true` in the data card",
+        ),
+        (
+            lambda hub: hub.repos[BOOKS].update(
+                {FILE: json.dumps({**ROW, "answer": {}}).encode()}
+            ),
             1,
             "differs: 1",
             "To do: longbook_qa_eng.jsonl of hub dataset",
         ),
     ],
-    ids=["other file", "our file", "moved", "vanished", "no repository", "gated", "refused row"],
+    ids=[
+        "other file",
+        "our file",
+        "moved",
+        "vanished",
+        "no repository",
+        "gated",
+        "refused row",
+    ],
 )
 def test_what_changed(
     hub: Hub, command: Command, change: Any, status: int, result: str, told: str
@@ -120,7 +135,11 @@ def test_the_check_as_json(hub: Hub, command: Command) -> None:
     hub.repos[BOOKS].pop(FILE)
     assert command("fetch", "--check", "--json", ENTRY) == 1
     check = json.loads(command.out)
-    assert (check["has_passed"], check["passed_pages"], len(check["todo"])) == (False, [], 1)
+    assert (check["has_passed"], check["passed_pages"], len(check["todo"])) == (
+        False,
+        [],
+        1,
+    )
     assert command("fetch", "--json", ENTRY) != 0
 
 
@@ -129,7 +148,10 @@ def test_what_is_not_pinned_or_not_read(hub: Hub, command: Command) -> None:
     source = HubFile("org/free", "x.json", "x.json")
     hub.repos["org/free"] = {"x.json": b"{}"}
     (state,) = check_repositories([source])
-    assert (state.result, state.todo) == ("unpinned", f"compare the files, and pin {COMMIT}")
+    assert (state.result, state.todo) == (
+        "unpinned",
+        f"compare the files, and pin {COMMIT}",
+    )
     hub.status = 500
     (state,) = check_repositories([source])
     assert (state.result, state.todo) == ("not read", "")
@@ -139,7 +161,9 @@ def test_what_is_not_pinned_or_not_read(hub: Hub, command: Command) -> None:
 
 def parquet(rows: int) -> bytes:
     buffer = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([{"a": n} for n in range(rows)]), buffer)
+    pyarrow.parquet.write_table(
+        pyarrow.Table.from_pylist([{"a": n} for n in range(rows)]), buffer
+    )
     return buffer.getvalue()
 
 
@@ -160,7 +184,10 @@ def test_the_repositorys_own_parquet_files_are_read(hub: Hub, tmp_path: Path) ->
     assert LARGE.find_differences() == []
     LARGE.ensure(root(tmp_path), "fetch it")
     folder = root(tmp_path) / LARGE.folder
-    rows = [json.loads(line)["a"] for line in (folder / "train.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line)["a"]
+        for line in (folder / "train.jsonl").read_text().splitlines()
+    ]
     assert rows == [0, 1, 2, 0, 1]
     assert json.loads((folder / "source.json").read_text())["is_conversion"] is False
 
@@ -213,7 +240,9 @@ def test_rows_in_json_are_a_split(hub: Hub, tmp_path: Path) -> None:
     assert source.find_differences() == []
     assert source.first_rows() == {"hub/org__json/train.jsonl": b'{"a":1}\n'}
     source.ensure(root(tmp_path), "fetch it")
-    assert (root(tmp_path) / source.folder / "train.jsonl").read_bytes() == b'{"a":1}\n{"a":2}\n'
+    assert (
+        root(tmp_path) / source.folder / "train.jsonl"
+    ).read_bytes() == b'{"a":1}\n{"a":2}\n'
 
 
 def test_a_changed_file_is_warned_of(
@@ -227,7 +256,9 @@ def test_a_changed_file_is_warned_of(
         (root(tmp_path) / source.path).unlink(missing_ok=True)
         caplog.clear()
         source.ensure(root(tmp_path), "fetch it")
-        assert ("the file changed since it was fetched before" in caplog.text) == is_changed
+        assert (
+            "the file changed since it was fetched before" in caplog.text
+        ) == is_changed
     data = HubDataset("org/rows", {"train": 0}, labelled=False)
     for rows, is_changed in ((2, False), (3, True)):
         hub.repos["org/rows"] = {"data/train-00000-of-00001.parquet": parquet(rows)}
@@ -235,7 +266,9 @@ def test_a_changed_file_is_warned_of(
         (root(tmp_path) / data.paths[0]).unlink(missing_ok=True)
         caplog.clear()
         data.ensure(root(tmp_path), "fetch it")
-        assert ("the file changed since it was fetched before" in caplog.text) == is_changed
+        assert (
+            "the file changed since it was fetched before" in caplog.text
+        ) == is_changed
 
 
 def test_files_on_other_servers(hub: Hub) -> None:
@@ -248,18 +281,27 @@ def test_files_on_other_servers(hub: Hub) -> None:
         f"SHA-256 {right}, expected {'0' * 64}"
     ]
     assert WebFile(url, "x").find_differences() == []
-    assert WebFile(url, "x", blob="0" * 40).find_differences()[0].startswith("the git id is")
+    assert (
+        WebFile(url, "x", blob="0" * 40)
+        .find_differences()[0]
+        .startswith("the git id is")
+    )
     with pytest.raises(OSError, match="404"):
         WebFile(f"{url}x", "x").find_differences()
 
 
 def test_repositories_on_github(monkeypatch: pytest.MonkeyPatch) -> None:
     """A repository on GitHub is compared by its interface: renamed, or with newer commits."""
-    pinned = WebFile(f"https://raw.githubusercontent.com/o/r/{PIN}/a/x.json", "x", blob="0" * 40)
+    pinned = WebFile(
+        f"https://raw.githubusercontent.com/o/r/{PIN}/a/x.json", "x", blob="0" * 40
+    )
     answers: dict[str, dict[str, Any]] = {
         "/repos/o/r": {"full_name": "o/r", "default_branch": "main"},
         "/repos/o/r/commits/main": {"sha": HEAD},
-        f"/repos/o/r/compare/{PIN}...main": {"ahead_by": 1, "files": [{"filename": "a/x.json"}]},
+        f"/repos/o/r/compare/{PIN}...main": {
+            "ahead_by": 1,
+            "files": [{"filename": "a/x.json"}],
+        },
     }
 
     class GitHub(JsonHandler):
@@ -287,19 +329,32 @@ def test_one_commit_for_each_repository() -> None:
             for length in sorted(task.sizes) or (None,):
                 for source in task.all_sources(length):
                     if source.pin and source.pin.kind != "github":
-                        commits.setdefault(source.pin.repo, set()).add(source.pin.commit)
+                        commits.setdefault(source.pin.repo, set()).add(
+                            source.pin.commit
+                        )
     assert {repo for repo, found in commits.items() if len(found) > 1} == set()
 
 
 def test_a_source_is_compared_once(hub: Hub) -> None:
     """Sources that several tasks share are compared once, and their rows are given to each task's loader."""
-    facts = {"dataset": "PIR", "global_sample_id": 1, "assertion/question": "q", "mixin": "m"}
-    facts |= {"label": "True", "padding_type": "a", "dispersion": "first", "ctx_size": 250}
+    facts = {
+        "dataset": "PIR",
+        "global_sample_id": 1,
+        "assertion/question": "q",
+        "mixin": "m",
+    }
+    facts |= {
+        "label": "True",
+        "padding_type": "a",
+        "dispersion": "first",
+        "ctx_size": 250,
+    }
     hub.repos["alonj/FLenQA"] = {
         "data/eval-00000-of-00001.parquet": rows_of({**facts, "facts": ["f"]}, 12000)
     }
     entries = [
-        parse_entry(BENCHMARKS, f"flenqa:task={task},length=250") for task in ("pir", "monorel")
+        parse_entry(BENCHMARKS, f"flenqa:task={task},length=250")
+        for task in ("pir", "monorel")
     ]
     shapes = [*data_checks.check_shapes(entries)]
     assert [shape.result for shape in shapes] == ["same", "one row"]

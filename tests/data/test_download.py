@@ -28,7 +28,9 @@ from tests.support.servers.closed import closed_address
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_cut_connections_are_taken_up_again(served: ReleaseHub, tmp_path: Path, seed: int) -> None:
+def test_cut_connections_are_taken_up_again(
+    served: ReleaseHub, tmp_path: Path, seed: int
+) -> None:
     """Each interrupted connection costs one more request, which starts at the byte where the last one stopped."""
     noise = random.Random(seed)
     served.faults = [Fault(cut=noise.randrange(1, 90_000)) for _ in range(5)]
@@ -60,7 +62,9 @@ def test_a_server_without_ranges(served: ReleaseHub, tmp_path: Path) -> None:
         "bytes 1000-",
     ],
 )
-def test_another_range_than_asked_for(served: ReleaseHub, tmp_path: Path, header: str) -> None:
+def test_another_range_than_asked_for(
+    served: ReleaseHub, tmp_path: Path, header: str
+) -> None:
     """An answer with other bytes than the requested range is refused."""
     served.faults = [Fault(cut=1000), Fault(headers={"Content-Range": header})]
     assert "a part of the file that does not begin at byte 1000" in refused(tmp_path)
@@ -76,7 +80,9 @@ def test_a_range_of_unknown_total(served: ReleaseHub, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [len(ARCHIVE) - 1, len(ARCHIVE) + 1, 10])
-def test_another_size_than_announced(served: ReleaseHub, tmp_path: Path, size: int) -> None:
+def test_another_size_than_announced(
+    served: ReleaseHub, tmp_path: Path, size: int
+) -> None:
     """A file that is longer or shorter than announced is refused before anything is read."""
     served.size = size
     assert f"has {len(ARCHIVE)} bytes, but {size} were announced" in refused(tmp_path)
@@ -85,7 +91,9 @@ def test_another_size_than_announced(served: ReleaseHub, tmp_path: Path, size: i
 def test_an_end_before_the_announced_size(served: ReleaseHub, tmp_path: Path) -> None:
     """A file that ends early is refused, even if its answer claims the announced size."""
     served.size = len(ARCHIVE) + 5
-    served.faults = [Fault(headers={"Content-Length": str(len(ARCHIVE) + 5)}, cut=len(ARCHIVE))]
+    served.faults = [
+        Fault(headers={"Content-Length": str(len(ARCHIVE) + 5)}, cut=len(ARCHIVE))
+    ]
     assert (
         f"the file ends before byte {len(ARCHIVE)}, but {len(ARCHIVE) + 5} bytes were announced"
         in refused(tmp_path)
@@ -145,12 +153,18 @@ def test_a_silent_server(
         pytest.param("Wed, 21 Oct 2015 07:28:00 GMT", 0.001, id="past"),
         pytest.param("Wed, 21 Oct 2215 07:28:00 -0000", 300, id="UTC without a zone"),
         pytest.param(
-            format_datetime(datetime.now(timezone.utc) + timedelta(days=1)), 300, id="date"
+            format_datetime(datetime.now(timezone.utc) + timedelta(days=1)),
+            300,
+            id="date",
         ),
     ],
 )
 def test_the_wait_that_a_server_asks_for(
-    served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str, waited: float
+    served: ReleaseHub,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    asked: str,
+    waited: float,
 ) -> None:
     """`Retry-After` is obeyed within bounds."""
     waits: list[float] = []
@@ -160,7 +174,9 @@ def test_the_wait_that_a_server_asks_for(
     assert waits == [waited]
 
 
-def test_waits_grow(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waits_grow(
+    served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each wait is twice as long as the one before, up to a bound."""
     waits: list[float] = []
     monkeypatch.setattr(time, "sleep", waits.append)
@@ -171,7 +187,9 @@ def test_waits_grow(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
-def test_no_access_to_the_archive(served: ReleaseHub, tmp_path: Path, status: int) -> None:
+def test_no_access_to_the_archive(
+    served: ReleaseHub, tmp_path: Path, status: int
+) -> None:
     """A refused archive is reported at once, with the way to log in."""
     served.faults = [Fault(status=status)]
     message = refused(tmp_path)
@@ -198,10 +216,14 @@ def test_strange_answers(served: ReleaseHub, tmp_path: Path, status: int) -> Non
 def test_no_archive_in_the_repository(served: ReleaseHub, tmp_path: Path) -> None:
     """A repository without its archive is reported."""
     del served.repos["org/release"]["data.tar.gz"]
-    assert "it does not exist, or your login has no access to it (404)" in refused(tmp_path)
+    assert "it does not exist, or your login has no access to it (404)" in refused(
+        tmp_path
+    )
 
 
-def test_no_hub_at_all(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_hub_at_all(
+    served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without a network the error suggests a mirror folder."""
     with closed_address() as address:
         monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", address)
@@ -240,9 +262,12 @@ def test_the_token_stays_with_the_hub(
     """The token is sent to the hub's host only, whatever `.netrc` says, and not to the host of a redirect."""
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password mine\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    with serve(ReleaseHub({}, files={"signed": ARCHIVE}, faults=[Fault(cut=1000)])) as elsewhere:
+    with serve(
+        ReleaseHub({}, files={"signed": ARCHIVE}, faults=[Fault(cut=1000)])
+    ) as elsewhere:
         served.elsewhere = (
-            elsewhere.url.replace("127.0.0.1", "localhost") + "/files/signed?signature=secret"
+            elsewhere.url.replace("127.0.0.1", "localhost")
+            + "/files/signed?signature=secret"
         )
         fetched(tmp_path)
         assert elsewhere.logins == [None, None]
@@ -250,10 +275,14 @@ def test_the_token_stays_with_the_hub(
     assert served.logins == [f"Bearer {SECRET}"] * 2
 
 
-def test_no_token(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_token(
+    served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A user who is not logged in downloads without a token."""
     monkeypatch.delenv("HF_TOKEN")
-    monkeypatch.setattr(huggingface_hub.constants, "HF_TOKEN_PATH", str(tmp_path / "none"))
+    monkeypatch.setattr(
+        huggingface_hub.constants, "HF_TOKEN_PATH", str(tmp_path / "none")
+    )
     fetched(tmp_path)
     assert served.logins == [None]
 

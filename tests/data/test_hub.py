@@ -34,7 +34,10 @@ DATASET = HubDataset("org/letters", {"train": 700, "test": 3}, config="plus")
 def parquet(rows: int) -> bytes:
     """Return a parquet file of the hub's conversion, with label names in its schema."""
     features = datasets.Features(
-        {"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["a", "bé"])}
+        {
+            "text": datasets.Value("string"),
+            "label": datasets.ClassLabel(names=["a", "bé"]),
+        }
     )
     table = datasets.Dataset.from_dict(
         {
@@ -87,7 +90,9 @@ def test_rows_labels_and_source_are_kept(hub: Hub, tmp_path: Path) -> None:
     folder = root(tmp_path) / DATASET.folder
     rows = [
         json.loads(line)
-        for line in (folder / "train.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
+        for line in (folder / "train.jsonl")
+        .read_text(encoding="utf-8")
+        .split("\n")[:-1]
     ]
     assert [row["text"].split(" ")[1] for row in rows] == [
         str(n) for n in (*range(400), *range(300))
@@ -115,7 +120,8 @@ def test_what_is_there_is_not_asked_for_again(hub: Hub, tmp_path: Path) -> None:
 def test_a_mirror_is_never_filled(hub: Hub, tmp_path: Path) -> None:
     """With a mirror folder the error names files, folder and command, and the hub is not asked."""
     with pytest.raises(
-        InputError, match=r"lacks hub/org__letters/plus/train.jsonl.*get it with: fetch it"
+        InputError,
+        match=r"lacks hub/org__letters/plus/train.jsonl.*get it with: fetch it",
     ):
         DATASET.ensure(root(tmp_path, mirror=True), "fetch it")
     assert hub.requests == []
@@ -155,7 +161,9 @@ def test_wrong_content_does_not_stay_in_the_cache(hub: Hub, tmp_path: Path) -> N
 
 def test_wrong_number_of_rows_is_refused(hub: Hub, tmp_path: Path) -> None:
     """A release with another number of rows than the benchmark's is refused."""
-    message = refused(tmp_path, HubDataset("org/letters", {"train": 699, "test": 3}, config="plus"))
+    message = refused(
+        tmp_path, HubDataset("org/letters", {"train": 699, "test": 3}, config="plus")
+    )
     assert "has more than 699 rows, expected 699" in message
 
 
@@ -192,8 +200,12 @@ def table(column: list[object], metadata: dict[str, str]) -> bytes:
     ("content", "told"),
     [
         pytest.param(b"PAR1 nonsense PAR1", "cannot be read", id="not parquet"),
-        pytest.param(TEST[:4] + b"\xff" * 296 + TEST[300:], "cannot be read", id="damaged page"),
-        pytest.param(table([b"1", b"2", b"3"], {}), "cannot be read", id="not for JSON"),
+        pytest.param(
+            TEST[:4] + b"\xff" * 296 + TEST[300:], "cannot be read", id="damaged page"
+        ),
+        pytest.param(
+            table([b"1", b"2", b"3"], {}), "cannot be read", id="not for JSON"
+        ),
         pytest.param(
             table([1, 2, 3], {"huggingface": '{"info": null}'}),
             "malformed label names",
@@ -201,7 +213,9 @@ def table(column: list[object], metadata: dict[str, str]) -> bytes:
         ),
     ],
 )
-def test_unreadable_parquet(hub: Hub, tmp_path: Path, content: bytes, told: str) -> None:
+def test_unreadable_parquet(
+    hub: Hub, tmp_path: Path, content: bytes, told: str
+) -> None:
     """A file that is not parquet, is damaged, or has values that JSON cannot express is refused."""
     hub.repos["org/letters"][TEST_FILE] = content
     assert told in refused(tmp_path, TEST_ONLY)
@@ -210,8 +224,9 @@ def test_unreadable_parquet(hub: Hub, tmp_path: Path, content: bytes, told: str)
 def test_no_parquet_conversion(hub: Hub, tmp_path: Path) -> None:
     """A repository without a parquet conversion is distinguished from a network failure."""
     hub.info = (404, {"X-Error-Code": "RevisionNotFound"}, b"{}")
-    assert "it has no parquet conversion, or your login has no access to it (404)" in refused(
-        tmp_path
+    assert (
+        "it has no parquet conversion, or your login has no access to it (404)"
+        in refused(tmp_path)
     )
 
 
@@ -243,7 +258,12 @@ def test_two_at_once(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         DATASET.ensure(root(tmp_path), "fetch it")
         folder = root(tmp_path) / DATASET.folder
         whole.append(
-            len([json.loads(line) for line in (folder / "train.jsonl").read_bytes().splitlines()])
+            len(
+                [
+                    json.loads(line)
+                    for line in (folder / "train.jsonl").read_bytes().splitlines()
+                ]
+            )
         )
 
     monkeypatch.setattr(sources_hub, "_read_parquet", read_slowly)
@@ -274,7 +294,8 @@ def test_no_hub_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{", '{"label": 3}', '{"label": [1]}', '{"features": {"label": {}}}']
+    "text",
+    ["", "[]", "{", '{"label": 3}', '{"label": [1]}', '{"features": {"label": {}}}'],
 )
 def test_malformed_features(tmp_path: Path, text: str) -> None:
     """A malformed `features.json` ends in one line that names it."""
@@ -294,12 +315,18 @@ def test_both_forms_of_features(tmp_path: Path) -> None:
 def test_columns_and_sets_without_labels(hub: Hub, tmp_path: Path) -> None:
     """Only the wanted columns are kept, and a set without labels is complete with its rows."""
     dataset = HubDataset(
-        "org/letters", {"test": 3}, parquet="plus", columns={"test": ("label",)}, labelled=False
+        "org/letters",
+        {"test": 3},
+        parquet="plus",
+        columns={"test": ("label",)},
+        labelled=False,
     )
     dataset.ensure(root(tmp_path), "fetch it")
     folder = root(tmp_path) / dataset.folder
     assert folder == tmp_path / "data/hub/org__letters"
-    assert (folder / "test.jsonl").read_text() == '{"label":0}\n{"label":1}\n{"label":0}\n'
+    assert (
+        folder / "test.jsonl"
+    ).read_text() == '{"label":0}\n{"label":1}\n{"label":0}\n'
     (folder / "features.json").unlink()
     made = len(hub.requests)
     dataset.ensure(root(tmp_path), "fetch it")
@@ -307,7 +334,11 @@ def test_columns_and_sets_without_labels(hub: Hub, tmp_path: Path) -> None:
 
 
 RULER = HubFile(
-    "org/ruler", "tokenizer.json", "tokenizers/ruler.json", kind="model", setting="RULER_REPO"
+    "org/ruler",
+    "tokenizer.json",
+    "tokenizers/ruler.json",
+    kind="model",
+    setting="RULER_REPO",
 )
 
 
@@ -317,10 +348,15 @@ def test_one_file_of_a_repository(hub: Hub, tmp_path: Path) -> None:
     for _ in range(2):
         RULER.ensure(root(tmp_path), "fetch it")
     assert (tmp_path / "data/tokenizers/ruler.json").read_bytes() == b"{}"
-    source = json.loads((tmp_path / "data/tokenizers/ruler.json.source.json").read_text())
+    source = json.loads(
+        (tmp_path / "data/tokenizers/ruler.json.source.json").read_text()
+    )
     assert (source["repo"], source["commit"]) == ("org/ruler", COMMIT)
     assert RULER.origin(root(tmp_path)) == "org/ruler"
-    assert sum(request.startswith("GET /org/ruler/resolve") for request in hub.requests) == 1
+    assert (
+        sum(request.startswith("GET /org/ruler/resolve") for request in hub.requests)
+        == 1
+    )
 
 
 def test_a_copy_of_the_file_can_be_named(
@@ -337,8 +373,12 @@ def test_a_copy_of_the_file_can_be_named(
     monkeypatch.setenv("RULER_REPO", "copies/ruler")
     RULER.ensure(root(tmp_path), "fetch it")
     assert RULER.origin(root(tmp_path)) == "copies/ruler"
-    with pytest.raises(InputError, match=r"lacks tokenizers/other\.json; get it with: fetch it"):
-        HubFile("a/b", "c", "tokenizers/other.json").ensure(root(tmp_path, mirror=True), "fetch it")
+    with pytest.raises(
+        InputError, match=r"lacks tokenizers/other\.json; get it with: fetch it"
+    ):
+        HubFile("a/b", "c", "tokenizers/other.json").ensure(
+            root(tmp_path, mirror=True), "fetch it"
+        )
 
 
 def test_a_copy_has_no_pinned_commit(
@@ -351,7 +391,9 @@ def test_a_copy_has_no_pinned_commit(
     monkeypatch.setenv("RULER_REPO", "copies/ruler")
     assert pinned.pin.commit == ""
     pinned.ensure(root(tmp_path), "fetch it")
-    source = json.loads((tmp_path / "data/tokenizers/ruler.json.source.json").read_text())
+    source = json.loads(
+        (tmp_path / "data/tokenizers/ruler.json.source.json").read_text()
+    )
     assert (source["repo"], source["commit"]) == ("copies/ruler", COMMIT)
 
 
@@ -363,7 +405,11 @@ def test_no_room_for_a_file_of_a_repository(
     short_of(monkeypatch, download.SPACE_MARGIN + 1)
     with pytest.raises(InputError, match=r"hub-cache needs .* GB of free disk space"):
         RULER.ensure(root(tmp_path), "fetch it")
-    assert not [request for request in hub.requests if request.startswith("GET /org/ruler/resolve")]
+    assert not [
+        request
+        for request in hub.requests
+        if request.startswith("GET /org/ruler/resolve")
+    ]
     short_of(monkeypatch, download.SPACE_MARGIN + 2)
     RULER.ensure(root(tmp_path), "fetch it")
     (tmp_path / "data" / RULER.path).unlink()
@@ -393,17 +439,27 @@ MEMBER = HubZip("org/zips", "set.zip", "set/set_16k.jsonl", "lveval/set/set_16k.
 @pytest.mark.parametrize("name", ["set/set_16k.jsonl", "set_16k.jsonl"])
 def test_a_member_of_a_zip_file(hub: Hub, tmp_path: Path, name: str) -> None:
     """Only the wanted member of a zip file is unpacked, with a record of the zip file, whatever the other names are."""
-    members = {name: b'{"a": 1}\n', "../evil": b"x", "/abs": b"x", "set/set_32k.jsonl": b"other"}
+    members = {
+        name: b'{"a": 1}\n',
+        "../evil": b"x",
+        "/abs": b"x",
+        "set/set_32k.jsonl": b"other",
+    }
     hub.repos["org/zips"] = {"set.zip": zipped(members)}
     for _ in range(2):
         MEMBER.ensure(root(tmp_path), "fetch it")
     files = sorted(
-        str(p.relative_to(tmp_path / "data")) for p in (tmp_path / "data").rglob("*") if p.is_file()
+        str(p.relative_to(tmp_path / "data"))
+        for p in (tmp_path / "data").rglob("*")
+        if p.is_file()
     )
     assert files == ["lveval/set/set_16k.jsonl", "lveval/set/set_16k.jsonl.source.json"]
     assert (tmp_path / "data" / MEMBER.path).read_bytes() == b'{"a": 1}\n'
     assert not (tmp_path / "evil").exists()
-    assert sum("GET /datasets/org/zips/resolve" in request for request in hub.requests) == 1
+    assert (
+        sum("GET /datasets/org/zips/resolve" in request for request in hub.requests)
+        == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -414,7 +470,10 @@ def test_a_member_of_a_zip_file(hub: Hub, tmp_path: Path, name: str) -> None:
             zipped({"set/set_16k.jsonl": b"x", "set_16k.jsonl": b"y"}),
             "it has 2 files named set/set_16k.jsonl",
         ),
-        (zipped({"set/set_16k.jsonl": b"x" * 9999})[:-30], "it is not a complete zip file"),
+        (
+            zipped({"set/set_16k.jsonl": b"x" * 9999})[:-30],
+            "it is not a complete zip file",
+        ),
         (b"no zip", "it is not a complete zip file"),
         (
             zipped({"set/set_16k.jsonl": os.urandom(999)}).replace(
@@ -429,7 +488,9 @@ def test_bad_zip_files(hub: Hub, tmp_path: Path, content: bytes, message: str) -
     hub.repos["org/zips"] = {"set.zip": content}
     if not message:
         place = content.index(b"set/set_16k.jsonl") + 200
-        hub.repos["org/zips"] = {"set.zip": content[:place] + b"\0\0\0" + content[place + 3 :]}
+        hub.repos["org/zips"] = {
+            "set.zip": content[:place] + b"\0\0\0" + content[place + 3 :]
+        }
         message = "it is not a complete zip file"
     with pytest.raises(InputError, match=message) as caught:
         MEMBER.ensure(root(tmp_path), "fetch it")

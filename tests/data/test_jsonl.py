@@ -34,7 +34,9 @@ NUMBERS = st.recursive(
     ),
     max_leaves=8,
 )
-ROWS = st.lists(st.dictionaries(st.text(max_size=3), VALUES, max_size=3), min_size=1, max_size=6)
+ROWS = st.lists(
+    st.dictionaries(st.text(max_size=3), VALUES, max_size=3), min_size=1, max_size=6
+)
 
 
 @given(ROWS, st.sampled_from([None, 1, 4]), st.booleans())
@@ -43,7 +45,9 @@ def test_arrays_are_read_as_json_reads_them(
 ) -> None:
     """Arrays are read as `json` reads them, whatever strings contain and however the file is laid out."""
     path = Path("rows.json")
-    path.write_text(json.dumps(rows, indent=indent, ensure_ascii=ascii_only), encoding="utf-8")
+    path.write_text(
+        json.dumps(rows, indent=indent, ensure_ascii=ascii_only), encoding="utf-8"
+    )
     read = JsonArray(path, {})
     assert list(read) == rows
     assert list(read.rows([len(rows) - 1, 0])) == [rows[-1], rows[0]]
@@ -73,7 +77,10 @@ def test_numbers_are_read_as_python_reads_them(value: Any, is_nested: bool) -> N
 def test_rows_with_long_integers(tmp_path: Path) -> None:
     """Rows, items of an array and objects with long integers are read by the same reader."""
     row = {"a": [12345678901234567890123, -(10**20)], "b": {"c": 2**64}}
-    for reader, text in ((JsonLines, json.dumps(row)), (JsonArray, json.dumps([row], indent=1))):
+    for reader, text in (
+        (JsonLines, json.dumps(row)),
+        (JsonArray, json.dumps([row], indent=1)),
+    ):
         path = tmp_path / "rows"
         path.write_text(text)
         assert list(reader(path, {})) == [row]
@@ -100,7 +107,9 @@ def test_a_row_that_is_not_an_object(data: bytes, what: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("kind", [JsonLines, JsonArray])
-def test_what_is_wrong_is_said(kind: type[JsonLines | JsonArray], tmp_path: Path) -> None:
+def test_what_is_wrong_is_said(
+    kind: type[JsonLines | JsonArray], tmp_path: Path
+) -> None:
     """A missing file, a file without rows and a row without a column are reported."""
     path = tmp_path / "rows"
     with pytest.raises(InputError, match="rows: No such file"):
@@ -109,13 +118,23 @@ def test_what_is_wrong_is_said(kind: type[JsonLines | JsonArray], tmp_path: Path
     with pytest.raises(InputError, match="the file has no rows"):
         kind(path, {})
     path.write_text('{"a": 1}' if kind is JsonLines else '[{"a": 1}]')
-    with pytest.raises(InputError, match=r"rows(:1|: item 1): column 'a' must be str, found int"):
+    with pytest.raises(
+        InputError, match=r"rows(:1|: item 1): column 'a' must be str, found int"
+    ):
         list(kind(path, {"a": str}))
 
 
 @pytest.mark.parametrize(
     "text",
-    ["7", '{"a": 1}', '[{"a": 1}', '[{"a": 1}, {"b": ', '[{"a": "x', '[{"a": 1}]]}', '{"a": [{}]}'],
+    [
+        "7",
+        '{"a": 1}',
+        '[{"a": 1}',
+        '[{"a": 1}, {"b": ',
+        '[{"a": "x',
+        '[{"a": 1}]]}',
+        '{"a": [{}]}',
+    ],
 )
 def test_an_array_that_is_none_or_cut(text: str, tmp_path: Path) -> None:
     """A file without its end is refused, and does not pass for a file with fewer rows."""

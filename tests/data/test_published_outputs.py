@@ -13,7 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.apps.verification.verification import Verdict, Verification, verify_benchmark
+from helm_longctx.apps.verification.verification import (
+    Verdict,
+    Verification,
+    verify_benchmark,
+)
 from helm_longctx.benchmarks.babilong import proof as babilong
 from helm_longctx.benchmarks.infinite_bench import proof as infinite_bench
 from helm_longctx.benchmarks.infinite_bench.tasks import INFINITE_BENCH
@@ -54,7 +58,9 @@ def make_files() -> dict[str, bytes]:
 
 
 def read_outputs(root: DataRoot, path: str) -> ScoredOutputs:
-    return ScoredOutputs(INFINITE_BENCH.task("passkey"), list(JsonLines(root / path, {})))
+    return ScoredOutputs(
+        INFINITE_BENCH.task("passkey"), list(JsonLines(root / path, {}))
+    )
 
 
 def read_cells(root: DataRoot) -> Iterator[PrintedScore]:
@@ -97,7 +103,9 @@ def proof(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
                 path=f"{FOLDER}/out",
                 files=tuple(f"{name}.jsonl" for name in "abcde"),
             ),
-            WebFile(f"{served.url}/files/table", f"{FOLDER}/table", object_id("blob", TABLE)),
+            WebFile(
+                f"{served.url}/files/table", f"{FOLDER}/table", object_id("blob", TABLE)
+            ),
         ),
         read_cells=read_cells,
         read_outputs=read_outputs,
@@ -116,7 +124,9 @@ def test_downloaded_outputs(proof: Proof, served: ReleaseHub, tmp_path: Path) ->
     """Both are downloaded once. Each cell is equal, explained, different or without outputs, and outputs are counted."""
     for _ in range(2):
         verification = verify(tmp_path)
-        assert [(each.cell.column, each.verdict, each.reason) for each in verification.cells] == [
+        assert [
+            (each.cell.column, each.verdict, each.reason) for each in verification.cells
+        ] == [
             ("a", Verdict.EQUAL, ""),
             ("b", Verdict.EQUAL, ""),
             ("c", Verdict.EXPLAINED, "Half of the points are taken away."),
@@ -125,9 +135,9 @@ def test_downloaded_outputs(proof: Proof, served: ReleaseHub, tmp_path: Path) ->
             ("e", Verdict.EXPLAINED, "The file is damaged."),
             ("f", Verdict.NO_OUTPUTS, ""),
         ]
-        assert [each.is_computed for each in verification.cells] == [False] * 2 + [True] + [
-            False
-        ] * 3
+        assert [each.is_computed for each in verification.cells] == [False] * 2 + [
+            True
+        ] + [False] * 3
         assert (verification.outputs, verification.files) == (6, 4)
         assert not verification.missing
         assert not verification.is_passed
@@ -138,11 +148,16 @@ def test_downloaded_outputs(proof: Proof, served: ReleaseHub, tmp_path: Path) ->
     ("name", "change"), [("tree", {"tree": "0" * 40}), ("blob", {"blob": "0" * 40})]
 )
 def test_other_content_is_refused(
-    proof: Proof, name: str, change: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    proof: Proof,
+    name: str,
+    change: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A folder or a file whose content is not that of the pinned commit is refused before anything is scored."""
     sources = tuple(
-        replace(source, **change) if hasattr(source, name) else source for source in proof.sources
+        replace(source, **change) if hasattr(source, name) else source
+        for source in proof.sources
     )
     monkeypatch.setattr(sys.modules[__name__], "PROOF", replace(proof, sources=sources))
     with pytest.raises(InputError, match=f"git (tree )?id .*expected {'0' * 40}"):
@@ -158,7 +173,11 @@ def test_files_that_a_mirror_lacks(proof: Proof, tmp_path: Path) -> None:
     (place / "table").write_bytes(TABLE)
     write(place / "out/a.jsonl", [RIGHT, RIGHT, WRONG])
     verification = verify(tmp_path, mirror=True)
-    assert verification.counts == {Verdict.EQUAL: 1, Verdict.NO_FILE: 4, Verdict.NO_OUTPUTS: 1}
+    assert verification.counts == {
+        Verdict.EQUAL: 1,
+        Verdict.NO_FILE: 4,
+        Verdict.NO_OUTPUTS: 1,
+    }
     assert verification.missing == [f"{FOLDER}/out/{name}.jsonl" for name in "bcde"]
 
 
@@ -200,7 +219,8 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / infinite_bench.TABLE).write_text(table)
     results = tmp_path / infinite_bench.FOLDER
     passkeys = [
-        {"id": number, "prediction": text, "ground_truth": "7"} for number, text in enumerate("78")
+        {"id": number, "prediction": text, "ground_truth": "7"}
+        for number, text in enumerate("78")
     ]
     debug = {"id": 0, "prediction": " B.", "ground_truth": ["f", "B"]}
     for model in infinite_bench.MODELS:
@@ -229,7 +249,10 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = tmp_path / longbench.FOLDER / "qwen3-8b"
     write(place / "hotpotqa.jsonl", [{"pred": "a cat", "answers": ["dog", "cat"]}])
     classes = ["Food", "Date"]
-    write(place / "trec.jsonl", [{"pred": "x", "answers": ["Date"], "all_classes": classes}])
+    write(
+        place / "trec.jsonl",
+        [{"pred": "x", "answers": ["Date"], "all_classes": classes}],
+    )
     (place / "result.json").write_text('{"hotpotqa": 100.0, "trec": 50.0}')
 
     model = "Yukang/LongAlpaca-13B"

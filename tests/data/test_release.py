@@ -51,7 +51,9 @@ def test_only_what_was_asked_for_is_kept(served: ReleaseHub, tmp_path: Path) -> 
     assert served.downloads == [""]
 
 
-def test_the_record_says_where_files_came_from(served: ReleaseHub, tmp_path: Path) -> None:
+def test_the_record_says_where_files_came_from(
+    served: ReleaseHub, tmp_path: Path
+) -> None:
     """`release.json` has size, digests and commit of every file, also of earlier fetches."""
     fetch(tmp_path, ALCE)
     fetch(tmp_path, KILT)
@@ -74,11 +76,16 @@ def test_a_damaged_record_costs_no_download(
     (root(tmp_path).path / "helmet").mkdir()
     (tmp_path / "data/helmet/release.json").write_text(text, encoding="latin-1")
     fetched(tmp_path)
-    assert sorted(json.loads((tmp_path / "data/helmet/release.json").read_text())) == [KILT, RULER]
+    assert sorted(json.loads((tmp_path / "data/helmet/release.json").read_text())) == [
+        KILT,
+        RULER,
+    ]
     assert "is replaced" in caplog.text
 
 
-def test_what_is_there_is_not_asked_for_again(served: ReleaseHub, tmp_path: Path) -> None:
+def test_what_is_there_is_not_asked_for_again(
+    served: ReleaseHub, tmp_path: Path
+) -> None:
     """Without a missing file there is no request, and existing files stay unchanged."""
     (root(tmp_path) / "helmet/kilt").mkdir(parents=True)
     (tmp_path / "data" / KILT).write_bytes(b"mine")
@@ -102,7 +109,9 @@ def test_the_same_path_twice(served: ReleaseHub, tmp_path: Path) -> None:
 
 def test_a_mirror_is_never_filled(served: ReleaseHub, tmp_path: Path) -> None:
     """With a mirror folder the error names files and command, and the hub is not asked."""
-    with pytest.raises(InputError, match=r"lacks helmet/kilt/nq.jsonl; get it with: fetch it"):
+    with pytest.raises(
+        InputError, match=r"lacks helmet/kilt/nq.jsonl; get it with: fetch it"
+    ):
         ensure_release_files(RELEASE, [KILT], root(tmp_path, mirror=True), "fetch it")
     assert served.requests == []
 
@@ -110,7 +119,9 @@ def test_a_mirror_is_never_filled(served: ReleaseHub, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["hub/x", "helmet/../x", "helmet//x", "/helmet/x", "helmet/a\\b", "helmet/"]
 )
-def test_paths_outside_the_folder(served: ReleaseHub, tmp_path: Path, path: str) -> None:
+def test_paths_outside_the_folder(
+    served: ReleaseHub, tmp_path: Path, path: str
+) -> None:
     """Only plain paths in the release's folder can be requested."""
     with pytest.raises(InputError, match="not a file of the release org/release"):
         ensure_release_files(RELEASE, [path], root(tmp_path), "fetch it")
@@ -124,7 +135,9 @@ def test_the_start_is_told(
     with caplog.at_level(logging.WARNING):
         fetch(tmp_path, ALCE)
     told = [
-        record.getMessage() for record in caplog.records if record.name == sources_release.__name__
+        record.getMessage()
+        for record in caplog.records
+        if record.name == sources_release.__name__
     ]
     assert told == [
         "fetching data.tar.gz of org/release: 0.0 GB are downloaded; only these files are kept: data/alce/asqa.json"
@@ -148,7 +161,9 @@ def test_progress_on_a_terminal(
 def test_one_file_of_a_release() -> None:
     """A source gives its paths under the root."""
     assert ReleaseFile(RELEASE, KILT).paths == [KILT]
-    assert PinnedFile("helmet/prompts/x.json", "", "").paths == ["helmet/prompts/x.json"]
+    assert PinnedFile("helmet/prompts/x.json", "", "").paths == [
+        "helmet/prompts/x.json"
+    ]
 
 
 # Bad archives
@@ -179,7 +194,10 @@ def test_a_pinned_archive(served: ReleaseHub, tmp_path: Path) -> None:
         ensure_release_files(other, [KILT], root(tmp_path), "fetch it")
 
     message = refused(tmp_path, act=fetch_other)
-    assert f"has data.tar.gz with SHA-256 {pinned.sha256}, expected {other.sha256}" in message
+    assert (
+        f"has data.tar.gz with SHA-256 {pinned.sha256}, expected {other.sha256}"
+        in message
+    )
     assert served.downloads == []
 
 
@@ -193,7 +211,9 @@ def rehashed(served: ReleaseHub, content: bytes) -> None:
     [
         pytest.param(ARCHIVE[:-100], id="cut"),
         pytest.param(ARCHIVE[: len(ARCHIVE) // 3], id="cut early"),
-        pytest.param(ARCHIVE[:100_000] + bytes(50_000) + ARCHIVE[150_000:], id="overwritten"),
+        pytest.param(
+            ARCHIVE[:100_000] + bytes(50_000) + ARCHIVE[150_000:], id="overwritten"
+        ),
         pytest.param(gzip.compress(tar()[:-300_000]), id="cut tar"),
         pytest.param(gzip.compress(b"not a tar file" * 100), id="gzip of something"),
         pytest.param(tar(), id="not compressed"),
@@ -212,7 +232,10 @@ def test_several_gzip_members(served: ReleaseHub, tmp_path: Path) -> None:
     plain = tar()
     rehashed(
         served,
-        b"".join(gzip.compress(plain[at : at + 100_000]) for at in range(0, len(plain), 100_000)),
+        b"".join(
+            gzip.compress(plain[at : at + 100_000])
+            for at in range(0, len(plain), 100_000)
+        ),
     )
     fetched(tmp_path)
 
@@ -262,7 +285,9 @@ def test_hostile_members_are_passed_over(served: ReleaseHub, tmp_path: Path) -> 
 def test_members_behind_a_link(served: ReleaseHub, tmp_path: Path) -> None:
     """A file behind a link of the archive is written to the place that this package chooses."""
     (tmp_path / "outside").mkdir()
-    link = member("data/linked", b"", type=tarfile.SYMTYPE, linkname=str(tmp_path / "outside"))
+    link = member(
+        "data/linked", b"", type=tarfile.SYMTYPE, linkname=str(tmp_path / "outside")
+    )
     rehashed(served, packed(link, member("data/linked/x.jsonl", b"content")))
     fetch(tmp_path, "helmet/linked/x.jsonl")
     assert (tmp_path / "data/helmet/linked/x.jsonl").read_bytes() == b"content"
@@ -279,8 +304,12 @@ def test_names_with_dots(served: ReleaseHub, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        pytest.param({"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"}, id="symlink"),
-        pytest.param({"type": tarfile.LNKTYPE, "linkname": "data/kilt/nq.jsonl"}, id="link"),
+        pytest.param(
+            {"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"}, id="symlink"
+        ),
+        pytest.param(
+            {"type": tarfile.LNKTYPE, "linkname": "data/kilt/nq.jsonl"}, id="link"
+        ),
         pytest.param({"type": tarfile.DIRTYPE}, id="directory"),
         pytest.param({"type": tarfile.CHRTYPE}, id="device"),
         pytest.param({"type": tarfile.FIFOTYPE}, id="pipe"),
@@ -292,11 +321,15 @@ def test_wanted_members_must_be_files(
 ) -> None:
     """A wanted name that is not a file is refused."""
     rehashed(served, packed(member("data/odd", b"", **fields)))
-    assert "data.tar.gz: data/odd is not a regular file" in refused(tmp_path, KILT, "helmet/odd")
+    assert "data.tar.gz: data/odd is not a regular file" in refused(
+        tmp_path, KILT, "helmet/odd"
+    )
 
 
 @pytest.mark.parametrize("name", ["data/kilt/nq.jsonl", "./data/kilt//nq.jsonl"])
-def test_wanted_members_must_be_there_once(served: ReleaseHub, tmp_path: Path, name: str) -> None:
+def test_wanted_members_must_be_there_once(
+    served: ReleaseHub, tmp_path: Path, name: str
+) -> None:
     """Two files with one wanted name are refused."""
     rehashed(served, packed(member(name)))
     assert "has data/kilt/nq.jsonl twice" in refused(tmp_path)
@@ -310,8 +343,9 @@ def test_full_from_the_start(
 ) -> None:
     """On a full disk no download starts."""
     short_of(monkeypatch, 100_000_000)
-    assert "helmet needs 0.27 GB of free disk space and has 0.10 GB; free some space" in refused(
-        tmp_path
+    assert (
+        "helmet needs 0.27 GB of free disk space and has 0.10 GB; free some space"
+        in refused(tmp_path)
     )
     assert served.requests == []
 
@@ -349,7 +383,9 @@ def test_a_disk_that_fills(
 def test_a_file_where_a_folder_must_be(served: ReleaseHub, tmp_path: Path) -> None:
     """A root that cannot be written to is reported."""
     (root(tmp_path).path / "helmet").write_text("")
-    with pytest.raises(InputError, match="File exists; check free space and permissions"):
+    with pytest.raises(
+        InputError, match="File exists; check free space and permissions"
+    ):
         fetch(tmp_path)
 
 
@@ -381,7 +417,9 @@ def test_interrupted_in_the_middle(
         return read(response, count)
 
     monkeypatch.setattr(download, "_read_raw", interrupted)
-    with pytest.raises(InputError if issubclass(interruption, Exception) else interruption):
+    with pytest.raises(
+        InputError if issubclass(interruption, Exception) else interruption
+    ):
         fetch(tmp_path)
     assert tree(tmp_path) == []
     assert not list((tmp_path / "data").rglob(".fetch-*"))
@@ -401,7 +439,9 @@ def test_what_a_killed_process_left(served: ReleaseHub, tmp_path: Path) -> None:
 def test_several_at_once(served: ReleaseHub, tmp_path: Path) -> None:
     """Simultaneous fetches of the same and of other files all end with whole files and a whole record."""
     wanted = [(KILT, RULER), (RULER, ALCE), (ALCE,), (KILT, "helmet/empty.jsonl")]
-    threads = [threading.Thread(target=fetch, args=(tmp_path, *paths)) for paths in wanted]
+    threads = [
+        threading.Thread(target=fetch, args=(tmp_path, *paths)) for paths in wanted
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

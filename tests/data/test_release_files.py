@@ -36,7 +36,9 @@ def unpacked(served: ReleaseHub, monkeypatch: pytest.MonkeyPatch) -> ReleaseHub:
     """Serve a repository with the unpacked release: one file at its top, one under `data/`."""
     served.repos[UNPACKED] = {
         "kilt/nq.jsonl": CONTENT["data/kilt/nq.jsonl"],
-        "data/ruler/cwe/validation_8.jsonl": CONTENT["data/ruler/cwe/validation_8.jsonl"],
+        "data/ruler/cwe/validation_8.jsonl": CONTENT[
+            "data/ruler/cwe/validation_8.jsonl"
+        ],
         "other": b"not for us",
     }
     monkeypatch.setenv(SETTING, UNPACKED)
@@ -52,12 +54,19 @@ def test_an_unpacked_repository(
     fetched(tmp_path)
     record = json.loads((tmp_path / "data/helmet/release.json").read_text())
     digest = hashlib.sha256(CONTENT["data/kilt/nq.jsonl"]).hexdigest()
-    assert record[KILT] == {"size": 300_000, "sha256": digest, "repo": UNPACKED, "commit": COMMIT}
+    assert record[KILT] == {
+        "size": 300_000,
+        "sha256": digest,
+        "repo": UNPACKED,
+        "commit": COMMIT,
+    }
     assert unpacked.requests[0].endswith(
         f"/revision/{(revision or '@main')[1:].replace('/', '%2F')}"
     )
     assert not [
-        request for request in unpacked.requests if "data.tar.gz" in request or "other" in request
+        request
+        for request in unpacked.requests
+        if "data.tar.gz" in request or "other" in request
     ]
 
 
@@ -73,20 +82,33 @@ def test_an_unpacked_repository_on_another_disk(
     fetched(tmp_path)
 
 
-def test_an_unpacked_repository_that_lacks_files(unpacked: ReleaseHub, tmp_path: Path) -> None:
+def test_an_unpacked_repository_that_lacks_files(
+    unpacked: ReleaseHub, tmp_path: Path
+) -> None:
     """Files that the unpacked repository lacks are named, and nothing is kept."""
     message = refused(tmp_path, KILT, ALCE)
-    assert message.startswith(f"the repository that {SETTING} names: it has no data/alce/asqa.json")
+    assert message.startswith(
+        f"the repository that {SETTING} names: it has no data/alce/asqa.json"
+    )
 
 
-def test_an_unpacked_repository_with_wrong_content(unpacked: ReleaseHub, tmp_path: Path) -> None:
+def test_an_unpacked_repository_with_wrong_content(
+    unpacked: ReleaseHub, tmp_path: Path
+) -> None:
     """Files with another digest than the hub's are not kept."""
     unpacked.etag = "0" * 64
     assert "SHA-256" in refused(tmp_path)
 
 
 @pytest.mark.parametrize(
-    "value", ["nonsense", "a/b/c", "https://user:hf_secretsecretsecret@hub/x?y", "a/b@", "a/b@c d"]
+    "value",
+    [
+        "nonsense",
+        "a/b/c",
+        "https://user:hf_secretsecretsecret@hub/x?y",
+        "a/b@",
+        "a/b@c d",
+    ],
 )
 def test_settings_that_name_no_repository(
     unpacked: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
@@ -104,7 +126,9 @@ def test_an_unpacked_repository_that_is_not_there(
     assert "set HF_TOKEN" in refused(tmp_path)
 
 
-def test_an_unpacked_repository_without_commits(unpacked: ReleaseHub, tmp_path: Path) -> None:
+def test_an_unpacked_repository_without_commits(
+    unpacked: ReleaseHub, tmp_path: Path
+) -> None:
     """A hub that names no commit is an error, because nothing can be pinned."""
     unpacked.info = (
         200,
@@ -120,7 +144,11 @@ PROMPT = b'{"demos": []}' * 1000
 
 
 def pinned(
-    tmp_path: Path, served: ReleaseHub, sha256: str = "", mirror: bool = False, name: str = "asqa"
+    tmp_path: Path,
+    served: ReleaseHub,
+    sha256: str = "",
+    mirror: bool = False,
+    name: str = "asqa",
 ) -> None:
     digest = sha256 or hashlib.sha256(PROMPT).hexdigest()
     file = PinnedFile(PROMPTS, f"{served.url}/files/{name}?signature=x", digest)
@@ -159,7 +187,10 @@ def test_a_pinned_file_of_unknown_size(web: ReleaseHub, tmp_path: Path) -> None:
 def test_another_pinned_content(web: ReleaseHub, tmp_path: Path) -> None:
     """A pinned file with another digest is not kept."""
     message = refused(tmp_path, act=lambda path: pinned(path, web, sha256="0" * 64))
-    assert f"has SHA-256 {hashlib.sha256(PROMPT).hexdigest()}, expected {'0' * 64}" in message
+    assert (
+        f"has SHA-256 {hashlib.sha256(PROMPT).hexdigest()}, expected {'0' * 64}"
+        in message
+    )
     assert PROMPTS in message
 
 
@@ -171,7 +202,9 @@ def test_no_pinned_file(web: ReleaseHub, tmp_path: Path) -> None:
 
 def test_pinned_files_in_a_mirror(web: ReleaseHub, tmp_path: Path) -> None:
     """A mirror is not filled with pinned files."""
-    with pytest.raises(InputError, match=r"lacks helmet/prompts/asqa.json; get it with: fetch it"):
+    with pytest.raises(
+        InputError, match=r"lacks helmet/prompts/asqa.json; get it with: fetch it"
+    ):
         pinned(tmp_path, web, mirror=True)
     assert web.requests == []
 

@@ -39,7 +39,10 @@ def archive(files: dict[str, bytes]) -> bytes:
     """Return an archive as GitHub makes it: everything is in one folder, and a header names the commit."""
     buffer = io.BytesIO()
     with tarfile.open(
-        fileobj=buffer, mode="w:gz", format=tarfile.PAX_FORMAT, pax_headers={"comment": "c0ffee"}
+        fileobj=buffer,
+        mode="w:gz",
+        format=tarfile.PAX_FORMAT,
+        pax_headers={"comment": "c0ffee"},
     ) as tar:
         for name, content in {**files, "../outside": b"no"}.items():
             member = tarfile.TarInfo(f"name-c0ffee/{name}")
@@ -53,12 +56,16 @@ def archive(files: dict[str, bytes]) -> bytes:
 
 
 @pytest.fixture
-def folder(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RepositoryFolder:
+def folder(
+    served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> RepositoryFolder:
     """Return a folder whose archive is served."""
     monkeypatch.setattr(web, "ARCHIVES", f"{served.url}/files")
     served.files["owner/name/tar.gz/c0ffee"] = archive(FILES)
     tree = tree_id(write_tree(tmp_path / "expected"))
-    return RepositoryFolder("owner/name", "c0ffee", "data", tree, "suite", ("a/rows.json", "a.txt"))
+    return RepositoryFolder(
+        "owner/name", "c0ffee", "data", tree, "suite", ("a/rows.json", "a.txt")
+    )
 
 
 def fetch(tmp_path: Path, *folders: RepositoryFolder, mirror: bool = False) -> None:
@@ -92,7 +99,9 @@ def test_tree_ids_are_those_of_git(tmp_path: Path) -> None:
 def test_a_folder(folder: RepositoryFolder, served: ReleaseHub, tmp_path: Path) -> None:
     """Exactly the plain files of the folder are kept, despite an interruption, and one download serves all tasks."""
     served.faults = [Fault(cut=100), Fault(status=503)]
-    other = RepositoryFolder("owner/name", "c0ffee", "data", folder.tree, "suite", ("a-b/x.txt",))
+    other = RepositoryFolder(
+        "owner/name", "c0ffee", "data", folder.tree, "suite", ("a-b/x.txt",)
+    )
     fetch(tmp_path, folder, other)
     fetch(tmp_path, folder)
     found = {
@@ -113,7 +122,10 @@ def test_a_folder(folder: RepositoryFolder, served: ReleaseHub, tmp_path: Path) 
     "change", [{"data/a.txt": b"e"}, {"data/new": b""}, {"data/a/rows.json": b"[ ]"}]
 )
 def test_another_content(
-    folder: RepositoryFolder, served: ReleaseHub, tmp_path: Path, change: dict[str, bytes]
+    folder: RepositoryFolder,
+    served: ReleaseHub,
+    tmp_path: Path,
+    change: dict[str, bytes],
 ) -> None:
     """A folder with another file, or a file with another content, is not kept."""
     served.files["owner/name/tar.gz/c0ffee"] = archive({**FILES, **change})
@@ -133,10 +145,14 @@ def test_broken_archives(
     assert "it is not a complete tar.gz archive" in error_of(tmp_path, folder)
 
 
-def test_no_such_repository(folder: RepositoryFolder, served: ReleaseHub, tmp_path: Path) -> None:
+def test_no_such_repository(
+    folder: RepositoryFolder, served: ReleaseHub, tmp_path: Path
+) -> None:
     """A server that does not have the repository is reported with its status."""
     served.files.clear()
-    assert "the server answered with status 404 for http://127.0.0.1:" in error_of(tmp_path, folder)
+    assert "the server answered with status 404 for http://127.0.0.1:" in error_of(
+        tmp_path, folder
+    )
 
 
 def test_a_mirror_is_not_filled(

@@ -43,7 +43,9 @@ GRAPH_ROWS = 1150
 def parquet(row: dict[str, object], rows: int = 1) -> bytes:
     """Return a parquet file whose row groups have a hundred rows."""
     buffer = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row] * rows), buffer, row_group_size=100)
+    pyarrow.parquet.write_table(
+        pyarrow.Table.from_pylist([row] * rows), buffer, row_group_size=100
+    )
     return buffer.getvalue()
 
 
@@ -76,9 +78,18 @@ def test_a_row_of_the_right_shape(hub: Hub, command: Command) -> None:
 @pytest.mark.parametrize(
     ("files", "told"),
     [
-        ({GRAPHS: {**ROW, "answer_nodes": "a"}}, "column 'answer_nodes' must be list, found str"),
         (
-            {GRAPHS: {"prompts": PROMPT, "answer_nodes": ["a"], "problem_type": "parents"}},
+            {GRAPHS: {**ROW, "answer_nodes": "a"}},
+            "column 'answer_nodes' must be list, found str",
+        ),
+        (
+            {
+                GRAPHS: {
+                    "prompts": PROMPT,
+                    "answer_nodes": ["a"],
+                    "problem_type": "parents",
+                }
+            },
             "column 'prompt' must be str, found nothing; the row has 'prompts' instead; its columns are 'prompts',"
             " 'answer_nodes', 'problem_type'",
         ),
@@ -92,7 +103,9 @@ def test_a_row_of_another_shape(
     hub: Hub, command: Command, files: dict[str, dict[str, object]], told: str
 ) -> None:
     """Another type, another column or another split differs, with the names that are there, and the status is 1."""
-    hub.repos["openai/graphwalks"] = {name: parquet(row, GRAPH_ROWS) for name, row in files.items()}
+    hub.repos["openai/graphwalks"] = {
+        name: parquet(row, GRAPH_ROWS) for name, row in files.items()
+    }
     assert command("fetch", "--check", ENTRY) == 1
     assert "differs: 1" in command.out
     (shape,) = check(ENTRY)
@@ -101,15 +114,29 @@ def test_a_row_of_another_shape(
 
 def test_files_of_json(hub: Hub) -> None:
     """Rows of JSON lines and of an array are compared, and a file that is missing has vanished."""
-    book = {"id": 1, "context": "text", "input": "Who?", "answer": ["Ada"], "options": []}
+    book = {
+        "id": 1,
+        "context": "text",
+        "input": "Who?",
+        "answer": ["Ada"],
+        "options": [],
+    }
     hub.repos["xinrongzhang2022/InfiniteBench"] = {
         "longbook_qa_eng.jsonl": json.dumps(book).encode() + b"\n{}\n"
     }
-    facts = {"input": "Mary is in the hall.", "question": "Where is Mary?", "target": "hall"}
-    hub.repos["RMT-team/babilong"] = {"data/qa1/256k.json": json.dumps([facts, facts]).encode()}
+    facts = {
+        "input": "Mary is in the hall.",
+        "question": "Where is Mary?",
+        "target": "hall",
+    }
+    hub.repos["RMT-team/babilong"] = {
+        "data/qa1/256k.json": json.dumps([facts, facts]).encode()
+    }
     results = {
         shape.entry: shape
-        for shape in check("infinite_bench:task=longbook_qa_eng", "babilong:task=qa1,length=256k")
+        for shape in check(
+            "infinite_bench:task=longbook_qa_eng", "babilong:task=qa1,length=256k"
+        )
     }
     assert {name: shape.result for name, shape in results.items()} == {
         "infinite_bench:longbook_qa_eng": "same",
@@ -137,9 +164,13 @@ def zipped(files: dict[str, bytes]) -> bytes:
 def test_a_row_of_a_zip_file(hub: Hub) -> None:
     """Of a zip file the list at its end and the start of the member are read, by requests for ranges."""
     rows = (
-        json.dumps(QUESTION).encode() + b"\n" + random.Random(2).randbytes(1 << 20).hex().encode()
+        json.dumps(QUESTION).encode()
+        + b"\n"
+        + random.Random(2).randbytes(1 << 20).hex().encode()
     )
-    hub.repos["bigai-nlco/LooGLE"] = {"data.zip": zipped({"data/shortdep_qa.json": rows})}
+    hub.repos["bigai-nlco/LooGLE"] = {
+        "data.zip": zipped({"data/shortdep_qa.json": rows})
+    }
     (shape,) = check(LOOGLE)
     assert shape[2:] == (
         "input str, title str, qa_pairs str, output str",
@@ -155,14 +186,19 @@ def test_a_row_of_a_zip_file(hub: Hub) -> None:
     ("content", "told"),
     [
         (
-            zipped({"shortdep_qa.jsonl": json.dumps({**QUESTION, "input": 7}).encode()}),
+            zipped(
+                {"shortdep_qa.jsonl": json.dumps({**QUESTION, "input": 7}).encode()}
+            ),
             "column 'input' must be",
         ),
         (
             zipped({"data/other.jsonl": b"{}"}),
             "the archive has no data/shortdep_qa.json, but large, data/other.jsonl",
         ),
-        (zipped({"data/shortdep_qa.json": b"text"}), "it does not begin with a JSON object"),
+        (
+            zipped({"data/shortdep_qa.json": b"text"}),
+            "it does not begin with a JSON object",
+        ),
         (b"no archive", "it is no zip file"),
     ],
 )
@@ -213,17 +249,27 @@ def test_rows_of_a_tar_file() -> None:
         "a/x.jsonl": {"a": 1},
         "a/y.json": [{"b": 1}],
     }
-    for damaged in (tarred(files)[:-30], b"no archive", gzip.compress(b"no archive" * 1000)):
+    for damaged in (
+        tarred(files)[:-30],
+        b"no archive",
+        gzip.compress(b"no archive" * 1000),
+    ):
         with pytest.raises(ShapeError, match=r"no complete tar\.gz file"):
             first_in_tar(io.BytesIO(damaged))
 
 
-def test_only_the_first_part_of_a_tar_file_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_first_part_of_a_tar_file_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Of an archive that is larger than the limit the files before it are found, and not more is read."""
     monkeypatch.setattr(unpack, "MOST", 2 << 20)
     file = io.BytesIO(
         tarred(
-            {"x.jsonl": b"{}\n", "large": random.Random(1).randbytes(8 << 20), "y.jsonl": b"{}\n"}
+            {
+                "x.jsonl": b"{}\n",
+                "large": random.Random(1).randbytes(8 << 20),
+                "y.jsonl": b"{}\n",
+            }
         )
     )
     assert [*first_in_tar(file)] == ["x.jsonl"]
@@ -264,7 +310,9 @@ def test_a_stream_of_ranges(hub: Hub) -> None:
     """A stream gives the bytes at any position, from the start, from the end, and from where it is."""
     content = bytes(range(256)) * 40
     hub.repos["org/bytes"] = {"file.bin": content}
-    stream = RangedStream(f"{hub.url}/datasets/org/bytes/resolve/main/file.bin", len(content))
+    stream = RangedStream(
+        f"{hub.url}/datasets/org/bytes/resolve/main/file.bin", len(content)
+    )
     assert stream.seekable()
     assert (stream.seek(-100, io.SEEK_END), stream.read(100)) == (
         len(content) - 100,

@@ -50,10 +50,17 @@ def test_a_file_is_fetched_once_and_recorded(
     with caplog.at_level(logging.WARNING):
         ensure([file], root, "fetch x")
     assert (root / file.path).read_bytes() == CONTENT
-    record = json.loads((root / "folder/x.json.source.json").read_text(encoding="utf-8"))
+    record = json.loads(
+        (root / "folder/x.json.source.json").read_text(encoding="utf-8")
+    )
     assert record == {
         "url": url,
-        "stored": {"x.json": {"size": len(CONTENT), "sha256": hashlib.sha256(CONTENT).hexdigest()}},
+        "stored": {
+            "x.json": {
+                "size": len(CONTENT),
+                "sha256": hashlib.sha256(CONTENT).hexdigest(),
+            }
+        },
     }
     assert "no checksum was published" in caplog.text
     caplog.clear()
@@ -79,10 +86,14 @@ def test_absent_files_are_one_line(url: str, tmp_path: Path) -> None:
     """A file that is absent on the server or in a mirror ends in one line, and a mirror is never filled."""
     with pytest.raises(InputError, match=r"y: it does not exist.*\(404\).*fetch x"):
         ensure(
-            [WebFile(f"{url}y", "y.json")], DataRoot(tmp_path / "cache", mirror=False), "fetch x"
+            [WebFile(f"{url}y", "y.json")],
+            DataRoot(tmp_path / "cache", mirror=False),
+            "fetch x",
         )
     with pytest.raises(InputError, match=r"lacks folder/x.json"):
-        ensure([WebFile(url, "folder/x.json")], DataRoot(tmp_path, mirror=True), "fetch x")
+        ensure(
+            [WebFile(url, "folder/x.json")], DataRoot(tmp_path, mirror=True), "fetch x"
+        )
 
 
 def test_a_server_that_cannot_be_reached_is_asked_once(

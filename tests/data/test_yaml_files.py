@@ -26,7 +26,9 @@ LEVELS = 40
 def bomb(start: str, pattern: str) -> str:
     """Lines of aliases of the line before: each level is ten times as much."""
     lines = [f"a0: &a0 {start}"]
-    lines += [f"a{n}: &a{n} " + pattern.replace("*", f"*a{n - 1}") for n in range(1, LEVELS)]
+    lines += [
+        f"a{n}: &a{n} " + pattern.replace("*", f"*a{n - 1}") for n in range(1, LEVELS)
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -36,7 +38,9 @@ BOMBS = {
     "merged mappings": bomb("{k: lol}", f"{{<<: [{', '.join('*' * 10)}]}}"),
     "keys": bomb(
         "[lol]",
-        f"? [{', '.join('*' * 10)}]\n  : 1".replace("? ", "{? ").replace("\n  : 1", " : 1}"),
+        f"? [{', '.join('*' * 10)}]\n  : 1".replace("? ", "{? ").replace(
+            "\n  : 1", " : 1}"
+        ),
     ),
     "a long text": f"a: &a '{'x' * 100_000}'\nb: [{', '.join(['*a'] * 100)}]\n",
     "itself": "a: &a [*a]\n",
@@ -63,25 +67,35 @@ READERS: tuple[Callable[[Path], object], ...] = (
 
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("text", BOMBS.values(), ids=BOMBS)
-def test_bombs_are_refused(text: str, read: Callable[[Path], object], tmp_path: Path) -> None:
+def test_bombs_are_refused(
+    text: str, read: Callable[[Path], object], tmp_path: Path
+) -> None:
     """By every reader, in one line that names the file."""
     path = tmp_path / "model_deployments.yaml"
     path.write_text(f"model_deployments: []\n{text}")
     with pytest.raises(InputError) as caught:
         read(path)
     line = str(caught.value)
-    assert f"{path}:1: the aliases (*name) stand for more than 1,000,000 characters; use " in line
+    assert (
+        f"{path}:1: the aliases (*name) stand for more than 1,000,000 characters; use "
+        in line
+    )
     assert "\n" not in line
 
 
 @pytest.mark.parametrize("read", READERS)
-@pytest.mark.parametrize("text", ["[" * 600, "a: [b", "\tx: 1", "a: 1\n\x00", "a: !!int x"])
-def test_malformed_files(text: str, read: Callable[[Path], object], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text", ["[" * 600, "a: [b", "\tx: 1", "a: 1\n\x00", "a: !!int x"]
+)
+def test_malformed_files(
+    text: str, read: Callable[[Path], object], tmp_path: Path
+) -> None:
     """One line that names the file and does not quote it."""
     path = tmp_path / "model_deployments.yaml"
     path.write_text(text)
     with pytest.raises(
-        InputError, match=r"^[^\n]*model_deployments\.yaml:\d+: the file is not YAML: [^\n]+$"
+        InputError,
+        match=r"^[^\n]*model_deployments\.yaml:\d+: the file is not YAML: [^\n]+$",
     ):
         read(path)
 
@@ -97,7 +111,9 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_aliases_that_people_write(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
-    path.write_text("base: &base {url: a, form: chat}\nmodels:\n- {<<: *base, name: b}\n- *base\n")
+    path.write_text(
+        "base: &base {url: a, form: chat}\nmodels:\n- {<<: *base, name: b}\n- *base\n"
+    )
     assert read_yaml(path)["models"] == [
         {"url": "a", "form": "chat", "name": "b"},
         {"url": "a", "form": "chat"},
@@ -114,15 +130,23 @@ def test_long_files_without_aliases(tmp_path: Path) -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8"), max_size=9),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(st.characters(codec="utf-8"), max_size=9),
     lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text("abc", max_size=3), inner, max_size=4)
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text("abc", max_size=3), inner, max_size=4)
     ),
 )
 
 
 @given(value=JSON)
-def test_values_are_those_of_pyyaml(value: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_values_are_those_of_pyyaml(
+    value: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     path = tmp_path_factory.mktemp("yaml") / "x.yaml"
-    path.write_text(yaml.safe_dump(value, allow_unicode=True), encoding="utf-8", newline="")
+    path.write_text(
+        yaml.safe_dump(value, allow_unicode=True), encoding="utf-8", newline=""
+    )
     assert read_yaml(path) == yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -46,7 +46,9 @@ def test_each_condition_has_a_panel() -> None:
 @pytest.mark.parametrize(
     ("name", "start"), [("x.png", b"\x89PNG"), ("x.svg", b"<svg"), ("x.pdf", b"%PDF")]
 )
-def test_the_extension_selects_the_format(name: str, start: bytes, tmp_path: Path) -> None:
+def test_the_extension_selects_the_format(
+    name: str, start: bytes, tmp_path: Path
+) -> None:
     """The file's extension selects the format, an SVG keeps Chinese texts as texts, and the axis includes scores above 100 %."""
     row = mean("模型/通义", "8k", 1.4)._replace(entry="中文")
     write_picture(length_plot([row, row._replace(length="16k")]), tmp_path / name)
@@ -70,14 +72,19 @@ def test_a_score_that_is_not_comparable_has_a_mark(tmp_path: Path) -> None:
             length_plot([mean("a", "8k", 0.5), mean("a", "16k", 0.5, lacking=lacking)]),
             tmp_path / f"{name}.svg",
         )
-        assert (tmp_path / f"{name}.svg").read_text("utf-8").count(f">{MARK}<") == bool(lacking)
+        assert (tmp_path / f"{name}.svg").read_text("utf-8").count(f">{MARK}<") == bool(
+            lacking
+        )
 
 
 def test_intervals_are_drawn(tmp_path: Path) -> None:
     """An interval is drawn only if it is known."""
     known = mean("a", "8k", 0.5)._replace(low=0.4, high=0.6)
     unknown = mean("a", "16k", 0.5)
-    ends = [(row["low"], row["high"]) for row in length_plot([known, unknown])["datasets"]["rows"]]
+    ends = [
+        (row["low"], row["high"])
+        for row in length_plot([known, unknown])["datasets"]["rows"]
+    ]
     assert ends == [(0.4, 0.6), (None, None)]
     rules = []
     for row in (known, unknown):

@@ -35,7 +35,9 @@ def served(folder: Path, suite: str = "s") -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = start("helm-longctx", "serve", "--suite", suite, "--port", port, folder=folder)
+    server = start(
+        "helm-longctx", "serve", "--suite", suite, "--port", port, folder=folder
+    )
     address = f"http://127.0.0.1:{port}"
     try:
         for _ in range(1200):
@@ -83,7 +85,9 @@ def open_run(browser: webdriver.Chrome, address: str, entry: str) -> None:
     open_page(browser, f"{address}/#/runs/{quote(entry.replace('/', '_'), safe='')}")
 
 
-def until(browser: webdriver.Chrome, condition: Callable[[webdriver.Chrome], bool]) -> None:
+def until(
+    browser: webdriver.Chrome, condition: Callable[[webdriver.Chrome], bool]
+) -> None:
     """Wait for a condition on a page that may be redrawn meanwhile. AssertionError has the page's text."""
     redrawn = [NoSuchElementException, StaleElementReferenceException]
     try:

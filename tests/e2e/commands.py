@@ -20,7 +20,9 @@ def write_ready(folder: Path, address: str) -> Path:
     """
     folder.mkdir(exist_ok=True)
     for path in (Path(str(resources.files("helm_longctx"))) / "models").glob("*.yaml"):
-        text = path.read_text(encoding="utf-8").replace("http://localhost:8000/v1/", address)
+        text = path.read_text(encoding="utf-8").replace(
+            "http://localhost:8000/v1/", address
+        )
         (folder / path.name).write_text(
             re.sub(r" *max_sequence_length: .*\n", "", text), encoding="utf-8"
         )

@@ -24,7 +24,9 @@ MODELS = {
         reasoning="Let me see. ",
         hides=True,
     ),
-    "claude": Model(refuses=("temperature", "thinking.type.enabled"), reasoning="Let me see. "),
+    "claude": Model(
+        refuses=("temperature", "thinking.type.enabled"), reasoning="Let me see. "
+    ),
     "short": Model(reasoning="Let me see. " * 50),
 }
 CLIENTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -38,7 +40,9 @@ CLIENTS: dict[str, tuple[str, dict[str, Any]]] = {
 def test_models_of_today(tmp_path: Path) -> None:
     """Models that refuse parameters or reason are evaluated, and a retired model ends its run with one line."""
     with serve(
-        lexical.answer, faults.share(0.2, [Fault.RATE_LIMIT, Fault.BUSY, Fault.OVERLOADED]), MODELS
+        lexical.answer,
+        faults.share(0.2, [Fault.RATE_LIMIT, Fault.BUSY, Fault.OVERLOADED]),
+        MODELS,
     ) as server:
         write_deployments(tmp_path, server)
         options = (
@@ -50,13 +54,18 @@ def test_models_of_today(tmp_path: Path) -> None:
         entries = [f"{ENTRY}{name}" for name in CLIENTS]
         made = helm_run(tmp_path, *entries, *options, HELM_LONGCTX_WAIT="0.01")
     assert made.returncode == 1
-    (line,) = (line for line in made.stderr.splitlines() if "1 of 4 runs were not made" in line)
+    (line,) = (
+        line for line in made.stderr.splitlines() if "1 of 4 runs were not made" in line
+    )
     assert "model=corp_retired: their errors are in the log" in line
-    (reason,) = (line for line in made.stdout.splitlines() if "the model cannot be asked" in line)
+    (reason,) = (
+        line for line in made.stdout.splitlines() if "the model cannot be asked" in line
+    )
     assert "unknown_model: status 404: The model `retired` does not exist" in reason
     calls = [call for call in server.calls if call.fault in (None, Fault.DECLINED)]
     by_model = {
-        name: [call.fault for call in calls if call.body["model"] == name] for name in CLIENTS
+        name: [call.fault for call in calls if call.body["model"] == name]
+        for name in CLIENTS
     }
     assert by_model == {
         "gpt": [Fault.DECLINED] * 2 + [None] * 4,

@@ -32,8 +32,14 @@ RUNS = (
 def suite(tmp_path_factory: pytest.TempPathFactory, mirror: DataRoot) -> Path:
     """Make and summarize all runs in a folder."""
     folder = tmp_path_factory.mktemp("categories")
-    entries = [f"{entry},model=longctx/{model}" for entry in RUNS for model in ("lexical", "null")]
-    entries.append("helmet_cite:length=8k,num_samples=3,judge=none,model=longctx/lexical")
+    entries = [
+        f"{entry},model=longctx/{model}"
+        for entry in RUNS
+        for model in ("lexical", "null")
+    ]
+    entries.append(
+        "helmet_cite:length=8k,num_samples=3,judge=none,model=longctx/lexical"
+    )
     made = helm_run(folder, *entries, HELM_LONGCTX_DATA=str(mirror.path))
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr
     summarized = run("helm-longctx", "summarize", "--suite", "s", folder=folder)
@@ -55,29 +61,39 @@ def test_questions_are_asked_at_all_depths(suite: Path) -> None:
     """Each question is asked at all depths (24 requests for four questions, 12 for hotpotqa), and the depths are reported."""
     found = stats(suite, "helmet_rag:length=8k,num_samples=4,model=longctx_lexical")
     assert {
-        task: found["num_instances", task] for task in ("nq", "triviaqa", "hotpotqa", "popqa")
+        task: found["num_instances", task]
+        for task in ("nq", "triviaqa", "hotpotqa", "popqa")
     } == {
         "nq": 24,
         "triviaqa": 24,
         "hotpotqa": 12,
         "popqa": 24,
     }
-    assert {("longctx_score_at_depth_0", "popqa"), ("longctx_score_at_depth_100", "popqa")} <= set(
-        found
-    )
+    assert {
+        ("longctx_score_at_depth_0", "popqa"),
+        ("longctx_score_at_depth_100", "popqa"),
+    } <= set(found)
 
 
 def test_closed_book_is_a_table_of_its_own(suite: Path) -> None:
     """Closed-book runs have their own group, and do not change the means of the other runs."""
-    open_book, closed = (table(suite, f"helmet{name}_rag", "Score") for name in ("", "_closed"))
+    open_book, closed = (
+        table(suite, f"helmet{name}_rag", "Score") for name in ("", "_closed")
+    )
     assert set(open_book) == set(closed) == {"Lexical baseline", "Null baseline"}
     runs = {
-        name: stats(suite, f"helmet_rag:length=8k,num_samples=4{name},model=longctx_lexical")
+        name: stats(
+            suite, f"helmet_rag:length=8k,num_samples=4{name},model=longctx_lexical"
+        )
         for name in ("", ",context=none")
     }
     for shown, name in ((open_book, ""), (closed, ",context=none")):
         mean = (
-            sum(runs[name]["longctx_score", t] for t in ("nq", "triviaqa", "hotpotqa", "popqa")) / 4
+            sum(
+                runs[name]["longctx_score", t]
+                for t in ("nq", "triviaqa", "hotpotqa", "popqa")
+            )
+            / 4
         )
         assert next(iter(shown["Lexical baseline"].values())) == pytest.approx(mean)
     assert ("longctx_score_at_depth_0", "popqa") not in runs[",context=none"]
@@ -87,7 +103,9 @@ def test_closed_book_is_a_table_of_its_own(suite: Path) -> None:
             / "benchmark_output/runs/s/helmet_rag:length=8k,num_samples=4,context=none,model=longctx_null/scenario_state.json"
         ).read_text()
     )
-    assert all("\n\n\n\nQuestion: " in s["request"]["prompt"] for s in state["request_states"])
+    assert all(
+        "\n\n\n\nQuestion: " in s["request"]["prompt"] for s in state["request_states"]
+    )
 
 
 def test_judged_scores_are_absent_without_a_judge(suite: Path) -> None:
@@ -98,10 +116,14 @@ def test_judged_scores_are_absent_without_a_judge(suite: Path) -> None:
     longqa = stats(suite, "helmet_longqa:length=8k,num_samples=4,model=longctx_lexical")
     assert ("longctx_score", "infbench_qa") in longqa
     assert ("longctx_score", "narrativeqa") not in longqa
-    cite = stats(suite, "helmet_cite:length=8k,num_samples=3,judge=none,model=longctx_lexical")
+    cite = stats(
+        suite, "helmet_cite:length=8k,num_samples=3,judge=none,model=longctx_lexical"
+    )
     assert ("str_em", "asqa") in cite
     assert ("qampari_rec_top5", "qampari") in cite
-    assert not {"longctx_score", "citation_rec", "judge_failed"} & {name for name, _ in cite}
+    assert not {"longctx_score", "citation_rec", "judge_failed"} & {
+        name for name, _ in cite
+    }
 
 
 def test_ranking_and_ruler(suite: Path) -> None:
@@ -112,7 +134,9 @@ def test_ranking_and_ruler(suite: Path) -> None:
     assert ("MAP@10", "msmarco") in rerank
     tasks = {
         task
-        for name, task in stats(suite, "helmet_ruler:length=8k,num_samples=3,model=longctx_null")
+        for name, task in stats(
+            suite, "helmet_ruler:length=8k,num_samples=3,model=longctx_null"
+        )
         if task
     }
     assert len(tasks) == 13
@@ -131,8 +155,19 @@ def test_citations_judged_by_a_deployment(tmp_path: Path, mirror: DataRoot) -> N
 
     with serve(answer) as server:
         write_ready(tmp_path / "models", server.openai)
-        entry = f"helmet_cite:length=8k,num_samples=5,judge={JUDGE},model=longctx/lexical"
-        arguments = ("--run-entries", entry, "--suite", "s", "-m", 99, "--local-path", "models")
+        entry = (
+            f"helmet_cite:length=8k,num_samples=5,judge={JUDGE},model=longctx/lexical"
+        )
+        arguments = (
+            "--run-entries",
+            entry,
+            "--suite",
+            "s",
+            "-m",
+            99,
+            "--local-path",
+            "models",
+        )
         with punkt.installed(tmp_path / "nltk_data") as data:
             made = run(
                 "helm-run",
@@ -169,11 +204,11 @@ def test_thinking_is_not_scored(tmp_path: Path) -> None:
     """Reasoning is cut off before scoring, and the model gets tokens for it beyond the task's budget."""
     from helm_longctx.models.baselines import lexical
 
-    with serve(lambda prompt: f"<think>Is it 3?\nNo.</think>\n{lexical.answer(prompt)}") as server:
+    with serve(
+        lambda prompt: f"<think>Is it 3?\nNo.</think>\n{lexical.answer(prompt)}"
+    ) as server:
         write_ready(tmp_path / "models", server.openai)
-        entry = (
-            f"helmet_recall:task=json_kv,length=4k,num_samples=3,thinking_tokens=1000,model={JUDGE}"
-        )
+        entry = f"helmet_recall:task=json_kv,length=4k,num_samples=3,thinking_tokens=1000,model={JUDGE}"
         made = run(
             "helm-run",
             "--run-entries",

@@ -72,9 +72,13 @@ def test_demo_with_a_model(
     write_deployment(tmp_path / "prod_env", tmp_path / "weights")
     deployments = tmp_path / "prod_env/model_deployments.yaml"
     deployments.write_text(
-        deployments.read_text().replace("max_sequence_length: 500", "max_sequence_length: 8000")
+        deployments.read_text().replace(
+            "max_sequence_length: 500", "max_sequence_length: 8000"
+        )
     )
-    entries = {"Paths": "graphwalks:task=bfs,length=4k,num_samples=1,num_output_tokens=8"}
+    entries = {
+        "Paths": "graphwalks:task=bfs,length=4k,num_samples=1,num_output_tokens=8"
+    }
     local = {
         "models": ["local/small"],
         "packaged": SMOLLM2,
@@ -89,10 +93,14 @@ def test_demo_with_a_model(
         models=["longctx/lexical"],
         with_model={**local, "entries": entries},
     )
-    monkeypatch.setattr(demo, "BENCHMARKS", [each for each in BENCHMARKS if not each.published()])
+    monkeypatch.setattr(
+        demo, "BENCHMARKS", [each for each in BENCHMARKS if not each.published()]
+    )
     demo.demo(Path("out"), Path("prod_env"), with_model=True)
     printed = capsys.readouterr().out
-    assert "The speed of local/small on this machine is measured …\nIt reads " in printed
+    assert (
+        "The speed of local/small on this machine is measured …\nIt reads " in printed
+    )
     assert re.search(
         r"Its runs read about 3,000 and write up to 8: about \d+\.\d minutes, if the machine",
         printed,

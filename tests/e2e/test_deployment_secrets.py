@@ -20,7 +20,9 @@ from tests.support.programs import run
 ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=2,model="
 FORMS = ("key", "header", "query", "password")
 MODELS = ("good", "bad", "judge")
-SECRETS = {model: {form: f"{model}-{form}-Zq7Zq7Zq7Zq7" for form in FORMS} for model in MODELS}
+SECRETS = {
+    model: {form: f"{model}-{form}-Zq7Zq7Zq7Zq7" for form in FORMS} for model in MODELS
+}
 
 # HELM waits for minutes between its attempts.
 RUN = "import time; time.sleep = lambda seconds: None; from helm.benchmark.run import main; main()"
@@ -32,14 +34,28 @@ def test_keys_in_deployments(tmp_path: Path, mirror: DataRoot) -> None:
         _write_deployments(tmp_path, server.url)
         judged = "helmet_longqa:task=narrativeqa,length=8k,num_samples=2,judge=somewhere/judge,model=longctx/lexical"
         entries = [f"{ENTRY}somewhere/good", f"{ENTRY}somewhere/bad", judged]
-        command = [sys.executable, "-c", RUN, "--run-entries", *entries, "--suite", "s", "-m", "9"]
+        command = [
+            sys.executable,
+            "-c",
+            RUN,
+            "--run-entries",
+            *entries,
+            "--suite",
+            "s",
+            "-m",
+            "9",
+        ]
         command += [
             "--local-path",
             str(tmp_path),
             "--runner-class-name",
             "helm_longctx.runner.LongContextRunner",
         ]
-        environment = {"HELM_LOG_LEVEL": "DEBUG", WAIT: "0.001", ENVIRONMENT: str(mirror.path)}
+        environment = {
+            "HELM_LOG_LEVEL": "DEBUG",
+            WAIT: "0.001",
+            ENVIRONMENT: str(mirror.path),
+        }
         made = subprocess.run(
             command,
             cwd=tmp_path,
@@ -49,16 +65,22 @@ def test_keys_in_deployments(tmp_path: Path, mirror: DataRoot) -> None:
         )
     run("helm-longctx", "summarize", "--suite", "s", folder=tmp_path)
     keys = {SECRETS[model]["key"] for model in ("good", "judge")}
-    assert {key for key in server.used if not key.startswith("Basic ")} == keys, made.stderr[-3000:]
+    assert {key for key in server.used if not key.startswith("Basic ")} == keys, (
+        made.stderr[-3000:]
+    )
     printed = {"out": made.stdout, "err": made.stderr}
     assert b"Incorrect key: [redacted]" in made.stdout + made.stderr
-    written = {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    written = {
+        path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
+    }
     del written["model_deployments.yaml"]
     assert {"run_spec.json", "scenario_state.json", "runs.json"} <= written.keys()
     for secret in (secret for forms in SECRETS.values() for secret in forms.values()):
         for form in (secret.encode(), base64.b64encode(secret.encode())[:-4]):
             assert [
-                name for name, content in {**written, **printed}.items() if form in content
+                name
+                for name, content in {**written, **printed}.items()
+                if form in content
             ] == []
 
 

@@ -17,13 +17,35 @@ ENTRY = "helmet_recall:task=json_kv,length=8k,num_samples=4,model=my/tiny"
 def test_three_commands_in_an_empty_folder(tmp_path: Path) -> None:
     """Three commands print the scores of a server's model, and the key is in the requests and in no file."""
     with serve(lexical.answer) as server:
-        options = ("--url", server.address, "--api-key-env", "MY_KEY", "--context", "32k")
+        options = (
+            "--url",
+            server.address,
+            "--api-key-env",
+            "MY_KEY",
+            "--context",
+            "32k",
+        )
         added = run(
-            "helm-longctx", "models", "add", "my/tiny", *options, folder=tmp_path, MY_KEY=KEY
+            "helm-longctx",
+            "models",
+            "add",
+            "my/tiny",
+            *options,
+            folder=tmp_path,
+            MY_KEY=KEY,
         )
         assert added.returncode == 0, added.stderr
         server.forget()
-        arguments = ("--run-entries", ENTRY, "--suite", "first", "-m", "10000", "-n", "16")
+        arguments = (
+            "--run-entries",
+            ENTRY,
+            "--suite",
+            "first",
+            "-m",
+            "10000",
+            "-n",
+            "16",
+        )
         made = run("helm-run", *arguments, folder=tmp_path, MY_KEY=KEY)
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
         shown = run("helm-longctx", "summarize", "--suite", "first", folder=tmp_path)
@@ -36,5 +58,7 @@ def test_three_commands_in_an_empty_folder(tmp_path: Path) -> None:
     (states,) = tmp_path.glob("benchmark_output/runs/first/*/scenario_state.json")
     assert len(json.loads(states.read_text())["request_states"]) == 4
     assert not any(
-        KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
+        KEY.encode() in path.read_bytes()
+        for path in tmp_path.rglob("*")
+        if path.is_file()
     )

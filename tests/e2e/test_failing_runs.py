@@ -34,7 +34,9 @@ def start(folder: Path, address: str, **environment: str) -> programs.Program:
     write_ready(folder, address)
     options = ["--run-entries", ENTRY, "-m", "99", "--suite", "s", "-n", "3"]
     options += ["--local-path", str(folder), "--disable-cache", *RUNNER]
-    return programs.start("helm-run", *options, folder=folder, output=folder / "log", **environment)
+    return programs.start(
+        "helm-run", *options, folder=folder, output=folder / "log", **environment
+    )
 
 
 def trouble(log: str) -> list[str]:
@@ -48,8 +50,14 @@ def trouble(log: str) -> list[str]:
 
 def seconds(log: str) -> float:
     """Return the seconds from the start of a run to the last line with a time."""
-    times = {line: line[:23] for line in log.splitlines() if re.match(r"\d{4}-\d\d-\d\d ", line)}
-    first = next(time for line, time in times.items() if "Running helmet_recall" in line)
+    times = {
+        line: line[:23]
+        for line in log.splitlines()
+        if re.match(r"\d{4}-\d\d-\d\d ", line)
+    }
+    first = next(
+        time for line, time in times.items() if "Running helmet_recall" in line
+    )
     start, end = (
         datetime.strptime(text, "%Y-%m-%d %H:%M:%S,%f")
         for text in (first, list(times.values())[-1])
@@ -99,7 +107,10 @@ def other_models() -> Iterator[str]:
 @pytest.mark.parametrize(
     ("server", "error"),
     [
-        (closed_port, r"unreachable: .*Connection refused.* at http://127.0.0.1:\d+/v1/"),
+        (
+            closed_port,
+            r"unreachable: .*Connection refused.* at http://127.0.0.1:\d+/v1/",
+        ),
         (other_keys, "bad_key: .*401"),
         (other_models, "unknown_model: .*The model `m` does not exist"),
     ],
@@ -139,7 +150,9 @@ def test_a_missing_package(tmp_path: Path) -> None:
     ("number", "status", "fault"),
     [(signal.SIGINT, 130, Fault.TIMEOUT), (signal.SIGTERM, 143, Fault.SERVER_ERROR)],
 )
-def test_stopped(number: signal.Signals, status: int, fault: Fault, tmp_path: Path) -> None:
+def test_stopped(
+    number: signal.Signals, status: int, fault: Fault, tmp_path: Path
+) -> None:
     """A run that is stopped during a stall or between two attempts ends at once, keeps its answers and can go on."""
     with serve(lexical.answer) as server:
         server.plan = lambda prompt, before: fault if len(server.calls) >= 5 else None
@@ -167,7 +180,9 @@ def test_stopped(number: signal.Signals, status: int, fault: Fault, tmp_path: Pa
 
 def test_a_limit_in_dollars(tmp_path: Path) -> None:
     """No request is sent that could exceed the limit in dollars, and one line says what was spent and kept."""
-    (tmp_path / "prices.yaml").write_text("vllm/llama-3.1-8b-instruct: {input: 100, output: 100}")
+    (tmp_path / "prices.yaml").write_text(
+        "vllm/llama-3.1-8b-instruct: {input: 100, output: 100}"
+    )
     settings = {
         "HELM_LONGCTX_PRICES": str(tmp_path / "prices.yaml"),
         "HELM_LONGCTX_MAX_COST": "1.5",

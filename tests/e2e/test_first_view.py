@@ -24,7 +24,9 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Summarize a suite with the installed command, and return its folder."""
     folder = tmp_path_factory.mktemp("first")
     entries = [
-        f"helmet_{category.name}:length=16k" for category in HELMET.categories if category.averaged
+        f"helmet_{category.name}:length=16k"
+        for category in HELMET.categories
+        if category.averaged
     ]
     entries += [
         "helmet_recall:length=4k",
@@ -34,7 +36,9 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_suite(folder / "benchmark_output/runs/s", entries, MODELS, instances=3)
     for benchmark in ("helmet", "ada_leval"):
         assert (
-            run("helm-longctx", "reference", benchmark, "--suite", "s", folder=folder).returncode
+            run(
+                "helm-longctx", "reference", benchmark, "--suite", "s", folder=folder
+            ).returncode
             == 0
         )
     summarized = run("helm-longctx", "summarize", "--suite", "s", folder=folder)
@@ -73,14 +77,18 @@ def test_the_first_view(page: str, browser: webdriver.Chrome) -> None:
 def test_all_lengths_fit_a_window(page: str, browser: webdriver.Chrome) -> None:
     """There is a tab for each category instead of a table of forty columns. On phones, only the table scrolls."""
     open_page(browser, f"{page}/#/leaderboard/helmet")
-    text = shown(browser, "Leaderboard: HELMET", "Recall 8k", "Recall 128k", "acme/good")
+    text = shown(
+        browser, "Leaderboard: HELMET", "Recall 8k", "Recall 128k", "acme/good"
+    )
     assert "RAG 16k" not in text
     assert {"Average", "Recall", "RAG", "Summ"} <= set(text.split("\n"))
     assert browser.execute_script(WIDTH) <= 1500
     try:
         size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": False}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+        assert (
+            browser.execute_script("return document.documentElement.scrollWidth") <= 390
+        )
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
@@ -91,10 +99,14 @@ def test_links_of_the_overall_score(page: str, browser: webdriver.Chrome) -> Non
     open_page(browser, f"{page}/#/leaderboard")
     shown(browser, "Leaderboard: HELMET 16k", "acme/good")
     links = {
-        cells[0].text: [a.get_attribute("href") for a in cells[1].find_elements(By.TAG_NAME, "a")]
+        cells[0].text: [
+            a.get_attribute("href") for a in cells[1].find_elements(By.TAG_NAME, "a")
+        ]
         for cells in rows(browser)
     }
-    published = [link for name, found in links.items() if name not in MODELS for link in found]
+    published = [
+        link for name, found in links.items() if name not in MODELS for link in found
+    ]
     assert not [link for link in published if link]
     browser.get(str(links["acme/good"][0]))
     shown(browser, "7 results")
@@ -114,7 +126,9 @@ def test_the_order_of_groups(page: str, browser: webdriver.Chrome) -> None:
         *(f"HELMET {length}" for length in ("4k", "8k", "32k", "64k", "128k")),
     ]
     assert not [cell for row in texts for cell in row if cell in ("", "-")]
-    browser.execute_script("arguments[0].click()", browser.find_element(By.LINK_TEXT, "HELMET 8k"))
+    browser.execute_script(
+        "arguments[0].click()", browser.find_element(By.LINK_TEXT, "HELMET 8k")
+    )
     shown(browser, "Leaderboard: HELMET 8k", "Recall 8k")
 
 
@@ -122,6 +136,12 @@ def test_the_order_of_groups(page: str, browser: webdriver.Chrome) -> None:
 def test_pages_beside_the_leaderboard(page: str, browser: webdriver.Chrome) -> None:
     """The pages of scenarios and models are not blank."""
     open_page(browser, f"{page}/#/scenarios")
-    shown(browser, "HELMET Recall", "HELMET JSON KV", "Own questions law", "Total scenarios")
+    shown(
+        browser,
+        "HELMET Recall",
+        "HELMET JSON KV",
+        "Own questions law",
+        "Total scenarios",
+    )
     open_page(browser, f"{page}/#/models")
     shown(browser, "acme/good", "acme/bad")

@@ -62,11 +62,19 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "prod_env").mkdir()
     shutil.copy(REPOSITORY / "model_deployments.yaml", folder / "prod_env")
     (folder / "own.yaml").write_text(yaml.safe_dump(OWN))
-    write(folder / "data/helmet/json_kv/test_k105_dep6.jsonl", json_kv_rows(random.Random(5), 104))
+    write(
+        folder / "data/helmet/json_kv/test_k105_dep6.jsonl",
+        json_kv_rows(random.Random(5), 104),
+    )
     build_longhealth(folder / "data")
     build_longbench_v2(folder / "data")
     made = helm_run(
-        folder, REASONING, RECALL, COUNTED, TWO_REQUESTS, HELM_LONGCTX_DATA=str(folder / "data")
+        folder,
+        REASONING,
+        RECALL,
+        COUNTED,
+        TWO_REQUESTS,
+        HELM_LONGCTX_DATA=str(folder / "data"),
     )
     (folder / "log").write_text(made.stdout + made.stderr)
     return folder
@@ -78,7 +86,9 @@ def test_the_repositorys_deployments_are_the_packages() -> None:
     assert not path.is_symlink()
     assert (
         path.read_text()
-        == (resources.files("helm_longctx") / "models/model_deployments.yaml").read_text()
+        == (
+            resources.files("helm_longctx") / "models/model_deployments.yaml"
+        ).read_text()
     )
 
 
@@ -99,7 +109,9 @@ def test_helms_own_runner(home: Path) -> None:
 def groups(home: Path) -> dict[str, list[str]]:
     """Return the titles of the groups on HELM's pages, by category."""
     index = json.loads((home / RUNS / "groups.json").read_text())
-    return {table["title"]: [row[0]["value"] for row in table["rows"]] for table in index}
+    return {
+        table["title"]: [row[0]["value"] for row in table["rows"]] for table in index
+    }
 
 
 def columns(home: Path, group: str) -> list[list[str]]:
@@ -120,7 +132,10 @@ def test_tables_of_other_schemas_stay(home: Path, of_helm: bool) -> None:
     ours = ("--without-schema",) if of_helm else schema
     summarized = run("helm-longctx", "summarize", "--suite", "s", *ours, folder=home)
     assert summarized.returncode == 0, summarized.stderr
-    assert json.loads((home / RUNS / "groups/synthetic_reasoning.json").read_text()) == stock
+    assert (
+        json.loads((home / RUNS / "groups/synthetic_reasoning.json").read_text())
+        == stock
+    )
     shown_groups = groups(home)
     assert any("HELMET Recall 8k" in titles for titles in shown_groups.values())
     if of_helm:
@@ -136,18 +151,29 @@ def test_tables_of_other_schemas_stay(home: Path, of_helm: bool) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [(), ("--suite", "s"), ("--with", "own.yaml"), ("--suite", "s", "--with", "own.yaml")],
+    [
+        (),
+        ("--suite", "s"),
+        ("--with", "own.yaml"),
+        ("--suite", "s", "--with", "own.yaml"),
+    ],
     ids=["all", "suite", "with", "suite with"],
 )
-def test_the_printed_schema_fits_helms_summarizer(home: Path, options: tuple[str, ...]) -> None:
+def test_the_printed_schema_fits_helms_summarizer(
+    home: Path, options: tuple[str, ...]
+) -> None:
     """HELM's own summarizer shows our scores and HELM's with the schema that we print, without a warning about ours.
 
     The schema of a suite causes no warning at all about groups and statistics.
     """
     printed = run("helm-longctx", "schema", *options, folder=home)
     (home / "printed.yaml").write_text(printed.stdout)
-    made = run("helm-summarize", "--suite", "s", "--schema-path", "printed.yaml", folder=home)
-    warnings = [line for line in (made.stdout + made.stderr).splitlines() if "WARNING" in line]
+    made = run(
+        "helm-summarize", "--suite", "s", "--schema-path", "printed.yaml", folder=home
+    )
+    warnings = [
+        line for line in (made.stdout + made.stderr).splitlines() if "WARNING" in line
+    ]
     # A run was not made, and a deployment alone has no metadata.
     known = ["doesn't have run_spec.json", "Could not find model metadata"]
     if "--suite" not in options:
@@ -161,7 +187,9 @@ def test_the_printed_schema_fits_helms_summarizer(home: Path, options: tuple[str
         "HELMET Recall 8k",
         "Our board" if own else "Synthetic reasoning (abstract symbols)",
     } <= titles
-    (table, *_) = json.loads((home / RUNS / "groups/helmet_json_kv_8k.json").read_text())
+    (table, *_) = json.loads(
+        (home / RUNS / "groups/helmet_json_kv_8k.json").read_text()
+    )
     assert isinstance(table["rows"][0][1]["value"], float)
 
 
@@ -177,7 +205,13 @@ def test_a_board_of_several_benchmarks(home: Path) -> None:
     )
     assert (
         run(
-            "helm-longctx", "summarize", "--suite", "s", "--schema-path", "mixed.yaml", folder=home
+            "helm-longctx",
+            "summarize",
+            "--suite",
+            "s",
+            "--schema-path",
+            "mixed.yaml",
+            folder=home,
         ).returncode
         == 0
     )
@@ -193,7 +227,13 @@ def test_a_printed_schema_can_be_given_back(home: Path) -> None:
     )
     assert (
         run(
-            "helm-longctx", "summarize", "--suite", "s", "--schema-path", "both.yaml", folder=home
+            "helm-longctx",
+            "summarize",
+            "--suite",
+            "s",
+            "--schema-path",
+            "both.yaml",
+            folder=home,
         ).returncode
         == 0
     )
@@ -204,12 +244,16 @@ def test_a_printed_schema_can_be_given_back(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"), [("metrics: 3", "is not a schema of HELM"), ("[", "is not YAML")]
+    ("text", "problem"),
+    [("metrics: 3", "is not a schema of HELM"), ("[", "is not YAML")],
 )
 def test_a_wrong_schema_is_refused(home: Path, text: str, problem: str) -> None:
     """A file that is no schema is named in one line."""
     (home / "wrong.yaml").write_text(text)
-    for command in (("summarize", "--suite", "s", "--schema-path"), ("schema", "--with")):
+    for command in (
+        ("summarize", "--suite", "s", "--schema-path"),
+        ("schema", "--with"),
+    ):
         made = run("helm-longctx", *command, "wrong.yaml", folder=home)
         assert made.returncode == 2
         assert problem in made.stderr.splitlines()[-1]
@@ -221,7 +265,13 @@ def page(home: Path) -> Iterator[str]:
     """Summarize the suite with the user's schema, and return the address of the leaderboard's server."""
     assert (
         run(
-            "helm-longctx", "summarize", "--suite", "s", "--schema-path", "own.yaml", folder=home
+            "helm-longctx",
+            "summarize",
+            "--suite",
+            "s",
+            "--schema-path",
+            "own.yaml",
+            folder=home,
         ).returncode
         == 0
     )
@@ -230,7 +280,9 @@ def page(home: Path) -> Iterator[str]:
 
 
 @pytest.mark.browser
-def test_pages_of_the_users_board_and_ours(page: str, browser: webdriver.Chrome) -> None:
+def test_pages_of_the_users_board_and_ours(
+    page: str, browser: webdriver.Chrome
+) -> None:
     """The leaderboard opens with the user's board, and our groups have pages beside it."""
     open_page(browser, f"{page}/#/leaderboard")
     shown(browser, "Our board", "Simple Model 1", "Reasoning - Our match")

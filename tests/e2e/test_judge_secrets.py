@@ -31,7 +31,8 @@ def quotes_keys(prompt: str, before: int) -> Fault | None:
     if prompt == PROMPT:
         return None  # else the run would end before the judge gets an answer to grade
     return share(
-        0.8, [Fault.UNAUTHORIZED, Fault.UNAUTHORIZED, Fault.SERVER_ERROR, Fault.MALFORMED]
+        0.8,
+        [Fault.UNAUTHORIZED, Fault.UNAUTHORIZED, Fault.SERVER_ERROR, Fault.MALFORMED],
     )(prompt, before)
 
 
@@ -40,13 +41,19 @@ def prepare(folder: Path, address: str) -> Path:
 
     The third is in the environment.
     """
-    judges = {"tests/arguments": address, "file/judge": address, "tests/anthropic": None}
+    judges = {
+        "tests/arguments": address,
+        "file/judge": address,
+        "tests/anthropic": None,
+    }
     local = write_judges(folder / "models", judges, key=SECRETS["tests/arguments"])
     path = local / "model_deployments.yaml"
     rows = yaml.safe_load(path.read_text())
     del rows["model_deployments"][1]["client_spec"]["args"]["api_key"]
     path.write_text(yaml.safe_dump(rows))
-    (local / "credentials.conf").write_text(json.dumps({"fileApiKey": SECRETS["file/judge"]}))
+    (local / "credentials.conf").write_text(
+        json.dumps({"fileApiKey": SECRETS["file/judge"]})
+    )
     return local
 
 
@@ -83,12 +90,17 @@ def test_a_judged_run_that_fails(tmp_path: Path, mirror: DataRoot) -> None:
             run("helm-longctx", "summarize", "--suite", "s", folder=tmp_path, **environment),
             run("helm-longctx", "rejudge", "--suite", "s", "--local-path", local, folder=tmp_path, **environment),
         ]  # fmt: skip
-    assert [done.returncode for done in made] == [0, 0, 0], [done.stderr[-2000:] for done in made]
-    assert {call.key.removeprefix("Bearer ") for call in server.calls} == set(SECRETS.values())
+    assert [done.returncode for done in made] == [0, 0, 0], [
+        done.stderr[-2000:] for done in made
+    ]
+    assert {call.key.removeprefix("Bearer ") for call in server.calls} == set(
+        SECRETS.values()
+    )
     assert server.failed()[Fault.UNAUTHORIZED] > 5
     found = written(tmp_path, ours)
     found |= {
-        f"output {number}": (done.stdout + done.stderr).encode() for number, done in enumerate(made)
+        f"output {number}": (done.stdout + done.stderr).encode()
+        for number, done in enumerate(made)
     }
     everything = b"".join(found.values())
     assert b"It went wrong" in everything

@@ -51,7 +51,11 @@ def questions(server: Server) -> int:
 
 def fails_for_ever(prompt: str, before: int) -> Fault | None:
     """Return the fault of a call: some questions never get an answer, each for its own reason."""
-    return LASTING[len(prompt) % 4] if faults.share(0.1, [Fault.EMPTY])(prompt, 0) else None
+    return (
+        LASTING[len(prompt) % 4]
+        if faults.share(0.1, [Fault.EMPTY])(prompt, 0)
+        else None
+    )
 
 
 PLANS = {
@@ -107,12 +111,18 @@ def command(*entries: str, local: Path, runner: bool) -> list[str]:
     ]
     return [
         *arguments,
-        *(["--runner-class-name", "helm_longctx.runner.LongContextRunner"] if runner else []),
+        *(
+            ["--runner-class-name", "helm_longctx.runner.LongContextRunner"]
+            if runner
+            else []
+        ),
     ]
 
 
 @pytest.fixture(scope="module")
-def suite(tmp_path_factory: pytest.TempPathFactory, mirror: DataRoot) -> Iterator[Suite]:
+def suite(
+    tmp_path_factory: pytest.TempPathFactory, mirror: DataRoot
+) -> Iterator[Suite]:
     """Run the three judged tasks with each of four judges."""
     folder = tmp_path_factory.mktemp("judged")
     with (
@@ -123,7 +133,8 @@ def suite(tmp_path_factory: pytest.TempPathFactory, mirror: DataRoot) -> Iterato
     ):
         servers = dict(zip(PLANS, (plain, faulty, anthropic, broken), strict=True))
         addresses = {
-            name: None if server is anthropic else server.openai for name, server in servers.items()
+            name: None if server is anthropic else server.openai
+            for name, server in servers.items()
         }
         local = write_judges(folder / "models", addresses)
         entries = [
@@ -137,7 +148,10 @@ def suite(tmp_path_factory: pytest.TempPathFactory, mirror: DataRoot) -> Iterato
             "ANTHROPIC_BASE_URL": anthropic.address,
         }
         made = run(
-            "helm-run", *command(*entries, local=local, runner=True), folder=folder, **environment
+            "helm-run",
+            *command(*entries, local=local, runner=True),
+            folder=folder,
+            **environment,
         )
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
         yield Suite(folder, servers, made.stdout + made.stderr)
@@ -152,10 +166,14 @@ def test_without_faults(suite: Suite, task: str) -> None:
     assert len({found["longctx_score"] for found in scores.values()}) > 2
     (mean,) = [
         v
-        for (name, sub), v in stats(suite.folder, suite.run(task, "tests/plain")).items()
+        for (name, sub), v in stats(
+            suite.folder, suite.run(task, "tests/plain")
+        ).items()
         if name == "longctx_score"
     ]
-    assert mean == pytest.approx(fmean(found["longctx_score"] for found in scores.values()))
+    assert mean == pytest.approx(
+        fmean(found["longctx_score"] for found in scores.values())
+    )
 
 
 @pytest.mark.parametrize("judge", ["tests/faulty", "tests/anthropic"])
@@ -172,7 +190,9 @@ def test_a_fifth_of_all_calls_fails(suite: Suite, judge: str) -> None:
 @pytest.mark.parametrize("task", TASKS)
 def test_questions_that_are_never_answered(suite: Suite, task: str) -> None:
     """Questions that are never answered are counted and in no mean, and all other scores are the same as without faults."""
-    plain, broken = (suite.scores(task, judge) for judge in ("tests/plain", "tests/broken"))
+    plain, broken = (
+        suite.scores(task, judge) for judge in ("tests/plain", "tests/broken")
+    )
     failed = {instance for instance, found in broken.items() if found["judge_failed"]}
     assert 0 < len(failed) < len(broken)
     for instance, found in broken.items():
@@ -183,13 +203,17 @@ def test_questions_that_are_never_answered(suite: Suite, task: str) -> None:
     found = stats(suite.folder, suite.run(task, "tests/broken"))
     assert found["judge_failed", task] == pytest.approx(len(failed) / len(broken))
     others = [
-        scores["longctx_score"] for instance, scores in plain.items() if instance not in failed
+        scores["longctx_score"]
+        for instance, scores in plain.items()
+        if instance not in failed
     ]
     assert found["longctx_score", task] == pytest.approx(fmean(others))
     assert "judge tests/broken gave no verdict on" in suite.output
 
 
-def test_a_run_that_is_killed_while_it_is_judged(tmp_path: Path, mirror: DataRoot) -> None:
+def test_a_run_that_is_killed_while_it_is_judged(
+    tmp_path: Path, mirror: DataRoot
+) -> None:
     """A run with HELM's runner that was killed while it was judged asks only for the missing verdicts when it is repeated."""
     asked = {
         "HELM_LONGCTX_JUDGE_PARALLEL": "3",
@@ -202,7 +226,10 @@ def test_a_run_that_is_killed_while_it_is_judged(tmp_path: Path, mirror: DataRoo
         local = write_judges(tmp_path / "models", {"tests/slow": server.openai})
         entry = f"{TASKS['infbench_sum']},judge=tests/slow,model=longctx/lexical"
         process = start(
-            "helm-run", *command(entry, local=local, runner=False), folder=tmp_path, **asked
+            "helm-run",
+            *command(entry, local=local, runner=False),
+            folder=tmp_path,
+            **asked,
         )
         # Once all three threads wait for an answer, they have kept all those that they got before.
         while server.failed()[Fault.TIMEOUT] < 3 and process.poll() is None:
@@ -212,7 +239,12 @@ def test_a_run_that_is_killed_while_it_is_judged(tmp_path: Path, mirror: DataRoo
         before = len(server.calls)
         assert before > server.failed().total() == 3
         server.plan = faults.none
-        made = run("helm-run", *command(entry, local=local, runner=False), folder=tmp_path, **asked)
+        made = run(
+            "helm-run",
+            *command(entry, local=local, runner=False),
+            folder=tmp_path,
+            **asked,
+        )
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
     assert len(server.calls) > before
     assert paid_twice(server) == []
@@ -220,7 +252,9 @@ def test_a_run_that_is_killed_while_it_is_judged(tmp_path: Path, mirror: DataRoo
     assert found["judge_failed", "infbench_sum"] == 0
     summarized = run("helm-longctx", "summarize", "--suite", "s", folder=tmp_path)
     assert summarized.returncode == 0, summarized.stderr
-    shown, *_ = table(tmp_path, "helmet_infbench_sum", "Score")["Lexical baseline"].values()
+    shown, *_ = table(tmp_path, "helmet_infbench_sum", "Score")[
+        "Lexical baseline"
+    ].values()
     assert float(str(shown).split()[0]) == pytest.approx(
         found["longctx_score", "infbench_sum"], abs=5e-4
     )
@@ -231,21 +265,29 @@ def test_a_run_that_is_killed_while_it_is_judged(tmp_path: Path, mirror: DataRoo
 
 def test_a_judge_without_a_key(tmp_path: Path, mirror: DataRoot) -> None:
     """Our runner refuses a judge without a key before the model is asked; HELM's runner keeps answers without scores."""
-    entry = f"{TASKS['narrativeqa']},judge=openai/gpt-4o-2024-05-13,model=longctx/lexical"
+    entry = (
+        f"{TASKS['narrativeqa']},judge=openai/gpt-4o-2024-05-13,model=longctx/lexical"
+    )
     environment = {
         "HELM_LONGCTX_DATA": str(mirror.path),
         "OPENAI_API_KEY": "",
         "GPT_JUDGE_API_KEY": "",
     }
     made = run(
-        "helm-run", *command(entry, local=tmp_path, runner=True), folder=tmp_path, **environment
+        "helm-run",
+        *command(entry, local=tmp_path, runner=True),
+        folder=tmp_path,
+        **environment,
     )
     assert made.returncode != 0
     assert "GPT_JUDGE_API_KEY" in made.stderr.splitlines()[-1]
     assert not list(tmp_path.rglob("scenario_state.json"))
     assert not list(tmp_path.rglob("answers.jsonl"))
     made = run(
-        "helm-run", *command(entry, local=tmp_path, runner=False), folder=tmp_path, **environment
+        "helm-run",
+        *command(entry, local=tmp_path, runner=False),
+        folder=tmp_path,
+        **environment,
     )
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr
     assert "answers are not judged" in made.stderr
@@ -265,11 +307,15 @@ def test_the_official_judge_was_withdrawn(tmp_path: Path, mirror: DataRoot) -> N
         }
         environment["OPENAI_BASE_URL"] = server.openai
         made = run(
-            "helm-run", *command(entry, local=tmp_path, runner=True), folder=tmp_path, **environment
+            "helm-run",
+            *command(entry, local=tmp_path, runner=True),
+            folder=tmp_path,
+            **environment,
         )
     assert made.returncode != 0
     assert (
-        "openai/gpt-4o-2024-05-13 does not exist or was withdrawn" in made.stderr.splitlines()[-1]
+        "openai/gpt-4o-2024-05-13 does not exist or was withdrawn"
+        in made.stderr.splitlines()[-1]
     )
     assert "judge=none" in made.stderr.splitlines()[-1]
     assert len(server.calls) == 1
@@ -296,7 +342,10 @@ def test_rejudge(suite: Suite, tmp_path: Path, mirror: DataRoot) -> None:
         for found in suite.scores("narrativeqa", "tests/broken").values()
     )
     made = run("helm-longctx", "rejudge", *options, name, folder=folder, **environment)
-    assert f"{name}: {failed} verdicts recovered, 0 still missing" in made.stderr.splitlines()
+    assert (
+        f"{name}: {failed} verdicts recovered, 0 still missing"
+        in made.stderr.splitlines()
+    )
     copied = replace(suite, folder=folder)
     assert copied.scores("narrativeqa", "tests/broken") == suite.scores(
         "narrativeqa", "tests/plain"
@@ -330,10 +379,15 @@ def test_rejudge(suite: Suite, tmp_path: Path, mirror: DataRoot) -> None:
         **environment,
     )
     assert refused.returncode == 2
-    assert f"runs {name} and {rival} would both be written to" in refused.stderr.splitlines()[-1]
+    assert (
+        f"runs {name} and {rival} would both be written to"
+        in refused.stderr.splitlines()[-1]
+    )
     assert not list(folder.glob("benchmark_output/runs/one/helmet*"))
     nobody = ["--judge", "none", "--to", "nobody"]
-    made = run("helm-longctx", "rejudge", *options, name, *nobody, folder=folder, **environment)
+    made = run(
+        "helm-longctx", "rejudge", *options, name, *nobody, folder=folder, **environment
+    )
     target = folder / "benchmark_output/runs/nobody" / suite.run("narrativeqa", "none")
     assert (made.returncode, made.stdout.splitlines()[-1]) == (
         0,
@@ -344,8 +398,12 @@ def test_rejudge(suite: Suite, tmp_path: Path, mirror: DataRoot) -> None:
     )  # no other judge's score under this name
     known = questions(plain)
     other = ["--judge", "tests/plain", "--to", "other"]
-    made = run("helm-longctx", "rejudge", *options, name, *other, folder=folder, **environment)
-    target = folder / "benchmark_output/runs/other" / suite.run("narrativeqa", "tests/plain")
+    made = run(
+        "helm-longctx", "rejudge", *options, name, *other, folder=folder, **environment
+    )
+    target = (
+        folder / "benchmark_output/runs/other" / suite.run("narrativeqa", "tests/plain")
+    )
     assert (made.returncode, made.stdout.splitlines()[-1]) == (
         0,
         str(target.relative_to(folder)),
@@ -365,7 +423,9 @@ def test_each_judge_has_columns_of_its_own(suite: Suite) -> None:
     for task in TASKS:
         row = table(suite.folder, f"helmet_{task}", "Score")["Lexical baseline"]
         for judge in PLANS:
-            (shown,) = [value for title, value in row.items() if f"by {judge} 8k" in title]
+            (shown,) = [
+                value for title, value in row.items() if f"by {judge} 8k" in title
+            ]
             means = stats(suite.folder, suite.run(task, judge))
             assert float(str(shown).split()[0]) == pytest.approx(
                 means["longctx_score", task], abs=5e-4

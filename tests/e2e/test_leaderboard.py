@@ -48,18 +48,22 @@ def test_scores_by_task_and_depth(suite: Path) -> None:
         assert lexical["num_instances", task] == 6
         assert lexical["generated_data", task] == 1.0
         assert lexical["request_failed", task] == 0.0
-        assert [lexical[f"longctx_score_at_depth_{d}", task] for d in (0, 20, 40, 60, 80, 100)] == [
-            1.0
-        ] * 6
-    assert stats(suite, LEXICAL.replace("lexical", "null"))["longctx_score", "json_kv"] == 0.0
+        assert [
+            lexical[f"longctx_score_at_depth_{d}", task]
+            for d in (0, 20, 40, 60, 80, 100)
+        ] == [1.0] * 6
+    assert (
+        stats(suite, LEXICAL.replace("lexical", "null"))["longctx_score", "json_kv"]
+        == 0.0
+    )
 
 
 def test_chat_form_drops_the_prefix(suite: Path) -> None:
     """With `style=chat` the request is the user turn, and the output is scored as it stands."""
     name = "helmet_recall:task=json_kv,length=16k,num_samples=6,style=chat,model=longctx_lexical"
-    state = json.loads((suite / f"benchmark_output/runs/s/{name}/scenario_state.json").read_text())[
-        "request_states"
-    ][0]
+    state = json.loads(
+        (suite / f"benchmark_output/runs/s/{name}/scenario_state.json").read_text()
+    )["request_states"][0]
     assert state["request"]["prompt"] == state["instance"]["input"]["text"]
     assert state["instance"]["extra_data"]["style"] == "chat"
     assert stats(suite, name)["exact_match", "json_kv"] == 1.0
@@ -83,7 +87,9 @@ def test_each_task_keeps_its_budget_in_a_run_of_several(suite: Path) -> None:
         extra = s["instance"]["extra_data"]
         assert (
             s["request"]["prompt"]
-            == s["instance"]["input"]["text"] + extra["separator"] + extra["answer_prefix"]
+            == s["instance"]["input"]["text"]
+            + extra["separator"]
+            + extra["answer_prefix"]
         )
         assert 0 < extra["input_tokens"] <= 4096 - s["request"]["max_tokens"]
 
@@ -91,7 +97,8 @@ def test_each_task_keeps_its_budget_in_a_run_of_several(suite: Path) -> None:
 def test_no_prompt_in_the_log(tmp_path: Path) -> None:
     """No line of a prompt is logged."""
     made = helm_run(
-        tmp_path, "helmet_recall:task=json_kv,length=4k,num_samples=2,model=longctx/lexical"
+        tmp_path,
+        "helmet_recall:task=json_kv,length=4k,num_samples=2,model=longctx/lexical",
     )
     assert made.returncode == 0
     assert "JSON data" not in made.stdout + made.stderr
@@ -104,7 +111,10 @@ def test_tables_by_length_category_and_task(suite: Path) -> None:
     assert lexical["Recall 4k"] == lexical["Recall 8k"] == lexical["Recall 16k"] == 1.0
     assert 0 <= lexical["ICL 4k"] <= 1
     assert table(suite, "helmet_8k", "Score")["Null baseline"]["Recall 8k"] == 0.0
-    assert table(suite, "helmet_json_kv", "Score")["Lexical baseline"]["JSON KV 16k"] == 1.0
+    assert (
+        table(suite, "helmet_json_kv", "Score")["Lexical baseline"]["JSON KV 16k"]
+        == 1.0
+    )
     assert "JSON KV 16k" not in str(table(suite, "helmet_ruler_niah_mv", "Score"))
     assert "longctx/lexical" in (suite / "summary.txt").read_text()
 
@@ -126,8 +136,12 @@ def test_plain_helm_summarize(suite: Path) -> None:
     )
     summarized = run("helm-summarize", *arguments, folder=suite)
     assert summarized.returncode == 0, summarized.stderr
-    assert table(suite, "helmet", "Score")["longctx/lexical"]["Recall 4k - Score"] == 1.0
-    assert run("helm-longctx", "summarize", "--suite", "s", folder=suite).returncode == 0
+    assert (
+        table(suite, "helmet", "Score")["longctx/lexical"]["Recall 4k - Score"] == 1.0
+    )
+    assert (
+        run("helm-longctx", "summarize", "--suite", "s", folder=suite).returncode == 0
+    )
 
 
 @pytest.mark.browser
@@ -149,20 +163,27 @@ def test_leaderboard_page(page: str, browser: webdriver.Chrome) -> None:
     )
     assert encodings == "gzip"
     open_page(browser, f"{page}/#/leaderboard/helmet")
-    text = shown(browser, "Lexical baseline", "Null baseline", "Recall 4k", "Recall 8k", "ICL 4k")
+    text = shown(
+        browser, "Lexical baseline", "Null baseline", "Recall 4k", "Recall 8k", "ICL 4k"
+    )
     assert text.index("Lexical baseline") < text.index("Null baseline")
     for _ in range(2):  # first by this column, then the other way round
         headers = browser.find_elements(By.CSS_SELECTOR, "thead th, thead td")
         column = next(header for header in headers if "Recall 8k" in header.text)
         target = column.find_elements(By.CSS_SELECTOR, "button, svg, div")[-1]
         browser.execute_script(
-            "arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))", target
+            "arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))",
+            target,
         )
     until(
-        browser, lambda tab: "Null baseline" in tab.find_element(By.CSS_SELECTOR, "tbody tr").text
+        browser,
+        lambda tab: (
+            "Null baseline" in tab.find_element(By.CSS_SELECTOR, "tbody tr").text
+        ),
     )
     links = [
-        a.get_attribute("href") or "" for a in browser.find_elements(By.CSS_SELECTOR, "tbody a")
+        a.get_attribute("href") or ""
+        for a in browser.find_elements(By.CSS_SELECTOR, "tbody a")
     ]
     assert any("runs" in link for link in links)
 
@@ -174,7 +195,12 @@ def test_length_and_category_pages(page: str, browser: webdriver.Chrome) -> None
         "helmet_8k": ("HELMET 8k", "Recall 8k"),
         "helmet_recall": ("HELMET Recall", "Recall 4k", "Recall 8k"),
         "helmet_json_kv": ("JSON KV", "JSON KV 16k"),
-        "helmet_recall_4k": ("HELMET Recall 4k", "By depth", "JSON KV 4k", "RULER MV 4k"),
+        "helmet_recall_4k": (
+            "HELMET Recall 4k",
+            "By depth",
+            "JSON KV 4k",
+            "RULER MV 4k",
+        ),
     }.items():
         open_page(browser, f"{page}/#/leaderboard/{group}")
         shown(browser, "Lexical baseline", *texts)
@@ -190,10 +216,15 @@ def test_instance_page(page: str, browser: webdriver.Chrome, suite: Path) -> Non
     answer = state["instance"]["references"][0]["output"]["text"]
     open_page(browser, f"{page}/#/runs/{LEXICAL}?instancesPage=1")
     text = shown(browser, instance["id"], answer, "Score", "Substring EM", "Depth")
-    assert text.count(answer) >= 3  # in the context, as the reference, as the prediction
+    assert (
+        text.count(answer) >= 3
+    )  # in the context, as the reference, as the prediction
     before = text.count(instance["extra_data"]["question"])
     browser.find_element(By.XPATH, "//*[text()='View instance extra data']").click()
-    until(browser, lambda tab: page_text(tab).count(instance["extra_data"]["question"]) > before)
+    until(
+        browser,
+        lambda tab: page_text(tab).count(instance["extra_data"]["question"]) > before,
+    )
 
 
 @pytest.mark.browser

@@ -53,10 +53,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for row, text in zip(write.rows("requests"), write.responses(), strict=True)
     }
     texts = gen.outputs(LENGTH, restart=False)
-    answers |= {row["prompt"]: text for row, text in zip(gen.rows(LENGTH), texts, strict=True)}
+    answers |= {
+        row["prompt"]: text for row, text in zip(gen.rows(LENGTH), texts, strict=True)
+    }
     with serve(lambda prompt: answers[prompt]) as model, serve(Judge()) as judging:
         write_judges(
-            folder / "models", {"tests/model": model.openai, "tests/judge": judging.openai}
+            folder / "models",
+            {"tests/model": model.openai, "tests/judge": judging.openai},
         )
         entries = [f"{entry},model=tests/model" for entry in (WRITE, GEN)]
         line = [
@@ -70,10 +73,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             str(folder / "models"),
         ]
         runner = ["--runner-class-name", "helm_longctx.runner.LongContextRunner"]
-        made = run("helm-run", *line, *runner, folder=folder, HELM_LONGCTX_DATA=str(root))
+        made = run(
+            "helm-run", *line, *runner, folder=folder, HELM_LONGCTX_DATA=str(root)
+        )
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
-        bodies = [body for body in judging.bodies if PROMPT not in str(body["messages"])]
-        (folder / "asked.json").write_text(json.dumps({"model": model.bodies, "judge": bodies}))
+        bodies = [
+            body for body in judging.bodies if PROMPT not in str(body["messages"])
+        ]
+        (folder / "asked.json").write_text(
+            json.dumps({"model": model.bodies, "judge": bodies})
+        )
     return folder
 
 
@@ -90,7 +99,9 @@ def test_longbench_write(folder: Path) -> None:
     lengths = WRITE_GOLDEN["length_scores"]
     assert found["length_score"] == pytest.approx(sum(lengths) / len(lengths) / 100)
     assert found["judge_score"] == pytest.approx(total["total"] / 100)
-    assert found["judge_reading_experience"] == pytest.approx(total["Reading Experience"] / 100)
+    assert found["judge_reading_experience"] == pytest.approx(
+        total["Reading Experience"] / 100
+    )
     assert found["longctx_score"] == pytest.approx(
         (found["length_score"] + found["judge_score"]) / 2
     )
@@ -105,9 +116,9 @@ def test_longbench_write(folder: Path) -> None:
 def test_longgenbench(folder: Path) -> None:
     """LongGenBench's scores equal those of the official code, although a chat has no stop sequence."""
     found = stats_of(folder, GEN)
-    _, made, _, made_share, stic_1, stic_2, words, completion = GEN_GOLDEN[str(LENGTH)]["local"][
-        "static"
-    ]
+    _, made, _, made_share, stic_1, stic_2, words, completion = GEN_GOLDEN[str(LENGTH)][
+        "local"
+    ]["static"]
     assert found["judge_stic_2"] == found["longctx_score"] == pytest.approx(stic_2)
     assert found["judge_stic_2"] / found["checks_made"] == pytest.approx(stic_1)
     assert found["checks_made"] == pytest.approx(made_share)
@@ -116,6 +127,8 @@ def test_longgenbench(folder: Path) -> None:
     assert found["judge_failed"] == 0
     asked = json.loads((folder / "asked.json").read_text())
     # Equal prompts are asked once.
-    calls = {str(body["messages"]) for body in asked["judge"] if body["temperature"] == 0.95}
+    calls = {
+        str(body["messages"]) for body in asked["judge"] if body["temperature"] == 0.95
+    }
     assert 0 < len(calls) <= made
     assert {body["max_tokens"] for body in asked["model"]} == {32768, 16000}

@@ -57,19 +57,34 @@ def write_category(runs: Path, entry: str, model: str, score: float) -> None:
     ]
     (one / "run_spec.json").write_text(json.dumps(spec))
     stats = {
-        task: [stat_of(name, task, score) for name in ("longctx_score", f"{task}_score")]
+        task: [
+            stat_of(name, task, score) for name in ("longctx_score", f"{task}_score")
+        ]
         for task in tasks
     }
     answers = [
-        {"instance_id": f"{task}-{number}", "train_trial_index": 0, "stats": stats[task]}
+        {
+            "instance_id": f"{task}-{number}",
+            "train_trial_index": 0,
+            "stats": stats[task],
+        }
         for task in tasks
         for number in range(2)
     ]
-    (one / "stats.json").write_text(json.dumps([stat for rows in stats.values() for stat in rows]))
+    (one / "stats.json").write_text(
+        json.dumps([stat for rows in stats.values() for stat in rows])
+    )
     (one / "per_instance_stats.json").write_text(json.dumps(answers))
     states = json.loads((one / "scenario_state.json").read_text())
     states["request_states"] = [
-        {**state, "instance": {**state["instance"], "id": f"{task}-{number}", "sub_split": task}}
+        {
+            **state,
+            "instance": {
+                **state["instance"],
+                "id": f"{task}-{number}",
+                "sub_split": task,
+            },
+        }
         for task in tasks
         for number, state in enumerate(states["request_states"])
     ]
@@ -128,7 +143,10 @@ def test_marks_on_the_leaderboard(page: str, browser: webdriver.Chrome) -> None:
         "† Not comparable",
         "4 of the benchmark's 100 examples (json_kv, ruler_niah_mk_2",
     )
-    cells = [[cell.text for cell in row.find_elements(By.TAG_NAME, "td")] for row in rows(browser)]
+    cells = [
+        [cell.text for cell in row.find_elements(By.TAG_NAME, "td")]
+        for row in rows(browser)
+    ]
     assert [row[1].split(" (")[0] for row in cells] == ["60.0 †", "50.0", "40.0"]
     assert [row[2] == "-" for row in cells] == [False, True, True]
     (bold,) = browser.find_elements(By.CSS_SELECTOR, "td .font-bold")
@@ -153,7 +171,9 @@ def test_marks_on_the_page_of_a_run(page: str, browser: webdriver.Chrome) -> Non
         browser,
         "† 4 of the benchmark's 100 examples (json_kv, ruler_niah_mk_2, ruler_niah_mk_3, ruler_niah_mv)",
     )
-    open_run(browser, page, FEW.replace(",num_samples=4", "").replace("null", "lexical"))
+    open_run(
+        browser, page, FEW.replace(",num_samples=4", "").replace("null", "lexical")
+    )
     assert "†" not in shown(browser, "Lexical baseline", "long_context")
 
 
@@ -163,11 +183,16 @@ def test_marks_in_files(suite: Path) -> None:
     assert re.search(r"60\.0 † \([\d.]+–[\d.]+\)", summary)
     few = "4 of the benchmark's 100 examples (json_kv, ruler_niah_mk_2, ruler_niah_mk_3, ruler_niah_mv)"
     assert f"† Not comparable: HELMET, longctx/null: Recall 8k: {few}" in summary
-    assert "Recall 32k: no score (ruler_niah_mk_2, ruler_niah_mk_3, ruler_niah_mv)" in summary
+    assert (
+        "Recall 32k: no score (ruler_niah_mk_2, ruler_niah_mk_3, ruler_niah_mv)"
+        in summary
+    )
     exported = run("helm-longctx", "export", "--suite", "s", folder=suite)
     assert exported.returncode == 0, exported.stderr
     with (suite / "export/scores.csv").open(encoding="utf-8-sig") as file:
-        lacking = {(row["run"], row["task"]): row["lacking"] for row in csv.DictReader(file)}
+        lacking = {
+            (row["run"], row["task"]): row["lacking"] for row in csv.DictReader(file)
+        }
     assert lacking[FEW.replace("/", "_"), "json_kv"] == "num_samples:json_kv=4/100"
     assert lacking[EVIL_RUN.replace("/", "_"), "json_kv"] == ""
     with (suite / "export/averages.csv").open(encoding="utf-8-sig") as file:
@@ -176,4 +201,6 @@ def test_marks_in_files(suite: Path) -> None:
             for row in csv.DictReader(file)
         }
     assert averages["longctx/lexical", "average", "8k"] == ""
-    assert averages["longctx/null", "average", "32k"].startswith("missing:ruler_niah_mk_2;missing:")
+    assert averages["longctx/null", "average", "32k"].startswith(
+        "missing:ruler_niah_mk_2;missing:"
+    )

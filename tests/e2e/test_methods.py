@@ -80,7 +80,9 @@ def test_methods_from_the_estimate_to_the_comparison(folder: Path) -> None:
     """Each method sends its own prompts, has runs and columns of its own, and is compared with plain prompts."""
     with serve(answer, models={"tiny": Model()}) as server:
         planned = command(folder, server, "--dry-run")
-        assert planned.startswith(f"4 runs:\n  {PLAIN}\n  {RETRIEVE}\n  {REASON}\n  {CLOSED}\n")
+        assert planned.startswith(
+            f"4 runs:\n  {PLAIN}\n  {RETRIEVE}\n  {REASON}\n  {CLOSED}\n"
+        )
         printed = command(folder, server)
         sent = [call.prompt for call in server.calls if is_question(call.prompt)]
         assert len(sent) == 5 * SAMPLES
@@ -131,7 +133,8 @@ def check_tables(folder: Path, printed: str) -> None:
     assert done.returncode == 0, done.stderr
     assert "my/tiny: methods" in done.stdout
     gains = {
-        gain["method"]: gain for gain in json.loads((folder / "gains.json").read_text())["gains"]
+        gain["method"]: gain
+        for gain in json.loads((folder / "gains.json").read_text())["gains"]
     }
     assert set(gains) == {
         "method=retrieve chunks=2 chunk_size=700",

@@ -18,7 +18,11 @@ from tests.support.programs import run
 from tests.support.scenarios import TOWNS, question, write_ruler
 
 SPLITS = ("longbook_qa_eng", "longbook_choice_eng", "longbook_sum_eng")
-MODELS = {"ruler_squad": "lexical", "ruler_hotpotqa": "null", "infinite_bench_en_qa": "lexical"}
+MODELS = {
+    "ruler_squad": "lexical",
+    "ruler_hotpotqa": "null",
+    "infinite_bench_en_qa": "lexical",
+}
 MODELS |= {
     "infinite_bench_en_mc": "null",
     "infinite_bench_en_sum": "null",
@@ -34,14 +38,23 @@ SQUAD = "benchmark_output/runs/s/ruler_squad:max_num_words=2000,model=longctx_le
 def write_infinite_bench(folder: Path) -> None:
     """Write the data set as a folder, which `datasets` reads instead of the hub's data set of the same name."""
     folder.mkdir(parents=True)
-    files = "".join(f"  - split: {split}\n    path: {split}.jsonl\n" for split in SPLITS)
+    files = "".join(
+        f"  - split: {split}\n    path: {split}.jsonl\n" for split in SPLITS
+    )
     (folder / "README.md").write_text(
         f"---\nconfigs:\n- config_name: default\n  data_files:\n{files}---\n"
     )
     row = {"context": " ".join(TOWNS[:50]), "answer": ["Name7"], "input": question(7)}
     for split in SPLITS:
-        options = ["Name7", "Name8", "Name9", "Name10"] if split == "longbook_choice_eng" else []
-        rows = [json.dumps({"id": number, **row, "options": options}) + "\n" for number in range(3)]
+        options = (
+            ["Name7", "Name8", "Name9", "Name10"]
+            if split == "longbook_choice_eng"
+            else []
+        )
+        rows = [
+            json.dumps({"id": number, **row, "options": options}) + "\n"
+            for number in range(3)
+        ]
         (folder / f"{split}.jsonl").write_text("".join(rows))
 
 
@@ -55,7 +68,9 @@ def write_mrcr(folder: Path) -> None:
     ]
     prompt = json.dumps([{"role": role, "content": text} for role, text in turns])
     row = {"prompt": prompt, "answer": "abcDrops.", "random_string_to_prepend": "abc"}
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row] * 3), folder / "2needle.parquet")
+    pyarrow.parquet.write_table(
+        pyarrow.Table.from_pylist([row] * 3), folder / "2needle.parquet"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +116,9 @@ def test_runs_tables_and_pages(folder: Path) -> None:
     for entry in RUNS:
         answers = read(suite / entry.replace("/", "_") / "display_predictions.json")
         assert len(answers) == (5 if entry.startswith("ruler") else 3)
-    tables = {path.stem for path in (suite / "groups").glob("*.json")} - {"all_scenarios"}
+    tables = {path.stem for path in (suite / "groups").glob("*.json")} - {
+        "all_scenarios"
+    }
     assert tables == set(MODELS) - {"infinite_bench_en_qa"}
     (table,) = read(suite / "groups/ruler_squad.json")
     assert table["rows"][0][1]["value"].startswith("1.00 (")
@@ -109,7 +126,9 @@ def test_runs_tables_and_pages(folder: Path) -> None:
 
 @pytest.fixture
 def command(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsysbinary: pytest.CaptureFixture[bytes],
 ) -> Command:
     """Return `helm-longctx`, in the folder."""
     monkeypatch.chdir(folder)
@@ -131,8 +150,12 @@ def test_estimate(command: Command) -> None:
     assert found["prompt_tokens"]["total"] > 5 * 2000
 
 
-@pytest.mark.parametrize("words", ["estimate", "shard 1/2 --suite t", "batch submit --suite t"])
-def test_commands_refuse_other_scenarios_in_one_line(words: str, command: Command) -> None:
+@pytest.mark.parametrize(
+    "words", ["estimate", "shard 1/2 --suite t", "batch submit --suite t"]
+)
+def test_commands_refuse_other_scenarios_in_one_line(
+    words: str, command: Command
+) -> None:
     assert command(*words.split(), "boolq:model=longctx/lexical", "-m", 5) != 0
     assert (
         "only run entries of this package and HELM's long-context ones can be"

@@ -36,7 +36,11 @@ def heap(browser: webdriver.Chrome) -> float:
     """Return the bytes of JavaScript objects, garbage included."""
     browser.execute_cdp_cmd("Performance.enable", {})
     metrics = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
-    return next(float(metric["value"]) for metric in metrics if metric["name"] == "JSHeapUsedSize")
+    return next(
+        float(metric["value"])
+        for metric in metrics
+        if metric["name"] == "JSHeapUsedSize"
+    )
 
 
 @pytest.mark.browser
@@ -55,7 +59,8 @@ def test_run_page(page: str, browser: webdriver.Chrome) -> None:
     instance = browser.find_element(By.ID, f"instance-json_kv-{number}")
     assert answer in instance.find_element(By.TAG_NAME, "mark").text
     links = {
-        link.text: link.get_attribute("href") for link in instance.find_elements(By.TAG_NAME, "a")
+        link.text: link.get_attribute("href")
+        for link in instance.find_elements(By.TAG_NAME, "a")
     }
     browser.get(str(links["Whole prompt"]))
     whole = str(browser.execute_script("return document.body.textContent"))

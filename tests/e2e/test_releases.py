@@ -30,7 +30,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = random.Random(7)
     sizes = (*[40] * 60, *[13_000] * 8, *[45_000] * 4)
     write(
-        folder / GRAPHS, [graph(rng, kind, edges) for kind in ("bfs", "parents") for edges in sizes]
+        folder / GRAPHS,
+        [graph(rng, kind, edges) for kind in ("bfs", "parents") for edges in sizes],
     )
     write(
         folder / PATH,
@@ -61,8 +62,18 @@ RELEASES = {
         {
             "openai graphwalks bfs 128k": (60, "25.0", "100.0", "differs"),
             "openai graphwalks parents 128k": (6, "9.4", "10.0", "agrees"),
-            "openai graphwalks bfs above 128k in 2025": (0, "2.9", "0.0", "not comparable"),
-            "openai graphwalks parents above 128k in 2025": (0, "5.6", "0.0", "not comparable"),
+            "openai graphwalks bfs above 128k in 2025": (
+                0,
+                "2.9",
+                "0.0",
+                "not comparable",
+            ),
+            "openai graphwalks parents above 128k in 2025": (
+                0,
+                "5.6",
+                "0.0",
+                "not comparable",
+            ),
             "openai mrcr v1 2-needle 128k": (1, "36.6", "25.0", "not comparable"),
             "openai mrcr v1 2-needle 256k": (2, "22.6", "50.0", "not comparable"),
             "openai mrcr v1 2-needle 1m": (4, "12.0", "100.0", "not comparable"),
@@ -97,7 +108,15 @@ def test_a_simulated_release(command: Command, root: Path, name: str) -> None:
     for protocol, (right, *_) in expected.items():
         known |= answers(root, protocol, right)
     with oracle(known) as server:
-        options = ["--model-url", server.address, "--model-name", "tiny", "--suite", "s", "--quiet"]
+        options = [
+            "--model-url",
+            server.address,
+            "--model-name",
+            "tiny",
+            "--suite",
+            "s",
+            "--quiet",
+        ]
         options += ["--reasoning-effort", effort] if effort else []
         assert command("reproduce", name, *options, "--dry-run") == 0, command.err
         assert server.calls == []
@@ -106,11 +125,14 @@ def test_a_simulated_release(command: Command, root: Path, name: str) -> None:
         assert command("reproduce", name, *options) == 0, command.err
     shown = command.out[command.out.index("published and measured") :]
     found = re.findall(
-        r"│ +([\d.]+) │ +([\d.]+) │ [^│]+ │ (agrees|differs|cannot tell|not comparable) *│", shown
+        r"│ +([\d.]+) │ +([\d.]+) │ [^│]+ │ (agrees|differs|cannot tell|not comparable) *│",
+        shown,
     )
     assert sorted(found) == sorted(row[1:] for row in expected.values())
     kinds = [row[3] for row in expected.values()]
-    assert all(f"{kind}: {kinds.count(kind)}" in shown.splitlines()[-1] for kind in kinds)
+    assert all(
+        f"{kind}: {kinds.count(kind)}" in shown.splitlines()[-1] for kind in kinds
+    )
     calls = len(server.calls)
     assert command("reproduce", name, "--suite", "s") == 0, command.err
     assert len(server.calls) == calls
@@ -145,24 +167,39 @@ def test_what_cannot_be_run_says_why(command: Command) -> None:
 def test_mistakes(command: Command, name: str, told: str) -> None:
     """A name that several releases or none have, and a protocol without entries, end in one line."""
     words = name.partition(" --")
-    assert command("reproduce", words[0], *(f"--{words[2]}".split() if words[2] else ())) == 2
+    assert (
+        command("reproduce", words[0], *(f"--{words[2]}".split() if words[2] else ()))
+        == 2
+    )
     assert told in command.err
     assert command.err.count("\n") == 1
 
 
-def test_the_report_has_all_published_numbers_over_time(command: Command, root: Path) -> None:
+def test_the_report_has_all_published_numbers_over_time(
+    command: Command, root: Path
+) -> None:
     """The page "Reported" lists all numbers of a benchmark by date and protocol, also those that cannot be run."""
     with oracle(answers(root, "google mrcr v2 8-needle 128k average", 3)) as server:
-        options = ["--model-url", server.address, "--model-name", "tiny", "--suite", "s", "--quiet"]
-        assert command("reproduce", "google mrcr v2 8-needle 128k average", *options) == 0, (
-            command.err
-        )
-    assert command("report", "--suite", "s", "--to", "report", "--format", "markdown") == 0, (
-        command.err
-    )
+        options = [
+            "--model-url",
+            server.address,
+            "--model-name",
+            "tiny",
+            "--suite",
+            "s",
+            "--quiet",
+        ]
+        assert (
+            command("reproduce", "google mrcr v2 8-needle 128k average", *options) == 0
+        ), command.err
+    assert (
+        command("report", "--suite", "s", "--to", "report", "--format", "markdown") == 0
+    ), command.err
     text = Path("report", "report.md").read_text(encoding="utf-8")
     lines = [
-        line for line in text.splitlines() if re.match(r"\| (\d{4}-\d{2}-\d{2}|unknown) \|", line)
+        line
+        for line in text.splitlines()
+        if re.match(r"\| (\d{4}-\d{2}-\d{2}|unknown) \|", line)
     ]
     assert any("Gemini 3.7 Flash" in line and "97" in line for line in lines)
     assert any("Gemini 1.5 Pro" in line and "no protocol" in line for line in lines)

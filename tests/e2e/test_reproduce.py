@@ -28,7 +28,13 @@ from tests.benchmarks.ruler.fabricate import build_sources
 from tests.support.commands import Command
 from tests.support.fabricate import build_mirror
 from tests.support.fabricate_words import write
-from tests.support.reproduction import WRONG, answers, conversation, count_tokens, oracle
+from tests.support.reproduction import (
+    WRONG,
+    answers,
+    conversation,
+    count_tokens,
+    oracle,
+)
 from tests.support.servers.llm import Server, serve
 from tests.support.servers.models import Model
 
@@ -52,7 +58,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if needles == 8 or length in SHORT
     ]
     write(
-        folder / PATH, [conversation(*place, number) for place in places for number in range(ROWS)]
+        folder / PATH,
+        [conversation(*place, number) for place in places for number in range(ROWS)],
     )
     for build in (
         build_graphwalks, build_mrcr_v2, build_longbench_v2, build_lv_eval, build_aa_lcr, build_mirror, build_sources,
@@ -71,7 +78,9 @@ def data_of_the_mirror(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 def score_of(out: str, model: str = "endpoint/tiny") -> tuple[float, str, str]:
     """Return the score, the interval and the number of questions that the table shows for a model."""
-    row = re.search(rf"│ {re.escape(model)} +│ +([\d.]+) │ (.+?) +│ +([\d,]+) │ measured here", out)
+    row = re.search(
+        rf"│ {re.escape(model)} +│ +([\d.]+) │ (.+?) +│ +([\d,]+) │ measured here", out
+    )
     assert row, out
     return float(row[1]), row[2], row[3]
 
@@ -101,7 +110,9 @@ def test_every_bin_and_every_mean_over_bins(command: Command, root: Path) -> Non
     with oracle(answers(root, "deepseek mrcr 1m mmr", RIGHT)) as server:
         run(command, "DeepSeek's MRCR 1M (MMR)", server)
         shares = {length: count / ROWS for length, count in RIGHT.items()}
-        assert score_of(command.out)[0] == round(100 * fmean(shares.values()), 2) == 50.0
+        assert (
+            score_of(command.out)[0] == round(100 * fmean(shares.values()), 2) == 50.0
+        )
         assert score_of(command.out)[2] == "32"
         asked = len(server.calls)
         run(command, "openai mrcr v2 8-needle 4k-8k", server)
@@ -113,9 +124,9 @@ def test_every_bin_and_every_mean_over_bins(command: Command, root: Path) -> Non
     compare(command, "context arena 8-needle auc 1m")
     # The trapezoidal rule, written out: each pair of neighbours counts by the width between them.
     points = list(zip(LENGTHS.values(), shares.values(), strict=True))
-    area = sum((b - a) * (low + high) / 2 for (a, low), (b, high) in pairwise(points)) / (
-        points[-1][0] - points[0][0]
-    )
+    area = sum(
+        (b - a) * (low + high) / 2 for (a, low), (b, high) in pairwise(points)
+    ) / (points[-1][0] - points[0][0])
     assert score_of(command.out)[0] == round(100 * area, 2)
 
 
@@ -184,14 +195,22 @@ def test_judged_answers(command: Command, root: Path) -> None:
 
     def answer(prompt: str) -> str:
         if prompt.startswith("Assess whether"):
-            return "CORRECT" if "CANDIDATE ANSWER TO ASSESS: right" in prompt else "INCORRECT"
+            return (
+                "CORRECT"
+                if "CANDIDATE ANSWER TO ASSESS: right" in prompt
+                else "INCORRECT"
+            )
         return "right" if prompt.strip().endswith(known) else "wrong"
 
     examples = list(
-        load_examples(find_protocol("aa-lcr 1.0", BENCHMARKS)[0].task("questions"), *settings(root))
+        load_examples(
+            find_protocol("aa-lcr 1.0", BENCHMARKS)[0].task("questions"),
+            *settings(root),
+        )
     )
     known = tuple(
-        f"{example.fields['question']}\n\n            END QUESTION" for example in examples[:3]
+        f"{example.fields['question']}\n\n            END QUESTION"
+        for example in examples[:3]
     )
     with serve(
         answer, models={"tiny": Model(), "qwen3-235b-a22b-instruct-2507-fp8": Model()}
@@ -215,15 +234,27 @@ def settings(root: Path) -> tuple[Settings, DataRoot]:
 def judge_reply(prompt: str) -> str:
     """Return full marks for a right answer, in the form for answers or for summaries, and none for another."""
     points = len(re.findall(r"^\d+\. ", prompt, re.MULTILINE))
-    marks = {"fluency": 1, "correctness": 3, "recall": points, "precision": 1, "sentence_count": 1}
-    return json.dumps({name: 0 if WRONG in prompt else value for name, value in marks.items()})
+    marks = {
+        "fluency": 1,
+        "correctness": 3,
+        "recall": points,
+        "precision": 1,
+        "sentence_count": 1,
+    }
+    return json.dumps(
+        {name: 0 if WRONG in prompt else value for name, value in marks.items()}
+    )
 
 
 @pytest.mark.parametrize(
     ("protocols", "argument", "expected"),
     [
         # One, two, three or four of four questions are right; the number is the mean over tasks, whatever their sizes.
-        (["ruler 4k", "jamba ruler 4k", "qwen ruler 4k"], "count_with=longctx/words", 31 / 52),
+        (
+            ["ruler 4k", "jamba ruler 4k", "qwen ruler 4k"],
+            "count_with=longctx/words",
+            31 / 52,
+        ),
         (["lv-eval 16k"], "", 26 / 44),
         (["helmet recall 8k"], "", 10 / 16),
         # Questions stand at six depths, and HotpotQA's at three.
@@ -298,14 +329,21 @@ def test_a_yaml_file_and_a_dry_run(command: Command, root: Path) -> None:
     )
 
 
-def test_a_trial_with_fewer_questions_and_another_model(command: Command, root: Path) -> None:
+def test_a_trial_with_fewer_questions_and_another_model(
+    command: Command, root: Path
+) -> None:
     """Fewer questions and an unknown effort are reasons, and a registered effort is sent and known."""
     protocol = "openai mrcr v2 8-needle 4k-8k"
     with oracle(answers(root, protocol, 4)) as server:
         options = ("--argument", "num_samples=2", "--published", "gpt 5.5")
         run(command, protocol, server, *options)
-        told = "2 of 100 questions; the published effort is xhigh, and yours is not known"
-        assert f"Not comparable with the published 98.1 of GPT-5.5 (xhigh): {told}." in command.out
+        told = (
+            "2 of 100 questions; the published effort is xhigh, and yours is not known"
+        )
+        assert (
+            f"Not comparable with the published 98.1 of GPT-5.5 (xhigh): {told}."
+            in command.out
+        )
         run(
             command,
             protocol,
@@ -319,7 +357,9 @@ def test_a_trial_with_fewer_questions_and_another_model(command: Command, root: 
             *options[2:],
         )
         assert {
-            body.get("reasoning_effort") for body in server.bodies if "Prepend" in json.dumps(body)
+            body.get("reasoning_effort")
+            for body in server.bodies
+            if "Prepend" in json.dumps(body)
         } == {
             None,
             "xhigh",
@@ -335,16 +375,17 @@ def test_the_report_has_reported_rows_beside_ours(command: Command, root: Path) 
     protocol = "openai mrcr v2 8-needle 4k-8k"
     with oracle(answers(root, protocol, 1)) as server:
         run(command, protocol, server)
-    assert command("report", "--suite", "s", "--to", "report", "--format", "markdown") == 0, (
-        command.err
-    )
+    assert (
+        command("report", "--suite", "s", "--to", "report", "--format", "markdown") == 0
+    ), command.err
     text = Path("report", "report.md").read_text(encoding="utf-8")
     (line,) = [line for line in text.splitlines() if line.startswith("| 4k-8k |")]
     header = text[: text.index(line)].rstrip().splitlines()[-2]
     assert "endpoint/tiny | GPT-5.2 | GPT-5.4 (xhigh) | GPT-5.5 (xhigh)" in header
     assert "Gemini" not in header
     assert re.match(
-        r"\| 4k-8k \| 25\.0 † \(0\.6–80\.6\) \| 98\.2 \(93\.3–99\.5\) \| 97\.3 .* \| 98\.1 ", line
+        r"\| 4k-8k \| 25\.0 † \(0\.6–80\.6\) \| 98\.2 \(93\.3–99\.5\) \| 97\.3 .* \| 98\.1 ",
+        line,
     )
     assert "Conditions: mean over questions; one trial; temperature not stated" in text
 
@@ -378,10 +419,14 @@ def test_the_list_and_the_record(command: Command) -> None:
     assert "deepseek mrcr 1m mmr" in command.out
     assert command("reproduce", "deepseek mrcr 1m mmr") == 0
     assert "mrcr:needles=8,length=1m" in command.out
-    assert "https://huggingface.co/deepseek-ai/DeepSeek-V4-Pro: MRCR 1M (MMR)" in command.out
+    assert (
+        "https://huggingface.co/deepseek-ai/DeepSeek-V4-Pro: MRCR 1M (MMR)"
+        in command.out
+    )
     assert command("reproduce", "helmet recall 8k") == 0
     assert re.search(r"│ GPT-4o-08 +│ +[\d.]+ │ [\d.]+–[\d.]+ +│ +400 │", command.out)
     assert command("reproduce", "deepseek mrcr 1m mmr") == 0
     assert re.search(
-        r"DeepSeek-V4-Pro \(max\) +│ +83\.5 │ 80\.8–85\.9 +│ 800 │ DeepSeek-V4", command.out
+        r"DeepSeek-V4-Pro \(max\) +│ +83\.5 │ 80\.8–85\.9 +│ 800 │ DeepSeek-V4",
+        command.out,
     )

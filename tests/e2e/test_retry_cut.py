@@ -37,7 +37,11 @@ AGAIN = "helmet_recall:task=json_kv,length=8k,num_samples=6,retry_cut=4x,model=m
 def talkative(prompt: str) -> str:
     """Return the right answer; for about half of the prompts after a text that needs more than the budget."""
     answer = lexical.answer(prompt)
-    return "Let me see. " * (BUDGET * CHARACTERS // 12) + answer if is_long(prompt) else answer
+    return (
+        "Let me see. " * (BUDGET * CHARACTERS // 12) + answer
+        if is_long(prompt)
+        else answer
+    )
 
 
 def is_long(prompt: str) -> bool:
@@ -51,7 +55,10 @@ def states(folder: Path, name: str) -> list[dict[str, Any]]:
 
 def budgets(server: Server) -> list[int]:
     """Return the output budgets of the requests of runs, without the small requests that ask what the server offers."""
-    asked = [body.get("max_completion_tokens") or body["max_tokens"] for body in server.bodies]
+    asked = [
+        body.get("max_completion_tokens") or body["max_tokens"]
+        for body in server.bodies
+    ]
     return [budget for budget in asked if budget >= BUDGET]
 
 
@@ -82,20 +89,32 @@ def test_only_cut_answers_are_asked_for_again(folder: Path) -> None:
             for state in first
         ]
         assert 0 < sum(long) < SAMPLES
-        assert sorted(budgets(server)) == [BUDGET] * SAMPLES + [TIMES * BUDGET] * sum(long)
+        assert sorted(budgets(server)) == [BUDGET] * SAMPLES + [TIMES * BUDGET] * sum(
+            long
+        )
         again = states(folder, AGAIN)
         for before, after, was_cut in zip(first, again, long, strict=True):
             if was_cut:
-                assert after["request"] == {**before["request"], "max_tokens": TIMES * BUDGET}
-                assert after["result"]["completions"][0]["text"].startswith("Let me see.")
-                assert after["result"]["completions"][0]["finish_reason"]["reason"] == "stop"
+                assert after["request"] == {
+                    **before["request"],
+                    "max_tokens": TIMES * BUDGET,
+                }
+                assert after["result"]["completions"][0]["text"].startswith(
+                    "Let me see."
+                )
+                assert (
+                    after["result"]["completions"][0]["finish_reason"]["reason"]
+                    == "stop"
+                )
             else:
                 assert json.dumps(after) == json.dumps(before)
         server.forget()
         assert command(folder, server) == printed
         assert not budgets(server)
     share = f"{100 * (SAMPLES - sum(long)) / SAMPLES:.1f}"
-    assert all(re.search(rf"│ +{re.escape(text)}\W", printed) for text in (share, "100.0 †"))
+    assert all(
+        re.search(rf"│ +{re.escape(text)}\W", printed) for text in (share, "100.0 †")
+    )
     assert "cut answers asked for again with 4x the output budget" in printed
 
 
@@ -108,11 +127,17 @@ def test_reasoning_that_eats_the_budget(folder: Path) -> None:
             Fault.SERVER_ERROR if before and is_long(prompt) else None
         )
         command(folder, server)
-        assert {state["result"]["completions"][0]["text"] for state in states(folder, BASE)} == {""}
-        failed = [state["result"]["success"] for state in states(folder, AGAIN)].count(False)
+        assert {
+            state["result"]["completions"][0]["text"] for state in states(folder, BASE)
+        } == {""}
+        failed = [state["result"]["success"] for state in states(folder, AGAIN)].count(
+            False
+        )
         assert 0 < failed < SAMPLES
         server.forget()
         server.plan = faults.none
         command(folder, server)
         assert budgets(server) == [TIMES * BUDGET] * failed
-        assert all(state["result"]["completions"][0]["text"] for state in states(folder, AGAIN))
+        assert all(
+            state["result"]["completions"][0]["text"] for state in states(folder, AGAIN)
+        )

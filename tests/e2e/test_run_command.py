@@ -38,14 +38,20 @@ parallelism: 2
 """
 
 
-def test_a_run_is_interrupted_and_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_interrupted_and_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An interrupted and repeated run keeps its answers, asks no question again, and prints scores and the next commands."""
     monkeypatch.setenv("MY_KEY", KEY)
     with serve(lexical.answer, models={"tiny": Model()}) as server:
         (tmp_path / "run.yaml").write_text(CONFIG.format(address=server.address))
         # Two calls ask what the server offers, and three are answered.
-        server.plan = lambda prompt, before: Fault.TIMEOUT if len(server.calls) >= 5 else None
-        process = start("helm-longctx", "run", "run.yaml", folder=tmp_path, output=tmp_path / "log")
+        server.plan = lambda prompt, before: (
+            Fault.TIMEOUT if len(server.calls) >= 5 else None
+        )
+        process = start(
+            "helm-longctx", "run", "run.yaml", folder=tmp_path, output=tmp_path / "log"
+        )
         deadline = time.monotonic() + 120
         while len(server.calls) < 7 and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -71,7 +77,9 @@ def test_a_run_is_interrupted_and_repeated(tmp_path: Path, monkeypatch: pytest.M
     assert len(json.loads(states.read_text())["request_states"]) == 6
     assert not (states.parent / NAME).exists()
     assert not any(
-        KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
+        KEY.encode() in path.read_bytes()
+        for path in tmp_path.rglob("*")
+        if path.is_file()
     )
     # `serve` writes the pages, which a run needs not.
     assert not (states.parents[1] / "groups.json").exists()

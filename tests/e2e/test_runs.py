@@ -21,7 +21,9 @@ JSON_KV = "helmet_recall:task=json_kv,length=4k,num_samples=3"
 
 
 def stat(folder: Path, run_name: str, name: str) -> float | None:
-    rows = json.loads((folder / f"benchmark_output/runs/s/{run_name}/stats.json").read_text())
+    rows = json.loads(
+        (folder / f"benchmark_output/runs/s/{run_name}/stats.json").read_text()
+    )
     return next((row["mean"] for row in rows if row["name"]["name"] == name), None)
 
 
@@ -30,7 +32,8 @@ def test_vllm_chat_and_completions(tmp_path: Path) -> None:
     with serve(lexical.answer) as server:
         models = write_ready(tmp_path / "models", server.openai)
         entries = [
-            f"{JSON_KV}{style},model=vllm/llama-3.1-8b-instruct" for style in ("", ",style=chat")
+            f"{JSON_KV}{style},model=vllm/llama-3.1-8b-instruct"
+            for style in ("", ",style=chat")
         ]
         made = run(
             "helm-run",
@@ -117,8 +120,14 @@ def test_malformed_data_ends_in_one_line_and_other_runs_are_made(
         f"1 of 2 runs were not made: {entries[0].replace('longctx/', 'longctx_')}: their errors are in the log"
     )
     told = made.stdout + made.stderr
-    assert told.count("test_k105_dep6.jsonl:1: column 'context' must be str, found int") == 1
-    assert stat(tmp_path, entries[1].replace("longctx/", "longctx_"), "longctx_score") == 1.0
+    assert (
+        told.count("test_k105_dep6.jsonl:1: column 'context' must be str, found int")
+        == 1
+    )
+    assert (
+        stat(tmp_path, entries[1].replace("longctx/", "longctx_"), "longctx_score")
+        == 1.0
+    )
 
 
 def test_exit_on_error(tmp_path: Path) -> None:
@@ -160,16 +169,28 @@ def test_doctor(tmp_path: Path) -> None:
 def test_doctor_finds_what_is_broken(tmp_path: Path) -> None:
     """The doctor reports a wrong mirror, unreadable credentials and unreadable YAML with status 1."""
     (tmp_path / "prod_env").mkdir()
-    (tmp_path / "prod_env/model_deployments.yaml").write_text("model_deployments:\n  - name: [\n")
+    (tmp_path / "prod_env/model_deployments.yaml").write_text(
+        "model_deployments:\n  - name: [\n"
+    )
     (tmp_path / "prod_env/credentials.conf").write_text('key: "sk-secret\n{{{')
     done = run(
-        "helm-longctx", "doctor", "--no-run", folder=tmp_path, HELM_LONGCTX_DATA="/no/such/folder"
+        "helm-longctx",
+        "doctor",
+        "--no-run",
+        folder=tmp_path,
+        HELM_LONGCTX_DATA="/no/such/folder",
     )
     assert done.returncode == 1
-    assert "BROKEN  data: HELM_LONGCTX_DATA='/no/such/folder' is not a folder" in done.stdout
+    assert (
+        "BROKEN  data: HELM_LONGCTX_DATA='/no/such/folder' is not a folder"
+        in done.stdout
+    )
     line = "BROKEN  configuration: in prod_env: prod_env/model_deployments.yaml:3: the file is not YAML: "
     assert line in done.stdout
-    assert "BROKEN  credentials: prod_env/credentials.conf is not a HOCON file" in done.stdout
+    assert (
+        "BROKEN  credentials: prod_env/credentials.conf is not a HOCON file"
+        in done.stdout
+    )
     assert "sk-secret" not in done.stdout + done.stderr
 
 
@@ -185,7 +206,10 @@ def test_wheel_works_outside_the_clone(tmp_path: Path) -> None:
         str(tmp_path),
         str(ROOT),
     ]
-    assert subprocess.run(build, capture_output=True, cwd=tmp_path, check=False).returncode == 0
+    assert (
+        subprocess.run(build, capture_output=True, cwd=tmp_path, check=False).returncode
+        == 0
+    )
     venv.create(tmp_path / "v", system_site_packages=False, with_pip=True)
     python = tmp_path / "v/bin/python"
     wheel = next(tmp_path.glob("*.whl"))
@@ -196,10 +220,18 @@ def test_wheel_works_outside_the_clone(tmp_path: Path) -> None:
     )
     # Its dependencies are those of this environment.
     packages = next(Path(sys.prefix).glob("lib/python*/site-packages"))
-    target = next((tmp_path / "v").glob("lib/python*/site-packages")) / "dependencies.pth"
+    target = (
+        next((tmp_path / "v").glob("lib/python*/site-packages")) / "dependencies.pth"
+    )
     target.write_text(f"{packages}\n")
-    command = [str(python), "-c", "import helm_longctx, sys; print(helm_longctx.__file__)"]
-    where = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    command = [
+        str(python),
+        "-c",
+        "import helm_longctx, sys; print(helm_longctx.__file__)",
+    ]
+    where = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout
     assert str(tmp_path) in where
     entry = f"{JSON_KV},model=longctx/lexical"
     code = "from helm.benchmark.run import main; main()"

@@ -51,18 +51,30 @@ def test_arguments_of_an_entry(tmp_path: Path) -> None:
     """Each request has the entry's sampling, each repeat a seed of its own, and the result says it everywhere."""
     given = ",".join(f"{name}={value}" for name, value in DRAWN.items())
     with serve(lexical.answer, models={"tiny": Model()}) as server:
-        options = ("--model-url", server.address, "--model-name", "tiny", "--model-type", "chat")
+        options = (
+            "--model-url",
+            server.address,
+            "--model-name",
+            "tiny",
+            "--model-type",
+            "chat",
+        )
         command(tmp_path, "-r", ENTRY, *options)
         assert sampled(server) == [{"temperature": 0.0}] * 2
         server.calls.clear()
-        printed = command(tmp_path, "-r", f"{ENTRY},{given},sampling_seed=7,repeats=2", *options)
+        printed = command(
+            tmp_path, "-r", f"{ENTRY},{given},sampling_seed=7,repeats=2", *options
+        )
         assert sorted(sampled(server), key=str) == [
             {**DRAWN, "seed": seed} for seed in (7, 7, 8, 8)
         ]
     # The run without a sampling stays, because the other one has another name.
-    folders = sorted((tmp_path / "benchmark_output/runs/default").glob("helmet_recall*"))
+    folders = sorted(
+        (tmp_path / "benchmark_output/runs/default").glob("helmet_recall*")
+    )
     assert [
-        ("temperature=0.6" in folder.name, "top_k=20" in folder.name) for folder in folders
+        ("temperature=0.6" in folder.name, "top_k=20" in folder.name)
+        for folder in folders
     ] == [
         (False, False),
         (True, True),
@@ -96,7 +108,8 @@ def test_sampling_of_a_model(tmp_path: Path) -> None:
             *[{"temperature": 1.0, "top_p": 1}] * 2,
         ]
     assert (
-        "temperature=0.6,top_p=0.9,task=json_kv,length=4k,num_samples=2,model=my/drawn" in printed
+        "temperature=0.6,top_p=0.9,task=json_kv,length=4k,num_samples=2,model=my/drawn"
+        in printed
     )
 
 
@@ -115,7 +128,9 @@ def test_sampling_in_the_models_files(tmp_path: Path) -> None:
         in offered
     )
     (tmp_path / "take.yaml").write_text(entry + model % ", sampling: model")
-    assert "temperature=0.7,top_p=0.8,top_k=40" in command(tmp_path, "take.yaml", "--dry-run")
+    assert "temperature=0.7,top_p=0.8,top_k=40" in command(
+        tmp_path, "take.yaml", "--dry-run"
+    )
     (folder / "generation_config.json").unlink()
     assert "generation_config.json does not say how to sample" in command(
         tmp_path, "take.yaml", "--dry-run", status=2
@@ -126,9 +141,18 @@ def test_sampling_in_the_models_files(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ({"top_p": 0.9}, "top_p=0.9 has no effect at a temperature of 0"),
-        ({"temperature": 0.5, "top_p": 1.5}, "top_p=1.5 is invalid; give a number from 0.001 to 1"),
-        ({"temperature": 0.5, "top_k": 0}, "top_k=0 is invalid; give a whole number from 1"),
-        ({"temperature": 0.5, "min_p": "x"}, "min_p='x' is invalid; give a number from 0 to 1"),
+        (
+            {"temperature": 0.5, "top_p": 1.5},
+            "top_p=1.5 is invalid; give a number from 0.001 to 1",
+        ),
+        (
+            {"temperature": 0.5, "top_k": 0},
+            "top_k=0 is invalid; give a whole number from 1",
+        ),
+        (
+            {"temperature": 0.5, "min_p": "x"},
+            "min_p='x' is invalid; give a number from 0 to 1",
+        ),
         (
             {"temperature": 0.5, "top_p": 0.5, "metric": "likelihood"},
             "top_p=0.5 and metric=likelihood exclude each",
@@ -138,7 +162,9 @@ def test_sampling_in_the_models_files(tmp_path: Path) -> None:
 def test_refused_arguments(arguments: dict[str, Any], message: str) -> None:
     """Values that are wrong or without effect are refused."""
     with pytest.raises(InputError, match=message):
-        check_run_entry("helmet_recall", {"task": "json_kv", "length": "4k", **arguments})
+        check_run_entry(
+            "helmet_recall", {"task": "json_kv", "length": "4k", **arguments}
+        )
 
 
 @pytest.mark.parametrize(
@@ -157,7 +183,11 @@ def test_what_a_provider_does_not_take(
 ) -> None:
     """An argument that a provider does not take is refused before anything is sent."""
     printed = command(
-        tmp_path, "-r", f"{ENTRY},temperature=1,{argument},model={model}", "--dry-run", status=2
+        tmp_path,
+        "-r",
+        f"{ENTRY},temperature=1,{argument},model={model}",
+        "--dry-run",
+        status=2,
     )
     assert message in printed
 

@@ -71,7 +71,10 @@ class Data:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
     root = tmp_path_factory.mktemp("data")
-    rows = [json.loads(line) for line in build_mrcr(root).read_text(encoding="utf-8").splitlines()]
+    rows = [
+        json.loads(line)
+        for line in build_mrcr(root).read_text(encoding="utf-8").splitlines()
+    ]
     conversations = [json.loads(row["prompt"]) for row in rows]
     answers = {
         "\n".join(m["content"] for m in c): r["answer"]
@@ -79,25 +82,38 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
     }
     build_longproc(root)
     for name, files in TASKS.items():
-        for problem in problems(name, "2k", root / "longproc") if "2k" in files.levels else ():
+        for problem in (
+            problems(name, "2k", root / "longproc") if "2k" in files.levels else ()
+        ):
             answers[problem.prompt] = WRAPPED.get(name, "{}").format(problem.reference)
     build_aa_lcr(root)
     questions = AA_LCR_BENCHMARK.tasks[0]
-    for example in questions.load(questions, Settings(None), DataRoot(root, mirror=True)):
+    for example in questions.load(
+        questions, Settings(None), DataRoot(root, mirror=True)
+    ):
         answers[questions.prompt(example).user_turn] = example.references[0]
     tsort = ADA_LEVAL.task("textsort")
-    for example in tsort.load(tsort, Settings(2048), DataRoot(build_ada_leval(root), mirror=True)):
+    for example in tsort.load(
+        tsort, Settings(2048), DataRoot(build_ada_leval(root), mirror=True)
+    ):
         answers[example.fields["context"]] = f"Answer: {example.references[0]}"
     keys = SCBENCH.task("kv")
     build_scbench(root)
     for example in keys.load(keys, Settings(None), DataRoot(root, mirror=True)):
-        answers["\n".join(message["content"] for message in example.messages)] = example.references[
-            0
-        ]
-        conversations += (
-            [[dict(message) for message in example.messages]] if len(example.messages) > 1 else []
+        answers["\n".join(message["content"] for message in example.messages)] = (
+            example.references[0]
         )
-    return Data(root, write_encoding(tmp_path_factory.mktemp("encoding")), conversations, answers)
+        conversations += (
+            [[dict(message) for message in example.messages]]
+            if len(example.messages) > 1
+            else []
+        )
+    return Data(
+        root,
+        write_encoding(tmp_path_factory.mktemp("encoding")),
+        conversations,
+        answers,
+    )
 
 
 def judge(prompt: str) -> str:
@@ -105,7 +121,9 @@ def judge(prompt: str) -> str:
     official, _, candidate = prompt.partition("The OFFICIAL ANSWER: ")[2].partition(
         "\nCANDIDATE ANSWER TO ASSESS: "
     )
-    same = candidate.removesuffix("\n\nReply only with CORRECT or INCORRECT.") == official
+    same = (
+        candidate.removesuffix("\n\nReply only with CORRECT or INCORRECT.") == official
+    )
     return "I cannot say." if official == "NA" else "CORRECT" if same else "INCORRECT"
 
 
@@ -155,7 +173,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory, data: Data) -> Iterator[Runs]
     folder = tmp_path_factory.mktemp("runs")
     with serve(lambda prompt: data.answers[prompt]) as model, serve(judge) as judging:
         write_judges(
-            folder / "models", {"tests/model": model.openai, "tests/judge": judging.openai}
+            folder / "models",
+            {"tests/model": model.openai, "tests/judge": judging.openai},
         )
         runs = Runs(folder, data, model, judging)
         runs.make(*ENTRIES)
@@ -168,28 +187,39 @@ def check(runs: Runs) -> None:
     assert sorted(map(str, (m for m in asked if len(m) > 1))) == sorted(
         map(str, runs.data.conversations)
     )
-    assert {runs.stats(MRCR)["longctx_score", f"{needles}needle"] for needles in (2, 4, 8)} == {1.0}
+    assert {
+        runs.stats(MRCR)["longctx_score", f"{needles}needle"] for needles in (2, 4, 8)
+    } == {1.0}
     found = runs.stats(LONGPROC)
     scored = [name for name in TASKS if name != "pseudo_to_code"]
-    assert {name: found[f"{name}_score", name] for name in scored} == dict.fromkeys(scored, 1.0)
+    assert {name: found[f"{name}_score", name] for name in scored} == dict.fromkeys(
+        scored, 1.0
+    )
     assert not any(task == "pseudo_to_code" for _, task in found)
     times = Counter(
-        body["messages"][0]["content"] for body in runs.model.bodies if body["max_tokens"] == 16384
+        body["messages"][0]["content"]
+        for body in runs.model.bodies
+        if body["max_tokens"] == 16384
     )
     assert set(times.values()) == {3}
     assert len(times) == 12
     assert runs.stats(TSORT)["longctx_score", "textsort"] == 1.0
     found = runs.stats(KEYS)
-    assert found["longctx_score", "kv"] == found["turn_1", "kv"] == found["turn_5", "kv"] == 1.0
+    assert (
+        found["longctx_score", "kv"]
+        == found["turn_1", "kv"]
+        == found["turn_5", "kv"]
+        == 1.0
+    )
     found = runs.stats(AA_LCR)
     assert found["longctx_score", "questions"] == found["pass_at_3", "questions"] == 1.0
     assert found["judge_failed", "questions"] == 0.25
     assert found["judge_score_strict", "questions"] == 0.75
     # What has no verdict is asked of the judge in every run, but not a second time in hope of another reply.
     asked = [body for body in runs.judge.bodies if PROMPT not in str(body["messages"])]
-    assert {(body["temperature"], body["max_tokens"], "seed" in body) for body in asked} == {
-        (0.0, 1024, False)
-    }
+    assert {
+        (body["temperature"], body["max_tokens"], "seed" in body) for body in asked
+    } == {(0.0, 1024, False)}
     assert len(asked) == 12
 
 
@@ -212,7 +242,8 @@ def test_helms_own_runner(tmp_path: Path, data: Data) -> None:
     """HELM's own runner sends the same requests and gets the same scores."""
     with serve(lambda prompt: data.answers[prompt]) as model, serve(judge) as judging:
         write_judges(
-            tmp_path / "models", {"tests/model": model.openai, "tests/judge": judging.openai}
+            tmp_path / "models",
+            {"tests/model": model.openai, "tests/judge": judging.openai},
         )
         runs = Runs(tmp_path, data, model, judging)
         runs.make(*ENTRIES, runner=False)
@@ -226,7 +257,8 @@ def test_a_killed_run_goes_on(tmp_path: Path, data: Data) -> None:
     ) as model:
         with serve(judge) as judging:
             write_judges(
-                tmp_path / "models", {"tests/model": model.openai, "tests/judge": judging.openai}
+                tmp_path / "models",
+                {"tests/model": model.openai, "tests/judge": judging.openai},
             )
             runs = Runs(tmp_path, data, model, judging)
             process = start(
@@ -268,22 +300,34 @@ def test_tables(suite: Path) -> None:
     for title in ("MRCR", "LongProc", "AA-LCR"):
         table = summary[summary.index(title) :].split("└")[0]
         assert "–100.0)" in table, table
-    exported = run("helm-longctx", "export", "--suite", "s", "--to", "out", folder=suite)
+    exported = run(
+        "helm-longctx", "export", "--suite", "s", "--to", "out", folder=suite
+    )
     assert exported.returncode == 0, exported.stderr
 
 
 def test_show(suite: Path, data: Data) -> None:
     """`show` prints the whole conversation."""
-    printed = run("helm-longctx", "show", f"{MRCR},model=tests_model", "mrcr-0", folder=suite)
+    printed = run(
+        "helm-longctx", "show", f"{MRCR},model=tests_model", "mrcr-0", folder=suite
+    )
     assert printed.returncode == 0, printed.stderr
-    assert all(message["content"] in printed.stdout for message in data.conversations[0])
+    assert all(
+        message["content"] in printed.stdout for message in data.conversations[0]
+    )
 
 
 @pytest.mark.browser
 def test_page(page: str, browser: webdriver.Chrome, data: Data) -> None:
     """The run's page shows a conversation by its roles, and the link of a long one opens the whole conversation."""
     open_page(browser, f"{page}/#/runs/{quote(f'{MRCR},model=tests_model', safe='')}")
-    shown(browser, "mrcr-0", "user", "assistant", data.conversations[0][-1]["content"][:40])
+    shown(
+        browser,
+        "mrcr-0",
+        "user",
+        "assistant",
+        data.conversations[0][-1]["content"][:40],
+    )
     name = f"{LONG},model=tests_model"
     open_page(browser, f"{page}/#/runs/{quote(name, safe='')}")
     shown(
@@ -293,6 +337,12 @@ def test_page(page: str, browser: webdriver.Chrome, data: Data) -> None:
         "left out",
         data.conversations[9][-1]["content"][:40],
     )
-    browser.get(str(browser.find_element(By.LINK_TEXT, "Whole conversation").get_attribute("href")))
+    browser.get(
+        str(
+            browser.find_element(By.LINK_TEXT, "Whole conversation").get_attribute(
+                "href"
+            )
+        )
+    )
     whole = str(browser.execute_script("return document.body.textContent"))
     assert json.loads(whole) == data.conversations[9]

@@ -18,7 +18,10 @@ from tests.support.servers.llm import serve
 from tests.tasks.tokenizers import tokenizer_of
 
 CLIENTS = {
-    "raw": ("helm.clients.openai_client.OpenAILegacyCompletionsClient", {"api_key": "none"}),
+    "raw": (
+        "helm.clients.openai_client.OpenAILegacyCompletionsClient",
+        {"api_key": "none"},
+    ),
     "chat": ("helm.clients.vllm_client.VLLMChatClient", {}),
 }
 ENTRY = "helmet_recall:task=ruler_niah_mk_2,length=4k,num_samples=2"
@@ -36,23 +39,33 @@ class Made(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=[(100_000, ""), (1500, ""), (1500, REFUSE)])
-def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Made:
+def made(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Made:
     """Make runs whose prompts fit, do not fit, or must not be cut."""
     (window, argument), folder = request.param, tmp_path_factory.mktemp("tokens")
-    PreTrainedTokenizerFast(tokenizer_object=TOKENIZER).save_pretrained(folder / "tokenizer")
+    PreTrainedTokenizerFast(tokenizer_object=TOKENIZER).save_pretrained(
+        folder / "tokenizer"
+    )
     with serve(lexical.answer) as server:
         deploy(folder / "models", folder / "tokenizer", window, server.openai)
         entries = [f"{ENTRY}{argument},model=test/{kind}" for kind in CLIENTS]
         arguments = ["--suite", "s", "-m", 9, "--local-path", "models"]
         done = run("helm-run", "--run-entries", *entries, *arguments, folder=folder)
     return Made(
-        folder, done.returncode, done.stdout + done.stderr, [call.prompt for call in server.calls]
+        folder,
+        done.returncode,
+        done.stdout + done.stderr,
+        [call.prompt for call in server.calls],
     )
 
 
 def deploy(models: Path, tokenizer: Path, window: int, address: str) -> None:
     hugging_face = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
-    spec = {"class_name": hugging_face, "args": {"pretrained_model_name_or_path": str(tokenizer)}}
+    spec = {
+        "class_name": hugging_face,
+        "args": {"pretrained_model_name_or_path": str(tokenizer)},
+    }
     texts = ("display_name", "description", "access", "creator_organization_name")
     files = {
         "tokenizer_configs": [
@@ -64,7 +77,11 @@ def deploy(models: Path, tokenizer: Path, window: int, address: str) -> None:
             }
         ],
         "model_metadata": [
-            {"name": f"test/{kind}", **dict.fromkeys(texts, "test"), "tags": ["TEXT_MODEL_TAG"]}
+            {
+                "name": f"test/{kind}",
+                **dict.fromkeys(texts, "test"),
+                "tags": ["TEXT_MODEL_TAG"],
+            }
             for kind in CLIENTS
         ],
         "model_deployments": [
@@ -72,7 +89,10 @@ def deploy(models: Path, tokenizer: Path, window: int, address: str) -> None:
                 "name": f"test/{kind}",
                 "tokenizer_name": "test/small",
                 "max_sequence_length": window,
-                "client_spec": {"class_name": client, "args": {"base_url": address, **more}},
+                "client_spec": {
+                    "class_name": client,
+                    "args": {"base_url": address, **more},
+                },
             }
             for kind, (client, more) in CLIENTS.items()
         ],
@@ -89,7 +109,11 @@ def tokens(prompt: str) -> int:
 
 def states(made: Made) -> list[dict]:
     paths = (made.folder / "benchmark_output/runs/s").glob("*/scenario_state.json")
-    return [state for path in paths for state in json.loads(path.read_text())["request_states"]]
+    return [
+        state
+        for path in paths
+        for state in json.loads(path.read_text())["request_states"]
+    ]
 
 
 def cached(made: Made) -> list[str]:
@@ -100,7 +124,9 @@ def cached(made: Made) -> list[str]:
         for (table,) in database.execute(
             "SELECT name FROM sqlite_master WHERE type='table'"
         ).fetchall():
-            found += [str(key) for (key,) in database.execute(f"SELECT key FROM {table}")]
+            found += [
+                str(key) for (key,) in database.execute(f"SELECT key FROM {table}")
+            ]
         database.close()
     return found
 
@@ -110,7 +136,9 @@ def test_prompts_that_fit(made: Made) -> None:
     """Prompts that fit are sent unchanged and counted, and HELM's caches have them in requests and in no tokenization."""
     assert made.code == 0, made.output[-3000:]
     assert len(made.prompts) == 4
-    counts = [state["instance"]["extra_data"]["prompt_tokens"] for state in states(made)]
+    counts = [
+        state["instance"]["extra_data"]["prompt_tokens"] for state in states(made)
+    ]
     # The official code counts the header of a chat, too.
     headers = {"chat": CHAT_HEADER, "completion": ""}
     sent = [
@@ -119,9 +147,9 @@ def test_prompts_that_fit(made: Made) -> None:
     ]
     assert sorted(counts) == sorted(map(tokens, sent))
     long = [json.loads(key) for key in cached(made) if len(key) > 5000]
-    assert sorted(key.get("prompt") or key["messages"][0]["content"] for key in long) == sorted(
-        made.prompts
-    )
+    assert sorted(
+        key.get("prompt") or key["messages"][0]["content"] for key in long
+    ) == sorted(made.prompts)
     assert not any("prompt_tokens" in key for key in long)
 
 
@@ -140,5 +168,8 @@ def test_prompts_that_are_refused(made: Made) -> None:
     """With `truncation=error` nothing is sent, and the log says how many prompts are too long without showing them."""
     assert made.code != 0
     assert made.prompts == []
-    assert made.output.count("truncation=error: 2 instances of ruler_niah_mk_2 are up to") >= 2
+    assert (
+        made.output.count("truncation=error: 2 instances of ruler_niah_mk_2 are up to")
+        >= 2
+    )
     assert "special magic" not in made.output

@@ -18,6 +18,10 @@ def look_up(prompt: lc.Prompt) -> str:
     return found[1] if found else ""
 
 
-def call(model: Any, tasks: Any = TASK, lengths: Any = "8k", **changes: Any) -> EvaluationResult:
+def call(
+    model: Any, tasks: Any = TASK, lengths: Any = "8k", **changes: Any
+) -> EvaluationResult:
     """Evaluate a model on few questions."""
-    return lc.evaluate(model, tasks, lengths, **{"num_samples": 4, "quiet": True, **changes})
+    return lc.evaluate(
+        model, tasks, lengths, **{"num_samples": 4, "quiet": True, **changes}
+    )

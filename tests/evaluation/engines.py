@@ -44,7 +44,9 @@ class Engine:
         written = self._model.generate(
             ids, max_new_tokens=setting.max_tokens, do_sample=False, pad_token_id=1
         )
-        text = self._tokenizer.decode(written[0, ids.shape[1] :], skip_special_tokens=True)
+        text = self._tokenizer.decode(
+            written[0, ids.shape[1] :], skip_special_tokens=True
+        )
         return SimpleNamespace(outputs=[SimpleNamespace(text=text)])
 
     def _score(self, ids: Any) -> list[Any]:
@@ -54,5 +56,7 @@ class Engine:
         rows: list[Any] = [None]
         for row, token in zip(logprobs, ids[1:].tolist(), strict=False):
             names = {int(row.argmax()), token}
-            rows.append({name: SimpleNamespace(logprob=float(row[name])) for name in names})
+            rows.append(
+                {name: SimpleNamespace(logprob=float(row[name])) for name in names}
+            )
         return rows

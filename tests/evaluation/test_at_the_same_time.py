@@ -44,7 +44,9 @@ except lc.InputError as error:
 
 def list_variables() -> dict[str, str]:
     """Return the environment without what OpenMP sets when torch is imported."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("KMP_")}
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith("KMP_")
+    }
 
 
 def test_threads() -> None:
@@ -53,9 +55,13 @@ def test_threads() -> None:
     outcomes: list[Any] = []
 
     def work(name: str) -> None:
-        outcomes.append(call(look_up, name=name, num_samples=1, lengths="4k").scores.score[0])
+        outcomes.append(
+            call(look_up, name=name, num_samples=1, lengths="4k").scores.score[0]
+        )
 
-    threads = [threading.Thread(target=work, args=(f"model-{n % 4}",)) for n in range(8)]
+    threads = [
+        threading.Thread(target=work, args=(f"model-{n % 4}",)) for n in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -83,7 +89,9 @@ def test_a_nested_call(kind: str) -> None:
         with pytest.raises(lc.InputError) as error:
             call(look_up, name="inner")
         errors.append(str(error.value))
-        return [look_up(each) for each in prompt] if kind == "batches" else look_up(prompt)
+        return (
+            [look_up(each) for each in prompt] if kind == "batches" else look_up(prompt)
+        )
 
     async def answer_later(prompt: lc.Prompt) -> str:
         return str(await asyncio.to_thread(answer, prompt))
@@ -128,7 +136,8 @@ def read_as_completed(work: Callable[[], None]) -> None:
 
 
 @pytest.mark.parametrize(
-    "run", [run_in_thread, run_in_two_threads, run_in_pool, wait_for_pool, read_as_completed]
+    "run",
+    [run_in_thread, run_in_two_threads, run_in_pool, wait_for_pool, read_as_completed],
 )
 def test_a_nested_call_in_a_thread(
     run: Callable[[Callable[[], None]], None], monkeypatch: pytest.MonkeyPatch
@@ -152,14 +161,18 @@ def test_a_nested_call_in_a_thread(
     ]
 
 
-def test_a_call_in_a_thread_that_nothing_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_in_a_thread_that_nothing_waits_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A call in a thread that an asked function starts and does not wait for works when the first call has ended."""
     monkeypatch.setattr(turns, "_PAUSE", 0.05)
     scores: list[float] = []
     threads: list[threading.Thread] = []
 
     def work() -> None:
-        scores.append(call(look_up, name="inner", num_samples=1, lengths="4k").scores.score[0])
+        scores.append(
+            call(look_up, name="inner", num_samples=1, lengths="4k").scores.score[0]
+        )
 
     def answer(prompt: lc.Prompt) -> str:
         threads.append(threading.Thread(target=work))
@@ -208,7 +221,9 @@ def test_a_question_ends(end: str) -> None:
 
     def work() -> str:
         assert is_asked()
-        copies.append(contextvars.copy_context())  # as a task or `asyncio.to_thread` has one
+        copies.append(
+            contextvars.copy_context()
+        )  # as a task or `asyncio.to_thread` has one
         if end.endswith("error"):
             raise ValueError
         return "text"
@@ -216,7 +231,9 @@ def test_a_question_ends(end: str) -> None:
     async def work_later() -> str:
         return work()
 
-    function = Function(lambda prompt: work_later() if end.startswith("await") else work())
+    function = Function(
+        lambda prompt: work_later() if end.startswith("await") else work()
+    )
     try:
         function(Prompt(text="Question", messages=[], max_tokens=1, stop=[], id="1"))
     except ValueError:
@@ -239,7 +256,9 @@ def test_a_running_loop() -> None:
     assert asyncio.run(cell()) == 1.0
 
 
-def test_limits_change_no_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_limits_change_no_variable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A limit in dollars holds in a call, and the environment has none while it works."""
     prices = tmp_path / "prices.yaml"
     prices.write_text("python/mine: {input: 1, output: 1}\n")

@@ -35,7 +35,10 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> EvaluationResult:
     """Return the result of a function that answers right and one that does not."""
     folder = tmp_path_factory.mktemp("both")
     return call(
-        [look_up, nothing], num_samples=12, output_path=folder / "out", local_path=folder / "env"
+        [look_up, nothing],
+        num_samples=12,
+        output_path=folder / "out",
+        local_path=folder / "env",
     )
 
 
@@ -58,7 +61,13 @@ def test_tables(both: EvaluationResult) -> None:
         )
     ]
     row = scores.loc["python/look_up", "json_kv"]
-    assert (row.benchmark, row.length, row.score, row.n, row.mark) == ("helmet", 8192, 1.0, 12, "†")
+    assert (row.benchmark, row.length, row.score, row.n, row.mark) == (
+        "helmet",
+        8192,
+        1.0,
+        12,
+        "†",
+    )
     assert row.low < 1
     assert "12 of the benchmark's 100 examples" in row.reason
     assert scores.loc["python/nothing", "json_kv"].score == 0
@@ -83,8 +92,12 @@ def test_the_table_of_run(both: EvaluationResult, command: Command) -> None:
     """A result shows the table that `helm-longctx run` prints, in a terminal and in a notebook."""
     options = ("--suite", "evaluate", "--output-path", both.suite.parents[1])
     assert command("summarize", *options) == 0, command.err
-    rows = [line for line in repr(both).splitlines() if "100.0" in line or "0.0 †" in line]
-    assert [name in row for name, row in zip(("look_up", "nothing"), rows, strict=True)] == [
+    rows = [
+        line for line in repr(both).splitlines() if "100.0" in line or "0.0 †" in line
+    ]
+    assert [
+        name in row for name, row in zip(("look_up", "nothing"), rows, strict=True)
+    ] == [
         True,
         True,
     ]
@@ -93,15 +106,24 @@ def test_the_table_of_run(both: EvaluationResult, command: Command) -> None:
     assert "100.0" in both._repr_html_()
 
 
-def test_other_commands_show_the_suite(both: EvaluationResult, command: Command) -> None:
+def test_other_commands_show_the_suite(
+    both: EvaluationResult, command: Command
+) -> None:
     """HELM's leaderboard, the report and `compare` show the models."""
     options = ("--suite", "evaluate", "--output-path", both.suite.parents[1])
     assert command("summarize", *options) == 0, command.err
     table = json.loads((both.suite / "groups" / "helmet_recall_8k.json").read_text())[0]
-    assert [row[0]["value"] for row in table["rows"]] == ["python/look_up", "python/nothing"]
-    assert command("compare", "python/look_up", "python/nothing", *options) == 0, command.err
+    assert [row[0]["value"] for row in table["rows"]] == [
+        "python/look_up",
+        "python/nothing",
+    ]
+    assert command("compare", "python/look_up", "python/nothing", *options) == 0, (
+        command.err
+    )
     assert re.search(
-        r"python/look_up.*python/nothing|python/nothing.*python/look_up", command.out, re.DOTALL
+        r"python/look_up.*python/nothing|python/nothing.*python/look_up",
+        command.out,
+        re.DOTALL,
     )
     page = both.report()
     assert page.is_file()
@@ -141,7 +163,11 @@ def test_what_a_function_gets() -> None:
 
     call(keep)
     prompt = prompts[0]
-    assert prompt.context + prompt.question == prompt.text == prompt.messages[-1]["content"]
+    assert (
+        prompt.context + prompt.question
+        == prompt.text
+        == prompt.messages[-1]["content"]
+    )
     assert len(prompt.context) > 1000 > len(prompt.question) > 0
     assert (prompt.id, prompt.task, prompt.length, prompt.max_tokens) == (
         "json_kv-0",
@@ -168,10 +194,13 @@ def test_names_and_lists() -> None:
         match="two models have the name 'python/nothing'; give name= with one name for",
     ):
         call([nothing, nothing])
-    with pytest.raises(lc.InputError, match="name='a' is invalid; give one for each model"):
+    with pytest.raises(
+        lc.InputError, match="name='a' is invalid; give one for each model"
+    ):
         call([nothing, look_up], name="a")
     with pytest.raises(
-        lc.InputError, match="name='openai/gpt2' is invalid; give a name that no model of HELM"
+        lc.InputError,
+        match="name='openai/gpt2' is invalid; give a name that no model of HELM",
     ):
         call(nothing, name="openai/gpt2")
 
@@ -225,7 +254,9 @@ def test_batches() -> None:
     ]
 
 
-def test_a_function_that_raises_fails_its_question(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_function_that_raises_fails_its_question(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """An error of the function is the failure of one question, which is not asked again."""
     asked = []
 
@@ -248,7 +279,11 @@ def test_a_function_that_raises_fails_its_question(caplog: pytest.LogCaptureFixt
     ("returned", "batch_size", "told"),
     [
         (None, None, "the function returned None; it must return a text"),
-        ({"text": "x"}, None, "the function returned a value of type dict; it must return a text"),
+        (
+            {"text": "x"},
+            None,
+            "the function returned a value of type dict; it must return a text",
+        ),
         (
             ["x"] * 5,
             2,
@@ -297,7 +332,11 @@ def test_generated_tasks_need_a_tokenizer() -> None:
     ):
         call(nothing, "ruler:task=vt")
     result = call(
-        nothing, ["ruler:task=vt"], ["4k"], arguments={"count_with": "longctx/words"}, num_samples=1
+        nothing,
+        ["ruler:task=vt"],
+        ["4k"],
+        arguments={"count_with": "longctx/words"},
+        num_samples=1,
     )
     assert len(result.answers) == 1
 
@@ -307,16 +346,28 @@ def test_generated_tasks_need_a_tokenizer() -> None:
     [
         ({"lengths": None}, "lengths is missing, and helmet_recall has lengths"),
         ({"lengths": ["8k", "7x"]}, "evaluate: lengths[1]='7x' is invalid"),
-        ({"tasks": "helmet_recal"}, "evaluate: tasks[0]: 'helmet_recal' is not a run entry"),
+        (
+            {"tasks": "helmet_recal"},
+            "evaluate: tasks[0]: 'helmet_recal' is not a run entry",
+        ),
         ({"num_samples": 0}, "num_samples=0 is invalid"),
-        ({"batch_size": 0}, "evaluate: batch_size=0 is invalid; give a whole number from 1"),
-        ({"parallelism": 0}, "evaluate: parallelism=0 is invalid; give a number from 1"),
+        (
+            {"batch_size": 0},
+            "evaluate: batch_size=0 is invalid; give a whole number from 1",
+        ),
+        (
+            {"parallelism": 0},
+            "evaluate: parallelism=0 is invalid; give a number from 1",
+        ),
         (
             {"model": 3},
             "evaluate: model=3 is invalid; give the name of a deployment, an address, a folder",
         ),
         ({"model": []}, "evaluate: model=[] is invalid"),
-        ({"model": "nobody/nothing"}, "evaluate: models[0]: 'nobody/nothing' is not a model"),
+        (
+            {"model": "nobody/nothing"},
+            "evaluate: models[0]: 'nobody/nothing' is not a model",
+        ),
         (
             {"model": "longctx/null", "name": "a"},
             "evaluate: name='a' is invalid; give no name for the deployment",
@@ -337,7 +388,10 @@ def test_generated_tasks_need_a_tokenizer() -> None:
             {"model": ["longctx/null", "longctx/lexical"], "context": "8k"},
             "evaluate: context='8k' has no effect",
         ),
-        ({"max_cost": 0.5}, "evaluate: max_cost=0.5 needs the prices of python/nothing"),
+        (
+            {"max_cost": 0.5},
+            "evaluate: max_cost=0.5 needs the prices of python/nothing",
+        ),
         ({"suite": "a/b"}, "evaluate: suite='a/b' is invalid"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
@@ -371,7 +425,9 @@ def test_price_limits(tmp_path: Path) -> None:
 
 def test_a_very_long_answer() -> None:
     """Of a very long answer only the start is scored, at once, and the score says so."""
-    result = call(lambda prompt: look_up(prompt) + " x" * 5_000_000, num_samples=1, lengths="4k")
+    result = call(
+        lambda prompt: look_up(prompt) + " x" * 5_000_000, num_samples=1, lengths="4k"
+    )
     assert result.scores.score[0] == 1
     assert (
         "answers of which only the first 524,288 characters were scored"

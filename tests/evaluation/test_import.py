@@ -31,5 +31,7 @@ def test_import_is_quick_and_quiet() -> None:
 def test_public_names() -> None:
     """The public names exist, and others are no attributes."""
     assert all(getattr(lc, name) for name in lc.__all__)
-    with pytest.raises(AttributeError, match="module 'helm_longctx' has no attribute 'evaluat'"):
+    with pytest.raises(
+        AttributeError, match="module 'helm_longctx' has no attribute 'evaluat'"
+    ):
         lc.evaluat  # noqa: B018

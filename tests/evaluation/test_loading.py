@@ -81,7 +81,9 @@ def test_bfloat16(folder: Path) -> None:
             "batch_size": 16,
             "output_path": place,
         }
-        likelihood = call(model, arguments={"metric": "likelihood"}, **options).scores.score[0]
+        likelihood = call(
+            model, arguments={"metric": "likelihood"}, **options
+        ).scores.score[0]
         results.append((list(call(model, **options).answers.answer), likelihood))
     assert results[0] == results[1]
     assert results[0][1] != results[2][1]
@@ -92,7 +94,9 @@ def test_an_adapter(folder: Path, tmp_path: Path) -> None:
     peft = pytest.importorskip("peft")
     model, tokenizer = load(folder)
     torch.manual_seed(2)
-    settings = peft.LoraConfig(r=4, target_modules=["q_proj", "v_proj"], init_lora_weights=False)
+    settings = peft.LoraConfig(
+        r=4, target_modules=["q_proj", "v_proj"], init_lora_weights=False
+    )
     adapted = peft.get_peft_model(model, settings)
     adapted.save_pretrained(tmp_path / "adapter")
     merged = adapted.merge_and_unload()
@@ -102,11 +106,16 @@ def test_an_adapter(folder: Path, tmp_path: Path) -> None:
         {**plain, "adapter": str(tmp_path / "adapter"), "name": "my/adapted"},
     ]
     result = call(entries, num_samples=3)
-    answers = {name: list(rows.answer) for name, rows in result.answers.groupby("model")}
-    expected = call((merged, tokenizer), num_samples=3, output_path="merged").answers.answer
+    answers = {
+        name: list(rows.answer) for name, rows in result.answers.groupby("model")
+    }
+    expected = call(
+        (merged, tokenizer), num_samples=3, output_path="merged"
+    ).answers.answer
     assert answers["my/adapted"] == list(expected) != answers["my/plain"]
     (facts,) = [
-        orjson.loads(path.read_bytes()) for path in result.suite.glob(f"*my_adapted/{MODEL}")
+        orjson.loads(path.read_bytes())
+        for path in result.suite.glob(f"*my_adapted/{MODEL}")
     ]
     assert facts["adapter"] == str(tmp_path / "adapter")
     assert "peft" in facts["packages"]
@@ -139,6 +148,10 @@ def test_code_of_the_hub(folder: Path, tmp_path: Path) -> None:
         "path='org/own' needs code of its own (own.OwnForCausalLM); give remote_code: true, with a name"
         in refused
     )
-    assert all(f"the model runs code of org/own at {COMMIT}" in reason for reason in reasons)
+    assert all(
+        f"the model runs code of org/own at {COMMIT}" in reason for reason in reasons
+    )
     (folder / "config.json").write_text(json.dumps(config))
-    assert answers == list(call(load(folder), num_samples=2, output_path="loaded").answers.answer)
+    assert answers == list(
+        call(load(folder), num_samples=2, output_path="loaded").answers.answer
+    )

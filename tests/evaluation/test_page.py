@@ -19,7 +19,9 @@ from tests.models.small_models import save_model  # noqa: E402
 
 PAGE = (Path(__file__).parents[2] / "docs/evaluate.md").read_text(encoding="utf-8")
 EXAMPLES = dict(
-    re.findall(r"(?:^|\n)#+ ([^\n]+)\n(?:(?!\n#).)*?```python\n(.*?)```", PAGE, re.DOTALL)
+    re.findall(
+        r"(?:^|\n)#+ ([^\n]+)\n(?:(?!\n#).)*?```python\n(.*?)```", PAGE, re.DOTALL
+    )
 )
 HUB_NAME = '"HuggingFaceTB/SmolLM2-135M-Instruct"'
 
@@ -59,14 +61,18 @@ def test_a_method_that_drops_tokens(small: Path) -> None:
     import helm_longctx as lc
 
     names = run("A method that drops tokens of the cache", small, 2)
-    answers = {model: list(rows.answer) for model, rows in names["result"].answers.groupby("model")}
+    answers = {
+        model: list(rows.answer)
+        for model, rows in names["result"].answers.groupby("model")
+    }
     assert answers["python/drop-0"] != answers["python/drop-0.9"]
     plain = lc.evaluate(
         (names["model"], names["tokenizer"]), "ruler:task=niah_single_1", "4k", num_samples=2,
         arguments={"style": "completion"}, suite="plain",
     )  # fmt: skip
     assert [text.strip() for text in plain.answers.answer] == [
-        text.replace("<s>", "").replace("<turn>", "").strip() for text in answers["python/drop-0"]
+        text.replace("<s>", "").replace("<turn>", "").strip()
+        for text in answers["python/drop-0"]
     ]
 
 
@@ -99,7 +105,13 @@ def test_an_async_function(small: Path) -> None:
 def test_scores_fall_with_the_share_that_is_dropped() -> None:
     """SmolLM2 finds needles with its whole cache, and fewer the more tokens are dropped."""
     ignore_broken_torchvision()
-    result = run("A method that drops tokens of the cache", Path(find_model(SMOLLM2)), 2)["result"]
-    scores = result.scores[result.scores.task == "niah_single_1"].set_index("model").score
-    assert scores["python/drop-0"] > scores["python/drop-0.5"] >= scores["python/drop-0.9"]
+    result = run(
+        "A method that drops tokens of the cache", Path(find_model(SMOLLM2)), 2
+    )["result"]
+    scores = (
+        result.scores[result.scores.task == "niah_single_1"].set_index("model").score
+    )
+    assert (
+        scores["python/drop-0"] > scores["python/drop-0.5"] >= scores["python/drop-0.9"]
+    )
     assert scores["python/drop-0"] == 1

@@ -41,9 +41,9 @@ def test_prompts_have_parts(
     """In both styles, the parts of a prompt make the prompt, byte for byte, or the task has none."""
     monkeypatch.setenv(ENVIRONMENT, str(data))
     for style in ("chat", "completion"):
-        assert command("prompts", entry, "--limit", 2, "--style", style, "--parts") == 0, (
-            command.err
-        )
+        assert (
+            command("prompts", entry, "--limit", 2, "--style", style, "--parts") == 0
+        ), command.err
         for row in command.rows:
             if entry.startswith(WITHOUT):
                 assert row["context"] is row["question"] is None

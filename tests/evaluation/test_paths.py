@@ -48,9 +48,12 @@ def test_checkpoints_of_a_pattern(
     """A pattern stands for all folders, in the order of their steps, and one model after the other is in memory."""
     assert command("run", "--model-path", "checkpoints/step-*", *TASK) == 0, command.err
     runs = sorted(
-        Path("benchmark_output/runs/a").glob(f"*/{MODEL}"), key=lambda path: path.stat().st_mtime
+        Path("benchmark_output/runs/a").glob(f"*/{MODEL}"),
+        key=lambda path: path.stat().st_mtime,
     )
-    paths = [orjson.loads(run.read_bytes())["pretrained_model_name_or_path"] for run in runs]
+    paths = [
+        orjson.loads(run.read_bytes())["pretrained_model_name_or_path"] for run in runs
+    ]
     assert paths == [str(checkpoints / f"step-{step}") for step in (30, 200, 1000)]
     assert "checkpoints/step-200: context 8192, chat template: yes" in caplog.text
     assert not [weights for weights in _loaded if weights.path in paths]
@@ -88,7 +91,9 @@ def test_equal_to_a_loaded_model(checkpoints: Path) -> None:
 def test_batch_size_of_a_folder(checkpoints: Path) -> None:
     """`batch_size` says how many prompts of a folder are answered together."""
     result = call(str(checkpoints / "step-30"), batch_size=2)
-    (facts,) = [orjson.loads(path.read_bytes()) for path in result.suite.glob(f"*/{MODEL}")]
+    (facts,) = [
+        orjson.loads(path.read_bytes()) for path in result.suite.glob(f"*/{MODEL}")
+    ]
     assert facts["batch"] == 2
     with pytest.raises(
         lc.InputError,
@@ -140,7 +145,10 @@ def test_batch_size_of_a_folder(checkpoints: Path) -> None:
             {"path": "checkpoints/step-30", "engine": "trt"},
             "engine='trt' is invalid; choose from transformers, vllm",
         ),
-        ({"path": "checkpoints/step-30", "adaptor": "x"}, "adaptor is not a key; .*adapter"),
+        (
+            {"path": "checkpoints/step-30", "adaptor": "x"},
+            "adaptor is not a key; .*adapter",
+        ),
         (
             {"path": "checkpoints/step-30", "adapter": "x"},
             "(needs peft|has no adapter_config.json)",
@@ -159,14 +167,24 @@ def test_errors_before_anything_is_loaded(
 def test_a_folder_without_weights(checkpoints: Path) -> None:
     """A folder whose weights are not complete is refused with the name of the file that lacks."""
     (checkpoints / "step-30/model.safetensors").unlink()
-    with pytest.raises(lc.InputError, match=r"step-30' has no model\.safetensors; give a folder"):
+    with pytest.raises(
+        lc.InputError, match=r"step-30' has no model\.safetensors; give a folder"
+    ):
         call(checkpoints / "step-30")
 
 
 def test_options_of_servers_and_of_folders(checkpoints: Path, command: Command) -> None:
     """An option of a server is refused beside a folder."""
-    assert command("run", "--model-path", "checkpoints/step-30", "--api-key-env", "KEY", *TASK) == 2
-    assert "--api-key-env belongs to --model-url, not to --model-path; leave it out" in command.err
+    assert (
+        command(
+            "run", "--model-path", "checkpoints/step-30", "--api-key-env", "KEY", *TASK
+        )
+        == 2
+    )
+    assert (
+        "--api-key-env belongs to --model-url, not to --model-path; leave it out"
+        in command.err
+    )
 
 
 @pytest.mark.parametrize(

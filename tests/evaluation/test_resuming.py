@@ -14,7 +14,11 @@ import orjson
 import pytest
 
 import helm_longctx as lc
-from helm_longctx.evaluation.identities import describe_function, digest_weights, find_changes
+from helm_longctx.evaluation.identities import (
+    describe_function,
+    digest_weights,
+    find_changes,
+)
 from helm_longctx.models.safe_names import make_safe_name
 from helm_longctx.runs.files import MODEL
 from helm_longctx.runs.journal import NAME
@@ -56,7 +60,9 @@ def test_a_killed_process_is_continued(caplog: pytest.LogCaptureFixture) -> None
     """A call in another process goes on with the answers of a killed one, and says how many they are."""
     root = str(Path(__file__).parents[2])
     killed = subprocess.run(
-        [sys.executable, "-c", KILLED], env={**os.environ, "PYTHONPATH": root}, check=False
+        [sys.executable, "-c", KILLED],
+        env={**os.environ, "PYTHONPATH": root},
+        check=False,
     )
     assert killed.returncode == -signal.SIGKILL
     asked: list[str] = []
@@ -66,12 +72,15 @@ def test_a_killed_process_is_continued(caplog: pytest.LogCaptureFixture) -> None
         return "of the second process"
 
     answer.__qualname__ = "answer"  # as in the first process
-    with pytest.raises(lc.InputError, match=r"had another model \(code: \w+, now \w+\)"):
+    with pytest.raises(
+        lc.InputError, match=r"had another model \(code: \w+, now \w+\)"
+    ):
         call(answer, num_samples=5, resume=True)
     result = call(answer, num_samples=5, resume="anyway", quiet=False)
     assert asked == ["json_kv-3", "json_kv-4"]
     assert (
-        list(result.answers.answer) == ["of the first process"] * 3 + ["of the second process"] * 2
+        list(result.answers.answer)
+        == ["of the first process"] * 3 + ["of the second process"] * 2
     )
     assert "goes on with 3 answers of an earlier call" in caplog.text
     assert (
@@ -155,8 +164,12 @@ def test_an_edited_function_does_not_go_on(kind: str) -> None:
     """A function whose code or values have changed is refused with what changed, and the same one goes on."""
     first, second, changed = VERSIONS[kind]
     call(first, name="mine", num_samples=1)
-    assert list(call(first, name="mine", num_samples=1, resume=True).answers.answer) == ["a"]
-    with pytest.raises(lc.InputError, match=rf"had another model \({changed}: \w+, now \w+\)"):
+    assert list(
+        call(first, name="mine", num_samples=1, resume=True).answers.answer
+    ) == ["a"]
+    with pytest.raises(
+        lc.InputError, match=rf"had another model \({changed}: \w+, now \w+\)"
+    ):
         call(second, name="mine", num_samples=1, resume=True)
 
 

@@ -46,7 +46,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def loaded(folder: Path) -> tuple[Any, Any]:
     """Return the model and its tokenizer."""
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32
+    )
     return model, transformers.AutoTokenizer.from_pretrained(folder)
 
 
@@ -58,12 +60,18 @@ def test_weights_without_values_are_refused(kind: str, loaded: tuple[Any, Any]) 
         model.model.layers[1].self_attn.q_proj.weight.data[0, 0] = float("nan")
     else:
         (model if kind == "all" else model.model.layers[1]).to("meta")
-    reason = "not finite numbers" if kind == "NaN" else r"\d+ weights of the model have no values"
+    reason = (
+        "not finite numbers"
+        if kind == "NaN"
+        else r"\d+ weights of the model have no values"
+    )
     with pytest.raises(lc.InputError, match=reason):
         call((model, loaded[1]), lengths="4k", num_samples=1, name="broken")
 
 
-@pytest.mark.parametrize("missing", [("pad_token",), ("pad_token", "eos_token", "bos_token")])
+@pytest.mark.parametrize(
+    "missing", [("pad_token",), ("pad_token", "eos_token", "bos_token")]
+)
 def test_tokenizers_without_special_tokens(
     missing: tuple[str, ...], loaded: tuple[Any, Any]
 ) -> None:
@@ -81,12 +89,20 @@ def test_tokenizers_without_special_tokens(
 
 
 def test_equal_to_a_local_deployment(
-    folder: Path, loaded: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path,
+    loaded: tuple[Any, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A loaded model writes the tokens of a deployment with the same weights, and its prompts are cut to its window."""
-    options: dict[str, Any] = {"local_path": write_deployment(tmp_path, folder), "num_samples": 3}
+    options: dict[str, Any] = {
+        "local_path": write_deployment(tmp_path, folder),
+        "num_samples": 3,
+    }
     options |= {"arguments": {"style": "completion"}}
-    monkeypatch.setattr(loaded[0].config, "max_position_embeddings", WINDOW["max_sequence_length"])
+    monkeypatch.setattr(
+        loaded[0].config, "max_position_embeddings", WINDOW["max_sequence_length"]
+    )
     ours = call(loaded, lengths="4k", name="object", **options)
     theirs = call("local/small", lengths="4k", **options)
     columns = ["instance", "answer", "tokens", "finish_reason"]
@@ -100,11 +116,15 @@ def test_equal_to_a_local_deployment(
 def test_forms(folder: Path, loaded: tuple[Any, Any]) -> None:
     """A pair, a model with `tokenizer=` as object or folder, and a pipeline are the same model with the same answers."""
     model, tokenizer = loaded
-    pipeline = transformers.pipeline("text-generation", model=model, tokenizer=tokenizer)
+    pipeline = transformers.pipeline(
+        "text-generation", model=model, tokenizer=tokenizer
+    )
     forms = [(loaded, None), (model, tokenizer), (model, str(folder)), (pipeline, None)]
     results = [call(each, tokenizer=given, num_samples=1) for each, given in forms]
     assert len({result.answers.answer[0] for result in results}) == 1
-    assert {name for result in results for name in result.answers.model} == {"python/tiny"}
+    assert {name for result in results for name in result.answers.model} == {
+        "python/tiny"
+    }
     with pytest.raises(
         lc.InputError,
         match=r"tokenizer is missing; give the model's, e.g. model=\(model, tokenizer\)",
@@ -112,7 +132,8 @@ def test_forms(folder: Path, loaded: tuple[Any, Any]) -> None:
         call(model)
     pipeline.task = "kv-press-text-generation"
     with pytest.raises(
-        lc.InputError, match="is a pipeline for 'kv-press-text-generation'; give one for text-gen"
+        lc.InputError,
+        match="is a pipeline for 'kv-press-text-generation'; give one for text-gen",
     ):
         call(pipeline)
 
@@ -179,9 +200,12 @@ def test_rendering(loaded: tuple[Any, Any]) -> None:
 
 def test_a_server_and_a_deployment_beside_a_function() -> None:
     """An address, the name of a deployment and a function are compared in one suite."""
-    with serve(lambda prompt: lexical.answer(prompt) or "OK", models={"tiny": Model()}) as server:
+    with serve(
+        lambda prompt: lexical.answer(prompt) or "OK", models={"tiny": Model()}
+    ) as server:
         result = call(
-            [server.address, "longctx/null", lambda prompt: "x"], name=["my/tiny", None, "mine"]
+            [server.address, "longctx/null", lambda prompt: "x"],
+            name=["my/tiny", None, "mine"],
         )
     assert set(result.answers.model) == {"my/tiny", "longctx/null", "python/mine"}
     scores = result.scores.set_index(["model", "task"]).score
@@ -191,7 +215,9 @@ def test_a_server_and_a_deployment_beside_a_function() -> None:
 @pytest.fixture
 def make_engine(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, Any], Engine]:
     """Return a class of engines that is in a module `vllm`."""
-    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(SamplingParams=SimpleNamespace))
+    monkeypatch.setitem(
+        sys.modules, "vllm", SimpleNamespace(SamplingParams=SimpleNamespace)
+    )
     monkeypatch.setattr(Engine, "__module__", "vllm.entrypoints.llm")
     return Engine
 
@@ -202,7 +228,9 @@ def test_an_engine_gets_lists_of_tokens(
     """An engine gets token ids in lists, and its answers equal those of the model that it runs."""
     engine = call(make_engine(*loaded))
     assert set(engine.answers.model) == {"python/tiny"}
-    assert engine.answers.answer.equals(call(loaded, output_path="other").answers.answer)
+    assert engine.answers.answer.equals(
+        call(loaded, output_path="other").answers.answer
+    )
 
 
 @pytest.mark.parametrize("style", ["completion", "chat"])
@@ -211,8 +239,15 @@ def test_an_engine_gives_likelihoods(
 ) -> None:
     """An engine's log-probabilities of the gold answers are those of the model that it runs."""
     arguments = {"metric": "likelihood", "style": style}
-    options: dict[str, Any] = {"num_samples": 2, "arguments": arguments, "lengths": "4k"}
-    results = [call(make_engine(*loaded), **options), call(loaded, output_path="other", **options)]
+    options: dict[str, Any] = {
+        "num_samples": 2,
+        "arguments": arguments,
+        "lengths": "4k",
+    }
+    results = [
+        call(make_engine(*loaded), **options),
+        call(loaded, output_path="other", **options),
+    ]
     ours, theirs = (_likelihoods(result) for result in results)
     assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-5)
 
@@ -227,7 +262,9 @@ def test_an_engine_that_cannot_be_loaded(
         tries.append(path)
         raise RuntimeError("no memory for the engine")
 
-    module = SimpleNamespace(LLM=fail, SamplingParams=SimpleNamespace, __spec__=SimpleNamespace())
+    module = SimpleNamespace(
+        LLM=fail, SamplingParams=SimpleNamespace, __spec__=SimpleNamespace()
+    )
     monkeypatch.setitem(sys.modules, "vllm", module)
     with pytest.raises(lc.InputError, match="no memory for the engine"):
         call({"path": loaded[0].name_or_path, "engine": "vllm"}, num_samples=4)

@@ -36,7 +36,8 @@ class Guide:
     def __init__(self, page: str):
         self.text = (DOCS / page).read_text(encoding="utf-8")
         self.blocks = [
-            Block(m["language"], m["path"] or "", m["text"]) for m in _BLOCK.finditer(self.text)
+            Block(m["language"], m["path"] or "", m["text"])
+            for m in _BLOCK.finditer(self.text)
         ]
 
     @property
@@ -82,7 +83,9 @@ def apply_edit(edit: Block, folder: Path) -> None:
     after = "".join(line[1:] for line in lines if line[0] in " +")
     path = folder / edit.path
     text = path.read_text(encoding="utf-8")
-    assert text.count(before) == 1, f"{edit.path} does not have these lines once:\n{before}"
+    assert text.count(before) == 1, (
+        f"{edit.path} does not have these lines once:\n{before}"
+    )
     path.write_text(text.replace(before, after), encoding="utf-8")
 
 
@@ -109,6 +112,8 @@ def run_in_copy(copy: Path, *command: str, **environment: str) -> str:
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
         **environment,
     }
-    done = subprocess.run(command, cwd=copy, env=env, capture_output=True, text=True, timeout=400)
+    done = subprocess.run(
+        command, cwd=copy, env=env, capture_output=True, text=True, timeout=400
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
     return done.stdout

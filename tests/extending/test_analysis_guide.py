@@ -35,7 +35,11 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     info = folder / "spread-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: spread\nVersion: 1\n")
-    points = GUIDE.files["pyproject.toml"].partition("[project.entry-points.")[2].replace('"', "")
+    points = (
+        GUIDE.files["pyproject.toml"]
+        .partition("[project.entry-points.")[2]
+        .replace('"', "")
+    )
     (info / "entry_points.txt").write_text(f"[{points}")
     write_runs(folder)
     path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
@@ -46,7 +50,12 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     }
     command = ["bash", "-euo", "pipefail", "-c", GUIDE.script]
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return folder, done.stdout
@@ -72,7 +81,9 @@ def test_the_report_has_the_page(followed: tuple[Path, str]) -> None:
     }
     spreads = [float(row["Spread"]) for row in rows]
     assert spreads == sorted(spreads, reverse=True)
-    assert [float(row["Best"]) - float(row["Worst"]) for row in rows] == pytest.approx(spreads)
+    assert [float(row["Best"]) - float(row["Worst"]) for row in rows] == pytest.approx(
+        spreads
+    )
 
 
 def test_a_folder_beside_ours_is_enough(tmp_path: Path) -> None:
@@ -86,7 +97,9 @@ def test_a_folder_beside_ours_is_enough(tmp_path: Path) -> None:
             (copy / "src/helm_longctx/apps" / path).write_text(text, encoding="utf-8")
     write_runs(tmp_path)
     output = str(tmp_path / "benchmark_output")
-    assert "my/strong" in run_in_copy(copy, "helm-longctx", "spread", "--suite", "lc", "-o", output)
+    assert "my/strong" in run_in_copy(
+        copy, "helm-longctx", "spread", "--suite", "lc", "-o", output
+    )
     assert "Show how far the models of a suite lie apart" in run_in_copy(
         copy, "helm-longctx", "--help"
     )
@@ -95,6 +108,10 @@ def test_a_folder_beside_ours_is_enough(tmp_path: Path) -> None:
 def test_an_analysis_is_short() -> None:
     """All files of the guide's analysis together stay within a limit of lines."""
     assert (
-        sum(text.count("\n") for path, text in GUIDE.files.items() if path.startswith(FOLDER))
+        sum(
+            text.count("\n")
+            for path, text in GUIDE.files.items()
+            if path.startswith(FOLDER)
+        )
         <= MOST_LINES
     )

@@ -15,7 +15,9 @@ FOLDER = {
     f"{SOURCE}/__init__.py": GUIDE.files["mystery/mystery.py"],
     f"{SOURCE}/README.md": GUIDE.files[f"{SOURCE}/README.md"],
     "tests/benchmarks/mystery/__init__.py": "",
-    "tests/benchmarks/mystery/fabricate.py": GUIDE.files["tests/benchmarks/mystery/fabricate.py"],
+    "tests/benchmarks/mystery/fabricate.py": GUIDE.files[
+        "tests/benchmarks/mystery/fabricate.py"
+    ],
 }
 GENERATED = {
     "README.md": "| [Mystery](src/helm_longctx/benchmarks/mystery/README.md): who did it? One multiple-choice task on stories"
@@ -53,7 +55,9 @@ def before_and_after(copy: Path) -> tuple[dict[str, str], dict[str, str]]:
 def read_texts(folder: Path) -> dict[str, str]:
     """The texts of the files that git would have."""
     paths = (
-        path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
     )
     return {
         path.relative_to(folder).as_posix(): path.read_text("utf-8", errors="replace")
@@ -113,7 +117,9 @@ def test_commands_know_it(copy: Path, tmp_path: Path) -> None:
     assert "n=3" in summary
 
 
-def test_the_checks_of_all_benchmarks_check_it(copy: Path, before_and_after: object) -> None:
+def test_the_checks_of_all_benchmarks_check_it(
+    copy: Path, before_and_after: object
+) -> None:
     """Contract, documentation (its page is in the site) and fuzzing accept the folder as it is, and look at it."""
     files = ("tests/test_contract.py", "tests/test_docs.py")
     chosen = "mystery or whodunit or site or links or generated or conf_files or imports or unique"

@@ -68,13 +68,18 @@ def test_every_part_finds_the_benchmark(followed: tuple[Path, str]) -> None:
     assert ("mystery", "whodunit", "4k-8k") in rows
     suite = folder / "benchmark_output/runs/try"
     run = suite / "mystery:length=4k,model=longctx_null"
-    assert json.loads((run / "run_spec.json").read_text())["scenario_spec"]["args"]["revision"] == (
-        "example-org/mystery@1.0"
-    )
+    assert json.loads((run / "run_spec.json").read_text())["scenario_spec"]["args"][
+        "revision"
+    ] == ("example-org/mystery@1.0")
     stats = {
-        row["name"]["name"]: row.get("mean") for row in json.loads((run / "stats.json").read_text())
+        row["name"]["name"]: row.get("mean")
+        for row in json.loads((run / "stats.json").read_text())
     }
-    assert (stats["accuracy"], stats["longctx_score"], stats["whodunit_score"]) == (0, 0, 0)
+    assert (stats["accuracy"], stats["longctx_score"], stats["whodunit_score"]) == (
+        0,
+        0,
+        0,
+    )
     assert stats["request_failed"] == 0
     groups = {path.stem for path in (suite / "groups").glob("*.json")}
     assert {"mystery", "mystery_4k", "mystery_whodunit"} <= groups
@@ -91,7 +96,13 @@ def test_only_public_names_are_used() -> None:
     ]
     ours = [node for node in imported if (node.module or "").startswith("helm_longctx")]
     assert {node.module for node in ours} == {"helm_longctx.tasks"}
-    assert {alias.name for node in ours for alias in node.names} <= set(helm_longctx.tasks.__all__)
+    assert {alias.name for node in ours for alias in node.names} <= set(
+        helm_longctx.tasks.__all__
+    )
     section = GUIDE.text.partition("## Public names")[2].partition("\n## ")[0]
-    table = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
-    assert sorted(re.findall(r"`(\w+)`", "".join(table))) == sorted(helm_longctx.tasks.__all__)
+    table = [
+        line.split("|")[1] for line in section.splitlines() if line.startswith("| `")
+    ]
+    assert sorted(re.findall(r"`(\w+)`", "".join(table))) == sorted(
+        helm_longctx.tasks.__all__
+    )

@@ -29,17 +29,23 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy_repository(folder)
     for edit in GUIDE.edits:
         apply_edit(edit, folder)
-    run_in_copy(folder, sys.executable, "docs/make_reference.py")  # `make reference` of the guide
+    run_in_copy(
+        folder, sys.executable, "docs/make_reference.py"
+    )  # `make reference` of the guide
     return folder
 
 
 def test_contract_tests_pass_with_the_new_row(copy: Path) -> None:
     """The contract and documentation tests pass after the guide's edits, so the edits are all that is needed."""
     options = ("-q", "-p", "no:cacheprovider", "-k", CHOSEN)
-    assert "passed" in run_in_copy(copy, sys.executable, "-m", "pytest", *options, *CHECKS)
+    assert "passed" in run_in_copy(
+        copy, sys.executable, "-m", "pytest", *options, *CHECKS
+    )
 
 
-def test_the_new_task_runs_by_name_and_enters_no_mean(copy: Path, tmp_path: Path) -> None:
+def test_the_new_task_runs_by_name_and_enters_no_mean(
+    copy: Path, tmp_path: Path
+) -> None:
     """The guide's command prints a prompt of the new task, and the category still runs only its published tasks."""
     folder = tmp_path / "hub/fancyzhx__ag_news"
     folder.mkdir(parents=True)
@@ -52,8 +58,12 @@ def test_the_new_task_runs_by_name_and_enters_no_mean(copy: Path, tmp_path: Path
     (folder / "features.json").write_text(
         json.dumps({"label": ["World", "Sports", "Business", "Sci/Tech"]})
     )
-    command = next(line for line in GUIDE.script.splitlines() if line.startswith("helm-longctx"))
-    line = json.loads(run_in_copy(copy, *command.split(), HELM_LONGCTX_DATA=str(tmp_path)))
+    command = next(
+        line for line in GUIDE.script.splitlines() if line.startswith("helm-longctx")
+    )
+    line = json.loads(
+        run_in_copy(copy, *command.split(), HELM_LONGCTX_DATA=str(tmp_path))
+    )
     assert line["task"] == "ag_news"
     assert line["prompt"].count("\nlabel:") == 61
     code = (

@@ -22,7 +22,9 @@ from helm_longctx.redaction import text
 from tests.support.faulty_plugins import FAULTS, write_plugins
 
 LOADERS: dict[str, Callable[[], object]] = {
-    "benchmarks": lambda: [benchmark.name for benchmark in benchmarks.load_benchmarks()],
+    "benchmarks": lambda: [
+        benchmark.name for benchmark in benchmarks.load_benchmarks()
+    ],
     "providers": lambda: list(provider.providers.__wrapped__()),
     "methods": lambda: list(methods.load_methods()),
 }
@@ -54,7 +56,10 @@ def installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_every_faulty_plugin_is_left_out_with_one_warning(
-    kind: str, installed: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+    kind: str,
+    installed: Path,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A plug-in that cannot be imported or used is left out with one line, and ours and the good one are loaded."""
     ours = LOADERS[kind]()
@@ -81,7 +86,9 @@ def test_a_provider_that_is_left_out_has_no_effect(installed: Path) -> None:
     assert text._formats == formats
 
 
-def test_the_client_of_a_provider_that_is_left_out_sends_nothing(installed: Path) -> None:
+def test_the_client_of_a_provider_that_is_left_out_sends_nothing(
+    installed: Path,
+) -> None:
     """A client that is derived from ours does not send its provider's keys to ours when its provider is left out."""
     record = importlib.import_module("providers_derived").PLUGIN
     with pytest.raises(InputError, match="another one has its name openai"):
@@ -97,7 +104,9 @@ def test_an_entry_point_can_name_our_benchmark(
 ) -> None:
     """Entry points of our benchmarks, which an old installation still has, cause no warning and no second copy."""
     (tmp_path / "old-1.dist-info").mkdir()
-    points = "[helm_longctx.benchmarks]\nhelmet = helm_longctx.benchmarks.helmet:BENCHMARK\n"
+    points = (
+        "[helm_longctx.benchmarks]\nhelmet = helm_longctx.benchmarks.helmet:BENCHMARK\n"
+    )
     (tmp_path / "old-1.dist-info/entry_points.txt").write_text(points)
     monkeypatch.syspath_prepend(tmp_path)
     assert benchmarks.load_benchmarks() == benchmarks.BENCHMARKS
@@ -123,7 +132,11 @@ sys.exit("; ".join(failures) or 0)
 
 def test_commands_work_beside_faulty_plugins(folder: Path, tmp_path: Path) -> None:
     """Lists, schemas, protocols, prompts, runs and `helm-run` itself end as if no faulty plug-in were installed."""
-    environment = {**os.environ, "PYTHONPATH": str(folder), "HELM_LONGCTX_DATA": str(tmp_path)}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(folder),
+        "HELM_LONGCTX_DATA": str(tmp_path),
+    }
     options = {
         "cwd": tmp_path,
         "env": environment,
@@ -147,7 +160,18 @@ def test_commands_work_beside_faulty_plugins(folder: Path, tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Traceback" not in done.stderr
     assert json.loads(done.stdout.partition("\n")[0])["task"] == "json_kv"
-    command = [sys.executable, "-m", "helm.benchmark.run", "--dry-run", "--suite", "s", "-m", "1"]
-    done = subprocess.run([*command, "-r", "fresh_text:length=4k,model=longctx/lexical"], **options)
+    command = [
+        sys.executable,
+        "-m",
+        "helm.benchmark.run",
+        "--dry-run",
+        "--suite",
+        "s",
+        "-m",
+        "1",
+    ]
+    done = subprocess.run(
+        [*command, "-r", "fresh_text:length=4k,model=longctx/lexical"], **options
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "benchmarks_exits:PLUGIN is left out: SystemExit" in done.stderr

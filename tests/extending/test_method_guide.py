@@ -25,9 +25,17 @@ def folder(tmp_path: Path) -> Path:
     GUIDE.write(tmp_path)
     info = tmp_path / "question_first-1.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: question-first\nVersion: 1\n")
-    points = GUIDE.files["pyproject.toml"].partition("[project.entry-points.")[2].replace('"', "")
-    (info / "entry_points.txt").write_text(f"[{points}halves = halves:METHOD\nlast = last:METHOD\n")
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: question-first\nVersion: 1\n"
+    )
+    points = (
+        GUIDE.files["pyproject.toml"]
+        .partition("[project.entry-points.")[2]
+        .replace('"', "")
+    )
+    (info / "entry_points.txt").write_text(
+        f"[{points}halves = halves:METHOD\nlast = last:METHOD\n"
+    )
     (line,) = re.findall(r"`METHOD = (make_memory_method\(.*\))`", GUIDE.text)
     imports = "from my_memory import Last\n\nfrom helm_longctx.tasks.methods.memory import make_memory_method\n"
     (tmp_path / "last.py").write_text(f"{imports}METHOD = {line}\n")
@@ -43,13 +51,20 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
     }
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
 def test_the_method_of_another_package(folder: Path) -> None:
     """The guide's command prints prompts of the method, its arguments are checked, and a run has its name and its row."""
-    (line,) = re.findall(r"`(helm-longctx prompts .*method=question_first.*?)`", GUIDE.text)
+    (line,) = re.findall(
+        r"`(helm-longctx prompts .*method=question_first.*?)`", GUIDE.text
+    )
     assert ENTRY in line
     done = run(folder, *line.split())
     assert done.returncode == 0, done.stderr
@@ -57,7 +72,10 @@ def test_the_method_of_another_package(folder: Path) -> None:
     question = re.findall(r"Key: (\S+)\nCorresponding value:$", prompt)[0]
     assert f"{question}\n\n{question}\n\n" in prompt
     done = run(folder, "helm-longctx", "prompts", ENTRY.replace("times=2", "times=0"))
-    assert (done.returncode, "times='0' is invalid; give a whole number from 1" in done.stderr) == (
+    assert (
+        done.returncode,
+        "times='0' is invalid; give a whole number from 1" in done.stderr,
+    ) == (
         2,
         True,
     )
@@ -89,11 +107,17 @@ def copy_pair(prompt: str) -> str:
 
 @pytest.mark.parametrize(
     ("method", "requests"),
-    [("halves", 3), ("last,turn=50000", 1), ("memory,system=my_memory.Last,turn=50000", 1)],
+    [
+        ("halves", 3),
+        ("last,turn=50000", 1),
+        ("memory,system=my_memory.Last,turn=50000", 1),
+    ],
 )
 def test_programs_of_another_package(method: str, requests: int, folder: Path) -> None:
     """The guide's program and memory answer all questions, by an entry point and by the name of a class."""
-    entry = f"helmet_recall:task=json_kv,length=8k,num_samples=2,style=chat,method={method}"
+    entry = (
+        f"helmet_recall:task=json_kv,length=8k,num_samples=2,style=chat,method={method}"
+    )
     with serve(copy_pair) as server:
         model = (
             "--model-url",
@@ -105,9 +129,13 @@ def test_programs_of_another_package(method: str, requests: int, folder: Path) -
             "--context",
             "100k",
         )
-        done = run(folder, "helm-longctx", "run", "--entry", entry, *model, "--suite", "s")
+        done = run(
+            folder, "helm-longctx", "run", "--entry", entry, *model, "--suite", "s"
+        )
         assert done.returncode == 0, done.stderr
-        asked = [call.prompt for call in server.calls if scripted.ASKED.search(call.prompt)]
+        asked = [
+            call.prompt for call in server.calls if scripted.ASKED.search(call.prompt)
+        ]
     assert len(asked) == 2 * requests
     (path,) = folder.glob("benchmark_output/runs/s/*/scenario_state.json")
     for state in json.loads(path.read_text())["request_states"]:

@@ -44,8 +44,14 @@ def execute(
     command: list[str], folder: Path, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a command in a folder, in which Python finds the provider's package."""
-    path = os.pathsep.join(filter(None, (str(folder / "installed"), os.environ.get("PYTHONPATH"))))
-    inherited = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    path = os.pathsep.join(
+        filter(None, (str(folder / "installed"), os.environ.get("PYTHONPATH")))
+    )
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.endswith("_API_KEY")
+    }
     variables = {
         **inherited,
         "PYTHONPATH": path,
@@ -53,7 +59,9 @@ def execute(
         "ACME_KEY": KEY,
     }
     options = {"capture_output": True, "text": True, "timeout": 300, "check": False}
-    return subprocess.run(command, cwd=folder, env={**variables, **environment}, **options)
+    return subprocess.run(
+        command, cwd=folder, env={**variables, **environment}, **options
+    )
 
 
 def install(folder: Path) -> None:
@@ -66,7 +74,9 @@ def install(folder: Path) -> None:
     (folder / "acme.py").rename(folder / "installed/acme.py")
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1\n")
     points = config["options.entry_points"]["helm_longctx.providers"]
-    (info / "entry_points.txt").write_text(f"[helm_longctx.providers]\n{points.strip()}\n")
+    (info / "entry_points.txt").write_text(
+        f"[helm_longctx.providers]\n{points.strip()}\n"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +86,9 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Followed]:
     install(folder)
     with serve_acme() as server:
         done = execute(
-            ["bash", "-euo", "pipefail", "-c", GUIDE.script], folder, ACME_URL=server.address
+            ["bash", "-euo", "pipefail", "-c", GUIDE.script],
+            folder,
+            ACME_URL=server.address,
         )
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         yield Followed(folder, server, done.stdout)
@@ -92,7 +104,9 @@ def test_commands_print_what_the_guide_shows(followed: Followed) -> None:
 def test_requests_are_in_the_providers_protocol(followed: Followed) -> None:
     """Every request has the key, and a prompt that shares its beginning has the mark of the record."""
     assert followed.server.keys == {KEY}
-    assert {"model", "messages", "limit", "temperature"} == set(followed.server.bodies[0])
+    assert {"model", "messages", "limit", "temperature"} == set(
+        followed.server.bodies[0]
+    )
     code = """
 import json
 from helm.common.cache import BlackHoleCacheConfig
@@ -112,8 +126,12 @@ print(json.dumps(AcmeClient(BlackHoleCacheConfig(), api_key="x").body(request)["
 
 def test_answers_are_counted_and_priced(followed: Followed) -> None:
     """The run has the provider's tokens and the user's prices."""
-    (path,) = (followed.folder / "benchmark_output/runs/try").glob("helmet_recall*/stats.json")
-    stats = {row["name"]["name"]: row.get("mean") for row in json.loads(path.read_text())}
+    (path,) = (followed.folder / "benchmark_output/runs/try").glob(
+        "helmet_recall*/stats.json"
+    )
+    stats = {
+        row["name"]["name"]: row.get("mean") for row in json.loads(path.read_text())
+    }
     assert stats["request_failed"] == 0
     assert stats["billed_prompt_tokens"] > 1000
     assert stats["cost"] > 0
@@ -121,7 +139,9 @@ def test_answers_are_counted_and_priced(followed: Followed) -> None:
 
 def test_batches_are_refused_in_one_line(followed: Followed) -> None:
     """The record names no batch service."""
-    done = followed.run("helm-longctx", "batch", "submit", ENTRY, "--suite", "batches", "-m", "9")
+    done = followed.run(
+        "helm-longctx", "batch", "submit", ENTRY, "--suite", "batches", "-m", "9"
+    )
     assert done.returncode == 2
     assert (
         "acme/large has no batches; use a deployment with AnthropicClient or OpenAIClient"
@@ -131,9 +151,22 @@ def test_batches_are_refused_in_one_line(followed: Followed) -> None:
 
 def test_a_model_that_is_gone_is_found(followed: Followed) -> None:
     """`models add` names the models of the server's list."""
-    arguments = ("--url", followed.server.address, "--api", "acme", "--api-key-env", "ACME_KEY")
+    arguments = (
+        "--url",
+        followed.server.address,
+        "--api",
+        "acme",
+        "--api-key-env",
+        "ACME_KEY",
+    )
     done = followed.run(
-        "helm-longctx", "models", "add", "acme/huge", "--local-path", "other", *arguments
+        "helm-longctx",
+        "models",
+        "add",
+        "acme/huge",
+        "--local-path",
+        "other",
+        *arguments,
     )
     assert done.returncode == 2
     assert "has 2 models; name one of them" in done.stderr
@@ -144,7 +177,9 @@ def test_keys_are_redacted(followed: Followed) -> None:
     """A key that only its format tells stands in no error and in no file."""
     followed.server.breaks = True
     try:
-        done = followed.run("helm-longctx", "run", "--suite", "broken", "--entry", OTHER_ENTRY)
+        done = followed.run(
+            "helm-longctx", "run", "--suite", "broken", "--entry", OTHER_ENTRY
+        )
     finally:
         followed.server.breaks = False
     assert "The shard with [redacted] is broken." in done.stdout + done.stderr
@@ -177,8 +212,12 @@ except InputError as error:
         OPENAI_API_KEY="sk-of-openai",
         OPENAI_BASE_URL="http://x.example",
     )
-    assert done.stdout.startswith("AcmeClient: the environment variable ACME_API_KEY is not set")
-    done = followed.run(sys.executable, "-c", code, OPENAI_API_KEY="sk-of-openai", ACME_API_KEY=KEY)
+    assert done.stdout.startswith(
+        "AcmeClient: the environment variable ACME_API_KEY is not set"
+    )
+    done = followed.run(
+        sys.executable, "-c", code, OPENAI_API_KEY="sk-of-openai", ACME_API_KEY=KEY
+    )
     assert done.stdout.split() == [KEY, "https://api.acme.example"]
 
 
@@ -215,8 +254,12 @@ def test_providers_that_cannot_be_used_are_left_out(tmp_path: Path) -> None:
         tmp_path,
     )
     assert done.stdout.split() == ["anthropic", "openai", "acme"]
-    assert "provider broken:PROVIDER is left out: RuntimeError: no licence" in done.stderr
-    assert "provider again:PROVIDER is left out: another one has its name" in done.stderr
+    assert (
+        "provider broken:PROVIDER is left out: RuntimeError: no licence" in done.stderr
+    )
+    assert (
+        "provider again:PROVIDER is left out: another one has its name" in done.stderr
+    )
 
 
 def test_a_provider_is_short() -> None:

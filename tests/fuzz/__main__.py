@@ -18,11 +18,19 @@ def main() -> None:
     """Run cases and print those that fail; the exit status is 1 if there are any."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument(
-        "kinds", nargs="*", default=list(KINDS), metavar="kind", help=f"of {', '.join(KINDS)}"
+        "kinds",
+        nargs="*",
+        default=list(KINDS),
+        metavar="kind",
+        help=f"of {', '.join(KINDS)}",
     )
-    parser.add_argument("--seed", type=int, default=SEED, help=f"for other cases; default {SEED}")
     parser.add_argument(
-        "--cases", type=int, help="how many for each target, instead of what the bar asks for"
+        "--seed", type=int, default=SEED, help=f"for other cases; default {SEED}"
+    )
+    parser.add_argument(
+        "--cases",
+        type=int,
+        help="how many for each target, instead of what the bar asks for",
     )
     parser.add_argument("--case", help="run this case alone, e.g. loaders/nq/37")
     arguments = parser.parse_args()
@@ -55,7 +63,8 @@ def run_kind(kind: Kind, seed: int, cases: int | None) -> list[Failure]:
                 failures.append(failure)
                 print(f"FAILED {failure.case}: {failure.about}", flush=True)
                 print(
-                    f"  again: python -m tests.fuzz --seed {seed} --case {failure.case}", flush=True
+                    f"  again: python -m tests.fuzz --seed {seed} --case {failure.case}",
+                    flush=True,
                 )
         print(
             f"{kind.name}/{target}: {cases or kind.cases} cases in {time.monotonic() - begun:.0f} s",

@@ -53,7 +53,14 @@ def _members(rng: random.Random) -> Iterator[Member]:
     """Return members with any names, kinds and attributes. The size in a header can differ from the real size."""
     for _ in range(rng.randint(1, 5)):
         content = rng.choice(
-            (b"", b"x", bytes(3000), rng.randbytes(2000), b"5\n0\n1\n9\n" * 64, *ODD_BYTES[:8])
+            (
+                b"",
+                b"x",
+                bytes(3000),
+                rng.randbytes(2000),
+                b"5\n0\n1\n9\n" * 64,
+                *ODD_BYTES[:8],
+            )
         )
         linked = rng.choice(("", "/etc/passwd", "../../outside", "data/kilt/nq.jsonl"))
         attributes = {
@@ -72,10 +79,14 @@ def _tar(rng: random.Random) -> bytes:
     """Return a tar file with such members before or after the wanted ones, and sometimes with a header of any size."""
     buffer = io.BytesIO()
     for info, content in [*_members(rng)]:
-        size = rng.choice((info.size, info.size, info.size, 10**12, 2**60, -1 & 0xFFFF, 0))
+        size = rng.choice(
+            (info.size, info.size, info.size, 10**12, 2**60, -1 & 0xFFFF, 0)
+        )
         info.size = size
         header = info.tobuf(
-            rng.choice((tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)), "utf-8", "surrogateescape"
+            rng.choice((tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)),
+            "utf-8",
+            "surrogateescape",
         )
         buffer.write(header + content + bytes(-len(content) % 512))
     return rng.choice(
@@ -116,10 +127,16 @@ def _watched() -> Iterator[Path]:
         folder = Path(name) / "a/b/c"
         folder.mkdir(parents=True)
         yield folder
-        found = {path for path in Path(name).rglob("*") if folder not in (path, *path.parents)}
+        found = {
+            path
+            for path in Path(name).rglob("*")
+            if folder not in (path, *path.parents)
+        }
         assert found <= set(folder.parents), f"written outside: {found}"
         assert not outside.exists(), "written outside"
-        assert not any(path.is_symlink() for path in folder.rglob("*")), "a link was made"
+        assert not any(path.is_symlink() for path in folder.rglob("*")), (
+            "a link was made"
+        )
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         assert size < 8 * ROOM, f"{size} bytes were written"
 
@@ -158,10 +175,19 @@ def _zip(rng: random.Random) -> bytes:
     with zipfile.ZipFile(
         buffer,
         "w",
-        rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)),
+        rng.choice(
+            (
+                zipfile.ZIP_STORED,
+                zipfile.ZIP_DEFLATED,
+                zipfile.ZIP_BZIP2,
+                zipfile.ZIP_LZMA,
+            )
+        ),
     ) as file:
         for _ in range(rng.randint(0, 3)):
-            name = rng.choice(("set/a.jsonl", "a.jsonl", "../a.jsonl", "/a.jsonl", "set/", *NAMES))
+            name = rng.choice(
+                ("set/a.jsonl", "a.jsonl", "../a.jsonl", "/a.jsonl", "set/", *NAMES)
+            )
             name = re.sub("[\0\ud83d]", "", name) or "x"
             content = rng.choice((b"{}\n", b"", rng.randbytes(1000), bytes(20 << 20)))
             if name not in file.namelist():
@@ -182,7 +208,9 @@ def _run_zip(rng: random.Random) -> None:
 
 def _run_server(rng: random.Random) -> None:
     """Fetch data from a server that ends connections early and sends other content than it announced."""
-    data = rng.choice((ARCHIVE, mutated_bytes(ARCHIVE, rng), gzip.compress(_tar(rng), 1)))
+    data = rng.choice(
+        (ARCHIVE, mutated_bytes(ARCHIVE, rng), gzip.compress(_tar(rng), 1))
+    )
     etag = rng.choice((None, None, "0" * 64))
     faults = [
         Fault(
@@ -202,7 +230,10 @@ def _run_server(rng: random.Random) -> None:
         running.faults = faults
         try:
             release.ensure_release_files(
-                RELEASE, [KILT, RULER], DataRoot(folder / "data", mirror=False), "fetch it"
+                RELEASE,
+                [KILT, RULER],
+                DataRoot(folder / "data", mirror=False),
+                "fetch it",
             )
         except InputError as error:
             check_line(error)

@@ -24,7 +24,12 @@ from helm_longctx.runs.ledger import Ledger
 from tests.fuzz.cases import check_line
 from tests.fuzz.mutate import dumped, mutated, mutated_bytes
 from tests.support.batches import ENTRY, Folder, register
-from tests.support.servers.batches import BatchServer, _anthropic_line, _BatchHandler, _openai_line
+from tests.support.servers.batches import (
+    BatchServer,
+    _anthropic_line,
+    _BatchHandler,
+    _openai_line,
+)
 from tests.support.servers.llm import run as running
 from tests.support.servers.protocols import Body
 
@@ -53,7 +58,9 @@ class ResultServer(BatchServer):
 
     def __init__(self, answer: Callable[[str], str]):
         super().__init__(answer)
-        self.http.RequestHandlerClass = type("Handler", (_ResultHandler,), {"service": self})
+        self.http.RequestHandlerClass = type(
+            "Handler", (_ResultHandler,), {"service": self}
+        )
 
 
 class _ResultHandler(_BatchHandler):
@@ -87,7 +94,9 @@ class Submitted:
 @cache
 def _submitted(protocol: str) -> Submitted:
     """Return a run that was submitted once; cases collect copies of it."""
-    folder = Path(_stack.enter_context(tempfile.TemporaryDirectory(prefix="fuzz-batch-")))
+    folder = Path(
+        _stack.enter_context(tempfile.TemporaryDirectory(prefix="fuzz-batch-"))
+    )
     texts = iter(ANSWERS * 10)
     server = _stack.enter_context(running(ResultServer(lambda prompt: next(texts))))
     run = Folder(folder, ENTRY + register(protocol, server))
@@ -96,14 +105,19 @@ def _submitted(protocol: str) -> Submitted:
     write = _openai_line if protocol == "openai" else _anthropic_line
     (batch,) = server.batches.values()
     return Submitted(
-        server, folder, run.run, {name: write(name, row) for name, row in batch.rows.items()}
+        server,
+        folder,
+        run.run,
+        {name: write(name, row) for name, row in batch.rows.items()},
     )
 
 
 def run(protocol: str, rng: random.Random) -> None:
     """Collect a batch whose results are mutated, and check that no answer of a good line is missing afterwards."""
     submitted = _submitted(protocol)
-    submitted.server.content = content = _mutated_results(list(submitted.lines.values()), rng)
+    submitted.server.content = content = _mutated_results(
+        list(submitted.lines.values()), rng
+    )
     with tempfile.TemporaryDirectory(prefix="fuzz-collect-") as folder:
         path = Path(folder) / submitted.run.name
         shutil.copytree(submitted.run, path)
@@ -134,7 +148,9 @@ def _mutated_results(rows: list[Body], rng: random.Random) -> bytes:
     elif kind == 2:
         lines.insert(
             place,
-            rng.choice((b"", b"null", b"[]", b"{}", b'{"custom_id": "other"}', b"\xff", b"{")),
+            rng.choice(
+                (b"", b"null", b"[]", b"{}", b'{"custom_id": "other"}', b"\xff", b"{")
+            ),
         )
     content = b"".join(line + b"\n" for line in lines)
     return mutated_bytes(content, rng) if rng.random() < 0.1 else content
@@ -157,7 +173,9 @@ def _good_names(content: bytes, rows: dict[str, Body]) -> set[str]:
 def _check_journal(run: Path, good: set[str]) -> None:
     with Journal(run) as journal:
         missing = [name for name in good if journal.get(name) is None]
-        assert not missing, f"{len(missing)} of {len(good)} answers that are paid for are lost"
+        assert not missing, (
+            f"{len(missing)} of {len(good)} answers that are paid for are lost"
+        )
         answered = sum(journal.get(name) is not None for name in _names(run))
     with Ledger(run) as ledger:
         for part in ledger.parts:

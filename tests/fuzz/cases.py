@@ -85,7 +85,9 @@ def about(error: BaseException) -> str:
         for f in traceback.extract_tb(error.__traceback__)
         if "/helm" in f.filename or "/fuzz/" in f.filename
     ]
-    where = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[::-1][:4])
+    where = " < ".join(
+        f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[::-1][:4]
+    )
     return f"{type(error).__name__}: {str(error)[:600]} ({where})"
 
 
@@ -160,7 +162,9 @@ def run_forked(act: Callable[[], object], folder: Path, limit: float = LIMIT) ->
         return Done(status, out.read(), err.read().decode("utf-8", "replace"))
 
 
-def _become(act: Callable[[], object], folder: Path, limit: float, out: int, err: int) -> NoReturn:
+def _become(
+    act: Callable[[], object], folder: Path, limit: float, out: int, err: int
+) -> NoReturn:
     status = 70
     try:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -179,7 +183,9 @@ def _become(act: Callable[[], object], folder: Path, limit: float, out: int, err
         act()
         status = 0
     except SystemExit as error:
-        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+        status = (
+            error.code if isinstance(error.code, int) else int(error.code is not None)
+        )
     except BaseException:
         traceback.print_exc()
     finally:

@@ -192,7 +192,11 @@ def run_command(
     mirror = str(small_mirror())
 
     def act() -> None:
-        os.environ |= {ENVIRONMENT: mirror, "HF_HUB_OFFLINE": "1", **(environment or {})}
+        os.environ |= {
+            ENVIRONMENT: mirror,
+            "HF_HUB_OFFLINE": "1",
+            **(environment or {}),
+        }
         _cut_off()
         _become_main(arguments)
 
@@ -243,7 +247,9 @@ def run(command: str, rng: random.Random) -> None:
         if rng.random() < 0.3:
             _damage(here, rng)
         mirrors = ("file", "folder", "/none", "")
-        environment = {ENVIRONMENT: rng.choice(mirrors[:3])} if rng.random() < 0.05 else None
+        environment = (
+            {ENVIRONMENT: rng.choice(mirrors[:3])} if rng.random() < 0.05 else None
+        )
         check(run_command(arguments, here, environment), arguments)
 
 
@@ -263,7 +269,9 @@ def check(done: Done, arguments: list[str], mistake: int = 2) -> None:
     assert done.status == 0 or done.err.strip() or done.out.strip(), (
         f"status {done.status} without a word: {line}"
     )
-    errors = [text for text in done.err.splitlines() if text.startswith("helm-longctx: error")]
+    errors = [
+        text for text in done.err.splitlines() if text.startswith("helm-longctx: error")
+    ]
     assert len(errors) <= 1, f"several errors: {line}: {said}"
     assert not errors or (done.status == mistake and len(errors[0]) < 4000), (
         f"status {done.status}: {line}: {said}"
@@ -281,7 +289,9 @@ def _mutated_line(arguments: list[str], rng: random.Random) -> list[str]:
 def _leads_elsewhere(word: str) -> bool:
     for harmless in (*DEVICES, "http://"):
         word = word.replace(harmless, "")
-    return bool(re.search(r"(^|^-\w+|[^\w.)])/|\.\.", word.replace("..", "", word == "..")))
+    return bool(
+        re.search(r"(^|^-\w+|[^\w.)])/|\.\.", word.replace("..", "", word == ".."))
+    )
 
 
 def _changed(words: list[str], rng: random.Random) -> list[str]:
@@ -316,7 +326,9 @@ def _changed_entry(word: str, rng: random.Random) -> str:
         f" {key} = {value} ", "judge=none", "context=none", "truncation=error", "length=1m", "shots=0", "num_samples=0", "model=a/b",
     )  # fmt: skip
     parts[place : place + rng.randint(0, 1)] = [rng.choice(others)]
-    return f"{mutated_text(name, rng) if rng.random() < 0.1 else name}:{','.join(parts)}"
+    return (
+        f"{mutated_text(name, rng) if rng.random() < 0.1 else name}:{','.join(parts)}"
+    )
 
 
 def _damage(here: Path, rng: random.Random) -> None:

@@ -39,7 +39,9 @@ HOSTILE = (
 @cache
 def _known() -> list[str]:
     summaries = [
-        reply for case in summary_replies() for reply in (case.fluency, case.recall, case.precision)
+        reply
+        for case in summary_replies()
+        for reply in (case.fluency, case.recall, case.precision)
     ]
     return [reply for reply in (*answer_replies(), *summaries) if reply is not None]
 
@@ -65,20 +67,35 @@ def _answers(rng: random.Random) -> None:
     reply = _reply(rng)
     _check_verdict(read_answer(reply))
     check_finite(score_answer(reply))
-    jury = {"replies": {f"judge{number}": _reply(rng) for number in range(rng.randint(1, 3))}}
-    check_finite(scoring.score_narrativeqa({"prediction": "a", "references": ["a"], "jury": jury}))
+    jury = {
+        "replies": {
+            f"judge{number}": _reply(rng) for number in range(rng.randint(1, 3))
+        }
+    }
+    check_finite(
+        scoring.score_narrativeqa(
+            {"prediction": "a", "references": ["a"], "jury": jury}
+        )
+    )
 
 
 def _summaries(rng: random.Random) -> None:
     replies = {part: _reply(rng) for part in PARTS}
     for part, reply in replies.items():
         _check_verdict(read_part(part, reply))
-    check_finite(score_summary(rng.choice((replies, _reply(rng))), ["point"] * rng.randint(0, 3)))
+    check_finite(
+        score_summary(rng.choice((replies, _reply(rng))), ["point"] * rng.randint(0, 3))
+    )
 
 
 def _grades(rng: random.Random) -> None:
     good = rng.choice(
-        [reply for replies in fabricated("REPLIES").values() for reply in replies if reply]
+        [
+            reply
+            for replies in fabricated("REPLIES").values()
+            for reply in replies
+            if reply
+        ]
     )
     reply = rng.choice((_reply(rng), mutated_text(good, rng)))
     for read_reply in fabricated("read_reply").values():
@@ -101,18 +118,34 @@ class _OddClient(Client):
         kind = self._rng.random()
         rng = self._rng
         if kind < 0.1:
-            raise rng.choice((ValueError, KeyError, RuntimeError, OSError))(str(_reply(rng)))
+            raise rng.choice((ValueError, KeyError, RuntimeError, OSError))(
+                str(_reply(rng))
+            )
         outputs = [
             GeneratedOutput(
-                _reply(rng), 0.0, [], finish_reason=rng.choice((None, {}, {"reason": "length"}))
+                _reply(rng),
+                0.0,
+                [],
+                finish_reason=rng.choice((None, {}, {"reason": "length"})),
             )
         ]
         error = rng.choice(
-            (None, "", "Content blocked by OpenAI filter", "status code 400", "KeyError: 'x'")
+            (
+                None,
+                "",
+                "Content blocked by OpenAI filter",
+                "status code 400",
+                "KeyError: 'x'",
+            )
         )
         time = rng.choice((None, 0.1))
         return RequestResult(
-            kind < 0.7, [], rng.choice((outputs, [])), rng.random() < 0.5, time, error=error
+            kind < 0.7,
+            [],
+            rng.choice((outputs, [])),
+            rng.random() < 0.5,
+            time,
+            error=error,
         )
 
 
@@ -137,4 +170,6 @@ _READERS = {
     "entailments": _entailments,
     "calls": _calls,
 }
-KIND = Kind("judges", tuple(_READERS), 10_000, lambda target, rng: _READERS[target](rng))
+KIND = Kind(
+    "judges", tuple(_READERS), 10_000, lambda target, rng: _READERS[target](rng)
+)

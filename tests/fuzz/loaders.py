@@ -47,7 +47,8 @@ TASKS = {
     for benchmark in reversed(BENCHMARKS)
     for task in benchmark.tasks
     # Generated tasks read no file, or few, which are mutated in tests of their own.
-    if "count_with" not in task.arguments and task.all_sources(min(task.sizes, default=None))
+    if "count_with" not in task.arguments
+    and task.all_sources(min(task.sizes, default=None))
 }
 
 
@@ -80,7 +81,9 @@ def fabricated_files(task: Task) -> list[str]:
 
 
 def _paths(task: Task) -> list[str]:
-    return [path for source in task.all_sources(length_of(task)) for path in source.paths]
+    return [
+        path for source in task.all_sources(length_of(task)) for path in source.paths
+    ]
 
 
 def _write_small(source: Path, target: Path) -> None:
@@ -89,8 +92,12 @@ def _write_small(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.suffix == ".jsonl" and source.stat().st_size > SMALL_FILE:
         with source.open(encoding="utf-8") as lines:
-            rows = [json.loads(line) for line, _ in zip(lines, range(ROWS), strict=False)]
-        target.write_text("".join(json.dumps(_short(row)) + "\n" for row in rows), encoding="utf-8")
+            rows = [
+                json.loads(line) for line, _ in zip(lines, range(ROWS), strict=False)
+            ]
+        target.write_text(
+            "".join(json.dumps(_short(row)) + "\n" for row in rows), encoding="utf-8"
+        )
     elif source.parent.name == "alce":
         target.write_text(
             json.dumps(_short(json.loads(source.read_bytes())[:ROWS])), encoding="utf-8"
@@ -161,7 +168,9 @@ def _mutated_file(path: Path, rng: random.Random) -> bytes:
     if rng.random() < 0.15 or path.suffix in (".py", ".csv", ".txt", ".yaml", ".zip"):
         return mutated_bytes(data, rng)
     # Files of JSON lines can be named `.json`, as LooGLE's.
-    if path.suffix != ".jsonl" and not all(line.startswith(b"{") for line in data.splitlines()):
+    if path.suffix != ".jsonl" and not all(
+        line.startswith(b"{") for line in data.splitlines()
+    ):
         return dumped(mutated(json.loads(data), rng), rng)
     rows = [json.loads(line) for line in data.splitlines()]
     for _ in range(rng.choice((1, 1, 2, len(rows)))):
@@ -173,7 +182,10 @@ def _mutated_file(path: Path, rng: random.Random) -> bytes:
 @contextmanager
 def _short_books() -> Iterator[None]:
     """Let some lines be enough for a book until the block ends."""
-    with mock.patch.object(books, "LONG", 100), mock.patch.object(books, "LONGEST", 200):
+    with (
+        mock.patch.object(books, "LONG", 100),
+        mock.patch.object(books, "LONGEST", 200),
+    ):
         yield
 
 

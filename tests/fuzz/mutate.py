@@ -60,7 +60,13 @@ def _replaced(value: Any, rng: random.Random) -> Any:
         return mutated_text(value, rng)
     if kind < 0.4:
         return rng.choice(
-            ([value], {"x": value}, str(value), json.dumps(value, default=str), [value, value])
+            (
+                [value],
+                {"x": value},
+                str(value),
+                json.dumps(value, default=str),
+                [value, value],
+            )
         )
     return deepcopy(rng.choice(ODD_VALUES))
 

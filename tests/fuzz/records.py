@@ -46,21 +46,38 @@ def _records() -> dict[str, list[dict[str, Any]]]:
         found[name].append({**plain, **OF_BENCHMARK.get(benchmark.name, {})})
     replies = [reply for reply in answer_replies() if reply]
     for case in summary_replies()[::40]:
-        parts = {"fluency": case.fluency, "recall": case.recall, "precision": case.precision}
+        parts = {
+            "fluency": case.fluency,
+            "recall": case.recall,
+            "precision": case.precision,
+        }
         for name in ("infbench_sum", "multi_lexsum"):
-            found[name].append({**plain, "judge": parts, "keypoints": ["a"] * case.keypoints})
             found[name].append(
-                {**plain, "jury": {"replies": {"a": parts, "b": parts}}, "keypoints": ["a", "b"]}
+                {**plain, "judge": parts, "keypoints": ["a"] * case.keypoints}
+            )
+            found[name].append(
+                {
+                    **plain,
+                    "jury": {"replies": {"a": parts, "b": parts}},
+                    "keypoints": ["a", "b"],
+                }
             )
     found["narrativeqa"] += [
-        {**plain, "judge": reply, "jury": {"replies": {"a": reply}}} for reply in replies[::20]
+        {**plain, "judge": reply, "jury": {"replies": {"a": reply}}}
+        for reply in replies[::20]
     ]
     for name in ("asqa", "asqa_nocite"):
         found[name].append(
-            {**plain, "qa_pairs": [{"short_answers": ["Lake Vel", "x"]}], "citations": CITED}
+            {
+                **plain,
+                "qa_pairs": [{"short_answers": ["Lake Vel", "x"]}],
+                "citations": CITED,
+            }
         )
     for name in ("qampari", "qampari_nocite"):
-        found[name].append({**plain, "answers": [["a river"], ["a town", "b"]], "citations": CITED})
+        found[name].append(
+            {**plain, "answers": [["a river"], ["a town", "b"]], "citations": CITED}
+        )
     return found
 
 
@@ -73,7 +90,9 @@ def run(target: str, rng: random.Random) -> None:
     records[place] = mutated(records[place], rng)
     data = b"".join(dumped(record, rng) + b"\n" for record in records)
     arguments = {benchmark.task_argument: task.argument, "length": length_of(task)}
-    given = ",".join(f"{key}={value}" for key, value in arguments.items() if value is not None)
+    given = ",".join(
+        f"{key}={value}" for key, value in arguments.items() if value is not None
+    )
     entry = f"{entry_of(task)}:{given}"
     with tempfile.TemporaryDirectory(prefix="fuzz-records-") as folder:
         path = Path(folder) / "records.jsonl"
@@ -83,7 +102,8 @@ def run(target: str, rng: random.Random) -> None:
         if done.status == 0:
             lines = done.out.decode().splitlines()
             assert len(lines) == sum(
-                not line.isspace() for line in path.read_bytes().splitlines(keepends=True)
+                not line.isspace()
+                for line in path.read_bytes().splitlines(keepends=True)
             ), "lines are missing"
             for line in lines:
                 check_finite(json.loads(line))

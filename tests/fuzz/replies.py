@@ -48,10 +48,14 @@ class ScriptedServer:
     status = 200
 
     def __init__(self) -> None:
-        self.http = Http(("127.0.0.1", 0), type("Handler", (_Handler,), {"service": self}))
+        self.http = Http(
+            ("127.0.0.1", 0), type("Handler", (_Handler,), {"service": self})
+        )
         self.address = f"http://127.0.0.1:{self.http.server_port}"
         self.openai = f"{self.address}/v1/"
-        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
+        threading.Thread(
+            target=self.http.serve_forever, args=(0.01,), daemon=True
+        ).start()
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -92,7 +96,10 @@ def run(target: str, rng: random.Random) -> None:
     reply = _make_reply(rng)
     is_good = reply.finish != "content_filter" and rng.random() < 0.05
     with _sending(
-        _content(client, form == "stream", reply, None if is_good else rng), form, rng, is_good
+        _content(client, form == "stream", reply, None if is_good else rng),
+        form,
+        rng,
+        is_good,
     ):
         if rng.random() < 0.3:
             _ask_as_judge(client)
@@ -123,18 +130,26 @@ def _content(
     body = client.body(REQUEST)
     if not is_stream:
         whole = protocol.whole(body, reply)
-        content = json.dumps(whole).encode() if rng is None else dumped(mutated(whole, rng), rng)
+        content = (
+            json.dumps(whole).encode()
+            if rng is None
+            else dumped(mutated(whole, rng), rng)
+        )
     else:
         events = list(protocol.events(body, reply))
         lines = [_event(name, json.dumps(data).encode()) for name, data in events]
         if rng is not None:
             place = rng.randrange(len(events))
-            lines[place] = _event(events[place][0], dumped(mutated(events[place][1], rng), rng))
+            lines[place] = _event(
+                events[place][0], dumped(mutated(events[place][1], rng), rng)
+            )
             _disorder(lines, rng)
         content = b"".join(lines) + (
             f"data: {protocol.last_event}\n\n".encode() if protocol.last_event else b""
         )
-    return content if rng is None or rng.random() < 0.85 else mutated_bytes(content, rng)
+    return (
+        content if rng is None or rng.random() < 0.85 else mutated_bytes(content, rng)
+    )
 
 
 def _event(name: str | None, data: bytes) -> bytes:
@@ -156,7 +171,9 @@ def _disorder(lines: list[bytes], rng: random.Random) -> None:
 
 
 @contextmanager
-def _sending(content: bytes, form: str, rng: random.Random, is_good: bool) -> Iterator[None]:
+def _sending(
+    content: bytes, form: str, rng: random.Random, is_good: bool
+) -> Iterator[None]:
     """Let the server send this content, sometimes with another type or status."""
     server = _server()
     kind = "text/event-stream" if form == "stream" else "application/json"
@@ -164,10 +181,14 @@ def _sending(content: bytes, form: str, rng: random.Random, is_good: bool) -> It
     server.kind = kind
     server.status = 200
     if not is_good and rng.random() < 0.1:
-        server.kind = rng.choice(("text/html", "application/json", "text/event-stream", "x"))
+        server.kind = rng.choice(
+            ("text/html", "application/json", "text/event-stream", "x")
+        )
     if not is_good and rng.random() < 0.1:
         server.status = rng.choice(STATUSES)
-        server.content = b"" if server.status == 204 else content  # this status has no content
+        server.content = (
+            b"" if server.status == 204 else content
+        )  # this status has no content
     with mock.patch.dict("os.environ", {WAIT: "0.000001"}):
         yield
 
@@ -182,7 +203,9 @@ def _check_result(result: RequestResult) -> None:
     assert result.success == (failure_of(result) is None)
     if not result.success:
         assert result.error, "neither an answer nor an error"
-        assert "\n" not in result.error, f"the error has several lines: {result.error!r}"
+        assert "\n" not in result.error, (
+            f"the error has several lines: {result.error!r}"
+        )
         assert len(result.error) < 3000, f"the error has {len(result.error)} characters"
         return
     (completion,) = result.completions
@@ -201,5 +224,8 @@ def _check_result(result: RequestResult) -> None:
 
 
 KIND = Kind(
-    "replies", tuple(f"{kind}{form}" for kind in KINDS for form in ("", "-stream")), 1000, run
+    "replies",
+    tuple(f"{kind}{form}" for kind in KINDS for form in ("", "-stream")),
+    1000,
+    run,
 )

@@ -38,7 +38,13 @@ VALUES = (
     "a=b",
     "8k ",
 )
-OPTIONS = (["-m", "2"], ["--suite", "other"], ["-n", "2"], ["--disable-cache"], ["--seed", "1"])
+OPTIONS = (
+    ["-m", "2"],
+    ["--suite", "other"],
+    ["-n", "2"],
+    ["--disable-cache"],
+    ["--seed", "1"],
+)
 
 
 def _mutated_entry(entry: str, rng: random.Random) -> str:
@@ -65,16 +71,31 @@ def run(target: str, rng: random.Random) -> None:
     """Run a mutated entry with our runner or HELM's."""
     entry = _mutated_entry(rng.choice(ENTRIES), rng)
     runner = (
-        ["--runner-class-name", "helm_longctx.runner.LongContextRunner"] if target == "ours" else []
+        ["--runner-class-name", "helm_longctx.runner.LongContextRunner"]
+        if target == "ours"
+        else []
     )
-    arguments = ["--run-entries", entry, "--suite", "s", "-m", "2", *runner, *rng.choice(OPTIONS)]
+    arguments = [
+        "--run-entries",
+        entry,
+        "--suite",
+        "s",
+        "-m",
+        "2",
+        *runner,
+        *rng.choice(OPTIONS),
+    ]
     with tempfile.TemporaryDirectory(prefix="fuzz-run-") as folder:
         check(_helm_run(arguments, Path(folder)), arguments, mistake=1)
 
 
 def _helm_run(arguments: list[str], folder: Path) -> Done:
     """Run `helm-run`, and return its outcome. HELM logs to standard error, of which only errors count as messages."""
-    environment = {**os.environ, ENVIRONMENT: str(small_mirror()), "HF_HUB_OFFLINE": "1"}
+    environment = {
+        **os.environ,
+        ENVIRONMENT: str(small_mirror()),
+        "HF_HUB_OFFLINE": "1",
+    }
     done = subprocess.run(
         [sys.executable, "-m", "helm.benchmark.run", *arguments], cwd=folder, env=environment, capture_output=True, timeout=PATIENCE * LIMIT,
         check=False,

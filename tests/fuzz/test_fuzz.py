@@ -13,22 +13,44 @@ import vl_convert
 from helm_longctx.cli.main import COMMANDS
 from helm_longctx.errors import InputError
 from tests.fuzz import archives, commands, judges, loaders, records, replies
-from tests.fuzz.cases import SEED, Done, HangError, Kind, check_line, run_case, run_forked
+from tests.fuzz.cases import (
+    SEED,
+    Done,
+    HangError,
+    Kind,
+    check_line,
+    run_case,
+    run_forked,
+)
 
-SLOW = ("judge-check", "rejudge", "summarize", "export", "run", "batch", "report", "demo")
+SLOW = (
+    "judge-check",
+    "rejudge",
+    "summarize",
+    "export",
+    "run",
+    "batch",
+    "report",
+    "demo",
+)
 CASES = [
     *((loaders.KIND, loader, 50) for loader in loaders.LOADERS),
     *((loaders.KIND, results, 8) for results in loaders.BATCHES),
     *((replies.KIND, protocol, 30) for protocol in replies.KIND.targets),
     *((judges.KIND, reader, 200) for reader in judges.KIND.targets),
     *((archives.KIND, maker, 5) for maker in archives.KIND.targets),
-    *((commands.KIND, command, 1 + (command not in SLOW)) for command in commands.KIND.targets),
+    *(
+        (commands.KIND, command, 1 + (command not in SLOW))
+        for command in commands.KIND.targets
+    ),
     (records.KIND, "score", 20),
 ]
 
 
 @pytest.mark.parametrize(
-    ("kind", "target", "count"), CASES, ids=lambda value: getattr(value, "name", str(value))
+    ("kind", "target", "count"),
+    CASES,
+    ids=lambda value: getattr(value, "name", str(value)),
 )
 def test_mutated_input(kind: Kind, target: str, count: int) -> None:
     """No case ends with a traceback, a hang or a wrong status."""
@@ -39,7 +61,9 @@ def test_mutated_input(kind: Kind, target: str, count: int) -> None:
 def test_every_task_has_fabricated_data() -> None:
     """Every task has fabricated data, because a task without `build_<name>` in its benchmark's `fabricate.py` is never fuzzed."""
     assert [
-        name for name, (_, task) in loaders.TASKS.items() if not loaders.fabricated_files(task)
+        name
+        for name, (_, task) in loaders.TASKS.items()
+        if not loaders.fabricated_files(task)
     ] == []
 
 
@@ -68,8 +92,13 @@ def test_a_hang_and_an_error_are_failures() -> None:
         time.sleep(60)
         raise AssertionError
 
-    for target, told in (("error", "KeyError: 'x'"), ("hang", "HangError: no outcome after")):
-        failure = run_case(Kind("kind", ("error", "hang"), 1, fail), target, 7, SEED, limit=0.2)
+    for target, told in (
+        ("error", "KeyError: 'x'"),
+        ("hang", "HangError: no outcome after"),
+    ):
+        failure = run_case(
+            Kind("kind", ("error", "hang"), 1, fail), target, 7, SEED, limit=0.2
+        )
         assert failure
         assert failure.case == f"kind/{target}/7"
         assert told in failure.about
@@ -121,7 +150,9 @@ def test_a_process_can_draw(tmp_path: Path) -> None:
         "encoding": {"x": {"field": "a", "type": "quantitative"}},
     }
     vl_convert.vegalite_to_svg(spec)
-    done = run_forked(lambda: print(vl_convert.vegalite_to_svg(spec, config={})), tmp_path, 60)
+    done = run_forked(
+        lambda: print(vl_convert.vegalite_to_svg(spec, config={})), tmp_path, 60
+    )
     assert done.status == 0, done.err
     assert done.out.startswith(b"<svg")
 

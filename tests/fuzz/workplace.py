@@ -17,18 +17,27 @@ from tests.support.fabricate_runs import long_prompts, write_run
 from tests.support.servers.batches import BatchServer, _openai_line
 from tests.support.servers.protocols import PROTOCOLS, Reply
 
-BATCHED = "helmet_recall:task=json_kv,length=4k,num_samples=3,style=chat,model=chaos/model"
-ENTRIES = ("helmet_recall:task=json_kv,length=8k", "lv_eval:dataset=cmrc_mixup,length=16k")
+BATCHED = (
+    "helmet_recall:task=json_kv,length=4k,num_samples=3,style=chat,model=chaos/model"
+)
+ENTRIES = (
+    "helmet_recall:task=json_kv,length=8k",
+    "lv_eval:dataset=cmrc_mixup,length=16k",
+)
 MODELS = ("longctx/null", "longctx/lexical")
 SMALL_DEMO = {
     "suite": "demo",
     "models": [MODELS[1]],
-    "entries": {"Recall, 8k (HELMET)": "helmet_recall:task=json_kv,length=8k,num_samples=2"},
+    "entries": {
+        "Recall, 8k (HELMET)": "helmet_recall:task=json_kv,length=8k,num_samples=2"
+    },
 }
 """A demo without questions of its own, which take most of the time."""
 
 
-def build_workplace(place: Path, run_command: Callable[[list[str], Path], Done]) -> None:
+def build_workplace(
+    place: Path, run_command: Callable[[list[str], Path], Done]
+) -> None:
     """Write a suite of two models, and the files that commands read.
 
     Args:
@@ -37,7 +46,9 @@ def build_workplace(place: Path, run_command: Callable[[list[str], Path], Done])
     for entry in ENTRIES:
         for model in MODELS:
             write_run(
-                place / "benchmark_output/runs/s", f"{entry},model={model}", long_prompts(2, 2000)
+                place / "benchmark_output/runs/s",
+                f"{entry},model={model}",
+                long_prompts(2, 2000),
             )
     _write_ratings(place)
     records = [record for record in score_records() if record["task"] == "msmarco"][:3]
@@ -77,7 +88,8 @@ def _write_configurations(place: Path) -> None:
     }
     (place / "run.yaml").write_text(yaml.safe_dump(config))
     lines = "".join(
-        f'  {{description: "{entry},model={MODELS[0]}", priority: 1}}\n' for entry in entries
+        f'  {{description: "{entry},model={MODELS[0]}", priority: 1}}\n'
+        for entry in entries
     )
     (place / "entries.conf").write_text(f"entries: [\n{lines}]\n")
     prices = {
@@ -110,16 +122,34 @@ def _write_foreign_files(folder: Path) -> None:
     )
 
 
-def _submit_batches(place: Path, run_command: Callable[[list[str], Path], Done]) -> None:
+def _submit_batches(
+    place: Path, run_command: Callable[[list[str], Path], Done]
+) -> None:
     """Write the files of two batches, of which the first has results."""
     write_deployment(place / "local", BatchServer(str), "openai")
-    (place / "local/credentials.conf").write_text('deployments: {"chaos/model": "sk-none"}\n')
-    submit = ["batch", "submit", BATCHED, "--suite", "b", "-m", "3", "--files", "--batch-size", "2"]
+    (place / "local/credentials.conf").write_text(
+        'deployments: {"chaos/model": "sk-none"}\n'
+    )
+    submit = [
+        "batch",
+        "submit",
+        BATCHED,
+        "--suite",
+        "b",
+        "-m",
+        "3",
+        "--files",
+        "--batch-size",
+        "2",
+    ]
     done = run_command([*submit, "--local-path", "local"], place)
     assert done.status == 0, done.err
     first = min(place.glob("benchmark_output/runs/b/*/batches/*.jsonl"))
     rows = [json.loads(line) for line in first.read_bytes().splitlines()]
     reply = Reply("Paris")
-    bodies = {row["custom_id"]: PROTOCOLS[row["url"]].whole(row["body"], reply) for row in rows}
+    bodies = {
+        row["custom_id"]: PROTOCOLS[row["url"]].whole(row["body"], reply)
+        for row in rows
+    }
     results = [_openai_line(name, {"body": body}) for name, body in bodies.items()]
     _write_lines(first.with_suffix(".results.jsonl"), results)

@@ -36,7 +36,9 @@ def main() -> None:
         return
     name = sys.argv[1]
     if name not in makers:
-        sys.exit(f"{name} is not known; python -m tests.golden_makers lists what can be made")
+        sys.exit(
+            f"{name} is not known; python -m tests.golden_makers lists what can be made"
+        )
     del sys.argv[1]
     runpy.run_module(f"tests.golden_makers.{name}", run_name="__main__", alter_sys=True)
 

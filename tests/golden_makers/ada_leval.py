@@ -53,7 +53,9 @@ print("GOLDEN" + json.dumps(golden, default=float))
 
 def main() -> None:
     """Run the official code and write its results beside the tests."""
-    write_golden("benchmarks/ada_leval", run_official(OFFICIAL, *parse_folders("official")))
+    write_golden(
+        "benchmarks/ada_leval", run_official(OFFICIAL, *parse_folders("official"))
+    )
 
 
 if __name__ == "__main__":

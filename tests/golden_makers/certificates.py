@@ -13,4 +13,6 @@ from tests.support.certifying import fixed_records
 GOLDEN = find_room("apps/certify") / "golden.json"
 
 if __name__ == "__main__":
-    GOLDEN.write_text(json.dumps(fixed_records(), separators=(",", ":")) + "\n", encoding="utf-8")
+    GOLDEN.write_text(
+        json.dumps(fixed_records(), separators=(",", ":")) + "\n", encoding="utf-8"
+    )

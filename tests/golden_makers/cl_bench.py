@@ -60,7 +60,9 @@ print("GOLDEN" + json.dumps(golden))
 def main() -> None:
     """Run the official code and write its results beside the tests."""
     write_golden(
-        "benchmarks/cl_bench", run_official(START + CODE, *parse_folders("official")), indent=1
+        "benchmarks/cl_bench",
+        run_official(START + CODE, *parse_folders("official")),
+        indent=1,
     )
 
 

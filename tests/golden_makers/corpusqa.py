@@ -61,17 +61,23 @@ def main() -> None:
     # infer.py and eval.py ask in parallel, so their requests have no order.
     prompts = sorted(
         digest(
-            text for message in asked["messages"] for text in (message["role"], message["content"])
+            text
+            for message in asked["messages"]
+            for text in (message["role"], message["content"])
         )
         for asked in golden["asked"]
     )
-    judge = sorted(message["content"] for asked in golden["judge"] for message in asked["messages"])
+    judge = sorted(
+        message["content"] for asked in golden["judge"] for message in asked["messages"]
+    )
     write_golden(
         "benchmarks/corpusqa",
         {
             "settings": settings,
             "prompts": digest(prompts),
-            "judge_temperatures": sorted({asked["temperature"] for asked in golden["judge"]}),
+            "judge_temperatures": sorted(
+                {asked["temperature"] for asked in golden["judge"]}
+            ),
             "judge": digest(judge),
             "correct": golden["correct"],
         },

@@ -36,7 +36,9 @@ print("GOLDEN" + json.dumps({name: {**case, "prompts": digest(case["prompts"])} 
 
 def main() -> None:
     """Run the official code and write its results beside the tests."""
-    write_golden("benchmarks/flenqa", run_official(OFFICIAL, *parse_folders("official")))
+    write_golden(
+        "benchmarks/flenqa", run_official(OFFICIAL, *parse_folders("official"))
+    )
 
 
 if __name__ == "__main__":

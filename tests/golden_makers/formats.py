@@ -92,10 +92,16 @@ def _helmet(official: Path) -> dict[str, Any]:
         command = [sys.executable, "-X", "utf8", str(PROGRAM), str(output)]
         environment["HF_HUB_OFFLINE"] = "1"
         subprocess.run(
-            command, input=json.dumps(cases), text=True, cwd=root, env=environment, check=True
+            command,
+            input=json.dumps(cases),
+            text=True,
+            cwd=root,
+            env=environment,
+            check=True,
         )
         return {
-            file.name: _short(json.loads(file.read_text())) for file in sorted(output.iterdir())
+            file.name: _short(json.loads(file.read_text()))
+            for file in sorted(output.iterdir())
         }
 
 
@@ -107,7 +113,9 @@ def _short(content: dict[str, Any]) -> dict[str, Any]:
         {name: value for name, value in row.items() if len(json.dumps(value)) < LONGEST}
         for row in content["data"]
     ]
-    return {name: content[name] for name in ("args", "averaged_metrics")} | {"data": rows}
+    return {name: content[name] for name in ("args", "averaged_metrics")} | {
+        "data": rows
+    }
 
 
 def _lv_eval(official: Path) -> dict[str, Any]:
@@ -126,20 +134,31 @@ def _lv_eval(official: Path) -> dict[str, Any]:
             files.setdefault(f"{record['dataset']}_16k.jsonl", []).append(row)
         files = {name: _scored(rows) for name, rows in files.items()}
         for name, rows in files.items():
-            (Path(folder) / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-        command = [sys.executable, str(official / "evaluation.py"), "--input-dir", folder]
+            (Path(folder) / name).write_text(
+                "".join(json.dumps(row) + "\n" for row in rows)
+            )
+        command = [
+            sys.executable,
+            str(official / "evaluation.py"),
+            "--input-dir",
+            folder,
+        ]
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
         return {
             **files,
-            "result.json": json.loads((Path(folder) / "eval_result/result.json").read_text()),
+            "result.json": json.loads(
+                (Path(folder) / "eval_result/result.json").read_text()
+            ),
         }
 
 
 def _scored(rows: list[Any]) -> list[Any]:
     """Return the first rows of a file that the official code can score, because their keywords contain words."""
-    return [row for row in rows if not row["gold_ans"] or any(map(str.isalnum, row["gold_ans"]))][
-        :ROWS
-    ]
+    return [
+        row
+        for row in rows
+        if not row["gold_ans"] or any(map(str.isalnum, row["gold_ans"]))
+    ][:ROWS]
 
 
 if __name__ == "__main__":

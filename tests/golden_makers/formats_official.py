@@ -41,7 +41,9 @@ class Model:
         self._template = "user_template" if chat else "prompt_template"
         self._answers: list[str] = []
 
-    def prepare_inputs(self, item: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
+    def prepare_inputs(
+        self, item: dict[str, Any], data: dict[str, Any]
+    ) -> dict[str, str]:
         """Return the prompt, and keep the answer for later."""
         answers = item.get("answers")
         if isinstance(answers, list) and answers and isinstance(answers[0], list):
@@ -69,14 +71,23 @@ class Model:
         cited = f"I think {answer} [1][3]. Other thing is so [2]."
         ranked = "[ID: 3] > 1 > 2 Ranking: 1 > 2"
         return rng.choice(
-            [answer, f"Answer: {answer}\nmore", cited, "no idea", f"label: {answer} \n", ranked]
+            [
+                answer,
+                f"Answer: {answer}\nmore",
+                cited,
+                "no idea",
+                f"label: {answer} \n",
+                ranked,
+            ]
         )
 
 
 class Judge:
     """A judge that replies in the forms that the scripts ask for; some replies cannot be parsed, and every tenth is missing."""
 
-    def generate_batch(self, prompt: list[str], batch_file: str) -> list[dict[str, str] | None]:
+    def generate_batch(
+        self, prompt: list[str], batch_file: str
+    ) -> list[dict[str, str] | None]:
         """Return a reply to each question."""
         rng = random.Random(7)
         return [
@@ -87,9 +98,12 @@ class Judge:
     @staticmethod
     def _reply(rng: random.Random) -> str:
         numbers = {
-            name: rng.choice([0, 1, 1, 2]) for name in ("correctness", "recall", "precision")
+            name: rng.choice([0, 1, 1, 2])
+            for name in ("correctness", "recall", "precision")
         }
-        verdict = json.dumps({"fluency": rng.choice([0, 1, 1]), **numbers, "sentence_count": 4})
+        verdict = json.dumps(
+            {"fluency": rng.choice([0, 1, 1]), **numbers, "sentence_count": 4}
+        )
         return rng.choice([f"Reason. {verdict}"] * 9 + ["no verdict"])
 
 
@@ -98,7 +112,10 @@ def make_files(case: dict[str, Any], folder: str) -> None:
     import eval as official
     import eval_alce
 
-    chat = any(part in case["dataset"] for part in ("alce", "narrativeqa", "infbench", "lexsum"))
+    chat = any(
+        part in case["dataset"]
+        for part in ("alce", "narrativeqa", "infbench", "lexsum")
+    )
     fixed = {
         "tag": "v1",
         "popularity_threshold": 3,
@@ -113,7 +130,12 @@ def make_files(case: dict[str, Any], folder: str) -> None:
         "debug": False,
         "num_workers": 0,
     }
-    fixed |= {"count_tokens": False, "thinking": False, "no_cuda": True, "stop_newline": False}
+    fixed |= {
+        "count_tokens": False,
+        "thinking": False,
+        "no_cuda": True,
+        "stop_newline": False,
+    }
     names = {
         "model_name_or_path": "meta-llama/Llama-3.1-8B",
         "output_dir": folder,
@@ -126,7 +148,9 @@ def make_files(case: dict[str, Any], folder: str) -> None:
         arguments, Model(chat), case["dataset"], case["test_files"], case["demo_files"]
     )
     if "alce" in case["dataset"]:
-        eval_alce.main(["--f", path, *(["--citations"] if "nocite" not in case["dataset"] else [])])
+        eval_alce.main(
+            ["--f", path, *(["--citations"] if "nocite" not in case["dataset"] else [])]
+        )
     for start, script in JUDGES.items():
         if case["dataset"].startswith(start):
             importlib.import_module(script).check_metrics(

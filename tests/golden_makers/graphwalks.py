@@ -35,17 +35,25 @@ def main() -> None:
     card_2026_f1 = _card_f1(arguments.card_2026)
     golden = {
         "prompts": _corrected_prompts(arguments.official),
-        "f1": [official_f1(record["prediction"], record["references"]) for record in records()],
-        "f1_card": [card_f1(record["prediction"], record["references"]) for record in records()],
+        "f1": [
+            official_f1(record["prediction"], record["references"])
+            for record in records()
+        ],
+        "f1_card": [
+            card_f1(record["prediction"], record["references"]) for record in records()
+        ],
         "f1_card_2026": [
-            card_2026_f1(record["prediction"], record["references"]) for record in records()
+            card_2026_f1(record["prediction"], record["references"])
+            for record in records()
         ],
     }
     write_golden("benchmarks/graphwalks", golden, indent=0)
 
 
 def _official_f1(folder: Path) -> Callable[[str, list[str]], float]:
-    tree = ast.parse((folder / "resources_servers/graphwalks/app.py").read_text(encoding="utf-8"))
+    tree = ast.parse(
+        (folder / "resources_servers/graphwalks/app.py").read_text(encoding="utf-8")
+    )
     kept: list[ast.stmt] = [
         node for node in tree.body if isinstance(node, ast.FunctionDef | ast.Assign)
     ]
@@ -61,7 +69,9 @@ def _official_f1(folder: Path) -> Callable[[str, list[str]], float]:
 
 
 def _card_f1(card: Path) -> Callable[[str, list[str]], float]:
-    parse, grade = re.findall(r"```python\n(.*?)```", card.read_text(encoding="utf-8"), re.DOTALL)
+    parse, grade = re.findall(
+        r"```python\n(.*?)```", card.read_text(encoding="utf-8"), re.DOTALL
+    )
     names: dict[str, Any] = {"re": re}
     exec(parse, names)
 
@@ -84,11 +94,15 @@ def _card_f1(card: Path) -> Callable[[str, list[str]], float]:
 def _corrected_prompts(folder: Path) -> list[str]:
     """Return hashes of the prompts that `prepare` writes."""
     names: dict[str, Any] = {"__name__": "prepare", "__file__": "prepare.py"}
-    exec((folder / "benchmarks/graphwalks/prepare.py").read_text(encoding="utf-8"), names)
+    exec(
+        (folder / "benchmarks/graphwalks/prepare.py").read_text(encoding="utf-8"), names
+    )
     with tempfile.TemporaryDirectory() as temporary:
         rows = [
             json.loads(line)
-            for line in build_graphwalks(Path(temporary)).read_text(encoding="utf-8").splitlines()
+            for line in build_graphwalks(Path(temporary))
+            .read_text(encoding="utf-8")
+            .splitlines()
         ]
         names |= {
             "load_dataset": lambda name, split: rows,
@@ -97,7 +111,9 @@ def _corrected_prompts(folder: Path) -> list[str]:
         path = names["prepare"](output_fpath=Path(temporary) / "rows.jsonl")
         lines = path.read_text(encoding="utf-8").splitlines()
     return [
-        digest_prompt(json.loads(line)["responses_create_params"]["input"][0]["content"])
+        digest_prompt(
+            json.loads(line)["responses_create_params"]["input"][0]["content"]
+        )
         for line in lines
     ]
 

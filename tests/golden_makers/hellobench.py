@@ -12,7 +12,12 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.hellobench.fabricate import CATEGORIES, make_answers, make_rows, odd_replies
+from tests.benchmarks.hellobench.fabricate import (
+    CATEGORIES,
+    make_answers,
+    make_rows,
+    odd_replies,
+)
 from tests.golden_makers.running import parse_folders, run_official, write_golden
 from tests.support import punkt
 from tests.support.official import digest
@@ -88,8 +93,14 @@ def main() -> None:
         "weights": CATEGORIES,
     }
     with tempfile.TemporaryDirectory() as folder, punkt.installed(Path(folder)):
-        golden = run_official(OFFICIAL, *parse_folders("official"), Path(folder), data=data)
-    write_golden("benchmarks/hellobench", golden | {"prompts": digest(golden["prompts"])}, indent=0)
+        golden = run_official(
+            OFFICIAL, *parse_folders("official"), Path(folder), data=data
+        )
+    write_golden(
+        "benchmarks/hellobench",
+        golden | {"prompts": digest(golden["prompts"])},
+        indent=0,
+    )
 
 
 if __name__ == "__main__":

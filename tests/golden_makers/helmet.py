@@ -49,7 +49,8 @@ def main() -> None:
     official = Path(sys.argv[1]).resolve()
     tasks = sys.argv[2:]
     golden, cited = (
-        json.loads((ROOM / name).read_text()) for name in ("golden.json", "golden_citations.json")
+        json.loads((ROOM / name).read_text())
+        for name in ("golden.json", "golden_citations.json")
     )
     table = _read_table(official)
     records = score_records()
@@ -60,7 +61,8 @@ def main() -> None:
             if not tasks or key.split()[0] in tasks
         },
         "scored": {
-            name: case(table, f"{name} 8k") for name in {record["task"] for record in records}
+            name: case(table, f"{name} 8k")
+            for name in {record["task"] for record in records}
         },
         "records": records,
         "citations": [row["record"] for row in cited],
@@ -77,7 +79,9 @@ def main() -> None:
 
 def _read_table(official: Path) -> dict[str, Any]:
     """Return the official table of files and names by task and length."""
-    return runpy.run_path(str(official / "scripts/generate_configs.py"))["master_mapping"]
+    return runpy.run_path(str(official / "scripts/generate_configs.py"))[
+        "master_mapping"
+    ]
 
 
 def case(table: dict[str, Any], key: str) -> dict[str, Any]:
@@ -134,14 +138,19 @@ def _write(name: str, golden: dict[str, Any] | list[Any]) -> None:
         text = _lines(golden)
     else:
         prompts = ",\n".join(
-            f"{json.dumps(key)}: {json.dumps(value)}" for key, value in golden["prompts"].items()
+            f"{json.dumps(key)}: {json.dumps(value)}"
+            for key, value in golden["prompts"].items()
         )
-        text = f'{{"prompts": {{\n{prompts}\n}},\n"scores": {_lines(golden["scores"])}}}'
+        text = (
+            f'{{"prompts": {{\n{prompts}\n}},\n"scores": {_lines(golden["scores"])}}}'
+        )
     (ROOM / name).write_text(text + "\n", encoding="utf-8")
 
 
 def _lines(rows: list[Any]) -> str:
-    return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]"
+    return (
+        "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]"
+    )
 
 
 if __name__ == "__main__":

@@ -46,7 +46,11 @@ def load_dataset(path: str, name: str = "", **options: Any) -> Any:
 
 
 def _read_split(path: Path, features: Any) -> Any:
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+    rows = [
+        json.loads(line)
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line
+    ]
     split = datasets.Dataset.from_list(rows, features=features)
     if (path.parent / "features.json").exists():
         for column, names in json.loads(
@@ -64,9 +68,13 @@ class Llama:
     def from_pretrained(name: str) -> Any:
         """Return the tokenizer as a function of a text."""
         folder = MIRROR / "tokenizers" / name.replace("/", "__")
-        tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
+        tokenizer = PreTrainedTokenizerFast(
+            tokenizer_file=str(folder / "tokenizer.json")
+        )
         return functools.cache(
-            lambda text, return_offsets_mapping=True: tokenizer(text, return_offsets_mapping=True)
+            lambda text, return_offsets_mapping=True: tokenizer(
+                text, return_offsets_mapping=True
+            )
         )
 
 
@@ -95,7 +103,9 @@ def make_it_fast() -> None:
     def iterate(self: Any) -> Iterator[dict[str, Any]]:
         if self.format["type"]:  # `map` and `filter` read such rows
             return decode(self)
-        return map(dict, decoded.get(self) or decoded.setdefault(self, list(decode(self))))
+        return map(
+            dict, decoded.get(self) or decoded.setdefault(self, list(decode(self)))
+        )
 
     datasets.Dataset.__iter__ = iterate
 
@@ -108,7 +118,9 @@ def prompts(case: dict[str, Any]) -> dict[str, Any]:
         "chat": (loaded["user_template"].format(**row) for row in rows),
         "completion": (loaded["prompt_template"].format(**row) for row in rows),
     }
-    if not case["dataset"].startswith("alce"):  # eval_alce.py reads these answers from the rows
+    if not case["dataset"].startswith(
+        "alce"
+    ):  # eval_alce.py reads these answers from the rows
         texts["references"] = (
             json.dumps(_listed(row["answer"]), ensure_ascii=False) for row in rows
         )
@@ -123,7 +135,9 @@ def _load(case: dict[str, Any]) -> dict[str, Any]:
     )
     random.seed(settings.seed)
     np.random.seed(settings.seed)
-    return data.load_data(settings, case["dataset"], case["test_files"], case["demo_files"])
+    return data.load_data(
+        settings, case["dataset"], case["test_files"], case["demo_files"]
+    )
 
 
 def _listed(answer: str | list[str]) -> list[str]:
@@ -158,7 +172,8 @@ def scores(
         post_process = None
         if "qrels" in record:  # the metric's cutoffs depend on the number of documents
             ctxs = [
-                {"id": name, "label": label, "text": ""} for name, label in record["qrels"].items()
+                {"id": name, "label": label, "text": ""}
+                for name, label in record["qrels"].items()
             ]
             Path("ranked.jsonl").write_text(
                 json.dumps({"qid": "q", "query": "", "ctxs": ctxs}) + "\n"

@@ -16,7 +16,11 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.benchmarks.helmet.fabricate_replies import LAST, answer_replies, summary_replies
+from tests.benchmarks.helmet.fabricate_replies import (
+    LAST,
+    answer_replies,
+    summary_replies,
+)
 from tests.golden_makers.running import find_room
 
 OFFICIAL = """
@@ -79,10 +83,18 @@ def main(helmet: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-c", OFFICIAL, str(Path(helmet).resolve())]
         made = subprocess.run(
-            command, cwd=folder, input=json.dumps(task), capture_output=True, text=True, check=True
+            command,
+            cwd=folder,
+            input=json.dumps(task),
+            capture_output=True,
+            text=True,
+            check=True,
         )
     golden = json.loads(made.stdout)
-    lines = [f"{json.dumps(name)}: {json.dumps(outcomes)}" for name, outcomes in golden.items()]
+    lines = [
+        f"{json.dumps(name)}: {json.dumps(outcomes)}"
+        for name, outcomes in golden.items()
+    ]
     (find_room("benchmarks/helmet") / "golden_verdicts.json").write_text(
         "{" + ",\n".join(lines) + "}\n", encoding="utf-8"
     )

@@ -96,7 +96,10 @@ def main() -> None:
     parts = {"asked": PRED, "scores": EVAL}
     write_golden(
         "benchmarks/longbench",
-        {name: run_official(code, folder=official / "LongBench") for name, code in parts.items()},
+        {
+            name: run_official(code, folder=official / "LongBench")
+            for name, code in parts.items()
+        },
     )
 
 

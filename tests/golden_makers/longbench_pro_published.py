@@ -14,7 +14,10 @@ from pathlib import Path
 
 from tests.golden_makers.running import parse_folders
 
-PLACE = Path(__file__).parents[2] / "src/helm_longctx/benchmarks/longbench_pro/published.csv"
+PLACE = (
+    Path(__file__).parents[2]
+    / "src/helm_longctx/benchmarks/longbench_pro/published.csv"
+)
 
 
 def rows(output: Path) -> Iterator[tuple[str, str, str, str]]:
@@ -29,8 +32,15 @@ def rows(output: Path) -> Iterator[tuple[str, str, str, str]]:
         # Models that can think get the plain prompt, with their thinking on or off; only others get the other prompt.
         instructed = types[model] == "Instruct"
         shown = model + (" (thinking)" if thinks and not instructed else "")
-        for length, score in json.loads(path.read_text())["average_token_length_metric"].items():
-            yield shown, "thinking" if thinks and instructed else "", length, f"{100 * score:.4f}"
+        for length, score in json.loads(path.read_text())[
+            "average_token_length_metric"
+        ].items():
+            yield (
+                shown,
+                "thinking" if thinks and instructed else "",
+                length,
+                f"{100 * score:.4f}",
+            )
 
 
 def main() -> None:

@@ -73,7 +73,8 @@ def main() -> None:
     """Run the official code and write its results beside the tests."""
     (official,) = parse_folders("official")
     write_golden(
-        "benchmarks/longbench_v2", run_official(RESULT, official, data=run_official(PRED, official))
+        "benchmarks/longbench_v2",
+        run_official(RESULT, official, data=run_official(PRED, official)),
     )
 
 

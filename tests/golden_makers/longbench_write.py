@@ -81,7 +81,9 @@ def main() -> None:
         "replies": replies(),
         "odd": odd_replies(),
     }
-    golden = run_official(OFFICIAL, *parse_folders("official"), data={"template": TEMPLATE, **data})
+    golden = run_official(
+        OFFICIAL, *parse_folders("official"), data={"template": TEMPLATE, **data}
+    )
     write_golden(
         "benchmarks/longbench_write",
         golden | {name: digest(golden[name]) for name in ("prompts", "judge_prompts")},

@@ -74,7 +74,10 @@ print("GOLDEN" + json.dumps(golden))
 
 def main() -> None:
     """Run the official code and write its results beside the tests."""
-    write_golden("benchmarks/longcodebench", run_official(CODE, *parse_folders("official", "gym")))
+    write_golden(
+        "benchmarks/longcodebench",
+        run_official(CODE, *parse_folders("official", "gym")),
+    )
 
 
 if __name__ == "__main__":

@@ -96,9 +96,14 @@ def main() -> None:
         "replies": ODD_REPLIES,
     }
     golden = run_official(OFFICIAL, *parse_folders("official"), data=data)
-    golden["prompts"] = {name: digest(prompts) for name, prompts in golden["prompts"].items()}
+    golden["prompts"] = {
+        name: digest(prompts) for name, prompts in golden["prompts"].items()
+    }
     judge_prompts = golden["judge_prompts"]
-    assert all([message["role"] for message in messages] == ["user"] for messages in judge_prompts)
+    assert all(
+        [message["role"] for message in messages] == ["user"]
+        for messages in judge_prompts
+    )
     golden["judge_prompts"] = digest(
         message["content"] for messages in judge_prompts for message in messages
     )

@@ -57,9 +57,14 @@ def main() -> None:
         task = {
             "root": str(root),
             "programs": PROGRAMS,
-            "names": [f"{name}_{level}" for name, files in TASKS.items() for level in files.levels],
+            "names": [
+                f"{name}_{level}"
+                for name, files in TASKS.items()
+                for level in files.levels
+            ],
             "cases": [
-                (f"{name}_{level}", number, output) for name, level, number, output in cases(root)
+                (f"{name}_{level}", number, output)
+                for name, level, number, output in cases(root)
             ],
         }
         found = run_official(OFFICIAL, *parse_folders("official"), data=task)
@@ -72,7 +77,9 @@ def main() -> None:
             name: digest(item_text(row["item"]) for row in rows)
             for name, rows in found["data"].items()
         },
-        "programs": {name: json.dumps(scores) for name, scores in found["programs"].items()},
+        "programs": {
+            name: json.dumps(scores) for name, scores in found["programs"].items()
+        },
         "scores": [json.dumps(scores) for scores in found["scores"]],  # one line each
     }
     write_golden("benchmarks/longproc", golden, indent=0)

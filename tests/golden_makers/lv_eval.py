@@ -71,9 +71,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = build_lv_eval(Path(folder))
         task = {
-            "files": {dataset.name: str(root / "lveval" / dataset.name) for dataset in DATASETS},
+            "files": {
+                dataset.name: str(root / "lveval" / dataset.name)
+                for dataset in DATASETS
+            },
             "records": score_records(),
-            "tokenizers": {name: tokenizer.to_str() for name, tokenizer in tokenizers().items()},
+            "tokenizers": {
+                name: tokenizer.to_str() for name, tokenizer in tokenizers().items()
+            },
             "windows": WINDOWS,
             "prompts": truncation_prompts(),
         }

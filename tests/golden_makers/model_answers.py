@@ -60,7 +60,9 @@ def shorten(text: str) -> str:
     data = text.encode()
     if len(data) <= HEAD + TAIL:
         return text
-    return f"{data[:HEAD].decode(errors='ignore')}\n{data[-TAIL:].decode(errors='ignore')}"
+    return (
+        f"{data[:HEAD].decode(errors='ignore')}\n{data[-TAIL:].decode(errors='ignore')}"
+    )
 
 
 def request(task: Task, settings: Settings, prompt: Prompt) -> Request:
@@ -71,7 +73,9 @@ def request(task: Task, settings: Settings, prompt: Prompt) -> Request:
         model="local/smollm2",
         model_deployment="local/smollm2",
         prompt=shorten(prompt.text("chat" if chat else "completion")),
-        messages=[{**message, "content": shorten(message["content"])} for message in earlier]
+        messages=[
+            {**message, "content": shorten(message["content"])} for message in earlier
+        ]
         if chat
         else None,
         temperature=0.0,
@@ -90,7 +94,11 @@ def records(
         prompt = task.prompt(example)
         asked = request(task, settings, prompt)
         answer = client.make_request(asked).completions[0].text
-        prefix = prompt.answer_prefix if asked.messages is None and task.prefix_scored else ""
+        prefix = (
+            prompt.answer_prefix
+            if asked.messages is None and task.prefix_scored
+            else ""
+        )
         yield record(example, remove_reasoning(prefix + answer))
 
 
@@ -118,9 +126,15 @@ def main() -> None:
                 found[text] = [*records(client, root, text)]
                 kept = {text: found[text] for text in ENTRIES if text in found}
                 ANSWERS.write_text(
-                    json.dumps(kept, ensure_ascii=False, indent=0) + "\n", encoding="utf-8"
+                    json.dumps(kept, ensure_ascii=False, indent=0) + "\n",
+                    encoding="utf-8",
                 )
-                print(text, *(row["prediction"] for row in found[text]), sep="\n    ", flush=True)
+                print(
+                    text,
+                    *(row["prediction"] for row in found[text]),
+                    sep="\n    ",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

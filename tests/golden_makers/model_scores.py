@@ -39,7 +39,9 @@ def main() -> None:
         ):
             (task,) = parse_entry(BENCHMARKS, text).tasks
             kept = {
-                metric: float(value) for metric, value in scores.items() if metric in task.metrics
+                metric: float(value)
+                for metric, value in scores.items()
+                if metric in task.metrics
             }
             golden.setdefault(text, []).append(kept)
     write_golden("models/answers", golden, indent=0, ensure_ascii=False)
@@ -66,7 +68,9 @@ def score(
     return found
 
 
-def score_helmet(rows: Sequence[dict[str, Any]], checkout: Path) -> list[dict[str, float]]:
+def score_helmet(
+    rows: Sequence[dict[str, Any]], checkout: Path
+) -> list[dict[str, float]]:
     """Return HELMET's scores, of which those of answers with citations come from another script."""
     table = helmet._read_table(checkout)
     # Without citations an answer's record has no documents, but the script looks for them.
@@ -74,13 +78,18 @@ def score_helmet(rows: Sequence[dict[str, Any]], checkout: Path) -> list[dict[st
     others = [row for row in rows if row["entry"] != "helmet_cite"]
     task = {
         "prompts": {},
-        "scored": {row["task"]: helmet.case(table, f"{row['task']} 8k") for row in others},
+        "scored": {
+            row["task"]: helmet.case(table, f"{row['task']} 8k") for row in others
+        },
         "records": others,
         "citations": cited,
     }
     found = helmet.run_official(checkout, task)
     scores = {"cited": iter(found["citations"]), "others": iter(found["scores"])}
-    return [next(scores["cited" if row["entry"] == "helmet_cite" else "others"]) for row in rows]
+    return [
+        next(scores["cited" if row["entry"] == "helmet_cite" else "others"])
+        for row in rows
+    ]
 
 
 if __name__ == "__main__":

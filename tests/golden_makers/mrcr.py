@@ -52,10 +52,15 @@ print("GOLDEN" + json.dumps(golden))
 def main() -> None:
     """Run the official code and write its results beside the tests."""
     with tempfile.TemporaryDirectory() as folder:
-        task = {"path": str(build_split(Path(folder))), "bins": BINS, "records": records()}
+        task = {
+            "path": str(build_split(Path(folder))),
+            "bins": BINS,
+            "records": records(),
+        }
         golden = run_official(OFFICIAL, *parse_folders("official"), data=task)
     golden["rows"] = {
-        name: json.dumps(rows, ensure_ascii=False) for name, rows in golden["rows"].items()
+        name: json.dumps(rows, ensure_ascii=False)
+        for name, rows in golden["rows"].items()
     }
     write_golden("benchmarks/mrcr", golden, indent=0, ensure_ascii=False)
 

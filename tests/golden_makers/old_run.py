@@ -20,9 +20,7 @@ from tests.judging.grades import grade
 from tests.support.fabricate import build_mirror
 from tests.support.servers.llm import serve
 
-ENTRY = (
-    "helmet_longqa:task=narrativeqa,length=8k,num_samples=2,judge=tests/plain,model=longctx/lexical"
-)
+ENTRY = "helmet_longqa:task=narrativeqa,length=8k,num_samples=2,judge=tests/plain,model=longctx/lexical"
 
 
 def make_run(target: Path) -> None:
@@ -30,7 +28,10 @@ def make_run(target: Path) -> None:
     with tempfile.TemporaryDirectory() as name, serve(grade) as server:
         folder = Path(name)
         local = write_judges(folder / "local", {"tests/plain": server.openai})
-        environment = {**os.environ, "HELM_LONGCTX_DATA": str(build_mirror(folder / "mirror"))}
+        environment = {
+            **os.environ,
+            "HELM_LONGCTX_DATA": str(build_mirror(folder / "mirror")),
+        }
         command = [
             "helm-run",
             "--run-entries",

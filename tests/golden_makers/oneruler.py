@@ -126,7 +126,9 @@ def main() -> None:
         "samples": SAMPLES,
     }
     with tempfile.TemporaryDirectory() as name:
-        golden = run_scripts(official, build_oneruler(Path(name)), {**data, "cases": score_cases()})
+        golden = run_scripts(
+            official, build_oneruler(Path(name)), {**data, "cases": score_cases()}
+        )
     write_golden("benchmarks/oneruler", golden, indent=0)
 
 

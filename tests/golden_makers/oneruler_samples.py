@@ -47,10 +47,14 @@ def make_mirror(official: Path, root: Path) -> int:
         shutil.copy(source, root / file.path)
     for language in LANGUAGES:
         if language.code not in WITHOUT_MODEL:
-            book = re.sub(r"\s+", " ", (root / language.book.path).read_text(encoding="utf-8"))
+            book = re.sub(
+                r"\s+", " ", (root / language.book.path).read_text(encoding="utf-8")
+            )
             path = root / f"oneruler/sentences/{language.code}.json"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(split_sentences(book), ensure_ascii=False), encoding="utf-8")
+            path.write_text(
+                json.dumps(split_sentences(book), ensure_ascii=False), encoding="utf-8"
+            )
     return len(files)
 
 
@@ -58,7 +62,9 @@ def main() -> None:
     """Compare all tasks in all languages, and print what differs."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument("--languages", default=",".join(language.code for language in LANGUAGES))
+    parser.add_argument(
+        "--languages", default=",".join(language.code for language in LANGUAGES)
+    )
     arguments = parser.parse_args()
     official = arguments.official.resolve()
     languages = arguments.languages.split(",")

@@ -28,10 +28,14 @@ def load_functions(source: Path) -> dict[str, Any]:
     """Return the official functions by name, without the imports of their module."""
     tree = ast.parse(source.read_text(encoding="utf-8"))
     tree.body = [
-        node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in FUNCTIONS
+        node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name in FUNCTIONS
     ]
     names: dict[str, Any] = {**vars(typing), "PreTrainedTokenizer": PreTrainedTokenizer}
-    exec(compile(tree, str(source), "exec"), names)  # the official code at a pinned commit
+    exec(
+        compile(tree, str(source), "exec"), names
+    )  # the official code at a pinned commit
     return names
 
 

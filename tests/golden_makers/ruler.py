@@ -21,7 +21,12 @@ from pathlib import Path
 import yaml
 
 from helm_longctx.benchmarks.ruler import BENCHMARK
-from tests.benchmarks.ruler.fabricate import CASES, MORE_NEEDLES, build_sources, tokenizer
+from tests.benchmarks.ruler.fabricate import (
+    CASES,
+    MORE_NEEDLES,
+    build_sources,
+    tokenizer,
+)
 from tests.golden_makers.running import find_room
 from tests.support import punkt
 
@@ -32,7 +37,10 @@ def main() -> None:
     parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
     official = parser.parse_args().official.resolve()
     golden = {}
-    with tempfile.TemporaryDirectory() as name, punkt.installed(Path(name) / "nltk") as nltk_data:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        punkt.installed(Path(name) / "nltk") as nltk_data,
+    ):
         folder = Path(name)
         shutil.copytree(official / "scripts", folder / "scripts")
         for path in (build_sources(folder) / "ruler_source").iterdir():
@@ -42,7 +50,9 @@ def main() -> None:
             _save_tokenizer(kind, folder / kind)
             for task in tasks:
                 rows = _run(folder, task, kind, length, seed, count, nltk_data)
-                golden[f"{kind} {length} {seed} {task}"] = [digest_row(**row) for row in rows]
+                golden[f"{kind} {length} {seed} {task}"] = [
+                    digest_row(**row) for row in rows
+                ]
     target = find_room("benchmarks/ruler") / "golden.json"
     target.write_text(json.dumps(golden, indent=1) + "\n", encoding="utf-8")
 
@@ -59,20 +69,44 @@ def _add_tasks(table: Path) -> None:
 
 def digest_row(input: str, answer_prefix: str, outputs: list[str], **_: object) -> str:
     """Return a hash of a sample's prompt and answers."""
-    return hashlib.sha256(json.dumps([input, answer_prefix, outputs]).encode()).hexdigest()[:16]
+    return hashlib.sha256(
+        json.dumps([input, answer_prefix, outputs]).encode()
+    ).hexdigest()[:16]
 
 
 def _save_tokenizer(kind: str, folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     tokenizer(kind).save(str(folder / "tokenizer.json"))
-    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+    (folder / "tokenizer_config.json").write_text(
+        '{"tokenizer_class": "PreTrainedTokenizerFast"}'
+    )
 
 
 def _run(
-    folder: Path, task: str, kind: str, length: int, seed: int, count: int, nltk_data: Path
+    folder: Path,
+    task: str,
+    kind: str,
+    length: int,
+    seed: int,
+    count: int,
+    nltk_data: Path,
 ) -> list[dict]:
-    command = [sys.executable, "prepare.py", "--save_dir", folder / f"{kind}_rows", "--task", task]
-    command += ["--max_seq_length", length, "--num_samples", count, "--random_seed", seed]
+    command = [
+        sys.executable,
+        "prepare.py",
+        "--save_dir",
+        folder / f"{kind}_rows",
+        "--task",
+        task,
+    ]
+    command += [
+        "--max_seq_length",
+        length,
+        "--num_samples",
+        count,
+        "--random_seed",
+        seed,
+    ]
     command += [
         "--tokenizer_type",
         "hf",
@@ -89,7 +123,9 @@ def _run(
         check=True,
         capture_output=True,
     )
-    text = (folder / f"{kind}_rows" / task / "validation.jsonl").read_text(encoding="utf-8")
+    text = (folder / f"{kind}_rows" / task / "validation.jsonl").read_text(
+        encoding="utf-8"
+    )
     return [json.loads(line) for line in text.splitlines()]
 
 

@@ -77,11 +77,15 @@ def main() -> None:
                 '{"tokenizer_class": "PreTrainedTokenizerFast"}'
             )
         rows = {"cais/mmlu": mmlu_rows(), "hotpotqa/hotpot_qa": hotpotqa_rows()}
-        samples = run_official(SAMPLES, official, Path(name), data={"rows": rows, "cases": CASES})
+        samples = run_official(
+            SAMPLES, official, Path(name), data={"rows": rows, "cases": CASES}
+        )
     scores = run_official(
         SCORES, official, data={"matches": match_cases(), "letters": letter_cases()}
     )
-    digests = {case: [digest_row(*row) for row in rows] for case, rows in samples.items()}
+    digests = {
+        case: [digest_row(*row) for row in rows] for case, rows in samples.items()
+    }
     write_golden("benchmarks/ruler2", {"samples": digests, **scores})
 
 

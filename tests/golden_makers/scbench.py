@@ -86,7 +86,9 @@ print("GOLDEN" + json.dumps(golden))
 
 def main() -> None:
     """Run the official code and write its results beside the tests."""
-    write_golden("benchmarks/scbench", run_official(OFFICIAL, *parse_folders("official", "site")))
+    write_golden(
+        "benchmarks/scbench", run_official(OFFICIAL, *parse_folders("official", "site"))
+    )
 
 
 if __name__ == "__main__":

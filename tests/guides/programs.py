@@ -18,7 +18,9 @@ PROGRAMS = ("helm-longctx", "helm-run", "helm-summarize")
 _REDIRECTION = re.compile(r"(.*?) *> *(\S+) *$")
 
 
-def run_line(line: str, folder: Path, environment: Mapping[str, str]) -> CompletedProcess[str]:
+def run_line(
+    line: str, folder: Path, environment: Mapping[str, str]
+) -> CompletedProcess[str]:
     """Run a command line of one of `PROGRAMS`, and return its outcome. `> file` writes its output."""
     words = shlex.split(line, comments=True)
     target = ""
@@ -36,7 +38,11 @@ def stay_here() -> None:
     connect = socket.socket.connect
 
     def connect_here(self: socket.socket, address: Any) -> None:
-        if self.family == socket.AF_UNIX or str(address[0]) in ("127.0.0.1", "::1", "localhost"):
+        if self.family == socket.AF_UNIX or str(address[0]) in (
+            "127.0.0.1",
+            "::1",
+            "localhost",
+        ):
             return connect(self, address)
         _refuse()
 

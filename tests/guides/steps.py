@@ -41,7 +41,9 @@ def read_steps(page: Path) -> Iterator[Step]:
     """Yield the files with a title, and the lines of all blocks that are not marked as something else than commands."""
     for block in _blocks(page.read_text(encoding="utf-8").splitlines()):
         if title := _TITLE.match(block.head):
-            yield Step(block.line, "".join(f"{line}\n" for line in block.lines), title[1])
+            yield Step(
+                block.line, "".join(f"{line}\n" for line in block.lines), title[1]
+            )
         elif block.head in ("", "```bash"):
             yield from _commands(block)
 
@@ -60,9 +62,13 @@ def _blocks(lines: list[str]) -> Iterator[_Block]:
             yield _Block(start + 2, line, lines[start + 1 : number - 1], mark)
             mark = ""
         elif line.startswith("    "):
-            while number < len(lines) and (lines[number].startswith("    ") or not lines[number]):
+            while number < len(lines) and (
+                lines[number].startswith("    ") or not lines[number]
+            ):
                 number += 1
-            yield _Block(start + 1, "", [each[4:] for each in lines[start:number]], mark)
+            yield _Block(
+                start + 1, "", [each[4:] for each in lines[start:number]], mark
+            )
             mark = ""
         elif line:
             mark = ""

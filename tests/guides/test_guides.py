@@ -38,9 +38,7 @@ NEEDS = ("a key", "a cluster", "a container engine", "a GPU", "the network")
 """What a command may need that tests do not have."""
 
 WORDS = str(resources.files("helm_longctx") / "models/baselines/words")
-VERDICT = (
-    '{"fluency": 1, "correctness": 3, "recall": 1, "precision": 1, "sentence_count": 2}\nGRADE: 9'
-)
+VERDICT = '{"fluency": 1, "correctness": 3, "recall": 1, "precision": 1, "sentence_count": 2}\nGRADE: 9'
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "MY_KEY", "GATEWAY_KEY")
 
 PLACEHOLDERS = {
@@ -73,7 +71,11 @@ def answer(prompt: str) -> str:
         return "yes"
     if prompt.startswith("Passage:"):  # about a citation
         return "1"
-    return VERDICT if re.search('GRADE|Say {"|correctness', prompt) else lexical.answer(prompt)
+    return (
+        VERDICT
+        if re.search('GRADE|Say {"|correctness', prompt)
+        else lexical.answer(prompt)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +91,10 @@ def pages() -> list[Path]:
     parts = {title: items for part in menu for title, items in part.items()}
     items = [item for title in ("Tutorials", "How-to guides") for item in parts[title]]
     return [
-        ROOT / "docs" / page for item in items for page in item.values() if page not in ELSEWHERE
+        ROOT / "docs" / page
+        for item in items
+        for page in item.values()
+        if page not in ELSEWHERE
     ]
 
 
@@ -125,14 +130,18 @@ def give_suite(folder: Path, environment: Mapping[str, str]) -> None:
         "resps": [["It was Ada."]],
         "target": "Ada",
     }
-    (folder / "samples_ruler_qa_squad_2025-01-31T12-00-00.0.jsonl").write_text(json.dumps(row))
+    (folder / "samples_ruler_qa_squad_2025-01-31T12-00-00.0.jsonl").write_text(
+        json.dumps(row)
+    )
 
 
 def give_judged(folder: Path, environment: Mapping[str, str]) -> None:
     """Write a run that two judges have judged, with a person's labels."""
     entry = "helmet_longqa:task=narrativeqa,length=8k,judge=anthropic/claude-sonnet-5-5+openai/gpt-6.1-sol,model=longctx/lexical"
     assert (
-        run_line(f"helm-run --run-entries {entry} --suite lc -m 2", folder, environment).returncode
+        run_line(
+            f"helm-run --run-entries {entry} --suite lc -m 2", folder, environment
+        ).returncode
         == 0
     )
     (states,) = folder.glob("benchmark_output/runs/lc/*/scenario_state.json")
@@ -149,7 +158,9 @@ def ids(states: Path) -> list[str]:
 
 def give_outputs(folder: Path, environment: Mapping[str, str]) -> None:
     """Write outputs to score."""
-    (folder / "outputs.jsonl").write_text('{"prediction": "label: 3", "references": ["3"]}\n')
+    (folder / "outputs.jsonl").write_text(
+        '{"prediction": "label: 3", "references": ["3"]}\n'
+    )
 
 
 def give_entries(folder: Path, environment: Mapping[str, str]) -> None:
@@ -173,7 +184,9 @@ GIVEN: dict[str, Give] = {
 @pytest.mark.parametrize(
     "page", [page for page in pages() if commands(page)], ids=lambda page: page.stem
 )
-def test_page(page: Path, server: BatchServer, tmp_path: Path, mirror: DataRoot) -> None:
+def test_page(
+    page: Path, server: BatchServer, tmp_path: Path, mirror: DataRoot
+) -> None:
     """Every command of a page ends with status 0 when the commands are run in the order of the page."""
     environment = dict.fromkeys(KEYS, "sk-stand-in-0123456789") | {
         "OPENAI_BASE_URL": server.openai,
@@ -183,7 +196,9 @@ def test_page(page: Path, server: BatchServer, tmp_path: Path, mirror: DataRoot)
     if "models add vllm/judge" not in page.read_text(encoding="utf-8"):
         assert (
             run_line(
-                f"helm-longctx models add vllm/judge --url {server.address}", tmp_path, environment
+                f"helm-longctx models add vllm/judge --url {server.address}",
+                tmp_path,
+                environment,
             ).returncode
             == 0
         )
@@ -215,9 +230,13 @@ def fill_in(text: str, server: BatchServer, folder: Path) -> str:
 
 def test_reasons() -> None:
     """Every mark `not run` gives one of a few reasons, or names an existing test that runs the command."""
-    steps = [(page.name, step) for page in pages() for step in read_steps(page) if step.mark]
+    steps = [
+        (page.name, step) for page in pages() for step in read_steps(page) if step.mark
+    ]
     assert steps
-    assert [(name, step.line, step.mark) for name, step in steps if not is_reason(step.mark)] == []
+    assert [
+        (name, step.line, step.mark) for name, step in steps if not is_reason(step.mark)
+    ] == []
 
 
 def is_reason(mark: str) -> bool:

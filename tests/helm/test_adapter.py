@@ -17,7 +17,10 @@ from helm.benchmark.model_deployment_registry import (
     ModelDeployment,
     register_model_deployment,
 )
-from helm.benchmark.model_metadata_registry import ModelMetadata, register_model_metadata
+from helm.benchmark.model_metadata_registry import (
+    ModelMetadata,
+    register_model_metadata,
+)
 from helm.benchmark.scenarios.scenario import TEST_SPLIT, TRAIN_SPLIT, Input, Instance
 from helm.benchmark.tokenizer_config_registry import (
     TokenizerConfig,
@@ -51,8 +54,12 @@ def deploy(
     arguments: dict[str, Any] | None = None,
     **limits: Any,
 ) -> str:
-    register_model_metadata(ModelMetadata(name, "test", name, name, "open", None, list(tags)))
-    register_model_deployment(ModelDeployment(name, ClientSpec(client, arguments or {}), **limits))
+    register_model_metadata(
+        ModelMetadata(name, "test", name, name, "open", None, list(tags))
+    )
+    register_model_deployment(
+        ModelDeployment(name, ClientSpec(client, arguments or {}), **limits)
+    )
     return name
 
 
@@ -92,9 +99,9 @@ def test_completion_form() -> None:
     assert [s.request.stop_sequences for s in states] == [[]] * 4
     assert states[0].request.prompt.endswith("\nCorresponding value:")
     assert states[1].request.prompt.endswith("mentioned in the provided text is")
-    assert {s.instance.extra_data["style"] for s in states if s.instance.extra_data} == {
-        "completion"
-    }
+    assert {
+        s.instance.extra_data["style"] for s in states if s.instance.extra_data
+    } == {"completion"}
     assert all(s.request.temperature == 0 for s in states)
 
 
@@ -143,13 +150,18 @@ def test_auto_style(
 def test_a_deployment_of_both_forms(mirror: DataRoot) -> None:
     """A deployment of both forms gets each task in its official form, and a chat is marked by `messages`."""
     chatty = deploy("test/both", OURS, ("INSTRUCTION_FOLLOWING_MODEL_TAG",))
-    (chat,) = adapted("helmet_cite:task=qampari_nocite,length=4k,num_samples=1", chatty, mirror)
+    (chat,) = adapted(
+        "helmet_cite:task=qampari_nocite,length=4k,num_samples=1", chatty, mirror
+    )
     assert chat.request.messages == []
     assert chat.request.prompt is chat.instance.input.text
     raw = adapted(RECALL, chatty)[0]
     assert raw.request.messages is None
     assert raw.request.prompt.endswith("Corresponding value:")
-    assert [s.instance.extra_data["style"] for s in (chat, raw)] == ["chat", "completion"]
+    assert [s.instance.extra_data["style"] for s in (chat, raw)] == [
+        "chat",
+        "completion",
+    ]
 
 
 def test_styles_of_a_deployment_of_both_forms(mirror: DataRoot) -> None:
@@ -158,7 +170,9 @@ def test_styles_of_a_deployment_of_both_forms(mirror: DataRoot) -> None:
     chatty = deploy("test/both2", OURS, ("INSTRUCTION_FOLLOWING_MODEL_TAG",))
     base = deploy("test/base", OURS)
     assert adapted(f"{RECALL},style=chat", chatty)[0].request.messages == []
-    assert adapted(f"{cite},style=completion", chatty, mirror)[0].request.messages is None
+    assert (
+        adapted(f"{cite},style=completion", chatty, mirror)[0].request.messages is None
+    )
     assert adapted(cite, base, mirror)[0].request.messages is None
 
 
@@ -167,9 +181,14 @@ def test_current_protocol_stops_at_newline(mirror: DataRoot) -> None:
     entry = "helmet_icl:task=trec_coarse,length=4k,num_samples=1"
     raw = deploy("test/raw3", f"{VLLM}.VLLMClient")
     assert adapted(entry, raw, mirror)[0].request.stop_sequences == []
-    assert adapted(entry + ",protocol=current", raw, mirror)[0].request.stop_sequences == ["\n"]
+    assert adapted(entry + ",protocol=current", raw, mirror)[
+        0
+    ].request.stop_sequences == ["\n"]
     assert (
-        adapted(entry + ",protocol=current,style=chat", raw, mirror)[0].request.stop_sequences == []
+        adapted(entry + ",protocol=current,style=chat", raw, mirror)[
+            0
+        ].request.stop_sequences
+        == []
     )
 
 
@@ -187,7 +206,11 @@ def test_run_expanders_are_heeded() -> None:
     )
     assert [s.request.max_tokens for s in states] == [110, 60, 110, 60] * 2
     assert {
-        (tuple(s.request.stop_sequences), s.request.num_completions, s.request.temperature)
+        (
+            tuple(s.request.stop_sequences),
+            s.request.num_completions,
+            s.request.temperature,
+        )
         for s in states
     } == {(("#",), 2, 0.5)}
     assert [s.request.random for s in states] == [None] * 4 + ["1"] * 4
@@ -196,7 +219,9 @@ def test_run_expanders_are_heeded() -> None:
 def test_repeats_are_trials_of_one_instance() -> None:
     """Each repeat is a separate trial for HELM, with a request that its cache distinguishes from the others."""
     first, second = adapted(
-        RECALL + ",task=json_kv", deploy("test/raw7", f"{VLLM}.VLLMClient"), num_trials=2
+        RECALL + ",task=json_kv",
+        deploy("test/raw7", f"{VLLM}.VLLMClient"),
+        num_trials=2,
     )
     assert (first.train_trial_index, second.train_trial_index) == (0, 1)
     assert (first.request.random, second.request.random) == (None, "1")
@@ -205,11 +230,18 @@ def test_repeats_are_trials_of_one_instance() -> None:
 
 @pytest.mark.parametrize(
     ("budget", "sent"),
-    [(100, [100, 50, 100, 50]), (130, [130, 80, 130, 80]), (7, [7] * 4), (60, [60, 50, 60, 50])],
+    [
+        (100, [100, 50, 100, 50]),
+        (130, [130, 80, 130, 80]),
+        (7, [7] * 4),
+        (60, [60, 50, 60, 50]),
+    ],
 )
 def test_changed_budgets(budget: int, sent: list[int]) -> None:
     """A larger budget by a run expander is added to each task's budget, and a smaller one limits them."""
-    states = adapted(RECALL, deploy("test/raw7", f"{VLLM}.VLLMClient"), max_tokens=budget)
+    states = adapted(
+        RECALL, deploy("test/raw7", f"{VLLM}.VLLMClient"), max_tokens=budget
+    )
     assert [s.request.max_tokens for s in states] == sent
 
 
@@ -221,7 +253,10 @@ def test_training_instances_are_not_sent() -> None:
         AdapterSpec(method="longctx", model=raw, model_deployment=raw), None
     )
     for split, sent in ((TRAIN_SPLIT, 0), (TEST_SPLIT, 1)):
-        assert len(adapter.adapt([dataclasses.replace(state.instance, split=split)], 1)) == sent
+        assert (
+            len(adapter.adapt([dataclasses.replace(state.instance, split=split)], 1))
+            == sent
+        )
 
 
 @pytest.fixture(scope="module")
@@ -239,7 +274,8 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> str:
     kind = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
     register_tokenizer_config(
         TokenizerConfig(
-            "test/words", TokenizerSpec(kind, {"pretrained_model_name_or_path": str(folder)})
+            "test/words",
+            TokenizerSpec(kind, {"pretrained_model_name_or_path": str(folder)}),
         )
     )
     return "test/words"
@@ -253,7 +289,10 @@ def test_long_prompts_lose_the_end_of_their_context(words: str) -> None:
     """A prompt over the window is cut at the end of its context to fit exactly, and keeps the question."""
     free = deploy("test/free", f"{VLLM}.VLLMClient")
     tight = deploy(
-        "test/tight", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=600
+        "test/tight",
+        f"{VLLM}.VLLMClient",
+        tokenizer_name=words,
+        max_sequence_length=600,
     )
     entry = "helmet_recall:task=ruler_niah_mk_2,length=4k,num_samples=2"
     for whole, cut in zip(adapted(entry, free), adapted(entry, tight), strict=True):
@@ -270,14 +309,22 @@ def test_long_prompts_lose_the_end_of_their_context(words: str) -> None:
 def test_the_length_itself_is_a_limit(words: str) -> None:
     """With a wide window a prompt is cut to its length less the output, as by the official rule."""
     wide = deploy(
-        "test/wide", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=10**6
+        "test/wide",
+        f"{VLLM}.VLLMClient",
+        tokenizer_name=words,
+        max_sequence_length=10**6,
     )
-    (state,) = adapted("helmet_recall:task=ruler_niah_mk_3,length=4k,num_samples=1", wide)
+    (state,) = adapted(
+        "helmet_recall:task=ruler_niah_mk_3,length=4k,num_samples=1", wide
+    )
     longer = dataclasses.replace(
         state.instance, extra_data={**(state.instance.extra_data or {}), "length": 500}
     )
     adapter = AdapterFactory.get_adapter(
-        AdapterSpec(method="longctx", model=wide, model_deployment=wide, max_tokens=100), None
+        AdapterSpec(
+            method="longctx", model=wide, model_deployment=wide, max_tokens=100
+        ),
+        None,
     )
     (cut,) = adapter.adapt([longer], 1)
     assert count(cut.request.prompt) == 400
@@ -298,7 +345,11 @@ def official_chat(
     if excess <= 0:
         return prompt
     context = prompt[start:end]
-    return prompt[:start] + context[: tokenizer.encode(context).offsets[-excess][0]] + prompt[end:]
+    return (
+        prompt[:start]
+        + context[: tokenizer.encode(context).offsets[-excess][0]]
+        + prompt[end:]
+    )
 
 
 def test_a_chat_is_counted_as_the_official_code_counts_it() -> None:
@@ -313,31 +364,49 @@ def test_a_chat_is_counted_as_the_official_code_counts_it() -> None:
     for window in (1500, 2500, 4000, 4001, 4002):
         fitted = Truncator(window, lambda: tokenizer).fit(prompt, sample, 100, "chat")
         assert fitted.cut
-        assert fitted.prompt == official_chat(tokenizer, prompt, sample.context_span, window, 100)
+        assert fitted.prompt == official_chat(
+            tokenizer, prompt, sample.context_span, window, 100
+        )
 
 
 @pytest.mark.parametrize("thinking", [0, 32768])
 def test_thinking_takes_no_room_of_the_input(words: str, thinking: int) -> None:
     """A prompt that fits without `thinking_tokens` is sent whole, because the official code cuts before it adds them."""
     deployment = deploy(
-        "test/thinks", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=131072
+        "test/thinks",
+        f"{VLLM}.VLLMClient",
+        tokenizer_name=words,
+        max_sequence_length=131072,
     )
     truncator = Truncator.for_deployment(deployment)
     prompt = "w " * 117_070
     sample = Sample(
-        "official", 100, 100, length=131072, context_span=[0, len(prompt)], thinking_tokens=thinking
+        "official",
+        100,
+        100,
+        length=131072,
+        context_span=[0, len(prompt)],
+        thinking_tokens=thinking,
     )
     assert not truncator.fit(prompt, sample, 100 + thinking, "completion").cut
     longer = "w " * 140_000
     cut = truncator.fit(
-        longer, sample.extend(context_span=[0, len(longer)]), 100 + thinking, "completion"
+        longer,
+        sample.extend(context_span=[0, len(longer)]),
+        100 + thinking,
+        "completion",
     )
     assert count(cut.prompt) == 131072 - 100
 
 
 def test_what_does_not_fit_without_its_context_is_an_error(words: str) -> None:
     """A prompt that is too long without its context ends in an error with task, instance, tokens and what to do."""
-    tiny = deploy("test/tinier", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=70)
+    tiny = deploy(
+        "test/tinier",
+        f"{VLLM}.VLLMClient",
+        tokenizer_name=words,
+        max_sequence_length=70,
+    )
     entry = "helmet_recall:task=ruler_niah_mk_2,length=4k,num_samples=2"
     with pytest.raises(InputError) as caught:
         adapted(entry, tiny)
@@ -349,29 +418,43 @@ def test_what_does_not_fit_without_its_context_is_an_error(words: str) -> None:
         adapted(f"{entry},truncation=error", tiny)
 
 
-def test_a_window_without_tokenizer_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_window_without_tokenizer_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """A deployment with a window and no tokenizer never cuts prompts, and one line says so once."""
     deployment = deploy("test/blind", f"{VLLM}.VLLMClient", max_sequence_length=60)
     for _ in range(2):
         assert not any(state.prompt_truncated for state in adapted(RECALL, deployment))
     told = [record for record in caplog.records if "never cut" in record.message]
     assert len(told) == 1
-    assert "'test/blind' has a window of 60 tokens and no tokenizer_name" in told[0].message
+    assert (
+        "'test/blind' has a window of 60 tokens and no tokenizer_name"
+        in told[0].message
+    )
 
 
 def test_long_prompts_are_refused(words: str) -> None:
     """`truncation=error` says how many prompts of which task are too long and by how much, and sends what fits."""
     entry = "helmet_recall:length=4k,num_samples=2"
     tight = deploy(
-        "test/strict", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=2600
+        "test/strict",
+        f"{VLLM}.VLLMClient",
+        tokenizer_name=words,
+        max_sequence_length=2600,
     )
     tokens = {
         task: [count(s.request.prompt) for s in adapted(entry, deploy("test/any", f"{VLLM}.VLLMClient")) if s.instance.sub_split == task]
         for task in ("json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv")
     }  # fmt: skip
-    budget = {"json_kv": 100, "ruler_niah_mk_2": 50, "ruler_niah_mk_3": 100, "ruler_niah_mv": 50}
+    budget = {
+        "json_kv": 100,
+        "ruler_niah_mk_2": 50,
+        "ruler_niah_mk_3": 100,
+        "ruler_niah_mv": 50,
+    }
     excess = {
-        task: [max(0, n - (2600 - budget[task])) for n in found] for task, found in tokens.items()
+        task: [max(0, n - (2600 - budget[task])) for n in found]
+        for task, found in tokens.items()
     }
     assert 0 < sum(any(found) for found in excess.values()) < 4
     with pytest.raises(InputError) as refused:
@@ -412,10 +495,16 @@ def test_tokens_are_counted_once(words: str) -> None:
     """A prompt that was tokenized completely keeps its count; one that was cut or is surely short has none."""
     entry = "helmet_recall:task=ruler_niah_mk_2,length=4k,num_samples=1"
     wide = deploy(
-        "test/counted", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=10**6
+        "test/counted",
+        f"{VLLM}.VLLMClient",
+        tokenizer_name=words,
+        max_sequence_length=10**6,
     )
     tight = deploy(
-        "test/uncounted", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=600
+        "test/uncounted",
+        f"{VLLM}.VLLMClient",
+        tokenizer_name=words,
+        max_sequence_length=600,
     )
     (counted,), (cut,) = adapted(entry, wide), adapted(entry, tight)
     assert counted.instance.extra_data["prompt_tokens"] == count(counted.request.prompt)
@@ -427,18 +516,24 @@ def test_without_a_window_nothing_is_tokenized() -> None:
     kind = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
     register_tokenizer_config(
         TokenizerConfig(
-            "test/none", TokenizerSpec(kind, {"pretrained_model_name_or_path": "/nowhere"})
+            "test/none",
+            TokenizerSpec(kind, {"pretrained_model_name_or_path": "/nowhere"}),
         )
     )
-    unlimited = deploy("test/unlimited", f"{VLLM}.VLLMClient", tokenizer_name="test/none")
+    unlimited = deploy(
+        "test/unlimited", f"{VLLM}.VLLMClient", tokenizer_name="test/none"
+    )
     roomy = deploy(
-        "test/roomy", f"{VLLM}.VLLMClient", tokenizer_name="test/none", max_sequence_length=10**6
+        "test/roomy",
+        f"{VLLM}.VLLMClient",
+        tokenizer_name="test/none",
+        max_sequence_length=10**6,
     )
     assert adapted(RECALL, unlimited)
     sample = Sample("generated", 100, 100, length=4096, context_span=[0, 1])
-    assert Truncator.for_deployment(roomy).fit("short", sample, 100, "completion") == FittedPrompt(
-        "short"
-    )
+    assert Truncator.for_deployment(roomy).fit(
+        "short", sample, 100, "completion"
+    ) == FittedPrompt("short")
     with pytest.raises(InputError, match="'test/none' cannot be loaded"):
         adapted("helmet_recall:task=json_kv,length=1m,num_samples=1", roomy)
 
@@ -454,11 +549,15 @@ def test_a_tokenizer_that_cannot_cut_is_refused() -> None:
     """A tokenizer without offsets ends in an error before anything is sent."""
     register_tokenizer_config(
         TokenizerConfig(
-            "test/odd", TokenizerSpec("helm.tokenizers.cohere_tokenizer.CohereTokenizer")
+            "test/odd",
+            TokenizerSpec("helm.tokenizers.cohere_tokenizer.CohereTokenizer"),
         )
     )
     odd = deploy(
-        "test/odd-model", f"{VLLM}.VLLMClient", tokenizer_name="test/odd", max_sequence_length=1000
+        "test/odd-model",
+        f"{VLLM}.VLLMClient",
+        tokenizer_name="test/odd",
+        max_sequence_length=1000,
     )
     with pytest.raises(InputError, match="cannot be used to cut prompts; use "):
         adapted(RECALL, odd)
@@ -466,7 +565,9 @@ def test_a_tokenizer_that_cannot_cut_is_refused() -> None:
 
 def test_a_window_without_room_is_refused(words: str) -> None:
     """A window that is smaller than the output is refused."""
-    tiny = deploy("test/tiny", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=60)
+    tiny = deploy(
+        "test/tiny", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=60
+    )
     with pytest.raises(InputError, match="has no room for a prompt"):
         adapted(RECALL, tiny)
 
@@ -504,12 +605,14 @@ def test_a_conversation_without_a_context_is_sent_whole() -> None:
     """A conversation without a context is sent whole, however long it is."""
     sample = Sample("official", 10, 10, chat=True, cut="context")
     turn = "word " * 500
-    assert Truncator(200, lambda: None).fit(turn, sample, 10, "chat", ["more"]) == FittedPrompt(
-        turn
-    )
+    assert Truncator(200, lambda: None).fit(
+        turn, sample, 10, "chat", ["more"]
+    ) == FittedPrompt(turn)
 
 
-def test_only_the_first_turn_of_the_user_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_first_turn_of_the_user_is_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Of a conversation only the context in the first user turn is cut, also after a system message."""
     name = deploy("test/conversation", "helm.clients.openai_client.OpenAIClient")
     words = Tokenizer(
@@ -530,14 +633,22 @@ def test_only_the_first_turn_of_the_user_is_cut(monkeypatch: pytest.MonkeyPatch)
     others = ["Be kind.", "first", "second ? " * 20]
     roles = ("system", "user", "assistant", "user")
     texts = [others[0], context + "question", *others[1:]]
-    messages = [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]
+    messages = [
+        {"role": role, "content": text} for role, text in zip(roles, texts, strict=True)
+    ]
     span = (0, len(context))
-    sample = Sample("hub", 10, 10, chat=True, cut="context_middle", context_span=span, reserved=15)
+    sample = Sample(
+        "hub", 10, 10, chat=True, cut="context_middle", context_span=span, reserved=15
+    )
     instance = Instance(
         Input(messages=messages), [], TEST_SPLIT, id="1", extra_data=sample.to_json()
     )
     spec = AdapterSpec(
-        method="longctx", model=name, model_deployment=name, max_tokens=10, num_outputs=1
+        method="longctx",
+        model=name,
+        model_deployment=name,
+        max_tokens=10,
+        num_outputs=1,
     )
     (state,) = AdapterFactory.get_adapter(spec, None).adapt([instance], parallelism=1)
     sent = [message["content"] for message in state.request.messages]

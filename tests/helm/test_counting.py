@@ -16,7 +16,10 @@ import helm_longctx.plugin  # noqa: F401
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import make_run_specs
-from helm_longctx.helm.truncation import settings_with_tokenizer, with_deployments_tokenizer
+from helm_longctx.helm.truncation import (
+    settings_with_tokenizer,
+    with_deployments_tokenizer,
+)
 
 
 def spec_of(entry: str, folder: Path) -> RunSpec:
@@ -43,14 +46,18 @@ def test_the_baselines_count_words(tmp_path: Path) -> None:
 def test_a_deployment_without_a_tokenizer(tmp_path: Path) -> None:
     register_model_deployment(
         ModelDeployment(
-            name="test/no_tokenizer", model_name="longctx/lexical", client_spec=ClientSpec("unused")
+            name="test/no_tokenizer",
+            model_name="longctx/lexical",
+            client_spec=ClientSpec("unused"),
         )
     )
     spec = spec_of(
-        "ruler:task=vt,length=4k,model=longctx/lexical,model_deployment=test/no_tokenizer", tmp_path
+        "ruler:task=vt,length=4k,model=longctx/lexical,model_deployment=test/no_tokenizer",
+        tmp_path,
     )
     with pytest.raises(
-        InputError, match=r"'test/no_tokenizer' has no tokenizer_name; .*--argument count_with="
+        InputError,
+        match=r"'test/no_tokenizer' has no tokenizer_name; .*--argument count_with=",
     ):
         with_deployments_tokenizer(spec)
 
@@ -60,11 +67,15 @@ def test_a_tokenizer_that_cannot_be_downloaded(
 ) -> None:
     """A tokenizer that cannot be downloaded ends in one line that names the argument, whichever library fails."""
     config = TokenizerConfig(
-        "test/tiktoken", TokenizerSpec("helm.tokenizers.tiktoken_tokenizer.TiktokenTokenizer")
+        "test/tiktoken",
+        TokenizerSpec("helm.tokenizers.tiktoken_tokenizer.TiktokenTokenizer"),
     )
-    monkeypatch.setattr("helm_longctx.helm.truncation.get_tokenizer_config", lambda name: config)
     monkeypatch.setattr(
-        "tiktoken.get_encoding", lambda name: (_ for _ in ()).throw(ConnectionError("no network"))
+        "helm_longctx.helm.truncation.get_tokenizer_config", lambda name: config
+    )
+    monkeypatch.setattr(
+        "tiktoken.get_encoding",
+        lambda name: (_ for _ in ()).throw(ConnectionError("no network")),
     )
     (spec,) = make_run_specs(
         ["ruler:task=vt,length=4k,model=longctx/lexical,count_with=test/tiktoken"],
@@ -75,7 +86,8 @@ def test_a_tokenizer_that_cannot_be_downloaded(
         tmp_path,
     )
     with pytest.raises(
-        InputError, match=r"^count_with='test/tiktoken' cannot be loaded \(ConnectionError\)"
+        InputError,
+        match=r"^count_with='test/tiktoken' cannot be loaded \(ConnectionError\)",
     ):
         settings_with_tokenizer(
             create_scenario(spec.scenario_spec).entry, DataRoot(tmp_path, mirror=True)

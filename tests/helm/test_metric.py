@@ -9,7 +9,9 @@ import pytest
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.adaptation.scenario_state import ScenarioState
-from helm.benchmark.augmentations.perturbation_description import PerturbationDescription
+from helm.benchmark.augmentations.perturbation_description import (
+    PerturbationDescription,
+)
 from helm.benchmark.metrics.metric import Metric
 from helm.common.request import GeneratedOutput
 from hypothesis import given
@@ -22,7 +24,9 @@ from tests.support.states import state
 
 
 def means(*states: RequestState) -> dict[tuple[str, str | None], float]:
-    scenario_state = ScenarioState(AdapterSpec(method="longctx", num_train_trials=1), list(states))
+    scenario_state = ScenarioState(
+        AdapterSpec(method="longctx", num_train_trials=1), list(states)
+    )
     result = LongContextMetric("helmet").evaluate(scenario_state, None, "", 1)
     assert len(result.per_instance_stats) == len(states)
     return {
@@ -45,13 +49,19 @@ def test_means_and_conditions() -> None:
         == pytest.approx(2 / 3)
     )
     assert got["json_kv_score", "json_kv"] == pytest.approx(2 / 3)
-    assert [got.get((f"longctx_score_at_depth_{d}", "json_kv")) for d in (0, 20, 40, 100)] == [
+    assert [
+        got.get((f"longctx_score_at_depth_{d}", "json_kv")) for d in (0, 20, 40, 100)
+    ] == [
         1,
         0,
         None,
         1,
     ]
-    assert got["prompt_cut", "json_kv"] == got["subsampled", "json_kv"] == pytest.approx(1 / 3)
+    assert (
+        got["prompt_cut", "json_kv"]
+        == got["subsampled", "json_kv"]
+        == pytest.approx(1 / 3)
+    )
     assert got["request_failed", "json_kv"] == got["generated_data", "json_kv"] == 0
     assert got["input_tokens", "json_kv"] == 8
     assert got["request_seconds", "json_kv"] == 1
@@ -64,14 +74,19 @@ def test_speed_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert other.result
     monkeypatch.setattr("helm_longctx.helm.metric.find_prices", lambda deployment: None)
     usage = Usage(input_tokens=1000, cached_tokens=200, output_tokens=31)
-    measured = add_facts(one.result, usage=usage, first_token_seconds=0.4, peak_memory=2.5)
+    measured = add_facts(
+        one.result, usage=usage, first_token_seconds=0.4, peak_memory=2.5
+    )
     got = means(replace(one, result=replace(measured, request_time=1.0)), plain)
     assert got["first_token_seconds", "json_kv"] == 0.4
     assert got["prefill_tokens_per_second", "json_kv"] == pytest.approx(800 / 0.4)
     assert got["decode_tokens_per_second", "json_kv"] == pytest.approx(30 / 0.6)
     assert (got["cached_share", "json_kv"], got["peak_memory", "json_kv"]) == (0.2, 2.5)
     got = means(
-        replace(other, result=replace(add_facts(other.result, usage=usage), request_time=2.0))
+        replace(
+            other,
+            result=replace(add_facts(other.result, usage=usage), request_time=2.0),
+        )
     )
     assert got["decode_tokens_per_second", "json_kv"] == 15.5
     assert ("prefill_tokens_per_second", "json_kv") not in got
@@ -87,7 +102,9 @@ def test_failed_requests_are_counted_and_not_scored() -> None:
 def test_refused_and_too_long_requests_are_counted_apart() -> None:
     """Refused and too long requests, also those that a client reports as successes, are counted once and not scored."""
     flagged, filtered, too_long, broken = (state(number, "") for number in range(4))
-    policy = {"reason": "The prompt violates OpenAI's content policy. See https://labs.openai.com"}
+    policy = {
+        "reason": "The prompt violates OpenAI's content policy. See https://labs.openai.com"
+    }
     flagged.result.completions = [GeneratedOutput("", 0, [], finish_reason=policy)]
     for failed, error in (
         (filtered, "Content blocked by OpenAI filter"),
@@ -97,7 +114,9 @@ def test_refused_and_too_long_requests_are_counted_apart() -> None:
         failed.result.success, failed.result.error = False, error
     got = means(flagged, filtered, too_long, broken, state(4, "v1"))
     assert got["longctx_score", "json_kv"] == 1
-    assert [got[f"request_{kind}", "json_kv"] for kind in ("refused", "too_long", "failed")] == [
+    assert [
+        got[f"request_{kind}", "json_kv"] for kind in ("refused", "too_long", "failed")
+    ] == [
         0.4,
         0.2,
         0.2,
@@ -117,7 +136,10 @@ def test_answers_from_the_cache() -> None:
     """`request_cached` is the share of answers from the cache."""
     cached = state(0, "v1")
     cached.result.cached = True
-    assert means(cached, state(1, "v1"), state(2, None))["request_cached", "json_kv"] == 0.5
+    assert (
+        means(cached, state(1, "v1"), state(2, None))["request_cached", "json_kv"]
+        == 0.5
+    )
 
 
 def test_an_empty_answer_is_the_models_fault() -> None:
@@ -146,7 +168,8 @@ def test_tasks_of_a_run_are_kept_apart() -> None:
 def repeats(number: int, *texts: str) -> list[RequestState]:
     """Return the states of a question that is asked several times. They share their instance."""
     asked = [
-        replace(state(number, text), train_trial_index=trial) for trial, text in enumerate(texts)
+        replace(state(number, text), train_trial_index=trial)
+        for trial, text in enumerate(texts)
     ]
     return [replace(each, instance=asked[0].instance) for each in asked]
 
@@ -155,7 +178,9 @@ def test_repeats_are_averaged_and_pass_at_k_counts_successes() -> None:
     """The score is the mean over repeats, and pass@k is the share of questions with a success among their repeats."""
     states = [*repeats(0, "v1", "x", "x"), *repeats(1, "no", "no", "no")]
     spec = AdapterSpec(method="longctx", num_trials=3)
-    result = LongContextMetric("helmet").evaluate(ScenarioState(spec, states), None, "", 1)
+    result = LongContextMetric("helmet").evaluate(
+        ScenarioState(spec, states), None, "", 1
+    )
     got = {
         s.name.name: s
         for s in result.aggregated_stats
@@ -164,7 +189,11 @@ def test_repeats_are_averaged_and_pass_at_k_counts_successes() -> None:
     assert got["longctx_score"].mean == pytest.approx(1 / 6)
     assert got["longctx_score"].count == 3
     assert got["pass_at_3"].mean == 1 / 2
-    assert sorted({row.train_trial_index for row in result.per_instance_stats}) == [0, 1, 2]
+    assert sorted({row.train_trial_index for row in result.per_instance_stats}) == [
+        0,
+        1,
+        2,
+    ]
 
 
 def test_a_single_time_has_no_pass_at_k() -> None:
@@ -177,17 +206,26 @@ def test_answers_without_a_value_leave_the_mean_over_questions() -> None:
     replies = {0: ("CORRECT", "INCORRECT"), 1: ("CORRECT", "perhaps"), 2: ("no", "no")}
     states = [
         replace(
-            state(number, "x", task="questions", record={"judge": replies[number][trial]}),
+            state(
+                number, "x", task="questions", record={"judge": replies[number][trial]}
+            ),
             train_trial_index=trial,
         )
         for trial in (0, 1)
         for number in replies
     ]
     spec = AdapterSpec(method="longctx", num_trials=2)
-    result = LongContextMetric("aa_lcr").evaluate(ScenarioState(spec, states), None, "", 1)
-    means = {s.name.name: s.mean for s in result.aggregated_stats if not s.name.perturbation}
+    result = LongContextMetric("aa_lcr").evaluate(
+        ScenarioState(spec, states), None, "", 1
+    )
+    means = {
+        s.name.name: s.mean for s in result.aggregated_stats if not s.name.perturbation
+    }
     assert (
-        means["judge_score"] == means["longctx_score"] == means["questions_score"] == 0.75
+        means["judge_score"]
+        == means["longctx_score"]
+        == means["questions_score"]
+        == 0.75
     )  # not (1 + 0) / 2
     assert means["pass_at_2"] == 1
 
@@ -195,11 +233,18 @@ def test_answers_without_a_value_leave_the_mean_over_questions() -> None:
 def test_a_task_without_a_score(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task without a score has only its official metrics."""
     metric = LongContextMetric("helmet")
-    unscored = replace(metric.benchmark.task("json_kv"), headline=(), unscored="nobody knows")
-    monkeypatch.setattr(type(metric.benchmark), "task", lambda benchmark, name: unscored)
-    states = ScenarioState(AdapterSpec(method="longctx", num_train_trials=1), [state(0, "v1")])
+    unscored = replace(
+        metric.benchmark.task("json_kv"), headline=(), unscored="nobody knows"
+    )
+    monkeypatch.setattr(
+        type(metric.benchmark), "task", lambda benchmark, name: unscored
+    )
+    states = ScenarioState(
+        AdapterSpec(method="longctx", num_train_trials=1), [state(0, "v1")]
+    )
     means = {
-        stat.name.name: stat.mean for stat in metric.evaluate(states, None, "", 1).aggregated_stats
+        stat.name.name: stat.mean
+        for stat in metric.evaluate(states, None, "", 1).aggregated_stats
     }
     assert means["substring_exact_match"] == 1
     assert not {"longctx_score", "json_kv_score"} & means.keys()
@@ -223,7 +268,9 @@ def test_a_run_without_perturbations_has_the_statistics_of_helms_code(
     states = []
     for number, (*texts, depth, is_ruler) in enumerate(questions):
         asked = [
-            state(number, text, "ruler_niah_mk_2" if is_ruler else "json_kv", depth=depth)
+            state(
+                number, text, "ruler_niah_mk_2" if is_ruler else "json_kv", depth=depth
+            )
             for text in texts
         ]
         states += [
@@ -263,7 +310,8 @@ def test_perturbed_instances_are_evaluated_by_helms_code() -> None:
     original = state(0, "v1")
     perturbed = state(0, "x")
     changed = replace(
-        perturbed.instance, perturbation=PerturbationDescription("typos", robustness=True)
+        perturbed.instance,
+        perturbation=PerturbationDescription("typos", robustness=True),
     )
     states = [original, replace(perturbed, instance=changed)]
     result = LongContextMetric("helmet").evaluate(

@@ -17,7 +17,13 @@ import helm.benchmark.runner as helm_runner
 import pytest
 from helm.benchmark.metrics.metric import MetricSpec
 from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
-from helm.benchmark.scenarios.scenario import CORRECT_TAG, Input, Instance, Output, Reference
+from helm.benchmark.scenarios.scenario import (
+    CORRECT_TAG,
+    Input,
+    Instance,
+    Output,
+    Reference,
+)
 from helm.clients import auto_client
 from helm.common.local_context import LocalContext
 from helm.common.request import GeneratedOutput, Request, RequestResult
@@ -81,7 +87,8 @@ def test_another_helm_is_refused(patch: Patch, monkeypatch: pytest.MonkeyPatch) 
     """A function that is missing or has other parameters ends in an error that names it."""
     monkeypatch.setattr(owner_of(patch), patch.name, lambda something_else: None)
     with pytest.raises(
-        RuntimeError, match=rf"{patch.name} takes something_else instead of .* not supported"
+        RuntimeError,
+        match=rf"{patch.name} takes something_else instead of .* not supported",
     ):
         patch.apply()
     monkeypatch.setattr(owner_of(patch), patch.name, None)
@@ -169,10 +176,14 @@ def test_other_scenarios_do_not_notice_the_plugin(tmp_path: Path) -> None:
 def test_patches_are_applied_once() -> None:
     """Applying all patches again changes nothing."""
     apply_patches()
-    before = [inspect.getattr_static(owner_of(patch), patch.name) for patch in patches._OF_RUNS]
+    before = [
+        inspect.getattr_static(owner_of(patch), patch.name)
+        for patch in patches._OF_RUNS
+    ]
     apply_patches()
     assert before == [
-        inspect.getattr_static(owner_of(patch), patch.name) for patch in patches._OF_RUNS
+        inspect.getattr_static(owner_of(patch), patch.name)
+        for patch in patches._OF_RUNS
     ]
 
 
@@ -197,7 +208,12 @@ def test_the_codec_comes_without_what_it_does_not_need() -> None:
     ("client", "credentials", "key", "warnings"),
     [
         ("helm_longctx.models.apis.OpenAIClient", {}, None, 0),
-        ("helm_longctx.models.apis.OpenAIClient", {"deployments": {"other/model": "x"}}, None, 0),
+        (
+            "helm_longctx.models.apis.OpenAIClient",
+            {"deployments": {"other/model": "x"}},
+            None,
+            0,
+        ),
         (
             "helm_longctx.models.apis.OpenAIClient",
             {"myApiKey": "of the organization"},
@@ -222,7 +238,9 @@ def test_keys_that_are_not_in_helms_file(
 ) -> None:
     """HELM does not warn of keys that our clients find elsewhere, but still warns of other clients' keys."""
     apply_patches()
-    with deployed(ModelDeployment("my/model", ClientSpec(client), "longctx/lexical")) as name:
+    with deployed(
+        ModelDeployment("my/model", ClientSpec(client), "longctx/lexical")
+    ) as name:
         assert auto_client.provide_api_key(credentials, "my", name) == key
     assert caplog.text.count("Could not find key") == warnings
 
@@ -231,9 +249,15 @@ def test_helms_client_for_vllm_answers(tmp_path: Path) -> None:
     """HELM's own `VLLMClient`, which fails in plain HELM, sends a completion, and its errors are still its own."""
     apply_patches()
     with serve(lambda prompt: prompt.upper()) as server:
-        arguments = {"base_url": server.openai, "vllm_model_name": "m", "max_retries": 0}
+        arguments = {
+            "base_url": server.openai,
+            "vllm_model_name": "m",
+            "max_retries": 0,
+        }
         spec = ClientSpec("helm.clients.vllm_client.VLLMClient", arguments)
-        with deployed(ModelDeployment("my/vllm", spec, "longctx/lexical", "longctx/words")) as name:
+        with deployed(
+            ModelDeployment("my/vllm", spec, "longctx/lexical", "longctx/words")
+        ) as name:
             client = LocalContext(str(tmp_path)).client
             result = client.make_request(
                 Request(name, "longctx/lexical", prompt="a question", temperature=0)
@@ -251,7 +275,9 @@ def summary_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(tmp_path / "modules"))
     statistics = dict.fromkeys(("coverage", "density", "compression"), 0.5)
     data_stats = type(
-        "DataStatsMetric", (), {"evaluate_example": lambda self, summary, text: statistics}
+        "DataStatsMetric",
+        (),
+        {"evaluate_example": lambda self, summary, text: statistics},
     )
     stand_ins = {
         "bert_score": SimpleNamespace(BERTScorer=None),

@@ -37,7 +37,9 @@ SETTINGS = Settings(length=4096)
 def score_output(record: Record) -> Scores:
     """Score the whole output as the answer."""
     return {
-        "exact": float(record["prediction"].strip() in [*record["references"], *record["aliases"]])
+        "exact": float(
+            record["prediction"].strip() in [*record["references"], *record["aliases"]]
+        )
     }
 
 
@@ -45,7 +47,9 @@ def score_with_prefix(record: Record) -> Scores:
     """Score what follows the prefix. Without a prefix there is no answer, unless the output is a chat's."""
     _, prefix, answer = record["prediction"].rpartition(PREFIX)
     return {
-        "exact": float((answer if prefix else record["prediction"]).strip() in record["references"])
+        "exact": float(
+            (answer if prefix else record["prediction"]).strip() in record["references"]
+        )
     }
 
 
@@ -80,10 +84,15 @@ def record_of(task: Task, output: str, form: Style) -> Record:
     sent = Sample.from_json(instance.extra_data).extend(style=form)
     assert sent.group == EXAMPLE.group
     result = RequestResult(
-        success=True, embedding=[], completions=[GeneratedOutput(output, 0, [])], cached=False
+        success=True,
+        embedding=[],
+        completions=[GeneratedOutput(output, 0, [])],
+        cached=False,
     )
     return scored_record(
-        RequestState(instance, None, None, 0, None, Request(), result, 0, prompt_truncated=False),
+        RequestState(
+            instance, None, None, 0, None, Request(), result, 0, prompt_truncated=False
+        ),
         sent,
     )
 
@@ -93,8 +102,14 @@ def record_of(task: Task, output: str, form: Style) -> Record:
 def test_correct_answers_score_1(prefix_scored: bool, form: Style) -> None:
     """Whichever the task declares, a right answer is right in both forms, and a wrong one is wrong."""
     task = make_task(prefix_scored)
-    assert task.scores(record_of(task, " Ben", form)) == {"exact": 1, "longctx_score": 1}
-    assert task.scores(record_of(task, " Cleo", form)) == {"exact": 0, "longctx_score": 0}
+    assert task.scores(record_of(task, " Ben", form)) == {
+        "exact": 1,
+        "longctx_score": 1,
+    }
+    assert task.scores(record_of(task, " Cleo", form)) == {
+        "exact": 0,
+        "longctx_score": 0,
+    }
 
 
 @pytest.mark.parametrize(
@@ -108,7 +123,9 @@ def test_correct_answers_score_1(prefix_scored: bool, form: Style) -> None:
         (False, "chat", "Cleo? No.</think> Ben\n", "Ben"),
     ],
 )
-def test_the_record(prefix_scored: bool, form: Style, output: str, prediction: str) -> None:
+def test_the_record(
+    prefix_scored: bool, form: Style, output: str, prediction: str
+) -> None:
     """The record's fields are those that the documentation of `tasks.task` lists."""
     assert record_of(make_task(prefix_scored), output, form) == {
         "prediction": prediction,

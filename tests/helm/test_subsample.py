@@ -29,9 +29,12 @@ def test_instances_that_are_left_out(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Only our instances are reported as left out, and the remaining ones record it."""
-    monkeypatch.setattr(runner, "downsample_eval_instances", getattr(STOCK, "__wrapped__", STOCK))
+    monkeypatch.setattr(
+        runner, "downsample_eval_instances", getattr(STOCK, "__wrapped__", STOCK)
+    )
     instances = [
-        Instance(Input(str(n)), [], TEST_SPLIT, id=str(n), extra_data=extra) for n in range(10)
+        Instance(Input(str(n)), [], TEST_SPLIT, id=str(n), extra_data=extra)
+        for n in range(10)
     ]
     expected = runner.downsample_eval_instances(instances, limit, EVAL_SPLITS)
     apply_patches()
@@ -42,5 +45,9 @@ def test_instances_that_are_left_out(
     ] * len(drawn)
     assert [each.id for each in drawn] == [each.id for each in expected]
     assert told or drawn == expected
-    said = [message for message in caplog.messages if "not the benchmark's sample" in message]
+    said = [
+        message
+        for message in caplog.messages
+        if "not the benchmark's sample" in message
+    ]
     assert len(said) == told

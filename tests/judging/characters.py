@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable
 
 from helm_longctx.judging.check_items import Check
 
-TOP = json.dumps({"fluency": 1, "correctness": 3, "recall": 4, "precision": 4, "sentence_count": 4})
+TOP = json.dumps(
+    {"fluency": 1, "correctness": 3, "recall": 4, "precision": 4, "sentence_count": 4}
+)
 
 
 class Characters:
@@ -19,7 +21,9 @@ class Characters:
     """
 
     def __init__(self, checks: Iterable[Check]):
-        self._items = {question.prompt: c.item for c in checks for question in c.requests.values()}
+        self._items = {
+            question.prompt: c.item for c in checks for question in c.requests.values()
+        }
         self._rng = random.Random(7)
 
     def perfect(self, prompt: str) -> str:
@@ -36,7 +40,11 @@ class Characters:
 
     def impatient(self, prompt: str) -> str:
         """Return the right verdict, except for answers whose right part is at the end, which this judge does not read."""
-        return self.perfect(prompt) if self._items[prompt].place != "end" else self.zero(prompt)
+        return (
+            self.perfect(prompt)
+            if self._items[prompt].place != "end"
+            else self.zero(prompt)
+        )
 
     def impressed(self, prompt: str) -> str:
         """Return the right verdict, except for long answers, which impress this judge."""

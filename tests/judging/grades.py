@@ -15,5 +15,7 @@ def grade(prompt: str) -> str:
         "recall": {"supported": [1], "recall": number % 4},
         "precision": {"precision": number % 6, "sentence_count": 5 + number % 3},
     }
-    verdict = verdicts.get(part, {"fluency": int(number % 5 > 0), "correctness": number % 4})
+    verdict = verdicts.get(
+        part, {"fluency": int(number % 5 > 0), "correctness": number % 4}
+    )
     return f'As in {{"fluency": 0}} I say:\n{json.dumps(verdict)}'

@@ -50,8 +50,12 @@ def hosts() -> Iterator[tuple[Server, Server]]:
         yield official, other
 
 
-def register(name: str, server: Server, model: str = OFFICIAL, **arguments: Any) -> None:
-    spec = ClientSpec(OPENAI, {"base_url": server.openai, "max_retries": 0, **arguments})
+def register(
+    name: str, server: Server, model: str = OFFICIAL, **arguments: Any
+) -> None:
+    spec = ClientSpec(
+        OPENAI, {"base_url": server.openai, "max_retries": 0, **arguments}
+    )
     register_model_deployment(ModelDeployment(name, spec, model_name=model))
 
 
@@ -67,7 +71,9 @@ def test_a_judge_that_was_withdrawn(hosts: tuple[Server, Server]) -> None:
     """For a withdrawn judge, the error says in one line what to give, without the key."""
     hosts[0].plan = hosts[1].plan = GONE
     for check in (check_judge, find_official_judge):
-        with pytest.raises(InputError, match="does not exist or was withdrawn") as error:
+        with pytest.raises(
+            InputError, match="does not exist or was withdrawn"
+        ) as error:
             check(OFFICIAL, KEY)
         assert "judge=DEPLOYMENT" in str(error.value)
         assert "judge=none" in str(error.value)
@@ -111,7 +117,8 @@ def test_a_familys_key_stays_with_its_host(
 
 
 @pytest.mark.parametrize(
-    "fault", [Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.DROPPED, Fault.FLAGGED, Fault.EMPTY]
+    "fault",
+    [Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.DROPPED, Fault.FLAGGED, Fault.EMPTY],
 )
 def test_what_may_pass_ends_no_run(hosts: tuple[Server, Server], fault: Fault) -> None:
     """A failure that can pass, or a refused request, does not end the run, and of several hosts one that answers is used."""
@@ -152,7 +159,9 @@ def test_local_models_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keys, "judge_client", None)
     check_judge("longctx/lexical", {})
     client = ClientSpec("helm.clients.huggingface_client.HuggingFaceClient", {})
-    register_model_deployment(ModelDeployment("local/judge", client, model_name="local/judge"))
+    register_model_deployment(
+        ModelDeployment("local/judge", client, model_name="local/judge")
+    )
     check_judge("local/judge", {})
 
 
@@ -161,7 +170,9 @@ def test_a_missing_extra_ends_the_run_first(
 ) -> None:
     """With a key for the official judge but without the extra, the error names the extra before anything is sent."""
     monkeypatch.setitem(sys.modules, "authlib", None)
-    install = re.escape("needs authlib; install with: pip install 'helm-longctx[judges]'")
+    install = re.escape(
+        "needs authlib; install with: pip install 'helm-longctx[judges]'"
+    )
     with pytest.raises(InputError, match=rf"^judge=auto \({OFFICIAL}\) {install}$"):
         find_official_judge(OFFICIAL, KEY)
     assert not hosts[0].calls

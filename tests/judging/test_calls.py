@@ -31,7 +31,14 @@ from tests.support.servers.faults import Fault
 from tests.support.servers.llm import Server, asked_again, serve
 
 VERDICT = {"score": 3}
-KEPT = {Fault.REFUSED, Fault.FILTERED, Fault.EMPTY, Fault.SHORT, Fault.UNREADABLE, Fault.STRANGE}
+KEPT = {
+    Fault.REFUSED,
+    Fault.FILTERED,
+    Fault.EMPTY,
+    Fault.SHORT,
+    Fault.UNREADABLE,
+    Fault.STRANGE,
+}
 """After these HELM's cache holds a reply that nobody can use."""
 
 
@@ -43,7 +50,9 @@ def read(text: str) -> dict[str, Any] | None:
 
 
 def question(prompt: str = "How good is it?") -> JudgeRequest:
-    return JudgeRequest(prompt, read, max_tokens=100, temperature=0.1, top_p=0.9, seed=42)
+    return JudgeRequest(
+        prompt, read, max_tokens=100, temperature=0.1, top_p=0.9, seed=42
+    )
 
 
 @pytest.fixture
@@ -56,7 +65,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 @pytest.fixture
-def fault(request: pytest.FixtureRequest, server: Server, monkeypatch: pytest.MonkeyPatch) -> Fault:
+def fault(
+    request: pytest.FixtureRequest, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> Fault:
     """Return a fault. A timeout is short, and nothing else may depend on the machine's speed."""
     if request.param is Fault.TIMEOUT:
         monkeypatch.setenv(TIMEOUT, "1")
@@ -70,9 +81,13 @@ def judge(kind: str, server: Server, folder: Path) -> Judge:
     apply_seed_patch()
     cache = SqliteCacheConfig(str(folder / "cache.sqlite"))
     if kind == "openai":
-        client: Any = OpenAIClient(cache, api_key="sk", base_url=server.openai, max_retries=0)
+        client: Any = OpenAIClient(
+            cache, api_key="sk", base_url=server.openai, max_retries=0
+        )
     else:
-        client = AnthropicMessagesClient(cache, api_key="sk", stream=kind == "anthropic stream")
+        client = AnthropicMessagesClient(
+            cache, api_key="sk", stream=kind == "anthropic stream"
+        )
         # Its own retries wait half a second; a deployment cannot say otherwise.
         client.client = client.client.with_options(max_retries=0)
     return Judge(f"{kind}/j", "j/j", limit_time(client, setting(TIMEOUT)))
@@ -107,7 +122,10 @@ def test_nothing_but_faults(fault: Fault, server: Server, tmp_path: Path) -> Non
     assert len(server.calls) == (3 if fault in KEPT else TRIES)
     seeds = [body["seed"] for body in server.bodies]
     assert seeds == ([42, 43, 44] if fault in KEPT else [42] * TRIES)
-    texts = {Fault.UNREADABLE: "It reads well {on the whole.", Fault.SHORT: json.dumps(VERDICT)[:6]}
+    texts = {
+        Fault.UNREADABLE: "It reads well {on the whole.",
+        Fault.SHORT: json.dumps(VERDICT)[:6],
+    }
     assert reply.text == texts.get(fault)
 
 
@@ -141,7 +159,9 @@ def test_whatever_is_raised(server: Server, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
-def test_a_verdict_in_a_reply_that_is_cut(kind: str, server: Server, tmp_path: Path) -> None:
+def test_a_verdict_in_a_reply_that_is_cut(
+    kind: str, server: Server, tmp_path: Path
+) -> None:
     """A verdict in a reply that was cut off counts, as in the official scripts."""
     server.plan = faults.always(Fault.SHORT)
     server.answer = lambda prompt: 2 * json.dumps(VERDICT)
@@ -176,7 +196,12 @@ def test_many_faults(kind: str, server: Server, tmp_path: Path) -> None:
 def test_repeats_are_other_questions(server: Server, tmp_path: Path) -> None:
     """Each repeat of a question sends one request."""
     asking = judge("openai", server, tmp_path)
-    assert [len(asking.ask(question(), repeat).usages) for repeat in (0, 1, 0, 1)] == [1, 1, 0, 0]
+    assert [len(asking.ask(question(), repeat).usages) for repeat in (0, 1, 0, 1)] == [
+        1,
+        1,
+        0,
+        0,
+    ]
 
 
 def test_a_deployments_own_timeout_stays(server: Server, tmp_path: Path) -> None:
@@ -184,5 +209,7 @@ def test_a_deployments_own_timeout_stays(server: Server, tmp_path: Path) -> None
     cache = SqliteCacheConfig(str(tmp_path / "cache.sqlite"))
     own = OpenAIClient(cache, api_key="sk", base_url=server.openai, timeout=7)
     assert limit_time(own, 60).client.timeout == 7
-    timeout = limit_time(AnthropicMessagesClient(cache, api_key="sk"), 60).client.timeout
+    timeout = limit_time(
+        AnthropicMessagesClient(cache, api_key="sk"), 60
+    ).client.timeout
     assert [timeout.read, timeout.connect] == [60, 5]

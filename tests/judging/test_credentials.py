@@ -27,7 +27,12 @@ from helm_longctx.helm.patches import apply_patches
 from helm_longctx.judging.judge import JudgeRequest, find_judges
 from helm_longctx.judging.keys.client import check_credentials, judge_client
 from helm_longctx.redaction.text import redact
-from tests.judging.token_server import CLIENT_ID, CLIENT_SECRET, TokenServer, serve_tokens
+from tests.judging.token_server import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    TokenServer,
+    serve_tokens,
+)
 
 JUDGE = "somewhere/gpt-4.1-judge"
 LLAMA = "somewhere/llama-judge"
@@ -68,7 +73,10 @@ def _register(name: str, client: str, **arguments: Any) -> str:
 
 
 def _oauth(
-    monkeypatch: pytest.MonkeyPatch, server: TokenServer, prefix: str = "GPT_JUDGE", **changes: str
+    monkeypatch: pytest.MonkeyPatch,
+    server: TokenServer,
+    prefix: str = "GPT_JUDGE",
+    **changes: str,
 ) -> None:
     names = {
         "TOKEN_URL": f"{server.url}/token",
@@ -112,7 +120,13 @@ def _ask(client: Any, deployment: str = JUDGE, prompt: str = "hello") -> Request
             JUDGE_KEY,
             "using LLAMA_JUDGE_API_KEY",
         ),
-        (CLAUDE, {"CLAUDE_JUDGE_API_KEY": JUDGE_KEY}, {}, JUDGE_KEY, "using CLAUDE_JUDGE_API_KEY"),
+        (
+            CLAUDE,
+            {"CLAUDE_JUDGE_API_KEY": JUDGE_KEY},
+            {},
+            JUDGE_KEY,
+            "using CLAUDE_JUDGE_API_KEY",
+        ),
         (
             LLAMA,
             {"GPT_JUDGE_API_KEY": JUDGE_KEY, "OPENAI_API_KEY": MAIN_KEY},
@@ -122,7 +136,11 @@ def _ask(client: Any, deployment: str = JUDGE, prompt: str = "hello") -> Request
         ),
         (
             JUDGE,
-            {"GPT_JUDGE_API_KEY": "", "SOMEWHERE_API_KEY": HOST_KEY, "OPENAI_API_KEY": MAIN_KEY},
+            {
+                "GPT_JUDGE_API_KEY": "",
+                "SOMEWHERE_API_KEY": HOST_KEY,
+                "OPENAI_API_KEY": MAIN_KEY,
+            },
             {"somewhereApiKey": FILE_KEY},
             HOST_KEY,
             "GPT_JUDGE_API_KEY is not set; using the main key, SOMEWHERE_API_KEY",
@@ -159,11 +177,14 @@ def test_whose_key(
     assert f"judge {deployment}: {told}\n" in caplog.text
 
 
-def test_no_key(server: TokenServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_key(
+    server: TokenServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Without a key the error names the variables to set, and nothing is sent."""
     monkeypatch.setenv("LLAMA_JUDGE_API_KEY", JUDGE_KEY)
     with pytest.raises(
-        InputError, match=r"GPT_JUDGE_API_KEY, SOMEWHERE_API_KEY, OPENAI_API_KEY, .*somewhereApiKey"
+        InputError,
+        match=r"GPT_JUDGE_API_KEY, SOMEWHERE_API_KEY, OPENAI_API_KEY, .*somewhereApiKey",
     ):
         judge_client(JUDGE, _client(tmp_path))
     assert server.used == []
@@ -191,7 +212,9 @@ def test_clients_that_take_no_key(
     monkeypatch.setenv("GPT_JUDGE_API_KEY", JUDGE_KEY)
     simple = _register("simple/gpt-judge", "helm.clients.simple_client.SimpleClient")
     fixed = _register(
-        "fixed/gpt-judge", "helm.clients.openai_client.OpenAIClient", api_key="its-own-key-0123"
+        "fixed/gpt-judge",
+        "helm.clients.openai_client.OpenAIClient",
+        api_key="its-own-key-0123",
     )
     client = _client(tmp_path)
     for deployment in (simple, fixed):
@@ -208,7 +231,9 @@ def test_incomplete_oauth_variables(
     _oauth(monkeypatch, server, **{missing: ""})
     with pytest.raises(InputError, match=f"set, but not GPT_JUDGE_{missing}") as error:
         check_credentials(JUDGE, {})
-    assert not any(value in str(error.value) for value in (CLIENT_ID, CLIENT_SECRET, server.url))
+    assert not any(
+        value in str(error.value) for value in (CLIENT_ID, CLIENT_SECRET, server.url)
+    )
 
 
 @pytest.mark.parametrize(
@@ -225,18 +250,24 @@ def test_a_secret_is_not_sent_in_the_clear(
 ) -> None:
     """A client's secret is sent over http only to this machine."""
     _oauth(monkeypatch, server, TOKEN_URL=url)
-    with pytest.raises(InputError, match="GPT_JUDGE_TOKEN_URL must be an https:// address"):
+    with pytest.raises(
+        InputError, match="GPT_JUDGE_TOKEN_URL must be an https:// address"
+    ):
         check_credentials(JUDGE, {})
 
 
-def test_oauth(server: TokenServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_oauth(
+    server: TokenServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """One token serves all judges of a client, and an expired one is renewed, with 32 threads at once."""
     _oauth(monkeypatch, server, SCOPE="judge")
     client = judge_client(JUDGE, _client(tmp_path))
     with ThreadPoolExecutor(32) as pool:
 
         def ask_all(round_: int) -> None:
-            results = list(pool.map(lambda i: _ask(client, prompt=f"{round_} {i}"), range(32)))
+            results = list(
+                pool.map(lambda i: _ask(client, prompt=f"{round_} {i}"), range(32))
+            )
             assert [result.error for result in results] == [None] * 32
 
         ask_all(1)
@@ -246,7 +277,9 @@ def test_oauth(server: TokenServer, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert (len(server.asked), len(set(server.used))) == (2, 2)
     assert _ask(judge_client(JUDGE, _client(tmp_path)), prompt="later").success
     assert len(server.asked) == 2
-    assert not any("oauth" in str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
+    assert not any(
+        "oauth" in str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")
+    )
 
 
 def test_oauth_of_the_main_client(
@@ -320,7 +353,8 @@ def test_a_judge_whose_package_is_missing(tmp_path: Path) -> None:
     """A judge whose package is missing ends in an error that says why."""
     deployment = _register("nowhere/gpt-judge", "no_such_package.clients.Client")
     with pytest.raises(
-        InputError, match="its client cannot be loaded: No module named 'no_such_package'"
+        InputError,
+        match="its client cannot be loaded: No module named 'no_such_package'",
     ):
         judge_client(deployment, _client(tmp_path))
 
@@ -332,7 +366,12 @@ def test_what_a_judge_says_of_its_failure(
     monkeypatch.setenv("GPT_JUDGE_API_KEY", JUDGE_KEY)
     (judge,) = find_judges(JUDGE, _client(tmp_path))
     question = JudgeRequest(
-        "hello", lambda text: {"grade": 1}, max_tokens=9, temperature=0.1, top_p=0.9, seed=42
+        "hello",
+        lambda text: {"grade": 1},
+        max_tokens=9,
+        temperature=0.1,
+        top_p=0.9,
+        seed=42,
     )
     error = judge.ask(question).error
     assert error is not None

@@ -44,7 +44,9 @@ ignore_broken_torchvision()
 def save_tokenizer(folder: Path) -> Any:
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-    vocab = {word: number for number, word in enumerate(["<pad>", "</s>", "<unk>", *WORDS])}
+    vocab = {
+        word: number for number, word in enumerate(["<pad>", "</s>", "<unk>", *WORDS])
+    }
     tokenizer = Tokenizer(models.WordLevel(vocab, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -71,12 +73,16 @@ def t5(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = transformers.T5ForConditionalGeneration(config)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
     for step in range(60):
-        texts = ["premise: {} hypothesis: {}".format(*pair) for pair in pairs(24, seed=step)]
+        texts = [
+            "premise: {} hypothesis: {}".format(*pair) for pair in pairs(24, seed=step)
+        ]
         inputs = tokenizer(texts, return_tensors="pt", padding=True)
         small = ((inputs.input_ids >= 7) & (inputs.input_ids < 27)).sum(1) > (
             inputs.input_ids >= 27
         ).sum(1)
-        labels = torch.stack([torch.where(small, 3, 4), torch.ones(24, dtype=torch.long)], dim=1)
+        labels = torch.stack(
+            [torch.where(small, 3, 4), torch.ones(24, dtype=torch.long)], dim=1
+        )
         model(**inputs, labels=labels).loss.backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -152,7 +158,9 @@ def test_pairs_beyond_the_positions_of_a_classifier(
             inputs = tokenizer(*pair, return_tensors="pt")
             with torch.inference_mode():
                 fits = longest is None or inputs.input_ids.shape[1] <= longest
-                expected.append(int(model(**inputs).logits.argmax()) == 2 if fits else None)
+                expected.append(
+                    int(model(**inputs).logits.argmax()) == 2 if fits else None
+                )
         assert judge.entails(asked) == expected
     assert ("1 of 6 pairs are too long for it" in caplog.text) == (longest is not None)
     assert "w7" not in caplog.text
@@ -171,11 +179,17 @@ def test_a_t5_that_has_its_sentencepiece_model_alone(t5: Path, tmp_path: Path) -
         sentence_iterator=iter([" ".join(pair) for pair in pairs(200)]), model_prefix=str(tmp_path / "spiece"),
         vocab_size=40, pad_id=0, eos_id=1, unk_id=2, bos_id=-1, normalization_rule_name="nmt_nfkc", minloglevel=2,
     )  # fmt: skip
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "spiece.model"))
+    pieces = sentencepiece.SentencePieceProcessor(
+        model_file=str(tmp_path / "spiece.model")
+    )
     judge = HubEntailment(str(tmp_path))
     assert None not in judge.entails(pairs(3))
     assert isinstance(judge._loaded, entailment._NliModel)
-    for passage in ("Title: w1\nw2  w3", "w4\u2028\u00a0w5\t", "\uff57\uff16 \ufb01 <b>"):
+    for passage in (
+        "Title: w1\nw2  w3",
+        "w4\u2028\u00a0w5\t",
+        "\uff57\uff16 \ufb01 <b>",
+    ):
         text = f"premise: {passage} hypothesis: w7"
         assert judge._loaded.tokenizer(text).input_ids == [*pieces.encode(text), 1]
 
@@ -191,7 +205,9 @@ def test_the_commit_is_part_of_the_name(
         "judge = CachedEntailment(HubEntailment('org/nli'), Path(sys.argv[1]))\n"
         "print(json.dumps([judge.entails([tuple(pair) for pair in json.load(sys.stdin)]), judge.name]))"
     )
-    with serve(Hub({"org/nli": {file.name: file.read_bytes() for file in t5.iterdir()}})) as hub:
+    with serve(
+        Hub({"org/nli": {file.name: file.read_bytes() for file in t5.iterdir()}})
+    ) as hub:
         environment = {
             **os.environ,
             "HF_ENDPOINT": hub.url,
@@ -208,14 +224,18 @@ def test_the_commit_is_part_of_the_name(
     said, name = json.loads(done.stdout)
     assert name == f"org/nli@{COMMIT}"
     assert said == HubEntailment(str(t5)).entails(asked)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(
+        huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub")
+    )
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(entailment.HubEntailment, "_load", None)
     later = CachedEntailment(HubEntailment("org/nli"), verdicts)
     assert (later.entails(asked), later.name) == (said, name)
 
 
-def test_what_is_downloaded_is_pinned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_is_downloaded_is_pinned(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A model is loaded at one commit: the official judge's, the requested one, or the current one of a branch."""
     asked: list[str | None] = []
 
@@ -248,7 +268,9 @@ def test_a_model_of_no_commit_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> 
         "from_pretrained",
         lambda *arguments, **named: pytest.fail("loaded"),
     )
-    with pytest.raises(InputError, match="nor a model that can be loaded on this machine"):
+    with pytest.raises(
+        InputError, match="nor a model that can be loaded on this machine"
+    ):
         HubEntailment("org/nli").entails([("a", "b")])
 
 
@@ -261,7 +283,9 @@ def test_code_of_a_model_is_not_run(t5: Path, tmp_path: Path) -> None:
         json.dumps({**config, "model_type": "other", "auto_map": names})
     )
     (tmp_path / "nli/code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
-    with pytest.raises(InputError, match="nor a model that can be loaded on this machine"):
+    with pytest.raises(
+        InputError, match="nor a model that can be loaded on this machine"
+    ):
         HubEntailment(str(tmp_path / "nli")).entails([("a", "b")])
     assert not (tmp_path / "ran").exists()
 
@@ -284,7 +308,10 @@ def test_a_folder_has_the_name_of_its_files(t5: Path, tmp_path: Path) -> None:
 def pairs(count: int, seed: int = 1) -> list[Pair]:
     rng = random.Random(seed)
     return [
-        tuple(" ".join(rng.choices(WORDS[4:], k=rng.randint(1, longest))) for longest in (60, 9))  # type: ignore[misc]
+        tuple(
+            " ".join(rng.choices(WORDS[4:], k=rng.randint(1, longest)))
+            for longest in (60, 9)
+        )  # type: ignore[misc]
         for _ in range(count)
     ]
 
@@ -299,7 +326,9 @@ def test_batches_equal_the_official_rule_one_by_one(
     asked = pairs(60)
     expected = []
     for passage, claim in asked:
-        inputs = tokenizer(f"premise: {passage} hypothesis: {claim}", return_tensors="pt").input_ids
+        inputs = tokenizer(
+            f"premise: {passage} hypothesis: {claim}", return_tensors="pt"
+        ).input_ids
         with torch.inference_mode():
             written = model.generate(inputs, max_new_tokens=10)
         expected.append(tokenizer.decode(written[0], skip_special_tokens=True) == "1")
@@ -313,14 +342,21 @@ def test_batches_equal_the_official_rule_one_by_one(
 
 def test_a_classifier(classifier: Path) -> None:
     """A classifier entails if the label that begins with "entail" is the best."""
-    model = transformers.BertForSequenceClassification.from_pretrained(classifier).eval()
+    model = transformers.BertForSequenceClassification.from_pretrained(
+        classifier
+    ).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(classifier)
     asked = pairs(40)
     expected = []
     for passage, claim in asked:
         with torch.inference_mode():
             expected.append(
-                int(model(**tokenizer(passage, claim, return_tensors="pt")).logits.argmax()) == 1
+                int(
+                    model(
+                        **tokenizer(passage, claim, return_tensors="pt")
+                    ).logits.argmax()
+                )
+                == 1
             )
     assert HubEntailment(str(classifier)).entails(asked) == expected
     assert set(expected) == {True, False}
@@ -331,7 +367,9 @@ def test_models_that_are_none(classifier: Path, tmp_path: Path) -> None:
     model = transformers.BertForSequenceClassification.from_pretrained(classifier)
     model.config.id2label = {0: "good", 1: "bad", 2: "ugly"}
     model.save_pretrained(tmp_path / "other")
-    with pytest.raises(InputError, match="has no label 'entailment', only good, bad, ugly"):
+    with pytest.raises(
+        InputError, match="has no label 'entailment', only good, bad, ugly"
+    ):
         HubEntailment(str(tmp_path / "other")).entails([("a", "b")])
     nothing = HubEntailment(str(tmp_path / "nothing"))
     for _ in range(2):
@@ -343,13 +381,17 @@ def test_models_that_are_none(classifier: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 40, 10**6])
-def test_batches_hold_every_pair_once(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_hold_every_pair_once(
+    limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Batches have every pair once and stay within the limit of padded tokens, except for a single pair."""
     monkeypatch.setattr(entailment, "BATCH_TOKENS", limit)
     lengths = [random.Random(number).randint(1, 30) for number in range(50)]
     batches = list(entailment._batches(lengths))
     assert sorted(number for batch in batches for number in batch) == list(range(50))
-    assert all(len(b) == 1 or len(b) * max(lengths[n] for n in b) <= limit for b in batches)
+    assert all(
+        len(b) == 1 or len(b) * max(lengths[n] for n in b) <= limit for b in batches
+    )
 
 
 class Client:
@@ -370,8 +412,14 @@ class Client:
         reply = self.replies[number]
         if isinstance(reply, Exception):
             raise reply
-        outputs = [GeneratedOutput(text=reply, logprob=0, tokens=[])] if reply is not None else []
-        return RequestResult(success=bool(outputs), embedding=[], completions=outputs, cached=False)
+        outputs = (
+            [GeneratedOutput(text=reply, logprob=0, tokens=[])]
+            if reply is not None
+            else []
+        )
+        return RequestResult(
+            success=bool(outputs), embedding=[], completions=outputs, cached=False
+        )
 
 
 def test_a_deployment_as_judge(
@@ -393,7 +441,17 @@ def test_a_deployment_as_judge(
     monkeypatch.setenv(WAIT, "0.001")
     judge = DeploymentEntailment(Judge("org/model-a", "org/model", client))  # type: ignore[arg-type]
     asked = [(f"passage {number}", "claim") for number in range(len(replies))]
-    assert judge.entails(asked) == [True, False, True, False, None, None, None, None, None]
+    assert judge.entails(asked) == [
+        True,
+        False,
+        True,
+        False,
+        None,
+        None,
+        None,
+        None,
+        None,
+    ]
     assert {(r.model, r.model_deployment, r.temperature) for r in client.requests} == {
         ("org/model", "org/model-a", 0.0)
     }

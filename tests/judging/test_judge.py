@@ -55,7 +55,9 @@ def read_object(reply: str) -> Verdict | None:
 
 
 def question(prompt: str) -> JudgeRequest:
-    return JudgeRequest(prompt, read, max_tokens=2048, temperature=0.1, top_p=0.9, seed=42)
+    return JudgeRequest(
+        prompt, read, max_tokens=2048, temperature=0.1, top_p=0.9, seed=42
+    )
 
 
 @pytest.fixture
@@ -72,7 +74,9 @@ def judges(server: Server, *names: str) -> list[Judge]:
         str(write_judges(Path("local"), dict.fromkeys(names, server.openai)))
     )
     Path("cache").mkdir(exist_ok=True)
-    return find_judges("+".join(names), AutoClient({}, "cache", SqliteCacheBackendConfig("cache")))
+    return find_judges(
+        "+".join(names), AutoClient({}, "cache", SqliteCacheBackendConfig("cache"))
+    )
 
 
 def test_what_is_sent(server: Server) -> None:
@@ -88,7 +92,8 @@ def test_what_is_sent(server: Server) -> None:
     (body,) = server.bodies
     assert body["messages"] == [{"role": "user", "content": "four"}]
     assert {
-        name: body[name] for name in ("temperature", "top_p", "seed", "max_tokens", "model")
+        name: body[name]
+        for name in ("temperature", "top_p", "seed", "max_tokens", "model")
     } == {
         "temperature": 0.1,
         "top_p": 0.9,
@@ -108,9 +113,13 @@ def test_replies_are_remembered(server: Server) -> None:
     assert len(server.calls) == 3
 
 
-def test_replies_that_cannot_be_read(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replies_that_cannot_be_read(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An unreadable reply is requested again with another seed, three in all, and a later run can request more."""
-    server.plan = faults.first(Fault.UNREADABLE, Fault.EMPTY, Fault.UNREADABLE, Fault.UNREADABLE)
+    server.plan = faults.first(
+        Fault.UNREADABLE, Fault.EMPTY, Fault.UNREADABLE, Fault.UNREADABLE
+    )
     (judge,) = judges(server, "tests/unreadable")
     reply = judge.ask(question("a"))
     assert (reply.verdict, len(reply.usages)) == (None, 3)
@@ -130,7 +139,11 @@ def test_replies_that_cannot_be_read(server: Server, monkeypatch: pytest.MonkeyP
         ("Right.\n**GRADE: 8**", read_grade, {"judge_score": 0.8}),
         ('{"grade": 1}', read_object, {"grade": 1}),
         ('{"grade": 1}, because', read_object, {"grade": 1}),
-        ("Yes, the resp", lambda text: {"label": "yes" in text.lower()}, {"label": True}),
+        (
+            "Yes, the resp",
+            lambda text: {"label": "yes" in text.lower()},
+            {"label": True},
+        ),
     ],
 )
 def test_a_reply_that_is_cut_within_its_verdict(
@@ -143,15 +156,26 @@ def test_a_reply_that_is_cut_within_its_verdict(
     ) as server:
         (judge,) = judges(server, "tests/cut")
         found = judge.ask(
-            JudgeRequest("a", parse, max_tokens=64, temperature=0.0, top_p=1.0, seed=None)
+            JudgeRequest(
+                "a", parse, max_tokens=64, temperature=0.0, top_p=1.0, seed=None
+            )
         )
-    error = None if verdict else "the reply ended at the token limit, perhaps within its verdict"
-    assert (found.verdict, found.text, found.error) == (verdict, reply if verdict else None, error)
+    error = (
+        None
+        if verdict
+        else "the reply ended at the token limit, perhaps within its verdict"
+    )
+    assert (found.verdict, found.text, found.error) == (
+        verdict,
+        reply if verdict else None,
+        error,
+    )
     assert len(found.usages) == (1 if verdict else 3)
 
 
 @pytest.mark.parametrize(
-    "fault", [Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.DROPPED, Fault.MALFORMED, Fault.PAGE]
+    "fault",
+    [Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.DROPPED, Fault.MALFORMED, Fault.PAGE],
 )
 def test_calls_that_fail_are_made_again(server: Server, fault: Fault) -> None:
     """A call that fails is repeated until its reply arrives, and the reply is then stored."""
@@ -180,20 +204,26 @@ def test_a_jury(server: Server, caplog: pytest.LogCaptureFixture) -> None:
         register_configs_from_directory(
             str(
                 write_judges(
-                    Path("local"), {"tests/good": server.openai, "tests/bad": other.openai}
+                    Path("local"),
+                    {"tests/good": server.openai, "tests/bad": other.openai},
                 )
             )
         )
         Path("cache").mkdir()
         jury = find_judges(
-            "tests/good+tests/bad", AutoClient({}, "cache", SqliteCacheBackendConfig("cache"))
+            "tests/good+tests/bad",
+            AutoClient({}, "cache", SqliteCacheBackendConfig("cache")),
         )
         with caplog.at_level(logging.INFO):
             found = ask_judges(
-                jury, [{"x": question("a"), "y": question("bb")}, {}, {"x": question("ccc")}]
+                jury,
+                [{"x": question("a"), "y": question("bb")}, {}, {"x": question("ccc")}],
             )
     verdicts = [
-        {name: {k: r.verdict for k, r in replies.items()} for name, replies in item.items()}
+        {
+            name: {k: r.verdict for k, r in replies.items()}
+            for name, replies in item.items()
+        }
         for item in found
     ]
     assert verdicts == [
@@ -204,11 +234,16 @@ def test_a_jury(server: Server, caplog: pytest.LogCaptureFixture) -> None:
         {"tests/good": {}, "tests/bad": {}},
         {"tests/good": {"x": {"grade": 3.0}}, "tests/bad": {"x": {"grade": 7.0}}},
     ]
-    assert "judge tests/bad gave no verdict on 1 questions: the reply has no verdict" in caplog.text
+    assert (
+        "judge tests/bad gave no verdict on 1 questions: the reply has no verdict"
+        in caplog.text
+    )
     assert "judges: 8 calls" in caplog.text
 
 
-@pytest.mark.parametrize("judge", ["nobody/knows", "tests/good+", "tests/known+tests/known", ""])
+@pytest.mark.parametrize(
+    "judge", ["nobody/knows", "tests/good+", "tests/known+tests/known", ""]
+)
 def test_judges_that_cannot_be(server: Server, judge: str) -> None:
     """A text that names no judges is refused with the text."""
     judges(server, "tests/known")
@@ -221,7 +256,9 @@ def test_what_it_costs(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("prices.yaml").write_text("tests/cost: {input: 5, output: 15}")
     monkeypatch.setenv(PRICES, "prices.yaml")
     (judge,) = judges(server, "tests/cost")
-    spending = Spending({"tests/cost": find_prices("tests/cost"), "tests/unknown": None})
+    spending = Spending(
+        {"tests/cost": find_prices("tests/cost"), "tests/unknown": None}
+    )
     for _ in range(2):
         spending.add("tests/cost", judge.ask(question("a" * 400_000)))
     assert str(spending) == "1 calls, 100,000 tokens in, 1 out, about $0.50"
@@ -229,7 +266,9 @@ def test_what_it_costs(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no known price" in str(spending)
 
 
-def test_the_providers_count_is_paid(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_providers_count_is_paid(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The provider's token counts of every reply, reasoning included, are paid."""
     server.plan = faults.first(Fault.UNREADABLE)
     server.models = {"m": Model(reasoning="Hm. " * 100)}
@@ -240,10 +279,14 @@ def test_the_providers_count_is_paid(server: Server, monkeypatch: pytest.MonkeyP
     register_model_deployment(
         ModelDeployment("tests/counts", ClientSpec(**client), model_name="tests/counts")
     )
-    judge = make_judge("tests/counts", OpenAIClient(BlackHoleCacheConfig(), **client["args"]))
+    judge = make_judge(
+        "tests/counts", OpenAIClient(BlackHoleCacheConfig(), **client["args"])
+    )
     reply = judge.ask(question("abcd" * 3))
     assert len(reply.usages) == 2
-    assert reply.usages[1] == Usage(input_tokens=3, output_tokens=101, reasoning_tokens=100)
+    assert reply.usages[1] == Usage(
+        input_tokens=3, output_tokens=101, reasoning_tokens=100
+    )
 
 
 def test_locks_hold_no_prompts(server: Server) -> None:

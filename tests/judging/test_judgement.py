@@ -26,7 +26,9 @@ TASK = replace(
     find_benchmark("corpusqa").tasks[0],
     judgement=Judgement(
         lambda record: f"Is {record['prediction']} right?",
-        lambda reply, record: {"judge_score": 1.0} if reply == record["question"] else {},
+        lambda reply, record: (
+            {"judge_score": 1.0} if reply == record["question"] else {}
+        ),
         rubric="rubric",
         max_tokens=7,
         seed=3,
@@ -47,7 +49,10 @@ def test_one_question() -> None:
         7,
         3,
     )
-    assert [request.parse(reply) for reply in ("q", "other")] == [{"judge_score": 1.0}, None]
+    assert [request.parse(reply) for reply in ("q", "other")] == [
+        {"judge_score": 1.0},
+        None,
+    ]
     assert annotator.official == TASK.official_judge
 
 
@@ -61,10 +66,12 @@ def test_rubrics_differ() -> None:
     """The digest is the rubric's, which can depend on the record."""
     assert TASK.judgement
     other = replace(
-        TASK, judgement=replace(TASK.judgement, rubric=lambda record: record["question"])
+        TASK,
+        judgement=replace(TASK.judgement, rubric=lambda record: record["question"]),
     )
     digests = [
-        make.__new__(make).digest(TASK.name, RECORD) for make in map(make_annotator, (TASK, other))
+        make.__new__(make).digest(TASK.name, RECORD)
+        for make in map(make_annotator, (TASK, other))
     ]
     assert len({*digests}) == 2
 
@@ -122,9 +129,13 @@ OWN_FIELDS = {
 @pytest.mark.parametrize(
     ("task", "judgement"), [pytest.param(*pair, id=pair[0].name) for pair in SILENT]
 )
-def test_empty_answers_are_wrong_without_a_judge(task: Task, judgement: Judgement) -> None:
+def test_empty_answers_are_wrong_without_a_judge(
+    task: Task, judgement: Judgement
+) -> None:
     """No judge is asked about an answer of white space, which is wrong, unless the entry asks for the published way."""
-    answered = state(1, " \n", task=task.name, style="chat", question="q", record=OWN_FIELDS)
+    answered = state(
+        1, " \n", task=task.name, style="chat", question="q", record=OWN_FIELDS
+    )
     client = YesClient()
     annotator = make_annotator(task)(judge="tests/yes", auto_client=NOBODY)
     annotator.__dict__["_judges"] = [Judge("tests/yes", "m", client)]
@@ -133,7 +144,9 @@ def test_empty_answers_are_wrong_without_a_judge(task: Task, judgement: Judgemen
     assert not client.asked
     assert jury["failed"] == 0
     assert {
-        value for grades in jury["verdicts"]["tests/yes"].values() for value in grades.values()
+        value
+        for grades in jury["verdicts"]["tests/yes"].values()
+        for value in grades.values()
     } == {0.0}
     published = state(
         1,

@@ -53,14 +53,20 @@ def test_a_run_whose_requests_fail(tmp_path: Path) -> None:
     assert made.returncode != 0
     assert b"Incorrect key: [redacted]" in made.stdout
     assert b"Incorrect key: [redacted]" in made.stderr
-    written = {str(path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    written = {
+        str(path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
+    }
     del written[str(tmp_path / "prod_env/credentials.conf")]
     assert any(name.endswith(".sqlite") for name in written)
     for secret in SECRETS.values():
         for form in (secret.encode(), base64.b64encode(secret.encode())[:-4]):
             leaks = [
                 name
-                for name, content in {**written, "out": made.stdout, "err": made.stderr}.items()
+                for name, content in {
+                    **written,
+                    "out": made.stdout,
+                    "err": made.stderr,
+                }.items()
                 if form in content
             ]
             assert leaks == []

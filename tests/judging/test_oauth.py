@@ -19,7 +19,12 @@ from helm_longctx.models.apis.oauth import (
     request_token,
     token_source,
 )
-from tests.judging.token_server import CLIENT_ID, CLIENT_SECRET, TokenServer, serve_tokens
+from tests.judging.token_server import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    TokenServer,
+    serve_tokens,
+)
 from tests.support.servers import hostile
 from tests.support.servers.hostile import Act, attack
 
@@ -55,18 +60,24 @@ def test_a_token_is_asked_for_once(server: TokenServer, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_token_is_renewed_before_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_is_renewed_before_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A token is renewed a fifth of its short lifetime early, and no earlier."""
     with serve_tokens(life=100) as server:
         source = TokenSource(client(server))
         first = source.current()
         issued = server.tokens[first] - 100
         monkeypatch.setattr(
-            oauth, "time", SimpleNamespace(time=lambda: issued + 78, monotonic=time.monotonic)
+            oauth,
+            "time",
+            SimpleNamespace(time=lambda: issued + 78, monotonic=time.monotonic),
         )
         assert source.current() == first
         monkeypatch.setattr(
-            oauth, "time", SimpleNamespace(time=lambda: issued + 85, monotonic=time.monotonic)
+            oauth,
+            "time",
+            SimpleNamespace(time=lambda: issued + 85, monotonic=time.monotonic),
         )
         assert source.current() != first
     monkeypatch.undo()
@@ -74,7 +85,11 @@ def test_a_token_is_renewed_before_it_ends(tmp_path: Path, monkeypatch: pytest.M
         assert request_token(client(server)).fresh_until == float("inf")
         started = time.time()
         server.life = 3600
-        assert started + 3540 <= request_token(client(server)).fresh_until <= time.time() + 3540
+        assert (
+            started + 3540
+            <= request_token(client(server)).fresh_until
+            <= time.time() + 3540
+        )
 
 
 def test_many_threads_ask_once(server: TokenServer, tmp_path: Path) -> None:
@@ -103,14 +118,18 @@ def test_the_secret_goes_where_the_server_wants_it(tmp_path: Path) -> None:
     assert len(server.asked) == 1
 
 
-def test_a_fault_of_the_server_is_not_the_end(server: TokenServer, tmp_path: Path) -> None:
+def test_a_fault_of_the_server_is_not_the_end(
+    server: TokenServer, tmp_path: Path
+) -> None:
     """A request for a token is repeated after a fault of the server."""
     server.faults = [503, 429]
     assert TokenSource(client(server)).current() in server.tokens
     assert len(server.asked) == 3
 
 
-def test_a_refusal_is_told_without_the_secret(server: TokenServer, tmp_path: Path) -> None:
+def test_a_refusal_is_told_without_the_secret(
+    server: TokenServer, tmp_path: Path
+) -> None:
     """The server's reason is kept, its quotation of the secret is not; who asks meanwhile is told the same."""
     source = TokenSource(client(server, client_secret="wrong-secret-1234"))
     with pytest.raises(TokenError, match="invalid_client: wrong secret") as error:
@@ -127,16 +146,28 @@ def test_a_refusal_is_told_without_the_secret(server: TokenServer, tmp_path: Pat
     ("behaviour", "told"),
     [
         ({"answer": {"token": "x"}}, "no access_token"),
-        ({"answer": {"access_token": "abc", "expires_in": "soon"}}, "its response is not a token"),
-        ({"answer": {"access_token": "abc", "expires_in": [3600]}}, "its response is not a token"),
-        ({"answer": {"access_token": "abc", "expires_in": 10**400}}, "its response is not a token"),
+        (
+            {"answer": {"access_token": "abc", "expires_in": "soon"}},
+            "its response is not a token",
+        ),
+        (
+            {"answer": {"access_token": "abc", "expires_in": [3600]}},
+            "its response is not a token",
+        ),
+        (
+            {"answer": {"access_token": "abc", "expires_in": 10**400}},
+            "its response is not a token",
+        ),
         ({"answer": ["x"]}, "its response (is not a token|has no access_token)"),
         ({"faults": [400, 400]}, "no access_token"),
     ],
 )
 def test_a_strange_answer_is_an_error(behaviour: dict[str, object], told: str) -> None:
     """A strange answer ends in an error that names the server and what is wrong."""
-    with serve_tokens(**behaviour) as server, pytest.raises(TokenError, match=told) as error:
+    with (
+        serve_tokens(**behaviour) as server,
+        pytest.raises(TokenError, match=told) as error,
+    ):
         request_token(client(server))
     assert server.url in str(error.value)
 
@@ -159,7 +190,9 @@ def test_a_redirect_is_not_followed(server: TokenServer) -> None:
         attack(hostile.redirect(f"{server.url}/token")) as first,
         pytest.raises(TokenError) as error,
     ):
-        request_token(ClientCredentials(f"{first.address}/token", CLIENT_ID, CLIENT_SECRET))
+        request_token(
+            ClientCredentials(f"{first.address}/token", CLIENT_ID, CLIENT_SECRET)
+        )
     assert f"no token from {first.address}/token" in str(error.value)
     assert f"redirects to {server.url}" in str(error.value)
     assert error.value.refused
@@ -167,7 +200,11 @@ def test_a_redirect_is_not_followed(server: TokenServer) -> None:
 
 
 @pytest.mark.parametrize(
-    "act", [hostile.bomb(1 << 26, {"access_token": "a"}), hostile.drip({"access_token": "a"}, 0.1)]
+    "act",
+    [
+        hostile.bomb(1 << 26, {"access_token": "a"}),
+        hostile.drip({"access_token": "a"}, 0.1),
+    ],
 )
 def test_an_answer_without_end(act: Act, monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer without end is limited in bytes and seconds."""
@@ -175,24 +212,32 @@ def test_an_answer_without_end(act: Act, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv(MAX_REPLY, "1")
     told = "its response is too large|within 1 seconds; HELM_LONGCTX_TOKEN_TIMEOUT sets the limit"
     with attack(act) as server, pytest.raises(TokenError, match=told) as error:
-        request_token(ClientCredentials(f"{server.address}/token", CLIENT_ID, CLIENT_SECRET))
+        request_token(
+            ClientCredentials(f"{server.address}/token", CLIENT_ID, CLIENT_SECRET)
+        )
     assert not error.value.refused
 
 
-def test_a_slow_token_server(server: TokenServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_token_server(
+    server: TokenServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A user can set how long a token server may need. A late answer is asked for once, and no line of a library is logged."""
     monkeypatch.setattr(
         server, "token", lambda *_: (time.sleep(1), (200, {"access_token": "late"}))[1]
     )
     assert request_token(client(server)).value == "late"
     monkeypatch.setenv(oauth.TIMEOUT, "0.2")
-    told = "no token from .* within 0.2 seconds; HELM_LONGCTX_TOKEN_TIMEOUT sets the limit"
+    told = (
+        "no token from .* within 0.2 seconds; HELM_LONGCTX_TOKEN_TIMEOUT sets the limit"
+    )
     with pytest.raises(TokenError, match=told) as error:
         request_token(client(server))
     assert error.value.late
 
 
-def test_each_attempt_is_announced(server: TokenServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_attempt_is_announced(
+    server: TokenServer, caplog: pytest.LogCaptureFixture
+) -> None:
     """After a fault of the token server, a line of ours says why and when it is asked again, and no library adds lines."""
     server.faults = [503, 503]
     request_token(client(server))

@@ -40,12 +40,22 @@ def server() -> Iterator[Server]:
 def ask(client: str, address: str, parse: Any = read_answer, **arguments: Any) -> Reply:
     """Return the judge's reply to one question, with HELMET's settings."""
     spec = ClientSpec(client, {"base_url": address, "model": "m", **arguments})
-    register_model_deployment(ModelDeployment("tests/own", spec, model_name="tests/own"))
+    register_model_deployment(
+        ModelDeployment("tests/own", spec, model_name="tests/own")
+    )
     Path("cache").mkdir(exist_ok=True)
-    (judge,) = find_judges("tests/own", AutoClient({}, "cache", SqliteCacheBackendConfig("cache")))
+    (judge,) = find_judges(
+        "tests/own", AutoClient({}, "cache", SqliteCacheBackendConfig("cache"))
+    )
     return judge.ask(
         JudgeRequest(
-            "Judge.", parse, max_tokens=2048, temperature=0.1, top_p=0.9, seed=42, readings=1
+            "Judge.",
+            parse,
+            max_tokens=2048,
+            temperature=0.1,
+            top_p=0.9,
+            seed=42,
+            readings=1,
         )
     )
 
@@ -57,13 +67,19 @@ def test_openai(server: Server, form: str) -> None:
     assert (reply.verdict, reply.text) == (VERDICT, json.dumps(VERDICT))
     (call,) = server.calls
     assert call.path == "/v1/chat/completions"
-    assert (call.body["max_tokens"], call.body["seed"], call.body["temperature"]) == (3048, 42, 0.1)
+    assert (call.body["max_tokens"], call.body["seed"], call.body["temperature"]) == (
+        3048,
+        42,
+        0.1,
+    )
     assert call.body["messages"] == [{"role": "user", "content": "Judge."}]
 
 
 def test_parameters_that_the_judge_refuses(server: Server) -> None:
     """Parameters that the judge refuses are left out, and the verdict is read."""
-    server.models = {"m": Model(refuses=("seed", "top_p"), only_default=("temperature",))}
+    server.models = {
+        "m": Model(refuses=("seed", "top_p"), only_default=("temperature",))
+    }
     assert ask(OPENAI, server.openai).verdict == VERDICT
     assert not {"seed", "top_p", "temperature"} & server.calls[-1].body.keys()
 
@@ -77,7 +93,9 @@ def test_anthropic(server: Server) -> None:
 def test_a_verdict_that_must_be_the_whole_answer() -> None:
     """Reasoning is removed for AA-LCR's verdict, which must be the whole answer."""
     with serve(lambda prompt: "<think>INCORRECT?</think>\n\nCORRECT") as server:
-        reply = ask(OPENAI, server.openai, parse=lambda text: score({"judge": text}) or None)
+        reply = ask(
+            OPENAI, server.openai, parse=lambda text: score({"judge": text}) or None
+        )
     assert reply.verdict == {"judge_score": 1.0}
     assert score({"judge": reply.text}) == {"judge_score": 1.0}
 
@@ -88,4 +106,6 @@ def test_reasoning_that_does_not_end(server: Server) -> None:
     server.plan = faults.always(Fault.SHORT)
     reply = ask(OPENAI, server.openai)
     assert (reply.text, reply.verdict) == (None, None)
-    assert "within its reasoning; give its deployment thinking_tokens" in str(reply.error)
+    assert "within its reasoning; give its deployment thinking_tokens" in str(
+        reply.error
+    )

@@ -16,7 +16,9 @@ GUESS = "It may be INCORRECT. Let me see."
 
 
 def replied(text: str, reason: str = "stop") -> RequestResult:
-    return RequestResult(True, [], [GeneratedOutput(text, 0, [], {"reason": reason})], False)
+    return RequestResult(
+        True, [], [GeneratedOutput(text, 0, [], {"reason": reason})], False
+    )
 
 
 @pytest.mark.parametrize("name", outputs(VERDICT, GUESS))
@@ -34,10 +36,14 @@ def test_reasoning_in_a_field() -> None:
 
 
 @pytest.mark.parametrize("reason", ["stop", "length"])
-@pytest.mark.parametrize("opening", [row.opening for row in TABLE if row.opening.startswith("<")])
+@pytest.mark.parametrize(
+    "opening", [row.opening for row in TABLE if row.opening.startswith("<")]
+)
 def test_reasoning_without_an_end(opening: str, reason: str) -> None:
     """A reply that ends within its reasoning has no verdict."""
-    is_reasoning = any(row.opening == opening and row.part == "reasoning" for row in TABLE)
+    is_reasoning = any(
+        row.opening == opening and row.part == "reasoning" for row in TABLE
+    )
     text, error = reply_text(replied(f"{opening}{GUESS}", reason))
     assert (text is None) == is_reasoning
     assert ("within its reasoning" in error) == is_reasoning

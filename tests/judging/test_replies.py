@@ -49,14 +49,23 @@ OFFICIAL: dict[str, Reader] = {
 }
 """HELMET's parsers: the official scripts compute with whatever number they find, so these are only finite."""
 
-FIELDS = [*GRADES.values(), "fluency", "correctness", "recall", "precision", "sentence_count"]
+FIELDS = [
+    *GRADES.values(),
+    "fluency",
+    "correctness",
+    "recall",
+    "precision",
+    "sentence_count",
+]
 NUMBERS = st.one_of(
     st.integers(-3, 60),
     st.floats(),
     st.integers(),
     st.sampled_from([10**400, -1, 0, 1e308, 2**53, True, "3", "x"]),
 )
-VALUES = st.one_of(NUMBERS, st.none(), st.text(max_size=3), st.lists(st.integers(), max_size=2))
+VALUES = st.one_of(
+    NUMBERS, st.none(), st.text(max_size=3), st.lists(st.integers(), max_size=2)
+)
 OBJECTS = st.dictionaries(st.sampled_from(FIELDS), VALUES) | st.fixed_dictionaries(
     dict.fromkeys(FIELDS, NUMBERS)
 )
@@ -79,7 +88,9 @@ PIECES = st.one_of(
             "CORRECT",
         ]
     ),
-    st.sampled_from(["```json\n", "\n```", "{", "}", "[" * 5000, "9" * 5000, "NaN", "\udc80", "٣"]),
+    st.sampled_from(
+        ["```json\n", "\n```", "{", "}", "[" * 5000, "9" * 5000, "NaN", "\udc80", "٣"]
+    ),
     OBJECTS.map(json.dumps),
     st.text(max_size=8),
 )
@@ -118,9 +129,15 @@ def test_official_verdicts(name: str, reply: Any) -> None:
 def test_aa_lcrs_request(reply: Any) -> None:
     """AA-LCR's parser, which is made with the request, accepts only the official replies."""
     record = {"question": "q", "references": ["a"], "prediction": "a"}
-    (request,) = VerdictAnnotator.__new__(VerdictAnnotator).questions("questions", record).values()
+    (request,) = (
+        VerdictAnnotator.__new__(VerdictAnnotator)
+        .questions("questions", record)
+        .values()
+    )
     assert request.parse(reply) == (
-        {"judge_score": float(reply == "CORRECT")} if reply in ("CORRECT", "INCORRECT") else None
+        {"judge_score": float(reply == "CORRECT")}
+        if reply in ("CORRECT", "INCORRECT")
+        else None
     )
 
 
@@ -150,7 +167,11 @@ def test_a_jury_of_two() -> None:
         return judge_scores({"jury": {"replies": replies}}, "judge_score", score)
 
     both = {"judge_score": 0.75, "judge_score_strict": 0.75, "judge_spread": 0.5}
-    assert scores(a="1", b="0.5") == {**both, "judge_score:a": 1.0, "judge_score:b": 0.5}
+    assert scores(a="1", b="0.5") == {
+        **both,
+        "judge_score:a": 1.0,
+        "judge_score:b": 0.5,
+    }
     assert scores(a="1", b="") == {
         "judge_score": 1.0,
         "judge_score_strict": 1.0,

@@ -34,7 +34,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("embedding")
     words = ["[PAD]", "[UNK]", "the", "cat", "sat", "on", "mat", "dog"]
     tokenizer = Tokenizer(
-        WordLevel({word: number for number, word in enumerate(words)}, unk_token="[UNK]")
+        WordLevel(
+            {word: number for number, word in enumerate(words)}, unk_token="[UNK]"
+        )
     )
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     fast = transformers.PreTrainedTokenizerFast(
@@ -51,7 +53,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     transformers.BertModel(config).save_pretrained(path / "plain")
     base = Transformer(str(path / "plain"))
-    SentenceTransformer(modules=[base, Pooling(8)], device="cpu").save(str(path / "model"))
+    SentenceTransformer(modules=[base, Pooling(8)], device="cpu").save(
+        str(path / "model")
+    )
     return path / "model"
 
 
@@ -70,7 +74,9 @@ def test_the_official_computation(folder: Path) -> None:
         model = SentenceTransformer(str(folder), device="cpu", processor_kwargs=options)
         ours = EmbeddingModel(str(folder), pads_left)
         for other in ("the dog sat on the mat", "on the mat", "北京"):
-            expected = model.similarity(model.encode(texts), model.encode([other])).max()
+            expected = model.similarity(
+                model.encode(texts), model.encode([other])
+            ).max()
             found[pads_left, other] = ours.best_similarity(texts, other)
             assert found[pads_left, other] == float(expected)
     assert found[False, "on the mat"] == pytest.approx(1)
@@ -84,27 +90,41 @@ def test_summaries_are_annotated(folder: Path) -> None:
     assert -1 <= note["value"] <= 1.001
     assert note["model"].startswith(f"{folder}@local-")
     assert annotator.annotate(answered("[Answer]\nV1", "t4_2_thinking")) == note
-    assert [annotator.annotate(each) for each in (answered("A", "t3_1"), answered(" \n"))] == [
+    assert [
+        annotator.annotate(each) for each in (answered("A", "t3_1"), answered(" \n"))
+    ] == [
         {},
         {},
     ]
     failed = answered("V1")
-    assert annotator.annotate(replace(failed, result=replace(failed.result, success=False))) == {}
+    assert (
+        annotator.annotate(
+            replace(failed, result=replace(failed.result, success=False))
+        )
+        == {}
+    )
 
 
-def test_a_model_that_cannot_be_loaded(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_model_that_cannot_be_loaded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """What is no model is named once in the log, and the answers count as not judged."""
     with pytest.raises(
-        InputError, match="is not a sentence-transformers model that can be loaded on this machine"
+        InputError,
+        match="is not a sentence-transformers model that can be loaded on this machine",
     ):
         EmbeddingModel(str(tmp_path)).best_similarity(["a"], "b")
     annotator = SimilarityAnnotator(str(tmp_path))
     with caplog.at_level(logging.ERROR):
-        assert [annotator.annotate(answered(text)) for text in "ab"] == [{"failed": True}] * 2
+        assert [annotator.annotate(answered(text)) for text in "ab"] == [
+            {"failed": True}
+        ] * 2
     assert sum("is not judged" in record.message for record in caplog.records) == 1
 
 
-def test_names_of_models(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_names_of_models(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """`auto` is the pinned model if a GPU has room, the model's plain name is pinned, too, and `none` is no model."""
     room = [False]
     monkeypatch.setattr(similarity, "gpu_has_room", lambda needed: room[0])
@@ -113,7 +133,8 @@ def test_names_of_models(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapt
     assert find_embedding_model("none", OFFICIAL, 1) is None
     room[0] = True
     models = [
-        find_embedding_model(name, OFFICIAL, 1) for name in ("auto", "org/embedding", OFFICIAL)
+        find_embedding_model(name, OFFICIAL, 1)
+        for name in ("auto", "org/embedding", OFFICIAL)
     ]
     assert [model.name for model in models if model] == [OFFICIAL] * 3
 

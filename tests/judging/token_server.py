@@ -53,18 +53,28 @@ class TokenServer:
             == (CLIENT_ID, CLIENT_SECRET),
         }
         if not ways.get(self.auth, any(ways.values())):
-            told = f"wrong secret {body.get('client_secret')} {headers['Authorization']}"
+            told = (
+                f"wrong secret {body.get('client_secret')} {headers['Authorization']}"
+            )
             return 401, {"error": "invalid_client", "error_description": told}
         value = f"opaque.token.{len(self.tokens)}.{time.time_ns()}"
-        self.tokens[value] = time.time() + (self.life if self.life is not None else 3600)
+        self.tokens[value] = time.time() + (
+            self.life if self.life is not None else 3600
+        )
         life = {} if self.life is None else {"expires_in": self.life}
-        return 200, self.answer or {"access_token": value, "token_type": "Bearer", **life}
+        return 200, self.answer or {
+            "access_token": value,
+            "token_type": "Bearer",
+            **life,
+        }
 
     def chat(self, headers: Any, path: str) -> tuple[int, dict[str, Any]]:
         """Return the reply to a chat request. A request without a valid key gets everything that it sent back."""
         key = headers["Authorization"].removeprefix("Bearer ")
         self.used.append(key)
-        if key not in self.keys and (key in self.lost or self.tokens.get(key, 0) < time.time()):
+        if key not in self.keys and (
+            key in self.lost or self.tokens.get(key, 0) < time.time()
+        ):
             return 401, {
                 "error": {
                     "message": f"Incorrect key: {key}; you sent {dict(headers)} to {path}",

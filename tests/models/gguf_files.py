@@ -30,7 +30,11 @@ NAMES = {
 }
 """Names of a layer's tensors in transformers and in llama.cpp."""
 
-OTHERS = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+OTHERS = {
+    "model.embed_tokens": "token_embd",
+    "model.norm": "output_norm",
+    "lm_head": "output",
+}
 
 CONFIG = {
     "hidden_size": 64,
@@ -49,19 +53,25 @@ def train_bpe(text: str) -> tuple[list[str], list[str]]:
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     tokenizer.train_from_iterator(
         [text],
-        trainers.BpeTrainer(vocab_size=330, special_tokens=[BOS, END], initial_alphabet=alphabet),
+        trainers.BpeTrainer(
+            vocab_size=330, special_tokens=[BOS, END], initial_alphabet=alphabet
+        ),
     )
     vocabulary = tokenizer.get_vocab()
     import json
 
     merges = json.loads(tokenizer.to_str())["model"]["merges"]
-    return sorted(vocabulary, key=vocabulary.__getitem__), [" ".join(merge) for merge in merges]
+    return sorted(vocabulary, key=vocabulary.__getitem__), [
+        " ".join(merge) for merge in merges
+    ]
 
 
 def train_model(tokens: list[int], size: int) -> Any:
     """Return a small Llama that knows a sequence of tokens by heart."""
     torch.manual_seed(0)
-    model = LlamaForCausalLM(LlamaConfig(vocab_size=size, bos_token_id=0, eos_token_id=1, **CONFIG))
+    model = LlamaForCausalLM(
+        LlamaConfig(vocab_size=size, bos_token_id=0, eos_token_id=1, **CONFIG)
+    )
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     ids = torch.tensor([tokens])
     for _ in range(25):
@@ -94,7 +104,10 @@ def write_gguf(
     writer.add_tokenizer_pre(rule)
     writer.add_token_list(tokens)
     writer.add_token_types(
-        [TokenType.CONTROL if token in (BOS, END) else TokenType.NORMAL for token in tokens]
+        [
+            TokenType.CONTROL if token in (BOS, END) else TokenType.NORMAL
+            for token in tokens
+        ]
     )
     writer.add_token_merges(merges)
     writer.add_bos_token_id(0)
@@ -102,7 +115,9 @@ def write_gguf(
     writer.add_add_bos_token(True)
     writer.add_chat_template("{% for m in messages %}{{ m['content'] }}{% endfor %}")
     for name, tensor in model.state_dict().items():
-        writer.add_tensor(_rename(name), _permute(name, tensor.detach(), config).float().numpy())
+        writer.add_tensor(
+            _rename(name), _permute(name, tensor.detach(), config).float().numpy()
+        )
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -120,9 +135,10 @@ def _rename(name: str) -> str:
 
 def _permute(name: str, tensor: Any, config: Any) -> Any:
     """Order the rows of queries and keys as llama.cpp does, whose rotary positions pair neighbours."""
-    heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(
-        name.split(".")[-2]
-    )
+    heads = {
+        "q_proj": config.num_attention_heads,
+        "k_proj": config.num_key_value_heads,
+    }.get(name.split(".")[-2])
     if heads is None:
         return tensor
     return (

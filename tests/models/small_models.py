@@ -67,7 +67,11 @@ def save_tokenizer(folder: Path) -> Any:
 
 
 def save_model(
-    folder: Path, family: str = "Llama", seed: int = 1, positions: int | None = None, **changes: Any
+    folder: Path,
+    family: str = "Llama",
+    seed: int = 1,
+    positions: int | None = None,
+    **changes: Any,
 ) -> Path:
     """A random model of a family, and its tokenizer.
 
@@ -77,7 +81,9 @@ def save_model(
     """
     ignore_broken_torchvision()
     tokenizer = save_tokenizer(folder)
-    config = getattr(transformers, f"{family}Config")(vocab_size=len(tokenizer), **FAMILIES[family])
+    config = getattr(transformers, f"{family}Config")(
+        vocab_size=len(tokenizer), **FAMILIES[family]
+    )
     if positions is not None:
         config.max_position_embeddings = positions
     torch.manual_seed(seed)
@@ -91,7 +97,9 @@ def save_model(
 def write_deployment(folder: Path, model: Path) -> Path:
     """Write HELM's configuration files with one deployment, for `--local-path`."""
     name = "local/small"
-    spec = {"class_name": "helm_longctx.models.local.huggingface.LongContextHuggingFaceClient"}
+    spec = {
+        "class_name": "helm_longctx.models.local.huggingface.LongContextHuggingFaceClient"
+    }
     arguments = {
         "pretrained_model_name_or_path": str(model),
         "chunk_size": 64,

@@ -6,7 +6,10 @@ import random
 from pathlib import Path
 
 import pytest
-from helm.benchmark.model_deployment_registry import ALL_MODEL_DEPLOYMENTS, get_model_deployment
+from helm.benchmark.model_deployment_registry import (
+    ALL_MODEL_DEPLOYMENTS,
+    get_model_deployment,
+)
 from helm.benchmark.model_metadata_registry import get_model_metadata
 from helm.clients.auto_client import AutoClient
 from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
@@ -41,7 +44,8 @@ def asked(
     register()
     client = AutoClient({}, "nowhere", BlackHoleCacheBackendConfig())
     entry = parse_entry(
-        BENCHMARKS, f"{entry_of(task)}:task={task.name},length={length},num_samples={samples}"
+        BENCHMARKS,
+        f"{entry_of(task)}:task={task.name},length={length},num_samples={samples}",
     )
     scores = []
     for example in task.load(task, entry.settings, root):
@@ -53,14 +57,16 @@ def asked(
                 task.prompt(example).answer_prefix,
             )
         text = (
-            client.make_request(Request(model_deployment=model, model=model, prompt=prompt))
+            client.make_request(
+                Request(model_deployment=model, model=model, prompt=prompt)
+            )
             .completions[0]
             .text
         )
         scores.append(
-            task.scores({"prediction": prefix + text, "references": example.references})[
-                MAIN_METRIC
-            ]
+            task.scores(
+                {"prediction": prefix + text, "references": example.references}
+            )[MAIN_METRIC]
         )
     return sum(scores) / len(scores)
 
@@ -97,12 +103,22 @@ def test_lexical_takes_the_label_of_similar_texts(chat: bool, tmp_path: Path) ->
 
 @ALL
 @CHAT
-def test_null_gets_what_its_constant_is_worth(task: Task, chat: bool, mirror: DataRoot) -> None:
+def test_null_gets_what_its_constant_is_worth(
+    task: Task, chat: bool, mirror: DataRoot
+) -> None:
     """The null baseline's score is the share of references that equal its constant."""
-    entry = parse_entry(BENCHMARKS, f"{entry_of(task)}:task={task.name},length=4k,num_samples=60")
-    references = [example.references for example in task.load(task, entry.settings, mirror)]
-    floor = sum(reference == [task.baseline.constant] for reference in references) / len(references)
-    assert asked(task, "4k", mirror, chat, "longctx/null", samples=60) == pytest.approx(floor)
+    entry = parse_entry(
+        BENCHMARKS, f"{entry_of(task)}:task={task.name},length=4k,num_samples=60"
+    )
+    references = [
+        example.references for example in task.load(task, entry.settings, mirror)
+    ]
+    floor = sum(
+        reference == [task.baseline.constant] for reference in references
+    ) / len(references)
+    assert asked(task, "4k", mirror, chat, "longctx/null", samples=60) == pytest.approx(
+        floor
+    )
 
 
 @given(st.text() | st.sampled_from([task.template.user for task in (*RECALL, *ICL)]))
@@ -117,9 +133,12 @@ def test_a_known_form_with_any_text(task: Task, data: st.DataObject) -> None:
     """Prompts of a known form with odd contexts and questions are answered."""
     text = st.text("ab.\n:\"' label文", max_size=30)
     fields = {
-        name: data.draw(text) for name in ("context", "question", "demos", "query", "type_needle_v")
+        name: data.draw(text)
+        for name in ("context", "question", "demos", "query", "type_needle_v")
     }
-    assert isinstance(lexical.answer(task.template.render(fields).text("completion")), str)
+    assert isinstance(
+        lexical.answer(task.template.render(fields).text("completion")), str
+    )
 
 
 def test_unknown_form() -> None:

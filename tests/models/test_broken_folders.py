@@ -59,11 +59,15 @@ def test_a_broken_folder(
     assert "\n" not in refusal
 
 
-def test_no_score(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_score(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A call of `evaluate` with such a folder ends in one line and has no score."""
     monkeypatch.chdir(tmp_path)
     entry = folders.make_folder(source, tmp_path / "model", "a tensor is missing")
-    with pytest.raises(lc.InputError, match=r"missing: model\.layers\.0\.self_attn\.q_proj"):
+    with pytest.raises(
+        lc.InputError, match=r"missing: model\.layers\.0\.self_attn\.q_proj"
+    ):
         call(entry, lengths="4k", num_samples=1)
     assert not list(tmp_path.glob("benchmark_output/runs/*/*/stats.json"))
 
@@ -74,7 +78,9 @@ def test_a_tied_model_is_whole(tmp_path: Path) -> None:
 
     folder = folders.make_source(tmp_path / "model")
     config = json.loads((folder / "config.json").read_bytes())
-    (folder / "config.json").write_text(json.dumps({**config, "tie_word_embeddings": True}))
+    (folder / "config.json").write_text(
+        json.dumps({**config, "tie_word_embeddings": True})
+    )
     folders.change_tensors(lambda tensors: tensors.pop("lm_head.weight"))(folder)
     assert folders.find_refusal({"path": str(folder), "dtype": "float32"}) == ""
 
@@ -96,8 +102,17 @@ def test_what_changes_the_digest(source: Path, tmp_path: Path) -> None:
     seen.add(digest_folder(folder))
     for name in (
         *("chat_template.jinja", "tokenizer.json", "tokenizer_config.json"),
-        *("generation_config.json", "merges.txt", "tokenizer.model", "special_tokens_map.json"),
-        *("adapter_model.safetensors", "additional_chat_templates/tool.jinja", "own.py"),
+        *(
+            "generation_config.json",
+            "merges.txt",
+            "tokenizer.model",
+            "special_tokens_map.json",
+        ),
+        *(
+            "adapter_model.safetensors",
+            "additional_chat_templates/tool.jinja",
+            "own.py",
+        ),
     ):
         path = folder / name
         path.parent.mkdir(exist_ok=True)
@@ -105,14 +120,21 @@ def test_what_changes_the_digest(source: Path, tmp_path: Path) -> None:
         path.write_bytes(before + b" ")
         seen.add(digest_folder(folder))
     assert len(seen) == 12
-    for name in ("optimizer.pt", "README.md", ".cache", "checkpoint-7/model.safetensors"):
+    for name in (
+        "optimizer.pt",
+        "README.md",
+        ".cache",
+        "checkpoint-7/model.safetensors",
+    ):
         path = folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"1")
         assert digest_folder(folder) in seen
 
 
-def test_large_weights_are_read_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_weights_are_read_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a large file the digest covers blocks from the start to the end, and the time."""
     monkeypatch.setattr(model_folders, "WHOLE", 1000)
     monkeypatch.setattr(model_folders, "BLOCK", 100)
@@ -131,7 +153,9 @@ def test_large_weights_are_read_in_part(tmp_path: Path, monkeypatch: pytest.Monk
     assert list(list_files(tmp_path)) == [file]
 
 
-def test_weights_replaced_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_replaced_in_one_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A folder whose weights or template are replaced is asked again in the same process, by the same relative path."""
     monkeypatch.chdir(tmp_path)
     answers = []

@@ -28,7 +28,9 @@ BASELINES = {
     f"{benchmark.name} {task.name}": (task, task.baseline)
     for benchmark in BENCHMARKS
     for task in benchmark.tasks
-    if task.template is not NO_TEMPLATE and task.baseline and isinstance(task.baseline.kind, str)
+    if task.template is not NO_TEMPLATE
+    and task.baseline
+    and isinstance(task.baseline.kind, str)
 }
 """Of the tasks that are recognised by their templates."""
 JSON_KV, JSON_KV_BASELINE = BASELINES["helmet json_kv"]
@@ -42,7 +44,9 @@ def test_result_shape() -> None:
     result = LexicalClient().make_request(Request(prompt=PROMPT))
     assert result.success
     assert not result.cached
-    assert [(c.text, c.logprob, c.tokens) for c in result.completions] == [("two", 0, [])]
+    assert [(c.text, c.logprob, c.tokens) for c in result.completions] == [
+        ("two", 0, [])
+    ]
     assert result.embedding == []
     assert result.request_time is not None
     assert 0 <= result.request_time < 1
@@ -51,7 +55,9 @@ def test_result_shape() -> None:
 
 def test_stops_at_the_first_stop_sequence() -> None:
     """An answer ends before the first stop sequence in it."""
-    result = NullClient().make_request(Request(prompt=PROMPT, stop_sequences=["x", "000-", "0-"]))
+    result = NullClient().make_request(
+        Request(prompt=PROMPT, stop_sequences=["x", "000-", "0-"])
+    )
     assert result.completions[0].text == "00000"
 
 
@@ -59,7 +65,8 @@ def test_stops_at_the_first_stop_sequence() -> None:
 def test_null_answers_the_task_s_constant(task: Task, baseline: Baseline) -> None:
     """The null model gives the task's constant whatever the content is, and nothing for another text."""
     fields = {
-        name: "" if name.startswith(("demo", "example")) else "q" for name in task.template.names
+        name: "" if name.startswith(("demo", "example")) else "q"
+        for name in task.template.names
     }
     fields |= {CONTEXT: "text", "type_needle_v": "number"}
     prompt = task.template.render(fields)
@@ -82,13 +89,18 @@ def test_registered_as_open_text_model_without_limits(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text"), [("longctx/lexical", "two"), ("longctx/null", JSON_KV_BASELINE.constant)]
+    ("name", "text"),
+    [("longctx/lexical", "two"), ("longctx/null", JSON_KV_BASELINE.constant)],
 )
-def test_helm_s_auto_client_makes_the_client(name: str, text: str, tmp_path: Path) -> None:
+def test_helm_s_auto_client_makes_the_client(
+    name: str, text: str, tmp_path: Path
+) -> None:
     """HELM makes the client by its class path and gets its answer without a key."""
     register()
     client = AutoClient({}, str(tmp_path), BlackHoleCacheBackendConfig())
-    result = client.make_request(Request(model=name, model_deployment=name, prompt=PROMPT))
+    result = client.make_request(
+        Request(model=name, model_deployment=name, prompt=PROMPT)
+    )
     assert result.completions[0].text == text
 
 
@@ -97,7 +109,9 @@ def test_ready_deployments_come_after_their_models_and_leave_the_users(
 ) -> None:
     """Ready deployments come after their models, and the user's deployments stay the last ones."""
     order: list[str] = []
-    own = ModelDeployment("my/luna", ClientSpec("my.Client"), model_name="openai/gpt-6-luna")
+    own = ModelDeployment(
+        "my/luna", ClientSpec("my.Client"), model_name="openai/gpt-6-luna"
+    )
     models = registration.models
     deployments = registration.deployments
     tokenizers = registration.tokenizers
@@ -110,7 +124,9 @@ def test_ready_deployments_come_after_their_models_and_leave_the_users(
         (tokenizers, "tokenizer_config"),
     ):
         monkeypatch.setattr(
-            module, f"register_{kind}", lambda row, kind=kind: order.append(f"{kind} {row.name}")
+            module,
+            f"register_{kind}",
+            lambda row, kind=kind: order.append(f"{kind} {row.name}"),
         )
     registration.register_ready()
     assert "model_deployment openai/gpt-6-luna" not in order

@@ -27,7 +27,11 @@ from tests.tasks import tokenizers as made
 SPECIAL: dict[str, Any] = {
     "none": {},
     "in the file": {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"},
-    "not in the file": {"bos_token": "<|start|>", "pad_token": "[PAD]", "mask_token": "the town"},
+    "not in the file": {
+        "bos_token": "<|start|>",
+        "pad_token": "[PAD]",
+        "mask_token": "the town",
+    },
 }
 """The special tokens that a saved tokenizer names."""
 
@@ -106,12 +110,15 @@ def test_files_of_older_versions_say_nothing_new(tmp_path: Path) -> None:
     fields = ("content", "lstrip", "normalized", "rstrip", "single_word", "special")
     decoder = tokenizer.get_added_tokens_decoder()
     config["added_tokens_decoder"] = {
-        id: {name: getattr(token, name) for name in fields} for id, token in decoder.items()
+        id: {name: getattr(token, name) for name in fields}
+        for id, token in decoder.items()
     }
     (tmp_path / "tokenizer_config.json").write_text(
         json.dumps(config | {"tokenizer_class": "PreTrainedTokenizerFast"})
     )
-    (tmp_path / "special_tokens_map.json").write_text(json.dumps({"bos_token": "<other>"}))
+    (tmp_path / "special_tokens_map.json").write_text(
+        json.dumps({"bos_token": "<other>"})
+    )
     check_alike(tmp_path, TEXTS)
 
 
@@ -130,7 +137,9 @@ def test_our_own_tokenizer(text: str) -> None:
     """The baselines' tokenizer, which names a special token that its file lacks, has the tokens of transformers."""
     ours = read_fast_tokenizer(WORDS_FOLDER, refuse)
     assert ours is not None
-    assert ours.backend_tokenizer.encode(f"{text}[UNK]").ids == WORDS.encode(f"{text}[UNK]")
+    assert ours.backend_tokenizer.encode(f"{text}[UNK]").ids == WORDS.encode(
+        f"{text}[UNK]"
+    )
 
 
 @pytest.mark.parametrize(
@@ -144,7 +153,10 @@ def test_our_own_tokenizer(text: str) -> None:
         ),
         (
             "tokenizer_config.json",
-            {"tokenizer_class": "PreTrainedTokenizerFast", "auto_map": {"AutoTokenizer": "x.Y"}},
+            {
+                "tokenizer_class": "PreTrainedTokenizerFast",
+                "auto_map": {"AutoTokenizer": "x.Y"},
+            },
         ),
         (
             "tokenizer_config.json",
@@ -152,7 +164,10 @@ def test_our_own_tokenizer(text: str) -> None:
         ),
         (
             "tokenizer_config.json",
-            {"tokenizer_class": "PreTrainedTokenizerFast", "extra_special_tokens": ["<x>"]},
+            {
+                "tokenizer_class": "PreTrainedTokenizerFast",
+                "extra_special_tokens": ["<x>"],
+            },
         ),
         (
             "tokenizer_config.json",
@@ -206,7 +221,11 @@ def test_decoding_is_left_to_transformers(tmp_path: Path) -> None:
 def test_a_run_on_a_server_loads_no_torch(tmp_path: Path) -> None:
     """The whole command `run`, from own questions to printed scores, imports neither torch nor other large packages."""
     (tmp_path / "own").mkdir()
-    row = {"context": "The bridge is red. " * 20, "question": "Which colour?", "answers": ["red"]}
+    row = {
+        "context": "The bridge is red. " * 20,
+        "question": "Which colour?",
+        "answers": ["red"],
+    }
     (tmp_path / "own/questions.jsonl").write_text(json.dumps(row))
     entry = "any_jsonl:path=own,length=4k,count_with=longctx/words"
     with serve(lambda prompt: "red") as server:
@@ -234,7 +253,10 @@ def test_a_run_on_a_server_loads_no_torch(tmp_path: Path) -> None:
             WORDS_FOLDER,
         ]
         done = subprocess.run(
-            [sys.executable, *command, *options], cwd=tmp_path, capture_output=True, text=True
+            [sys.executable, *command, *options],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
         )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "100.0" in done.stdout
@@ -244,6 +266,14 @@ def test_a_run_on_a_server_loads_no_torch(tmp_path: Path) -> None:
         if line.startswith("import time:")
     }
     assert (
-        not {"torch", "transformers", "datasets", "pandas", "scipy.stats", "sklearn", "nltk"}
+        not {
+            "torch",
+            "transformers",
+            "datasets",
+            "pandas",
+            "scipy.stats",
+            "sklearn",
+            "nltk",
+        }
         & imported
     )

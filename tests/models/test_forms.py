@@ -11,7 +11,9 @@ ALL_TASKS = [
     task
     for benchmark in BENCHMARKS
     for task in benchmark.tasks
-    if task.template is not NO_TEMPLATE and task.baseline and isinstance(task.baseline.kind, str)
+    if task.template is not NO_TEMPLATE
+    and task.baseline
+    and isinstance(task.baseline.kind, str)
 ]
 TASKS = [*{task.template: task for task in ALL_TASKS}.values()]
 """A task for each template: only that decides what a prompt is recognized as."""
@@ -65,4 +67,6 @@ def test_texts_of_no_task_are_not_recognised() -> None:
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_a_megabyte(task: Task) -> None:
     """A prompt of a megabyte is recognized, also if its context repeats words of the templates."""
-    assert all(map(recognise, prompts(task, "a line of text. Key: label: \n\n" * 35_000)))
+    assert all(
+        map(recognise, prompts(task, "a line of text. Key: label: \n\n" * 35_000))
+    )

@@ -24,7 +24,9 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[str], lis
     """Return a model that knows the conversion's text, and its tokens and merges."""
     tokens, merges = train_bpe(gguf.TEXT)
     folder = tmp_path_factory.mktemp("untrained")
-    source = write_gguf(folder / "m.gguf", train_model([0, 1], len(tokens)), tokens, merges)
+    source = write_gguf(
+        folder / "m.gguf", train_model([0, 1], len(tokens)), tokens, merges
+    )
     return (
         train_model(gguf._read_tokenizer(source)(gguf.TEXT)["input_ids"], len(tokens)),
         tokens,
@@ -53,14 +55,19 @@ def test_a_folder_has_the_weights_of_the_file(
     }
     assert (found.tokens, found.window, found.can_chat) == (len(parts[1]), 512, True)
     assert found.loss < gguf.GUESSING * found.guess
-    model = AutoModelForCausalLM.from_pretrained(tmp_path / "model", use_safetensors=True).eval()
+    model = AutoModelForCausalLM.from_pretrained(
+        tmp_path / "model", use_safetensors=True
+    ).eval()
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "model")
     ids = torch.tensor([tokenizer("London is the capital of 12 towns.")["input_ids"]])
     assert torch.allclose(model(ids).logits, parts[0](ids).logits, atol=1e-4)
     assert tokenizer.convert_ids_to_tokens(ids[0])[0] == BOS
     assert (model.generation_config.eos_token_id, tokenizer.eos_token) == (1, END)
     assert (
-        tokenizer.apply_chat_template([{"role": "user", "content": "Hi"}], tokenize=False) == "Hi"
+        tokenizer.apply_chat_template(
+            [{"role": "user", "content": "Hi"}], tokenize=False
+        )
+        == "Hi"
     )
 
 
@@ -82,7 +89,9 @@ def test_a_text_is_split_by_the_files_rule(
         rule,
     )
     tokenizer = gguf._read_tokenizer(path)
-    assert tokenizer.convert_ids_to_tokens(tokenizer("\n\n12")["input_ids"])[1:] == split
+    assert (
+        tokenizer.convert_ids_to_tokens(tokenizer("\n\n12")["input_ids"])[1:] == split
+    )
 
 
 def test_mixed_up_weights_are_found(
@@ -90,7 +99,9 @@ def test_mixed_up_weights_are_found(
 ) -> None:
     """A file whose model predicts no better than a guess is refused, and no folder is left."""
     _, tokens, merges = parts
-    path = write_gguf(tmp_path / "m.gguf", train_model([0, 1], len(tokens)), tokens, merges)
+    path = write_gguf(
+        tmp_path / "m.gguf", train_model([0, 1], len(tokens)), tokens, merges
+    )
     with pytest.raises(
         InputError,
         match=r"predicts plain English with [\d.]+ nats per token, and a blind guess has 5.8",
@@ -126,7 +137,15 @@ def test_another_tokenizer(
 
 def test_the_command(source: Path, tmp_path: Path, command: Command) -> None:
     """The command converts, says what it checked, and writes a deployment with the folder and the window."""
-    arguments = ("models", "convert", source, "--name", "my/small", "--dtype", "bfloat16")
+    arguments = (
+        "models",
+        "convert",
+        source,
+        "--name",
+        "my/small",
+        "--dtype",
+        "bfloat16",
+    )
     assert command(*arguments, "--to", "model") == 0, command.err
     assert "tensors of bfloat16, each equal to the file's" in command.out
     assert "context: 512; chat template: yes" in command.out
@@ -138,14 +157,20 @@ def test_the_command(source: Path, tmp_path: Path, command: Command) -> None:
         tmp_path / "model"
     )
     assert command(*arguments, "--to", "other") == 2
-    assert "prod_env already has 'my/small'; choose another name, or give --replace" in command.err
+    assert (
+        "prod_env already has 'my/small'; choose another name, or give --replace"
+        in command.err
+    )
     assert not Path("other").exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["none.gguf", "--to", "x"], "FILE='none.gguf' is invalid; give the path of a GGUF file"),
+        (
+            ["none.gguf", "--to", "x"],
+            "FILE='none.gguf' is invalid; give the path of a GGUF file",
+        ),
         (["bad.gguf", "--to", "x"], "bad.gguf cannot be read as a GGUF file: "),
         (
             ["bad.gguf", "--to", "full"],
@@ -158,7 +183,9 @@ def test_the_command(source: Path, tmp_path: Path, command: Command) -> None:
         (["bad.gguf", "--to", "x", "--name", "no slash"], "NAME='no slash' is invalid"),
     ],
 )
-def test_refused_arguments(command: Command, arguments: list[str], message: str) -> None:
+def test_refused_arguments(
+    command: Command, arguments: list[str], message: str
+) -> None:
     """Wrong arguments and files that are no GGUF files end in one line, and leave no folder."""
     Path("bad.gguf").write_bytes(b"GGUF" + b"\xff" * 64)
     Path("full").mkdir()

@@ -13,7 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helm.common.cache import BlackHoleCacheConfig, SqliteCacheConfig, get_all_from_sqlite
+from helm.common.cache import (
+    BlackHoleCacheConfig,
+    SqliteCacheConfig,
+    get_all_from_sqlite,
+)
 from helm.common.request import Request, RequestResult
 from helm.proxy.retry import NonRetriableException
 from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
@@ -81,7 +85,10 @@ def chat(prompt: str, **changes: Any) -> Request:
 
 def written(plain: Any, tokens: list[int], max_tokens: int = 8) -> list[int]:
     output = plain.generate(
-        torch.tensor([tokens]), do_sample=False, max_new_tokens=max_tokens, pad_token_id=1
+        torch.tensor([tokens]),
+        do_sample=False,
+        max_new_tokens=max_tokens,
+        pad_token_id=1,
     )
     return output[0, len(tokens) :].tolist()
 
@@ -92,7 +99,9 @@ def completion_text(result: RequestResult) -> str:
 
 
 @pytest.mark.parametrize("dtype", ["auto", "bfloat16", "float32"])
-def test_number_types(dtype: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_types(
+    dtype: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The weights have the number type that was given, and transformers warns of no old argument."""
     lines: list[str] = []
     handler = logging.Handler()
@@ -112,7 +121,9 @@ def test_completion(folder: Path, plain: Any, tokenizer: Any) -> None:
     assert tokens.count(tokenizer.bos_token_id) == 1
     result = client(folder).make_request(request(TEXT))
     expected = written(plain, tokens)
-    assert completion_text(result) == tokenizer.decode(expected, skip_special_tokens=True)
+    assert completion_text(result) == tokenizer.decode(
+        expected, skip_special_tokens=True
+    )
     assert [token.text for token in result.completions[0].tokens] == [
         tokenizer.decode([token]) for token in expected
     ]
@@ -121,7 +132,9 @@ def test_completion(folder: Path, plain: Any, tokenizer: Any) -> None:
     assert result.request_time > 0
 
 
-def test_chat_has_one_bos(folder: Path, tmp_path: Path, plain: Any, tokenizer: Any) -> None:
+def test_chat_has_one_bos(
+    folder: Path, tmp_path: Path, plain: Any, tokenizer: Any
+) -> None:
     """A chat uses the template without doubling its BOS, with a message or a prompt alike."""
     templated = f"{BOS}<turn>user: {TEXT}</s><turn>assistant: "
     tokens = tokenizer(templated, add_special_tokens=False)["input_ids"]
@@ -144,7 +157,11 @@ def test_no_template_no_chat(tmp_path: Path) -> None:
     config = tmp_path / "tokenizer_config.json"
     config.write_text(
         json.dumps(
-            {k: v for k, v in json.loads(config.read_text()).items() if k != "chat_template"}
+            {
+                k: v
+                for k, v in json.loads(config.read_text()).items()
+                if k != "chat_template"
+            }
         )
     )
     with pytest.raises(
@@ -158,7 +175,10 @@ def test_no_template_no_chat(tmp_path: Path) -> None:
     ("role", "refusal"),
     [
         ("system", "{{ raise_exception('System role not supported') }}"),
-        ("user", "{{ raise_exception('Conversation roles must alternate user/assistant/...') }}"),
+        (
+            "user",
+            "{{ raise_exception('Conversation roles must alternate user/assistant/...') }}",
+        ),
         ("assistant", "{{ messages[9]['content'].strip() }}"),
     ],
 )
@@ -172,7 +192,9 @@ def test_a_template_that_refuses_turns(role: str, refusal: str, tmp_path: Path) 
     for path in tmp_path.glob("*chat_template*"):
         path.write_text(template)
     config = tmp_path / "tokenizer_config.json"
-    config.write_text(json.dumps({**json.loads(config.read_text()), "chat_template": template}))
+    config.write_text(
+        json.dumps({**json.loads(config.read_text()), "chat_template": template})
+    )
     own = client(tmp_path)
     assert own.make_request(chat("Hello.")).success
     start = time.monotonic()
@@ -198,8 +220,12 @@ def test_newline_stops_by_token(folder: Path, plain: Any, tokenizer: Any) -> Non
     """With a newline as stop sequence the answer ends before a newline token, and without it the answer continues."""
     prompt, place = newline_after(plain, tokenizer)
     expected = written(plain, tokenizer(prompt)["input_ids"], 24)
-    stopped = client(folder).make_request(request(prompt, max_tokens=24, stop_sequences=["\n"]))
-    assert completion_text(stopped) == tokenizer.decode(expected[:place], skip_special_tokens=True)
+    stopped = client(folder).make_request(
+        request(prompt, max_tokens=24, stop_sequences=["\n"])
+    )
+    assert completion_text(stopped) == tokenizer.decode(
+        expected[:place], skip_special_tokens=True
+    )
     assert len(stopped.completions[0].tokens) == place
     assert stopped.completions[0].finish_reason["reason"] == "stop"
     free = client(folder).make_request(request(prompt, max_tokens=24))
@@ -225,7 +251,9 @@ def test_end_of_text(folder: Path, tmp_path: Path, plain: Any, tokenizer: Any) -
     changed = tmp_path / "model"
     shutil.copytree(folder, changed)
     path = changed / "generation_config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "eos_token_id": [1, end]}))
+    path.write_text(
+        json.dumps({**json.loads(path.read_text()), "eos_token_id": [1, end]})
+    )
     result = client(changed).make_request(request(TEXT))
     assert result.completions[0].finish_reason["reason"] == "endoftext"
     assert len(result.completions[0].tokens) <= 3
@@ -258,14 +286,19 @@ def test_several_samples_and_threads(folder: Path) -> None:
     prompts = [f"{TEXT[:n]} {n}" for n in range(10, 40)]
     with ThreadPoolExecutor(4) as pool:
         answers = list(
-            pool.map(lambda p: ours.make_request(request(p, num_completions=2)), prompts)
+            pool.map(
+                lambda p: ours.make_request(request(p, num_completions=2)), prompts
+            )
         )
     for prompt, answer in zip(prompts, answers, strict=True):
         first, second = answer.completions
         assert first.text == second.text
         assert (
             first.text
-            == client(folder, chunk_size=4).make_request(request(prompt)).completions[0].text
+            == client(folder, chunk_size=4)
+            .make_request(request(prompt))
+            .completions[0]
+            .text
         )
 
 
@@ -274,7 +307,9 @@ def test_sampling(folder: Path, batch: int, tmp_path: Path) -> None:
     """Tokens are drawn as `model.generate` draws them with the same seed, and each repeat has its own draw."""
     ours = client(folder, tmp_path / "cache.sqlite", batch=batch)
     drawn = {"temperature": 1.5, "top_p": 0.9, "top_k": 20, "min_p": 0.01}
-    sampling = Sampling(temperature=1.5, top_p=0.9, top_k=20, min_p=0.01, sampling_seed=7)
+    sampling = Sampling(
+        temperature=1.5, top_p=0.9, top_k=20, min_p=0.01, sampling_seed=7
+    )
     asked = with_sampling(request(TEXT[:200], temperature=1.5), sampling)
     ids = ours._encode(asked)
     torch.manual_seed(7)
@@ -299,7 +334,9 @@ def test_distributions_of_an_answer(folder: Path) -> None:
     """An answer has the distributions that the model gives when it reads the answer: each token is the best one."""
     ours = client(folder)
     prompt = TEXT[:6]  # its answer has no parts of characters
-    result = ours.make_request(with_fields(AnswerRequest, request(prompt, max_tokens=4), top=3))
+    result = ours.make_request(
+        with_fields(AnswerRequest, request(prompt, max_tokens=4), top=3)
+    )
     (found,) = distributions_of(result)
     assert completion_text(result) == completion_text(
         ours.make_request(request(prompt, max_tokens=4))
@@ -308,7 +345,9 @@ def test_distributions_of_an_answer(folder: Path) -> None:
     assert all(each.text == each.best and len(each.top) == 3 for each in found)
     text = prompt + completion_text(result)
     read = ours.make_request(
-        with_fields(SpanRequest, request(text), spans=((len(prompt), len(text)),), top=3)
+        with_fields(
+            SpanRequest, request(text), spans=((len(prompt), len(text)),), top=3
+        )
     )
     assert distributions_of(read) == (found,)
     with pytest.raises(InputError, match="compare completions"):
@@ -352,7 +391,9 @@ def test_refused_requests(folder: Path, change: dict[str, Any], message: str) ->
         ),
     ],
 )
-def test_refused_arguments(folder: Path, argument: dict[str, Any], message: str) -> None:
+def test_refused_arguments(
+    folder: Path, argument: dict[str, Any], message: str
+) -> None:
     """Wrong arguments are refused before any request."""
     arguments = {"pretrained_model_name_or_path": str(folder), **argument}
     tokens = HuggingFaceTokenizer(BlackHoleCacheConfig(), str(folder), str(folder))
@@ -384,7 +425,10 @@ def test_out_of_memory_fails_the_request_alone(folder: Path, tmp_path: Path) -> 
     assert [output.text for output in failed.completions] == [""]
     assert SECRET not in str(failed.error)
     assert failed.error_flags
-    assert (failed.error_flags.is_retriable, failed.error_flags.is_fatal) == (False, False)
+    assert (failed.error_flags.is_retriable, failed.error_flags.is_fatal) == (
+        False,
+        False,
+    )
     assert not ours.make_request(request(SECRET)).cached
 
 
@@ -431,4 +475,6 @@ def test_one_deployment_serves_both_forms(
                 tokens = tokenizer(sent["prompt"])["input_ids"]
             expected = written(plain, tokens, sent["max_tokens"])
             (completion,) = state["result"]["completions"]
-            assert completion["text"] == tokenizer.decode(expected, skip_special_tokens=True)
+            assert completion["text"] == tokenizer.decode(
+                expected, skip_special_tokens=True
+            )

@@ -32,25 +32,39 @@ CHUNKS = (1, 7, 4096)
 
 def prompts(seed: int = 0, lengths: tuple[int, ...] = LENGTHS) -> list[list[int]]:
     rng = random.Random(seed)
-    return [[0, *(rng.randrange(3, 300) for _ in range(length - 1))] for length in lengths]
+    return [
+        [0, *(rng.randrange(3, 300) for _ in range(length - 1))] for length in lengths
+    ]
 
 
 def load(folder: Path) -> tuple[LocalModel, Any]:
     """Load our model, and the model itself."""
     plain = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
-    return LocalModel(transformers.AutoModelForCausalLM.from_pretrained(folder).eval()), plain
+    return LocalModel(
+        transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
+    ), plain
 
 
 def ask(
-    model: LocalModel, prompt: list[int], chunk_size: int = 7, reuse: bool = False, **changes: Any
+    model: LocalModel,
+    prompt: list[int],
+    chunk_size: int = 7,
+    reuse: bool = False,
+    **changes: Any,
 ) -> Generation:
     job = {"max_tokens": 8, "stop_ids": frozenset(), "is_finished": None, **changes}
-    return model.generate(Job(prompt=prompt, chunk_size=chunk_size, reuse_prefix=reuse, **job))
+    return model.generate(
+        Job(prompt=prompt, chunk_size=chunk_size, reuse_prefix=reuse, **job)
+    )
 
 
 def expected(plain: Any, prompt: list[int], **changes: Any) -> list[int]:
     written = plain.generate(
-        torch.tensor([prompt]), do_sample=False, max_new_tokens=8, pad_token_id=1, **changes
+        torch.tensor([prompt]),
+        do_sample=False,
+        max_new_tokens=8,
+        pad_token_id=1,
+        **changes,
     )
     return written[0, len(prompt) :].tolist()
 
@@ -86,12 +100,16 @@ def test_equal_to_plain_generate(pair: tuple[LocalModel, Any], chunk_size: int) 
     assert [answer.tokens for answer in answers] == [
         expected(plain, prompt) for prompt in prompts()
     ]
-    assert len({tuple(answer.tokens) for answer in answers}) > 3  # else anything would be equal
+    assert (
+        len({tuple(answer.tokens) for answer in answers}) > 3
+    )  # else anything would be equal
     assert all(answer.reused == 0 for answer in answers)
 
 
 @pytest.mark.parametrize("chunk_size", CHUNKS[:2])
-def test_equal_with_reused_prefixes(pair: tuple[LocalModel, Any], chunk_size: int) -> None:
+def test_equal_with_reused_prefixes(
+    pair: tuple[LocalModel, Any], chunk_size: int
+) -> None:
     """Tokens are equal with reused prefixes, for books with several questions in changing order."""
     ours, plain = pair
     books = prompts(1, (50, 21))
@@ -104,7 +122,10 @@ def test_equal_with_reused_prefixes(pair: tuple[LocalModel, Any], chunk_size: in
     wanted = {tuple(prompt): expected(plain, prompt) for prompt in asked}
     for seed in range(2):
         for prompt in random.Random(seed).sample(asked, len(asked)):
-            assert ask(ours, prompt, chunk_size, reuse=True).tokens == wanted[tuple(prompt)]
+            assert (
+                ask(ours, prompt, chunk_size, reuse=True).tokens
+                == wanted[tuple(prompt)]
+            )
 
 
 @pytest.mark.parametrize(("past", "value_size"), [(0, 16), (40, 16), (40, 8)])
@@ -132,7 +153,8 @@ def test_which_models_attend_in_two_parts(llama: tuple[LocalModel, Any]) -> None
     assert ours._model.config._attn_implementation == attention.NAME
     masks: list[Any] = []
     hook = ours._model.model.layers[0].register_forward_pre_hook(
-        lambda module, args, options: masks.append(options["attention_mask"]), with_kwargs=True
+        lambda module, args, options: masks.append(options["attention_mask"]),
+        with_kwargs=True,
     )
     ask(ours, prompts(8, (40,))[0], 16, max_tokens=1)
     hook.remove()
@@ -154,12 +176,18 @@ def test_what_is_reused(llama: tuple[LocalModel, Any]) -> None:
     assert ask(ours, book[:9], 8, reuse=True).reused == 8
     assert ask(ours, book[:8], 8, reuse=True).reused == 0
     assert ask(ours, book, 8, reuse=True).reused == 0
-    assert ask(ours, book, 4, reuse=True).reused == 0, "other chunks are other operations"
+    assert ask(ours, book, 4, reuse=True).reused == 0, (
+        "other chunks are other operations"
+    )
     assert ask(ours, book, 4).reused == 0
-    assert ask(ours, book, 4, reuse=True).reused == 0, "a request that reuses nothing keeps nothing"
+    assert ask(ours, book, 4, reuse=True).reused == 0, (
+        "a request that reuses nothing keeps nothing"
+    )
 
 
-def test_an_answer_does_not_depend_on_what_was_asked_before(llama: tuple[LocalModel, Any]) -> None:
+def test_an_answer_does_not_depend_on_what_was_asked_before(
+    llama: tuple[LocalModel, Any],
+) -> None:
     """The logits are exactly the same, whichever prompt was asked before."""
     ours, _ = llama
     book, other = prompts(4, (60, 60))
@@ -217,7 +245,9 @@ def test_what_cannot_be_reused_is_said_once(
     assert all(answer.tokens == expected(plain, book) for answer in answers)
     reused = [answer.reused for answer in answers]
     said = [
-        record.getMessage() for record in caplog.records if str(tmp_path) in record.getMessage()
+        record.getMessage()
+        for record in caplog.records
+        if str(tmp_path) in record.getMessage()
     ]
     if (
         family == "Mistral" and not said
@@ -233,7 +263,10 @@ def test_stop_tokens(llama: tuple[LocalModel, Any]) -> None:
     prompt = prompts(8, (30,))[0]
     free = expected(plain, prompt)
     stop = free[4]
-    assert ask(ours, prompt, stop_ids=frozenset([stop])).tokens == free[: free.index(stop) + 1]
+    assert (
+        ask(ours, prompt, stop_ids=frozenset([stop])).tokens
+        == free[: free.index(stop) + 1]
+    )
     done = ask(ours, prompt, is_finished=lambda tokens: len(tokens) == 3)
     assert done.tokens == free[:3]
 
@@ -244,13 +277,17 @@ def test_out_of_memory(llama: tuple[LocalModel, Any]) -> None:
     book = prompts(9, (60,))[0]
 
     def refuse(module: Any, args: Any, kwargs: Any) -> None:
-        if "past_key_values" in kwargs and kwargs["past_key_values"].get_seq_length() >= 40:
+        if (
+            "past_key_values" in kwargs
+            and kwargs["past_key_values"].get_seq_length() >= 40
+        ):
             raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
 
     assert ask(ours, book[:33], 8, reuse=True).tokens == expected(plain, book[:33])
     hook = ours._model.model.register_forward_pre_hook(refuse, with_kwargs=True)
     with pytest.raises(
-        OutOfMemoryError, match=r"^the GPU has no memory left for a prompt of 60 tokens$"
+        OutOfMemoryError,
+        match=r"^the GPU has no memory left for a prompt of 60 tokens$",
     ):
         ask(ours, book, 8, reuse=True)
     again = ask(ours, book[:33], 8, reuse=True, max_tokens=4)
@@ -273,7 +310,11 @@ def test_more_positions_than_the_model_has(
     table, _ = load(save_model(tmp_path / "opt", "OPT", positions=64))
     book = prompts(10, (80,))[0]
     assert [ask(rotary, book).tokens for _ in range(2)] == [expected(plain, book)] * 2
-    said = [message for message in caplog.messages if "was trained for 64 positions" in message]
+    said = [
+        message
+        for message in caplog.messages
+        if "was trained for 64 positions" in message
+    ]
     assert len(said) == 1
     assert ask(table, book[:56]).tokens
     with pytest.raises(
@@ -281,7 +322,13 @@ def test_more_positions_than_the_model_has(
     ):
         ask(table, book[:57])
     assert (
-        len([message for message in caplog.messages if "was trained for 64 positions" in message])
+        len(
+            [
+                message
+                for message in caplog.messages
+                if "was trained for 64 positions" in message
+            ]
+        )
         == 1
     )
 
@@ -302,7 +349,10 @@ def test_weights_are_loaded_once(tmp_path: Path) -> None:
     assert weights.commit is None
     assert weights.load() is Weights.find(path, None, "float32", None).load()
     assert weights.load() is not Weights.find(path, None, "bfloat16", "eager").load()
-    assert Weights.find(path, None, "bfloat16", "eager").load()._model.dtype == torch.bfloat16
+    assert (
+        Weights.find(path, None, "bfloat16", "eager").load()._model.dtype
+        == torch.bfloat16
+    )
 
 
 def test_times_and_memory_of_an_answer(pair: tuple[LocalModel, Any]) -> None:
@@ -329,7 +379,8 @@ def test_batches_equal_single_prompts(pair: tuple[LocalModel, Any]) -> None:
         for prompt, limit in zip(asked, limits, strict=True)
     ]
     stops = [
-        frozenset(tokens[3:4] if number % 3 == 0 else []) for number, tokens in enumerate(free)
+        frozenset(tokens[3:4] if number % 3 == 0 else [])
+        for number, tokens in enumerate(free)
     ]
     jobs = [
         Job(prompt, limit, stop, None, 7, True)
@@ -347,7 +398,8 @@ def test_a_batch_reads_a_shared_context_once(llama: tuple[LocalModel, Any]) -> N
     book = prompts(3, (60,))[0]
     sizes: list[int] = []
     hook = ours._model.model.register_forward_pre_hook(
-        lambda module, args, options: sizes.append(options["input_ids"].shape[1]), with_kwargs=True
+        lambda module, args, options: sizes.append(options["input_ids"].shape[1]),
+        with_kwargs=True,
     )
     jobs = [
         Job([*book, *question], 2, frozenset(), None, 16, True)
@@ -359,7 +411,9 @@ def test_a_batch_reads_a_shared_context_once(llama: tuple[LocalModel, Any]) -> N
     assert sum(size for size in sizes if size > 1) < 60 + 4 + 4 * 8
 
 
-def test_a_batch_that_exceeds_the_memory_is_halved(llama: tuple[LocalModel, Any]) -> None:
+def test_a_batch_that_exceeds_the_memory_is_halved(
+    llama: tuple[LocalModel, Any],
+) -> None:
     """A batch without memory is halved until it fits, and only a prompt that does not fit alone fails."""
     ours, plain = llama
     asked = prompts(9, (20, 21, 22, 23, 60))
@@ -368,13 +422,19 @@ def test_a_batch_that_exceeds_the_memory_is_halved(llama: tuple[LocalModel, Any]
     def refuse(module: Any, args: Any, options: Any) -> None:
         cache = options.get("past_key_values")
         sizes.append(len(options["input_ids"]))
-        if len(options["input_ids"]) > 1 or (cache is not None and cache.get_seq_length() >= 40):
+        if len(options["input_ids"]) > 1 or (
+            cache is not None and cache.get_seq_length() >= 40
+        ):
             raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
 
     hook = ours._model.model.register_forward_pre_hook(refuse, with_kwargs=True)
-    found = ours.generate_all([Job(each, 8, frozenset(), None, 16, True) for each in asked], 4)
+    found = ours.generate_all(
+        [Job(each, 8, frozenset(), None, 16, True) for each in asked], 4
+    )
     hook.remove()
-    assert [each.tokens for each in found[:4]] == [expected(plain, prompt) for prompt in asked[:4]]
+    assert [each.tokens for each in found[:4]] == [
+        expected(plain, prompt) for prompt in asked[:4]
+    ]
     assert 2 in sizes
     assert str(found[4]) == "there is no memory left for a prompt of 60 tokens"
 
@@ -382,7 +442,8 @@ def test_a_batch_that_exceeds_the_memory_is_halved(llama: tuple[LocalModel, Any]
 def test_batches_are_planned_before_they_are_read() -> None:
     """A batch has as many prompts as fit into the free memory with their answers, and prompts with one beginning."""
     jobs = [
-        Job([0, book, *range(98)], 100, frozenset(), None, 16, True) for book in (1, 2, 1, 2, 1)
+        Job([0, book, *range(98)], 100, frozenset(), None, 16, True)
+        for book in (1, 2, 1, 2, 1)
     ]
     # Three prompts of 200 tokens, and the copy of one for the next batch, need 4 times 200 times 10 bytes.
     room = math.ceil(4 * 200 * 10 / batches.SHARE)
@@ -397,5 +458,9 @@ def test_models_that_have_no_batches(family: str, tmp_path: Path) -> None:
     """Models with sliding windows or recurrent states answer one prompt after the other, with the same tokens."""
     ours, plain = load(save_model(tmp_path, family))
     asked = prompts(7, (50, 30))
-    found = ours.generate_all([Job(each, 8, frozenset(), None, 16, True) for each in asked], 4)
-    assert [each.tokens for each in found] == [expected(plain, prompt) for prompt in asked]
+    found = ours.generate_all(
+        [Job(each, 8, frozenset(), None, 16, True) for each in asked], 4
+    )
+    assert [each.tokens for each in found] == [
+        expected(plain, prompt) for prompt in asked
+    ]

@@ -31,17 +31,33 @@ OFFICIAL = re.compile(r"```repl\s*\n(.*?)\n```", re.DOTALL)
 FLIGHT = re.compile(r".*Day (\d+).*from (\w+) to (\w+)")
 
 READERS: dict[str, tuple[Callable[[str], Any], tuple[str, ...]]] = {
-    "blocks": (lambda text: [*find_blocks(text)], ("\n", "```repl\n", "```repl", "\n```", " ")),
+    "blocks": (
+        lambda text: [*find_blocks(text)],
+        ("\n", "```repl\n", "```repl", "\n```", " "),
+    ),
     "letters": (lambda text: find_letters(text, True), ("\n", " ", "A", "A.", "a")),
-    "flights": (find_flight, ("1", "Day 1", "Day 1 from a", "from a to b ", "from ", " ")),
+    "flights": (
+        find_flight,
+        ("1", "Day 1", "Day 1 from a", "from a to b ", "from ", " "),
+    ),
     "plans": (read_plan, ("1", "Day 1", "1-", "from a to b ", "\n")),
     "boxes": (find_box, ("\\boxed{", "\\boxed{\\text{", "{", "}")),
     "lists": (
         lambda text: score_graph({"prediction": text, "references": ["a"]}),
-        ("[", "]", "Final Answer: [", "Final Answer:", "Final Answer: ", "final answer"),
+        (
+            "[",
+            "]",
+            "Final Answer: [",
+            "Final Answer:",
+            "Final Answer: ",
+            "final answer",
+        ),
     ),
     "verdicts": (read_item, ("{", "[", "```[", "```json\n{", "]", "] ", "```")),
-    "objects": (lambda text: read_object(text, fenced=True), ("{", "}", "```json", "```", "{}")),
+    "objects": (
+        lambda text: read_object(text, fenced=True),
+        ("{", "}", "```json", "```", "{}"),
+    ),
     "grades": (read_grades, ("```json\n", "```json\nx", "{", "\n```", "[")),
     "boxed letters": (
         find_boxed_letter,
@@ -49,8 +65,14 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[str, ...]]] = {
     ),
     "tagged answers": (find_answer, ("<Answer>", "</Answer>", "<Answer>\n", "\n")),
     "values": (read_real, ("\\boxed{", "{", ",", "1")),
-    "labels": (read_plainly, ("\n", " ", " (", " ()", "() ", "answer: ", "label:", "(a) ")),
-    "copied documents": (drop_copied_documents, ("Document 1:\n", "Document 1:", "1", "\n")),
+    "labels": (
+        read_plainly,
+        ("\n", " ", " (", " ()", "() ", "answer: ", "label:", "(a) "),
+    ),
+    "copied documents": (
+        drop_copied_documents,
+        ("Document 1:\n", "Document 1:", "1", "\n"),
+    ),
     "blocks of code": (
         lambda text: [*find_code(text)],
         ("```", "```\n", "\n```", "\n", "```python\n", "```\n\n", "```a b\n"),
@@ -59,7 +81,11 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[str, ...]]] = {
 """What reads a text of a model, and its worst parts."""
 
 
-STARTS = {"blocks": "```repl", "blocks of code": "```", "boxed letters": "\\boxed{\\text{"}
+STARTS = {
+    "blocks": "```repl",
+    "blocks of code": "```",
+    "boxed letters": "\\boxed{\\text{",
+}
 """What begins a text, so that its reader does not stop at once."""
 
 PATTERNS: dict[str, tuple[Callable[[str], Any], re.Pattern[str], tuple[str, ...]]] = {
@@ -96,14 +122,20 @@ def test_texts_are_the_official_ones(name: str) -> None:
 def test_grades_are_the_official_ones() -> None:
     """The grades of random replies are read from the block that the official pattern finds."""
     fields = ["Relevance", "Accuracy", "Coherence", "Clarity"]
-    grades = {**dict.fromkeys(fields, 3), "Breadth and Depth": 3, "Reading Experience": 3}
+    grades = {
+        **dict.fromkeys(fields, 3),
+        "Breadth and Depth": 3,
+        "Reading Experience": 3,
+    }
     official = re.compile(r"```json\n(.*?)\n```", re.DOTALL)
     generator = random.Random(1)
     parts = ("```json\n", "\n```", json.dumps(grades), "a", "```")
     for _ in range(5_000):
         text = "".join(generator.choices(parts, k=generator.randint(1, 6)))
         blocks = official.findall(text)
-        expected = read_grades(blocks[0]) if blocks and "```json" not in blocks[0] else None
+        expected = (
+            read_grades(blocks[0]) if blocks and "```json" not in blocks[0] else None
+        )
         if expected is not None:
             assert read_grades(text) == expected, repr(text)
         elif not blocks and "```json" in text:
@@ -112,7 +144,9 @@ def test_grades_are_the_official_ones() -> None:
 
 def test_blocks_of_code_are_the_official_ones() -> None:
     """The blocks of code of random outputs are those that the official pattern finds."""
-    official = re.compile(r"^```(?:\w+)?\s*\n(.*?)(?=^```)```", re.DOTALL | re.MULTILINE)
+    official = re.compile(
+        r"^```(?:\w+)?\s*\n(.*?)(?=^```)```", re.DOTALL | re.MULTILINE
+    )
     generator = random.Random(1)
     parts = ("```", "```python\n", "\n", " ", "x", "\n```", "`", "\x1c", "\r")
     for _ in range(20_000):
@@ -168,7 +202,17 @@ def test_boxes_are_the_official_ones() -> None:
     text_box = re.compile(r"\\boxed\{\\text\{([^}]*)\}\}")
     plain_box = re.compile(r"\\boxed[\{]+([^}]*)[\}]+")
     generator = random.Random(1)
-    parts = ("\\boxed{", "\\boxed{\\text{", "\\boxed", "\\text{", "{", "}", "}}", "a", "\n")
+    parts = (
+        "\\boxed{",
+        "\\boxed{\\text{",
+        "\\boxed",
+        "\\text{",
+        "{",
+        "}",
+        "}}",
+        "a",
+        "\n",
+    )
     for _ in range(20_000):
         text = "".join(generator.choices(parts, k=generator.randint(1, 9)))
         match = text_box.search(text) or plain_box.search(text)

@@ -19,7 +19,9 @@ KINDS = {
     for task in benchmark.tasks
     if task.baseline
 }
-RECALL = [task for task in TASKS if task.any_length and KINDS.get(task.name) == "lookup"]
+RECALL = [
+    task for task in TASKS if task.any_length and KINDS.get(task.name) == "lookup"
+]
 ICL = next(task for task in TASKS if KINDS.get(task.name) == "label")
 
 TOPICS = {
@@ -49,8 +51,14 @@ def scored(task: Task, example: Example, form: str) -> float:
     prompt = task.prompt(example).user_turn
     prefix = ""
     if form == "completion":
-        prompt, prefix = task.prompt(example).text("completion"), task.prompt(example).answer_prefix
-    record = {"prediction": prefix + lexical.answer(prompt), "references": example.references}
+        prompt, prefix = (
+            task.prompt(example).text("completion"),
+            task.prompt(example).answer_prefix,
+        )
+    record = {
+        "prediction": prefix + lexical.answer(prompt),
+        "references": example.references,
+    }
     return task.scores(record)["longctx_score"]
 
 
@@ -63,7 +71,9 @@ def scored(task: Task, example: Example, form: str) -> float:
         ("a flight on monday", "4"),
     ],
 )
-def test_labels_as_the_nearest_demonstrations(question: str, label: str, form: str) -> None:
+def test_labels_as_the_nearest_demonstrations(
+    question: str, label: str, form: str
+) -> None:
     """The label of the demonstrations that share the question's words is right in both forms."""
     fields = {CONTEXT: demonstrations(), "question": question}
     assert scored(ICL, Example("x", fields, [label], "hub"), form) == 1
@@ -78,7 +88,8 @@ def demonstrations() -> str:
 def test_repeated_demonstration_votes_once() -> None:
     """A demonstration that occurs many times does not outvote several different ones."""
     context = "\n\n".join(
-        ["what is abc\nlabel: 1"] * 100 + [f"what is a word{i}\nlabel: 2" for i in range(9)]
+        ["what is abc\nlabel: 1"] * 100
+        + [f"what is a word{i}\nlabel: 2" for i in range(9)]
     )
     assert lexical.nearest_label(context, "what is love") == "2"
 
@@ -86,7 +97,9 @@ def test_repeated_demonstration_votes_once() -> None:
 def test_label_with_a_colon_is_whole() -> None:
     """A label name keeps its colon."""
     assert (
-        lexical.nearest_label("what cat\nlabel: ENTY:animal\n\nwho\nlabel: HUM:ind", "which cat")
+        lexical.nearest_label(
+            "what cat\nlabel: ENTY:animal\n\nwho\nlabel: HUM:ind", "which cat"
+        )
         == "ENTY:animal"
     )
 
@@ -94,7 +107,9 @@ def test_label_with_a_colon_is_whole() -> None:
 def test_demonstration_with_an_empty_line() -> None:
     """Text before an empty line in a demonstration is not a demonstration without a label."""
     assert (
-        lexical.nearest_label("my card\n\nis lost\nlabel: 7\n\nrain\nlabel: 8", "card is lost")
+        lexical.nearest_label(
+            "my card\n\nis lost\nlabel: 7\n\nrain\nlabel: 8", "card is lost"
+        )
         == "7"
     )
 
@@ -112,12 +127,16 @@ def test_all_values_of_a_key_in_order_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["ffff12cd-0000-0000-0000-000000000000", "00000000-0000-0000-12cd-000000000000"]
+    "value",
+    ["ffff12cd-0000-0000-0000-000000000000", "00000000-0000-0000-12cd-000000000000"],
 )
 def test_value_that_holds_a_piece_of_the_key(value: str) -> None:
     """A value is whole even if it contains a piece of the key."""
     key = "aaaaaaaa-12cd-4444-5555-bbbbbbbbbbbb"
-    assert lexical.value_after(f'{{\n "other": "x",\n "{key}": "{value}"\n}}', key) == value
+    assert (
+        lexical.value_after(f'{{\n "other": "x",\n "{key}": "{value}"\n}}', key)
+        == value
+    )
 
 
 def test_order_of_a_key_s_words() -> None:
@@ -127,7 +146,12 @@ def test_order_of_a_key_s_words() -> None:
 
 def test_letters_whose_lower_case_is_longer() -> None:
     """Lines are found after letters whose lower case is two letters."""
-    assert lexical.value_after("İ" * 50 + " no.\nfox is: 1.\ncow is: 2.\ndog is: 3.", "cow") == "2"
+    assert (
+        lexical.value_after(
+            "İ" * 50 + " no.\nfox is: 1.\ncow is: 2.\ndog is: 3.", "cow"
+        )
+        == "2"
+    )
 
 
 def test_line_without_a_value() -> None:
@@ -137,7 +161,9 @@ def test_line_without_a_value() -> None:
 
 
 @given(
-    st.lists(st.sampled_from(["a", "b1", "İ", " ", ":", "\n", "\n\n", "\nlabel:"])).map("".join),
+    st.lists(st.sampled_from(["a", "b1", "İ", " ", ":", "\n", "\n\n", "\nlabel:"])).map(
+        "".join
+    ),
     st.text("ab1 \n"),
 )
 def test_never_raises_on_blocks(context: str, question: str) -> None:
@@ -180,7 +206,8 @@ def test_span() -> None:
 def test_ranking() -> None:
     """A ranking has the ids of passages that share words with the query, best first, within the budget."""
     context = "\n\n".join(
-        f"[ID: {n}] Document (Title: T): {'red fox ' * (n == 7)}fox {n}" for n in range(60)
+        f"[ID: {n}] Document (Title: T): {'red fox ' * (n == 7)}fox {n}"
+        for n in range(60)
     )
     ids = lexical.ranking(context, "red fox").split(" > ")
     assert ids[0] == "7"
@@ -197,9 +224,13 @@ def test_citation() -> None:
 
 def test_option() -> None:
     """The chosen option is near the question's words."""
-    context = "The fox ran to the barn.\nThe cat slept in the attic.\nThe attic burnt down."
+    context = (
+        "The fox ran to the barn.\nThe cat slept in the attic.\nThe attic burnt down."
+    )
     assert (
-        lexical.option(context, "where did the cat sleep", "A. barn\nB. attic\nC. lake\nD. moon")
+        lexical.option(
+            context, "where did the cat sleep", "A. barn\nB. attic\nC. lake\nD. moon"
+        )
         == "B"
     )
     assert lexical.option(context, "?", "") == ""
@@ -210,14 +241,18 @@ def test_lead_frequent_and_chain() -> None:
     text = " ".join(f"Sentence number {n} is here." for n in range(100))
     assert lexical.lead(text, "").startswith("Sentence number 0 is here.")
     assert 20 < len(lexical.lead(text, "").split()) <= 200
-    assert lexical.frequent("1. cat 2. dog 3. cat 4. red-fox 5. cat 6. dog", "").split(", ")[
+    assert lexical.frequent("1. cat 2. dog 3. cat 4. red-fox 5. cat 6. dog", "").split(
+        ", "
+    )[:2] == ["cat", "dog"]
+    assert lexical.frequent("abc ... abc xyz ... abc xyz pqr lmn", "").split(", ")[
         :2
-    ] == ["cat", "dog"]
-    assert lexical.frequent("abc ... abc xyz ... abc xyz pqr lmn", "").split(", ")[:2] == [
+    ] == [
         "abc",
         "xyz",
     ]
-    assignments = "VAR A = 12 noise. VAR B = VAR A\nVAR X = 99 VAR C = VAR B VAR Y = VAR X"
+    assignments = (
+        "VAR A = 12 noise. VAR B = VAR A\nVAR X = 99 VAR C = VAR B VAR Y = VAR X"
+    )
     assert lexical.chain(assignments, "12") == "A, B, C"
 
 
@@ -234,7 +269,9 @@ ODD = ["", "word", "no match at all", "İ" * 200 + " fox. ß İX Fox\n\nfox İİ
 
 
 @pytest.mark.parametrize("context", ODD)
-@pytest.mark.parametrize("question", ["", "fox", "who is the İ fox?", "when 1 fox", "(.*"])
+@pytest.mark.parametrize(
+    "question", ["", "fox", "who is the İ fox?", "when 1 fox", "(.*"]
+)
 def test_odd_texts_are_answered(context: str, question: str) -> None:
     """Empty, repeated and odd letters make no strategy fail."""
     for strategy in lexical._STRATEGIES.values():
@@ -254,12 +291,17 @@ HEADS: dict[AnswerKind, str] = {
 def passages(kind: AnswerKind, count: int) -> str:
     """Return a passage with rare words among others, as the kind's task shows them."""
     texts = ["The lake Vel was dug by Anna Karst in 1887. Today it is deep."]
-    texts += (f"The town of Some{n} has a fox number {n}. There it is." for n in range(1, count))
+    texts += (
+        f"The town of Some{n} has a fox number {n}. There it is."
+        for n in range(1, count)
+    )
     return "\n\n".join(HEADS[kind].format(n=n) + text for n, text in enumerate(texts))
 
 
 @pytest.mark.parametrize("kind", HEADS)
-def test_long_context_is_never_tokenized(kind: AnswerKind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_context_is_never_tokenized(
+    kind: AnswerKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The number of characters that are cut into words does not grow with the context."""
     read = 0
 
@@ -279,8 +321,12 @@ def test_long_context_is_never_tokenized(kind: AnswerKind, monkeypatch: pytest.M
 
 def test_span_takes_the_best_passage_first() -> None:
     """Names of the passage with the rarest words come first, without a sentence's first word."""
-    assert lexical.span(passages("span", 300), "who dug the lake Vel?").startswith("Anna Karst")
-    assert lexical.span(passages("span", 300), "when was the lake Vel dug?").startswith("1887")
+    assert lexical.span(passages("span", 300), "who dug the lake Vel?").startswith(
+        "Anna Karst"
+    )
+    assert lexical.span(passages("span", 300), "when was the lake Vel dug?").startswith(
+        "1887"
+    )
     context = "Document 1:\nThe fox is red.\n\nDocument 2:\nIn it the Élan Vital of Bergson is told; told in vain."
     assert lexical.span(context, "whose vital force is told?") == "Élan Vital Bergson"
 
@@ -314,14 +360,18 @@ def test_option_across_lines() -> None:
         ]
     )
     assert (
-        lexical.option(context, "where did the cat sleep", "A. barn\nB. lake\nC. moon\nD. attic")
+        lexical.option(
+            context, "where did the cat sleep", "A. barn\nB. lake\nC. moon\nD. attic"
+        )
         == "D"
     )
 
 
 def test_lead_begins_with_whole_words() -> None:
     """Every quoted place begins where a sentence does."""
-    text = " ".join(f"Start{n} of a sentence, which goes on and on." for n in range(400))
+    text = " ".join(
+        f"Start{n} of a sentence, which goes on and on." for n in range(400)
+    )
     said = lexical.lead(text, "")
     assert said.count("Start") == lexical.PARTS
     assert all(part.startswith("Start") for part in said.split(". "))
@@ -331,7 +381,9 @@ def test_lead_begins_with_whole_words() -> None:
 def test_chain_follows_the_order() -> None:
     """A variable counts only if its source had the value before, and each variable is named once."""
     assert (
-        lexical.chain("VAR C = VAR B VAR A = 12 VAR B = VAR A VAR B = VAR A VAR D = 123", "12")
+        lexical.chain(
+            "VAR C = VAR B VAR A = 12 VAR B = VAR A VAR B = VAR A VAR D = 123", "12"
+        )
         == "A, B"
     )
 
@@ -347,7 +399,11 @@ def test_demonstrations_are_not_answered_from(kind: AnswerKind, form: str) -> No
     )
     shown = HEADS[kind].format(n=5) + "Kiri dug the lake Vel."
     demo = f"{shown}\n\nQuestion: who?\n{task.template.prefix} 5\n\n"
-    fields = {CONTEXT: passages(kind, 9), "question": "who dug the lake Vel?", "demos": demo * 2}
+    fields = {
+        CONTEXT: passages(kind, 9),
+        "question": "who dug the lake Vel?",
+        "demos": demo * 2,
+    }
     prompt = task.template.render(fields).text(form)
     said = lexical.answer(prompt)
     assert said.startswith("Anna Karst" if kind == "span" else "0 >")
@@ -358,7 +414,9 @@ def test_demonstrations_are_not_answered_from(kind: AnswerKind, form: str) -> No
 @pytest.mark.parametrize("form", ["chat", "completion"])
 def test_cites_documents_of_the_whole_context(form: str) -> None:
     """If the context follows the question, all of it is searched, and no demonstration's documents are cited."""
-    task = next(task for task in TASKS if KINDS.get(task.name) == "citation" and task.shots)
+    task = next(
+        task for task in TASKS if KINDS.get(task.name) == "citation" and task.shots
+    )
     demo = "Do.\n\nQuestion: who dug?\n\nDocument [9](Title: T): Kiri dug the lake.\n\nAnswer: Kiri [9].\n\n\n"
     fields = {
         CONTEXT: PASSAGES,
@@ -376,6 +434,8 @@ def test_context_with_an_answer_s_prefix() -> None:
     """A context without demonstrations stays whole."""
     assert lexical._without_demonstrations("one\n\ntwo", "Answer:") == "one\n\ntwo"
     assert (
-        lexical._without_demonstrations("Q\nAnswer: x\n\nNow read:\n\none\n\ntwo", "Answer:")
+        lexical._without_demonstrations(
+            "Q\nAnswer: x\n\nNow read:\n\none\n\ntwo", "Answer:"
+        )
         == "one\n\ntwo"
     )

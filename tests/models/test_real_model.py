@@ -41,7 +41,10 @@ CONVERSATION = [
         "role": "user",
         "content": "My cat is called Olive, and my dog is called Rye. Please remember this.",
     },
-    {"role": "assistant", "content": "I will remember that your cat is Olive and your dog is Rye."},
+    {
+        "role": "assistant",
+        "content": "I will remember that your cat is Olive and your dog is Rye.",
+    },
 ]
 QUESTION = "What is my cat called? Answer with the name alone."
 
@@ -70,7 +73,9 @@ def request(prompt: str, **changes: Any) -> Request:
     return Request(prompt=prompt, **{**settings, **changes})
 
 
-def generate(client: LongContextHuggingFaceClient, ids: list[int], max_tokens: int) -> list[int]:
+def generate(
+    client: LongContextHuggingFaceClient, ids: list[int], max_tokens: int
+) -> list[int]:
     """Return the tokens of plain `generate`, with the attention of transformers."""
     model = client._weights.load()._model
     model.set_attn_implementation("sdpa")
@@ -87,9 +92,14 @@ def generate(client: LongContextHuggingFaceClient, ids: list[int], max_tokens: i
 
 
 def ask(
-    client: LongContextHuggingFaceClient, ids: list[int], max_tokens: int = 12, reuse: bool = True
+    client: LongContextHuggingFaceClient,
+    ids: list[int],
+    max_tokens: int = 12,
+    reuse: bool = True,
 ) -> Any:
-    return client._weights.load().generate(Job(ids, max_tokens, frozenset(), None, CHUNK, reuse))
+    return client._weights.load().generate(
+        Job(ids, max_tokens, frozenset(), None, CHUNK, reuse)
+    )
 
 
 def write_long_texts(root: Path) -> None:
@@ -111,26 +121,45 @@ def write_long_texts(root: Path) -> None:
 
 
 def prompt_ids(
-    client: LongContextHuggingFaceClient, command: Command, entry: str, style: str, tokens: int
+    client: LongContextHuggingFaceClient,
+    command: Command,
+    entry: str,
+    style: str,
+    tokens: int,
 ) -> list[int]:
     """Return the tokens of an entry's first prompt, without those in the middle that are too many."""
-    assert command("prompts", f"{entry},num_samples=1", "--style", style, "--limit", 1) == 0, (
-        command.err
-    )
+    assert (
+        command("prompts", f"{entry},num_samples=1", "--style", style, "--limit", 1)
+        == 0
+    ), command.err
     (row,) = command.rows
-    sent = request("", messages=row["messages"]) if "messages" in row else request(row["prompt"])
-    ids = client._encode(
-        sent if style == "completion" or "messages" in row else request(row["prompt"], messages=[])
+    sent = (
+        request("", messages=row["messages"])
+        if "messages" in row
+        else request(row["prompt"])
     )
-    return ids if len(ids) <= tokens else [*ids[: tokens // 2], *ids[-(tokens - tokens // 2) :]]
+    ids = client._encode(
+        sent
+        if style == "completion" or "messages" in row
+        else request(row["prompt"], messages=[])
+    )
+    return (
+        ids
+        if len(ids) <= tokens
+        else [*ids[: tokens // 2], *ids[-(tokens - tokens // 2) :]]
+    )
 
 
 @pytest.mark.parametrize(
     ("entry", "tokens"),
     [
         ("helmet_recall:task=json_kv,length=4k", 1024),
-        pytest.param("helmet_recall:task=json_kv,length=4k", 2048, marks=pytest.mark.long),
-        pytest.param("helmet_recall:task=json_kv,length=4k", 3700, marks=pytest.mark.long),
+        pytest.param(
+            "helmet_recall:task=json_kv,length=4k", 2048, marks=pytest.mark.long
+        ),
+        pytest.param(
+            "helmet_recall:task=json_kv,length=4k", 3700, marks=pytest.mark.long
+        ),
         pytest.param(
             "ruler:task=niah_multikey_2,length=8k,count_with=longctx/words",
             8000,
@@ -189,9 +218,17 @@ def test_a_conversation(client: LongContextHuggingFaceClient) -> None:
 def test_a_shared_prefix(client: LongContextHuggingFaceClient) -> None:
     """Two questions about a text get the same tokens, whether its prefix is reused or not."""
     text = client._encode(
-        request(" ".join(f"Room {n} of the house is painted in colour {n * 7}." for n in range(25)))
+        request(
+            " ".join(
+                f"Room {n} of the house is painted in colour {n * 7}."
+                for n in range(25)
+            )
+        )
     )
-    asked = [[*text, *client._encode(request(f"\n\nThe colour of room {n} is"))] for n in (21, 8)]
+    asked = [
+        [*text, *client._encode(request(f"\n\nThe colour of room {n} is"))]
+        for n in (21, 8)
+    ]
     assert len(text) > CHUNK
     apart = [ask(client, ids, reuse=False).tokens for ids in asked]
     client._weights.load()._prefix = None
@@ -200,7 +237,9 @@ def test_a_shared_prefix(client: LongContextHuggingFaceClient) -> None:
     assert [answer.reused for answer in shared] == [0, len(text) // CHUNK * CHUNK]
 
 
-def test_prompts_are_those_of_the_official_code(client: LongContextHuggingFaceClient) -> None:
+def test_prompts_are_those_of_the_official_code(
+    client: LongContextHuggingFaceClient,
+) -> None:
     """Chats and completions have the tokens that HELMET's code sends to the model."""
     golden = read_golden(__file__)
     found = {

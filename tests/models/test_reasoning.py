@@ -36,7 +36,11 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A tokenizer that has all marks as special tokens, which decoding drops, and one that no row knows."""
     fast = save_tokenizer(tmp_path_factory.mktemp("tokenizer"))
     words = re.compile(r"[a-z]+|.*[ \n].*", re.DOTALL)
-    marks = [mark for mark in sorted(special_marks()) if not words.fullmatch(mark) and mark != END]
+    marks = [
+        mark
+        for mark in sorted(special_marks())
+        if not words.fullmatch(mark) and mark != END
+    ]
     fast.add_special_tokens({"additional_special_tokens": [*marks, "<|musing|>"]})
     return fast
 
@@ -65,21 +69,33 @@ class ScriptedModel:
         )
 
 
-def run_texts(folder: Path, tokenizer: Any, texts: list[str], style: str = "chat") -> Path:
+def run_texts(
+    folder: Path, tokenizer: Any, texts: list[str], style: str = "chat"
+) -> Path:
     """Make a run in which a local model writes texts, one for each question."""
     rows = [
-        {"context": f"Row {number} of the list.", "question": "Which?", "answers": [RIGHT]}
+        {
+            "context": f"Row {number} of the list.",
+            "question": "Which?",
+            "answers": [RIGHT],
+        }
         for number in range(len(texts))
     ]
-    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "questions.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+    )
     model = ScriptedModel(tokenizer, texts)
     OBJECTS[NAME] = SimpleNamespace(
         load=lambda: model, free=lambda: None, tokenizer=tokenizer, batch=1, path="scripted", commit=None,
         dtype="float32", attn_implementation=None,
     )  # fmt: skip
-    spec = ClientSpec("helm_longctx.models.local.objects.TransformersClient", {"deployment": NAME})
+    spec = ClientSpec(
+        "helm_longctx.models.local.objects.TransformersClient", {"deployment": NAME}
+    )
     task = f"any_jsonl:path={folder},metric=exact_match,length=8k,count_with=longctx/words,style={style}"
-    with deployed(ModelDeployment(name=NAME, client_spec=spec, model_name="longctx/lexical")):
+    with deployed(
+        ModelDeployment(name=NAME, client_spec=spec, model_name="longctx/lexical")
+    ):
         return make_run(
             folder,
             f"{task},model=longctx/lexical,model_deployment={NAME}",
@@ -134,11 +150,15 @@ def test_opening_mark_in_the_prompt(tokenizer: Any) -> None:
         return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
     prompt = encode("What?<think>\n")
-    closed = decoder.decode(tokenizer, encode(f"{REASONING}</think>\n\n{RIGHT}"), prompt)
+    closed = decoder.decode(
+        tokenizer, encode(f"{REASONING}</think>\n\n{RIGHT}"), prompt
+    )
     assert (closed.text, closed.reasoning, closed.is_open) == (RIGHT, REASONING, False)
     cut = decoder.decode(tokenizer, encode(REASONING), prompt)
     assert (cut.text, cut.is_open) == (REASONING, True)
-    plain = decoder.decode(tokenizer, encode(RIGHT), encode("What?<think>\n\n</think>\n\n"))
+    plain = decoder.decode(
+        tokenizer, encode(RIGHT), encode("What?<think>\n\n</think>\n\n")
+    )
     assert (plain.text, plain.reasoning, plain.is_open) == (RIGHT, None, False)
 
 

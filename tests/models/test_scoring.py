@@ -34,7 +34,10 @@ def request(
 ) -> ScoringRequest:
     """Return a request for the log-probabilities of answers with and without the context."""
     given = Request(
-        model="endpoint/small", model_deployment="endpoint/small", prompt=prompt, **changes
+        model="endpoint/small",
+        model_deployment="endpoint/small",
+        prompt=prompt,
+        **changes,
     )
     return with_answers(given, answers, (0, prompt.index("\n")))
 
@@ -43,8 +46,12 @@ def test_texts_of_a_request() -> None:
     """Each answer follows the whole prompt, and then the prompt without its context, after a space."""
     texts = [prompt + answer for prompt, answer in scored_texts(request(), PROMPT)]
     rest = PROMPT.removeprefix(CONTEXT)
-    assert texts == [f"{before} {answer}" for before in (PROMPT, rest) for answer in ANSWERS]
-    assert [answer for _, answer in scored_texts(request(), PROMPT + "\n")][:3] == list(ANSWERS)
+    assert texts == [
+        f"{before} {answer}" for before in (PROMPT, rest) for answer in ANSWERS
+    ]
+    assert [answer for _, answer in scored_texts(request(), PROMPT + "\n")][:3] == list(
+        ANSWERS
+    )
 
 
 def test_start_of_an_answer() -> None:
@@ -79,7 +86,10 @@ def test_a_server_gives_the_numbers_of_its_model(way: str, splits: bool) -> None
     """The tokens of each answer have the model's log-probabilities, in each way of a server."""
     with EchoServer(way, splits=splits) as server:
         client = OpenAIClient(
-            BlackHoleCacheConfig(), base_url=server.url, form="completions", model="small"
+            BlackHoleCacheConfig(),
+            base_url=server.url,
+            form="completions",
+            model="small",
         )
         check_scoring(client, "endpoint/small")
         result = client.make_request(request())
@@ -93,7 +103,9 @@ def test_a_server_gives_the_numbers_of_its_model(way: str, splits: bool) -> None
         assert [token.text for token in output.tokens] == [
             token.removeprefix(" ") if splits else token for token in tokens[start:]
         ]
-        assert [token.logprob for token in output.tokens] == pytest.approx(logprobs[start:])
+        assert [token.logprob for token in output.tokens] == pytest.approx(
+            logprobs[start:]
+        )
         assert output.logprob == pytest.approx(sum(logprobs[start:]))
 
 
@@ -101,14 +113,22 @@ def test_a_server_gives_the_numbers_of_its_model(way: str, splits: bool) -> None
     ("server", "form", "words"),
     [
         (EchoServer("none"), "completions", "echo: .*prompt_logprobs: .*generate: "),
-        (EchoServer("echo", is_shifted=True), "completions", "do not belong to the text's tokens"),
+        (
+            EchoServer("echo", is_shifted=True),
+            "completions",
+            "do not belong to the text's tokens",
+        ),
         (EchoServer("echo"), "chat", "sends only chats"),
     ],
     ids=["none", "shifted", "chat"],
 )
-def test_a_server_that_cannot_is_refused(server: EchoServer, form: str, words: str) -> None:
+def test_a_server_that_cannot_is_refused(
+    server: EchoServer, form: str, words: str
+) -> None:
     """A run is refused in one line before its first question."""
-    client = OpenAIClient(BlackHoleCacheConfig(), base_url=server.url, form=form, model="small")
+    client = OpenAIClient(
+        BlackHoleCacheConfig(), base_url=server.url, form=form, model="small"
+    )
     with server, pytest.raises(InputError, match=words) as caught:
         check_scoring(client, "endpoint/small")
     assert "\n" not in str(caught.value)
@@ -144,7 +164,9 @@ def loaded(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Any, Any]:
     """Return a small random model and its tokenizer."""
-    folder = save_model(tmp_path_factory.mktemp("models") / request.param, request.param)
+    folder = save_model(
+        tmp_path_factory.mktemp("models") / request.param, request.param
+    )
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     return transformers.AutoModelForCausalLM.from_pretrained(folder), tokenizer
 
@@ -153,15 +175,22 @@ def test_local_scores_are_the_loss_of_transformers(loaded: tuple[Any, Any]) -> N
     """Each answer has transformers' own loss, with one text in chunks of 16 tokens and a prompt of many characters."""
     model, tokenizer = loaded
     words = random.Random(3)
-    text = " ".join(words.choice(["river", "key", "4711", "town\n", "king"]) for _ in range(900))
+    text = " ".join(
+        words.choice(["river", "key", "4711", "town\n", "king"]) for _ in range(900)
+    )
     prompt = f"{text}\nWhat is the key? It is"
     asked = with_answers(
         Request(model="m", model_deployment="m", prompt=prompt), ANSWERS, (0, len(text))
     )
     response = respond(
-        tokenizer, make_scorer(LocalModel(model, keeps_attention=True), 16), asked, prompt
+        tokenizer,
+        make_scorer(LocalModel(model, keeps_attention=True), 16),
+        asked,
+        prompt,
     )
-    for row, (before, answer) in zip(response["scored"], scored_texts(asked, prompt), strict=True):
+    for row, (before, answer) in zip(
+        response["scored"], scored_texts(asked, prompt), strict=True
+    ):
         ids = tokenizer(before + answer)["input_ids"]
         start = len(ids) - len(row)
         assert tokenizer.decode(ids[start:]).endswith(answer.strip())
@@ -172,16 +201,24 @@ def test_local_scores_are_the_loss_of_transformers(loaded: tuple[Any, Any]) -> N
 def test_top_tokens_are_those_of_the_logits(loaded: tuple[Any, Any]) -> None:
     """The most likely tokens and their log-probabilities are those of the model's own logits."""
     model, tokenizer = loaded
-    ids = tokenizer("The river runs north of the town, where a king once built a school.")[
-        "input_ids"
-    ]
-    ((*found,),) = score_tokens(LocalModel(model, keeps_attention=True), [ids], [1], 7, top=3)
+    ids = tokenizer(
+        "The river runs north of the town, where a king once built a school."
+    )["input_ids"]
+    ((*found,),) = score_tokens(
+        LocalModel(model, keeps_attention=True), [ids], [1], 7, top=3
+    )
     with torch.inference_mode():
-        logprobs = torch.log_softmax(model(input_ids=torch.tensor([ids])).logits[0].float(), -1)
+        logprobs = torch.log_softmax(
+            model(input_ids=torch.tensor([ids])).logits[0].float(), -1
+        )
     for place, scored in enumerate(found):
-        assert scored.logprob == pytest.approx(float(logprobs[place, ids[place + 1]]), abs=1e-5)
+        assert scored.logprob == pytest.approx(
+            float(logprobs[place, ids[place + 1]]), abs=1e-5
+        )
         best = logprobs[place].topk(3)
-        assert [value for _, value in scored.top] == pytest.approx(best.values.tolist(), abs=1e-5)
+        assert [value for _, value in scored.top] == pytest.approx(
+            best.values.tolist(), abs=1e-5
+        )
 
 
 def test_a_local_client_scores_chats(loaded: tuple[Any, Any]) -> None:
@@ -189,15 +226,21 @@ def test_a_local_client_scores_chats(loaded: tuple[Any, Any]) -> None:
     model, tokenizer = loaded
     asked = request(answers=("Olive",), messages=[])
     text = tokenizer.apply_chat_template(
-        [{"role": "user", "content": PROMPT}], tokenize=False, add_generation_prompt=True
+        [{"role": "user", "content": PROMPT}],
+        tokenize=False,
+        add_generation_prompt=True,
     )
     found = [before + answer for before, answer in scored_texts(asked, text)]
     assert found == [f"{text}Olive", f"{text.replace(CONTEXT, '')}Olive"]
     client = LongContextHuggingFaceClient.__new__(LongContextHuggingFaceClient)
     client._tokenizer = WrappedPreTrainedTokenizer(tokenizer)
-    client._weights = Weights("small", None, "float32", None)  # an error would name them
+    client._weights = Weights(
+        "small", None, "float32", None
+    )  # an error would name them
     assert client._render(tokenizer, asked) == text
     assert client.score_support() == ""
     assert math.isfinite(
-        respond(tokenizer, make_scorer(LocalModel(model), 64), asked, text)["scored"][0][0][1]
+        respond(tokenizer, make_scorer(LocalModel(model), 64), asked, text)["scored"][
+            0
+        ][0][1]
     )

@@ -37,14 +37,24 @@ LONGEST = 600
 
 def main() -> None:
     """Run the sample. The exit status is 1 if too many mutants survive."""
-    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument("modules", nargs="*", help="parts of modules' paths; all without any")
-    parser.add_argument("--mutants", type=int, help="size of the random sample; all without it")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.mutants", description=__doc__
+    )
+    parser.add_argument(
+        "modules", nargs="*", help="parts of modules' paths; all without any"
+    )
+    parser.add_argument(
+        "--mutants", type=int, help="size of the random sample; all without it"
+    )
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    rooms = {path: tests for path, tests in list_rooms() if _is_meant(path, args.modules)}
+    rooms = {
+        path: tests for path, tests in list_rooms() if _is_meant(path, args.modules)
+    }
     every = [mutant for path in rooms for mutant in list_mutants(path)]
-    sample = random.Random(args.seed).sample(every, min(args.mutants or len(every), len(every)))
+    sample = random.Random(args.seed).sample(
+        every, min(args.mutants or len(every), len(every))
+    )
     print(f"{len(sample)} of {len(every)} mutants, seed {args.seed}", flush=True)
     preload()
     counts = Counter(_judge(mutant, rooms[mutant.path]) for mutant in sample)
@@ -67,11 +77,22 @@ def _judge(mutant: Mutant, tests: tuple[str, ...]) -> str:
     if outcome != "killed":
         limit = _limit(mutant.path, tests)
         start = time.monotonic()
-        outcome = "survived" if run_tests(mutant.path, mutant.source(), tests, limit) else "killed"
-        row = {"digest": digest, "outcome": outcome, "seconds": round(time.monotonic() - start, 1)}
+        outcome = (
+            "survived"
+            if run_tests(mutant.path, mutant.source(), tests, limit)
+            else "killed"
+        )
+        row = {
+            "digest": digest,
+            "outcome": outcome,
+            "seconds": round(time.monotonic() - start, 1),
+        }
         _write({"module": mutant.module, "before": before, "after": after, **row})
     if outcome == "survived":
-        print(f"survived {mutant.module}:{mutant.line}\n  - {before}\n  + {after}", flush=True)
+        print(
+            f"survived {mutant.module}:{mutant.line}\n  - {before}\n  + {after}",
+            flush=True,
+        )
     return outcome
 
 
@@ -82,7 +103,8 @@ def is_listed(module: str, before: str, after: str) -> bool:
     if any(re.search(old, before) and re.search(new, after) for old, new in patterns):
         return True
     return any(
-        (each["before"], each["after"]) == (before, after) for each in listed.get(module, ())
+        (each["before"], each["after"]) == (before, after)
+        for each in listed.get(module, ())
     )
 
 
@@ -114,7 +136,9 @@ def _limit(path: Path, tests: tuple[str, ...]) -> float:
         for file in ([folder] if folder.is_file() else folder.glob("test_*.py"))
     )
     digest = hashlib.sha256(
-        "\n".join([source, *(file.read_text(encoding="utf-8") for file in files)]).encode()
+        "\n".join(
+            [source, *(file.read_text(encoding="utf-8") for file in files)]
+        ).encode()
     )
     row = _known().get(digest.hexdigest())
     if row is None:

@@ -43,30 +43,39 @@ class Mutant:
     def source(self) -> str:
         """Return the changed source of the module."""
         operator = get_operator(self.operator)()
-        source = mutate_code(self.path.read_text(encoding="utf-8"), operator, self.occurrence)
+        source = mutate_code(
+            self.path.read_text(encoding="utf-8"), operator, self.occurrence
+        )
         assert source is not None
         return str(source)
 
     def change(self) -> tuple[str, str]:
         """Return the lines that differ, before and after, without their indentation."""
         before, after = (
-            text.splitlines() for text in (self.path.read_text(encoding="utf-8"), self.source())
+            text.splitlines()
+            for text in (self.path.read_text(encoding="utf-8"), self.source())
         )
         start = next(
-            i for i, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]
+            i
+            for i, pair in enumerate(zip(before, after, strict=False))
+            if pair[0] != pair[1]
         )
         end = next(
             i
             for i, pair in enumerate(zip(before[::-1], after[::-1], strict=False))
             if pair[0] != pair[1]
         )
-        changed = (lines[start : max(len(lines) - end, start + 1)] for lines in (before, after))
+        changed = (
+            lines[start : max(len(lines) - end, start + 1)] for lines in (before, after)
+        )
         old, new = (" ".join(line.strip() for line in lines) for lines in changed)
         return old, new
 
     def digest(self) -> str:
         """Return a digest of the module's name and changed source."""
-        return hashlib.sha256(f"{self.module}\n{self.source()}".encode()).hexdigest()[:16]
+        return hashlib.sha256(f"{self.module}\n{self.source()}".encode()).hexdigest()[
+            :16
+        ]
 
 
 def list_mutants(path: Path) -> Iterator[Mutant]:
@@ -78,7 +87,9 @@ def list_mutants(path: Path) -> Iterator[Mutant]:
         if _OF_BITS.search(name) or get_operator(name).arguments():
             continue
         operator = get_operator(name)()
-        places = [start for node in nodes for start, _ in operator.mutation_positions(node)]
+        places = [
+            start for node in nodes for start, _ in operator.mutation_positions(node)
+        ]
         for occurrence, (line, column) in enumerate(places):
             if not any(first <= (line, column) < last for first, last in lines):
                 yield Mutant(path, name, occurrence, line)

@@ -16,7 +16,10 @@ STATISTICS = {
         "results/test_stopping.py",
         "results/statistics/test_looks.py",
     ),
-    "ranking": ("results/statistics/test_ranking.py", "results/statistics/test_correlation.py"),
+    "ranking": (
+        "results/statistics/test_ranking.py",
+        "results/statistics/test_correlation.py",
+    ),
     "sequential": (
         "results/statistics/test_sequential.py",
         "results/statistics/test_deadline.py",
@@ -35,7 +38,10 @@ STATISTICS = {
         "results/test_stopping.py",
         "apps/gate",
     ),
-    "power": ("results/statistics/test_power.py", "results/statistics/test_reliability.py"),
+    "power": (
+        "results/statistics/test_power.py",
+        "results/statistics/test_reliability.py",
+    ),
 }
 """Tests of modules in results/statistics that have more or others than `test_NAME.py`, in the folder tests."""
 
@@ -114,7 +120,12 @@ SCORING = (
 def list_rooms() -> Iterator[tuple[Path, tuple[str, ...]]]:
     """Yield each module with its tests, as paths in the repository."""
     for path in sorted(PACKAGE.glob("results/statistics/[a-z]*.py")):
-        yield path, _find(STATISTICS.get(path.stem, (f"results/statistics/test_{path.stem}.py",)))
+        yield (
+            path,
+            _find(
+                STATISTICS.get(path.stem, (f"results/statistics/test_{path.stem}.py",))
+            ),
+        )
     for pattern, tests in (*DECISIONS.items(), *JUDGES.items()):
         yield from (
             (path, _find(tests))
@@ -128,7 +139,9 @@ def list_rooms() -> Iterator[tuple[Path, tuple[str, ...]]]:
         folder = f"benchmarks/{tasks.parent.name}"
         names = (*SCORING, f"test_{path.parent.name}.py")
         if tests := _find(
-            f"{folder}/{name}" for name in names if (ROOT / "tests" / folder / name).exists()
+            f"{folder}/{name}"
+            for name in names
+            if (ROOT / "tests" / folder / name).exists()
         ):
             yield path, tests
 

@@ -44,8 +44,14 @@ class _Finder:
         self._path = str(path)
         self._source = source
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(name, path) if name.startswith("helm_longctx.") else None  # type: ignore[arg-type]
+    def find_spec(
+        self, name: str, path: object = None, target: object = None
+    ) -> ModuleSpec | None:
+        spec = (
+            PathFinder.find_spec(name, path)
+            if name.startswith("helm_longctx.")
+            else None
+        )  # type: ignore[arg-type]
         if spec and spec.origin == self._path:
             spec.loader = _Loader(name, self._path, self._source)
             return spec
@@ -58,7 +64,9 @@ def preload() -> None:
         import_module(name)
 
 
-def run_tests(path: Path, source: str, tests: tuple[str, ...], seconds: float) -> bool | None:
+def run_tests(
+    path: Path, source: str, tests: tuple[str, ...], seconds: float
+) -> bool | None:
     """Return whether tests pass with changed source of a module; None if they need more than some seconds."""
     sys.stdout.flush()
     child = os.fork()
@@ -86,7 +94,9 @@ def _run(path: Path, source: str, tests: tuple[str, ...]) -> int:
     sys.meta_path.insert(0, _Finder(path, source))
     try:
         return int(
-            pytest.main(["-q", "-x", "--tb=no", "-n", "0", "-p", "no:cacheprovider", *tests])
+            pytest.main(
+                ["-q", "-x", "--tb=no", "-n", "0", "-p", "no:cacheprovider", *tests]
+            )
         )
     except BaseException:
         return 3

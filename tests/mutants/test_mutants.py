@@ -56,8 +56,14 @@ def test_listed_survivors_have_reasons() -> None:
     listed = yaml.safe_load(SURVIVORS.read_text())
     for module, rows in listed.items():
         assert all(len(row["reason"].split()) > 3 for row in rows), module
-        source = " ".join((PACKAGE / module).read_text().split()) if module != "everywhere" else ""
-        assert not source or not [row["before"] for row in rows if row["before"] not in source]
+        source = (
+            " ".join((PACKAGE / module).read_text().split())
+            if module != "everywhere"
+            else ""
+        )
+        assert not source or not [
+            row["before"] for row in rows if row["before"] not in source
+        ]
 
 
 @pytest.mark.parametrize(

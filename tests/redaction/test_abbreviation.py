@@ -107,7 +107,8 @@ def test_tracebacks_as_text(message: str, log: pytest.LogCaptureFixture) -> None
     assert len(told) <= LOG_LIMIT
     assert told.startswith("Error when running a:b=c:\nTraceback")
     assert (
-        "\nRuntimeError: the reason" in told or "\nRuntimeError: begin the needle is here" in told
+        "\nRuntimeError: the reason" in told
+        or "\nRuntimeError: begin the needle is here" in told
     )
     assert "sha256" in told
     assert told.count("the needle is here") < 40
@@ -116,7 +117,9 @@ def test_tracebacks_as_text(message: str, log: pytest.LogCaptureFixture) -> None
 def test_a_request_in_an_exception() -> None:
     """A request in an exception is shown with a shortened prompt and shortened messages, and with its short fields."""
     shown = repr(
-        Request(prompt=PROMPT, model="a/b", messages=[{"role": "user", "content": PROMPT}])
+        Request(
+            prompt=PROMPT, model="a/b", messages=[{"role": "user", "content": PROMPT}]
+        )
     )
     assert len(shown) < 1500
     assert "model='a/b'" in shown

@@ -34,12 +34,19 @@ class EchoClient(Client):
         flags = ErrorFlags(is_retriable=False)
         success = request.prompt == "answer"
         return RequestResult(
-            success, [], [completion], False, error=f"wrong: {self._key}", error_flags=flags
+            success,
+            [],
+            [completion],
+            False,
+            error=f"wrong: {self._key}",
+            error_flags=flags,
         )
 
 
 def deployment() -> ModelDeployment:
-    return ModelDeployment("test/echo", ClientSpec(f"{__name__}.EchoClient", {"api_key": KEY}))
+    return ModelDeployment(
+        "test/echo", ClientSpec(f"{__name__}.EchoClient", {"api_key": KEY})
+    )
 
 
 def test_errors_are_redacted_and_answers_are_not(
@@ -50,12 +57,16 @@ def test_errors_are_redacted_and_answers_are_not(
     monkeypatch.setitem(DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT, "test/echo", deployment())
     client = AutoClient({}, str(tmp_path), BlackHoleCacheBackendConfig())
     for prompt in ("answer", "error"):
-        request = Request(model="test/echo", model_deployment="test/echo", prompt=prompt)
+        request = Request(
+            model="test/echo", model_deployment="test/echo", prompt=prompt
+        )
         result = client.make_request(request)
         assert (result.completions[0].text, result.error) == (KEY, f"wrong: {MARK}")
 
 
-def test_keys_are_known_before_a_client_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_known_before_a_client_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The keys of deployments that exist before the hooks and of later ones are known before a client is made."""
     apply_patches()
     deployment()

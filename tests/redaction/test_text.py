@@ -51,19 +51,29 @@ KEYS = [
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
 ]
 PLAIN = st.text(st.sampled_from(string.ascii_lowercase + " .,;\n()'\"ü€語"))
-SECRETS = st.text(st.characters(min_codepoint=33, codec="utf-8"), min_size=8, max_size=60).filter(
+SECRETS = st.text(
+    st.characters(min_codepoint=33, codec="utf-8"), min_size=8, max_size=60
+).filter(
     lambda secret: secret == secret.strip() and len(secret) >= 8 and secret not in MARK
 )
 
 
-@given(before=PLAIN, key=st.sampled_from(KEYS), after=st.text(st.sampled_from(" \n'\")}<&")))
-def test_keys_of_providers_are_found_anywhere(before: str, key: str, after: str) -> None:
+@given(
+    before=PLAIN,
+    key=st.sampled_from(KEYS),
+    after=st.text(st.sampled_from(" \n'\")}<&")),
+)
+def test_keys_of_providers_are_found_anywhere(
+    before: str, key: str, after: str
+) -> None:
     """The key of a provider is redacted in any text, although it is not registered."""
     assert key[8:] not in redact(before + key + after)
 
 
 @given(before=st.text(), secret=SECRETS, after=st.text())
-def test_a_registered_secret_is_found_anywhere(before: str, secret: str, after: str) -> None:
+def test_a_registered_secret_is_found_anywhere(
+    before: str, secret: str, after: str
+) -> None:
     """Any text can be a registered secret and is found anywhere, and a second redaction changes nothing."""
     register_secret(secret)
     clean = redact(before + secret + after)
@@ -150,12 +160,18 @@ def test_ordinary_text_is_unchanged(text: str) -> None:
             "X-API-KEY: 0123456789\nX-Api-Key: 9876543210",
             "X-API-KEY: [redacted]\nX-Api-Key: [redacted]",
         ),
-        ("AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG", "AWS_SECRET_ACCESS_KEY=[redacted]"),
+        (
+            "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG",
+            "AWS_SECRET_ACCESS_KEY=[redacted]",
+        ),
         (
             "Authorization: 0123456789, authorization: Token 0123456789",
             "Authorization: [redacted], authorization: Token [redacted]",
         ),
-        ("'Authorization': 'Bearer abcdefghij'", "'Authorization': 'Bearer [redacted]'"),
+        (
+            "'Authorization': 'Bearer abcdefghij'",
+            "'Authorization': 'Bearer [redacted]'",
+        ),
         (
             r'{"body": "{\"api_key\": \"0123456789\"}"}',
             r'{"body": "{\"api_key\": \"[redacted]\"}"}',
@@ -164,7 +180,10 @@ def test_ordinary_text_is_unchanged(text: str) -> None:
             '{"token": "abcdefgh1", "secret": "abcdefgh1"}',
             '{"token": "[redacted]", "secret": "[redacted]"}',
         ),
-        ('{"access_token": "0123456789", "n": 1}', '{"access_token": "[redacted]", "n": 1}'),
+        (
+            '{"access_token": "0123456789", "n": 1}',
+            '{"access_token": "[redacted]", "n": 1}',
+        ),
         (
             "-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY----- end",
             "[redacted] end",
@@ -181,7 +200,10 @@ def test_beginnings_of_registered_secrets(sign: str) -> None:
     """The beginning of a value in use is removed if a server quotes it with stars or dots in the place of its end."""
     register_secret("my-team.secret-0123-abcd-wxyz")
     for start in ("my-t", "my-team.secret-0123"):
-        assert redact(f"401: the key={start}{sign}, is wrong") == f"401: the key={MARK}, is wrong"
+        assert (
+            redact(f"401: the key={start}{sign}, is wrong")
+            == f"401: the key={MARK}, is wrong"
+        )
         assert redact(f'{{"key": "{start}{sign}"}}') == f'{{"key": "{MARK}"}}'
     assert (
         redact("Loading the data... my-x... **my-x** *my-t of it*")
@@ -198,7 +220,11 @@ def test_a_short_value_is_no_secret() -> None:
 def test_what_is_registered() -> None:
     """The values of variables and credentials with telling names, and the keys of deployments, are registered."""
     register_environment(
-        {"SOME_API_KEY": "env-key-0001", "DB_PASSWORD": "env-pass-0001", "HOME": "/home/somebody"}
+        {
+            "SOME_API_KEY": "env-key-0001",
+            "DB_PASSWORD": "env-pass-0001",
+            "HOME": "/home/somebody",
+        }
     )
     register_credentials(
         {
@@ -209,7 +235,9 @@ def test_what_is_registered() -> None:
         }
     )
     shown = "/home/somebody http://gateway.example"
-    hidden = "env-key-0001 env-pass-0001 file-key-0001 deployment-key-0001 nested-token-0001"
+    hidden = (
+        "env-key-0001 env-pass-0001 file-key-0001 deployment-key-0001 nested-token-0001"
+    )
     assert redact(f"{shown} {hidden}") == " ".join([shown, *[MARK] * 5])
 
 
@@ -239,7 +267,9 @@ def test_arguments_of_clients() -> None:
 
 def test_credentials_with_an_address() -> None:
     """The key in an address of HELM's credentials file is registered."""
-    register_credentials({"openaiBaseUrl": "https://gateway.example/v1?key=address-key-1"})
+    register_credentials(
+        {"openaiBaseUrl": "https://gateway.example/v1?key=address-key-1"}
+    )
     assert redact("address-key-1") == MARK
 
 
@@ -304,7 +334,9 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("hooks")
 @pytest.mark.parametrize("installed", [True, False])
-def test_uncaught_exceptions(installed: bool, capsys: pytest.CaptureFixture[str]) -> None:
+def test_uncaught_exceptions(
+    installed: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Secrets are redacted in what Python prints of an uncaught exception, and bad input is one line in helm-run."""
     if installed:
         errors.install_excepthook()
@@ -360,5 +392,10 @@ late = "helm_longctx.models.apis.client" not in sys.modules
 print(late, redact("sk-ant-api03-0123456789 sk-proj-0123456789 sk-or-0123456789"))
 print({"anthropic", "httpx", "httpx2", "openai"} & set(sys.modules))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["True [redacted] [redacted] [redacted]", "set()"]
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == [
+        "True [redacted] [redacted] [redacted]",
+        "set()",
+    ]

@@ -43,7 +43,9 @@ def is_published(key: Key) -> bool:
 
 
 def is_task(boards: Iterable[Board], key: Key) -> bool:
-    return any(key[2] == task.name for board in boards for task in board.benchmark.tasks)
+    return any(
+        key[2] == task.name for board in boards for task in board.benchmark.tasks
+    )
 
 
 def key_of(board: Board, result: Result, judge: str) -> Key:
@@ -56,11 +58,17 @@ def cells_of_boards(boards: Iterable[Board]) -> dict[Key, Cell]:
     cells = {}
     for board in boards:
         for result in (*board.tasks, *board.categories, *board.overalls):
-            is_repeated = result.part == OVERALL and len(board.benchmark.categories) == 1
+            is_repeated = (
+                result.part == OVERALL and len(board.benchmark.categories) == 1
+            )
             if result.has_score and not is_repeated:
                 interval = result.interval
                 cells[key_of(board, result, judge_of(result))] = Cell(
-                    interval.mean, interval.low, interval.high, interval.n, bool(result.caveats)
+                    interval.mean,
+                    interval.low,
+                    interval.high,
+                    interval.n,
+                    bool(result.caveats),
                 )
     return cells
 
@@ -72,7 +80,10 @@ def chosen_keys(boards: Iterable[Board]) -> list[Key]:
         for board in boards
         for result in board.scores.values()
         # Of published models often only the category is known.
-        if result.task or not result.parts or result.part == OVERALL or _has_tasks(board, result)
+        if result.task
+        or not result.parts
+        or result.part == OVERALL
+        or _has_tasks(board, result)
         if not (result.part == OVERALL and len(board.benchmark.categories) == 1)
     ]
 
@@ -85,7 +96,11 @@ def judge_of(result: Result) -> str:
     """Return the judge of a task or a category, if it is not the official one."""
     if result.part == OVERALL:
         return ""
-    return result.other_judge if result.task else next((run.judge for run in result.runs), "")
+    return (
+        result.other_judge
+        if result.task
+        else next((run.judge for run in result.runs), "")
+    )
 
 
 def own_means(suite: Path) -> dict[Key, float]:
@@ -96,19 +111,29 @@ def own_means(suite: Path) -> dict[Key, float]:
         arguments = spec["scenario_spec"]["args"]
         if "published" in arguments:
             continue
-        values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        values: dict[str, dict[str, list[float]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
         for row in json.loads((path.parent / "per_instance_stats.json").read_text()):
             for stat in row["stats"]:
-                values[stat["name"]["sub_split"]][stat["name"]["name"]].append(stat["mean"])
-        benchmark = next(each for each in BENCHMARKS if arguments["entry"] in each.entries)
-        judge = next((each["args"].get("judge", "") for each in spec.get("annotators", [])), "")
+                values[stat["name"]["sub_split"]][stat["name"]["name"]].append(
+                    stat["mean"]
+                )
+        benchmark = next(
+            each for each in BENCHMARKS if arguments["entry"] in each.entries
+        )
+        judge = next(
+            (each["args"].get("judge", "") for each in spec.get("annotators", [])), ""
+        )
         for name, found in values.items():
             task = benchmark.task(name)
             if not all(metric in found for metric in task.headline):
                 continue
             score = fmean(fmean(found[metric]) for metric in task.headline)
             given = ("method", "chunks", "retry_cut")
-            marks = " ".join(f"{name}={arguments[name]}" for name in given if name in arguments)
+            marks = " ".join(
+                f"{name}={arguments[name]}" for name in given if name in arguments
+            )
             model = spec["adapter_spec"]["model"] + (f" ({marks})" if marks else "")
             place = (arguments.get("path", ""), name, model)
             other = "" if not judge or task.is_official(judge) else judge
@@ -123,7 +148,10 @@ def cells_of_helm(output: Path, boards: Iterable[Board]) -> dict[Key, Cell]:
     """Return the cells of HELM's tables of single categories and tasks."""
     suite = output / "runs/s"
     summarize_suite("s", output)
-    tables = {path.stem: json.loads(path.read_text()) for path in (suite / "groups").glob("*.json")}
+    tables = {
+        path.stem: json.loads(path.read_text())
+        for path in (suite / "groups").glob("*.json")
+    }
     cells: dict[Key, Cell] = {}
     for board in boards:
         for result in (*board.tasks, *board.categories, *board.overalls):
@@ -195,7 +223,9 @@ def read_table(path: Path) -> Iterator[dict[str, str]]:
     """Yield the rows of a CSV or Parquet file as texts; a missing value is an empty text."""
     if path.suffix == ".parquet":
         for row in parquet.read_table(path).to_pylist():
-            yield {name: "" if value is None else str(value) for name, value in row.items()}
+            yield {
+                name: "" if value is None else str(value) for name, value in row.items()
+            }
         return
     with path.open(encoding="utf-8-sig", newline="") as file:
         yield from csv.DictReader(file)
@@ -213,13 +243,21 @@ def number(text: str) -> float | None:
 
 
 def cells_of_wide_tables(output: Path, kind: str) -> dict[Key, Cell]:
-    boards = {board.file_name: board for board in read_suite(output / "runs/s", BENCHMARKS).boards}
+    boards = {
+        board.file_name: board
+        for board in read_suite(output / "runs/s", BENCHMARKS).boards
+    }
     cells = {}
     for name, board in boards.items():
         for row in read_table(export(output, kind) / f"wide_{name}.{kind}"):
-            for part in [column[: -len("_failed")] for column in row if column.endswith("_failed")]:
+            for part in [
+                column[: -len("_failed")]
+                for column in row
+                if column.endswith("_failed")
+            ]:
                 length = next(
-                    (each for each in board.lengths if label(each) == row["length"]), None
+                    (each for each in board.lengths if label(each) == row["length"]),
+                    None,
                 )
                 result = board.score(row["model"], part, length, row["context"])
                 if row[part] and result:
@@ -248,13 +286,17 @@ def cells_of_scores(output: Path, kind: str) -> dict[Key, Cell]:
         for row in read_table(export(output, kind) / f"scores.{kind}")
         if row["counts"] == "True" and row["task"]
     )
-    return _cells_of_rows((row for row in rows if row["metric"] == "longctx_score"), "task")
+    return _cells_of_rows(
+        (row for row in rows if row["metric"] == "longctx_score"), "task"
+    )
 
 
 def _cells_of_rows(rows: Iterable[Mapping[str, str]], part: str) -> dict[Key, Cell]:
     cells = {}
     for row in rows:
-        benchmark = next(each.name for each in BENCHMARKS if row["entry"] in each.entries)
+        benchmark = next(
+            each.name for each in BENCHMARKS if row["entry"] in each.entries
+        )
         place = (row["folder"], row[part], row["model"], row["length"], row["context"])
         cells[(benchmark, *place, other_judge(row))] = _cell(row)
     return cells
@@ -273,7 +315,13 @@ def cells_of_report(output: Path, boards: list[Board]) -> dict[Key, Cell]:
         board = by_name[row["benchmark"], row["folder"]]
         result = board.score(row["model"], row["part"], row["length"], row["context"])
         if result:
-            values = (row["score"], row["low"], row["high"], row["n"], bool(row["lacking"]))
+            values = (
+                row["score"],
+                row["low"],
+                row["high"],
+                row["n"],
+                bool(row["lacking"]),
+            )
             cells[key_of(board, result, judge_of(result))] = Cell(*values)
     repeated = cells.keys() - set(chosen_keys(boards))
     return {key: cell for key, cell in cells.items() if key not in repeated}
@@ -318,7 +366,9 @@ def cells_of_every_eval_ever(output: Path, boards: Iterable[Board]) -> dict[Key,
     return _by_key(cells, boards)
 
 
-def _by_key(cells: Mapping[tuple[str, str], Cell], boards: Iterable[Board]) -> dict[Key, Cell]:
+def _by_key(
+    cells: Mapping[tuple[str, str], Cell], boards: Iterable[Board]
+) -> dict[Key, Cell]:
     """Return the cells of models and groups by the keys of their tasks. Each cell is of one task."""
     found = {}
     for board in boards:
@@ -352,7 +402,9 @@ def own_numbers(run: Path, board: Board, task: str) -> dict[str, float | None]:
             answers.append((row["instance_id"], values))
     states = json.loads((run / "scenario_state.json").read_text())["request_states"]
     wrong = {
-        state["instance"]["id"] for state in states if state["instance"]["extra_data"].get("errata")
+        state["instance"]["id"]
+        for state in states
+        if state["instance"]["extra_data"].get("errata")
     }
 
     def mean(kept: Any, value: float | None) -> float | None:
@@ -360,7 +412,9 @@ def own_numbers(run: Path, board: Board, task: str) -> dict[str, float | None]:
         means = []
         for metric in board.benchmark.task(task).headline:
             found = [
-                value if value is not None and values["output_truncated"] else values[metric]
+                value
+                if value is not None and values["output_truncated"]
+                else values[metric]
                 for name, values in answers
                 if metric in values and kept(name, values)
             ]
@@ -374,5 +428,7 @@ def own_numbers(run: Path, board: Board, task: str) -> dict[str, float | None]:
         "cut_wrong": mean(every, 0.0),
         "cut_left_out": mean(lambda name, values: not values["output_truncated"], None),
         "cut_best": mean(every, 1.0),
-        "without_errors": mean(lambda name, values: name not in wrong, None) if wrong else None,
+        "without_errors": mean(lambda name, values: name not in wrong, None)
+        if wrong
+        else None,
     }

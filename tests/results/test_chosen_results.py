@@ -11,7 +11,9 @@ from helm_longctx.runs.shown_models import ShownModel
 
 def result(score: float, instances: int, *caveats: Caveat) -> Result:
     interval = Interval(score, score, score, instances)
-    return Result("b", "e", "", ShownModel("m"), 4096, "full", interval, caveats=caveats)
+    return Result(
+        "b", "e", "", ShownModel("m"), 4096, "full", interval, caveats=caveats
+    )
 
 
 def test_a_complete_result_counts_before_one_with_more_instances() -> None:

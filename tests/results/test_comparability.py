@@ -9,7 +9,13 @@ import pytest
 
 from helm_longctx.benchmarks.ada_leval import BENCHMARK as ADA_LEVAL
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.results.comparability import Caveat, Outcome, describe, find_outcome, task_caveats
+from helm_longctx.results.comparability import (
+    Caveat,
+    Outcome,
+    describe,
+    find_outcome,
+    task_caveats,
+)
 from helm_longctx.tasks.stored_entry import read_entry
 from helm_longctx.tasks.task import Task
 
@@ -34,9 +40,15 @@ def outcome(
 ) -> Outcome:
     """Return the outcome of a run that scored all its tasks with these statistics."""
     category = HELMET.entries[entry]
-    tasks = [arguments["task"]] if "task" in arguments else [task.name for task in category.tasks]
+    tasks = (
+        [arguments["task"]]
+        if "task" in arguments
+        else [task.name for task in category.tasks]
+    )
     spec = {
-        "scenario_spec": {"args": {"entry": entry, "revision": "r", "length": 8192, **arguments}},
+        "scenario_spec": {
+            "args": {"entry": entry, "revision": "r", "length": 8192, **arguments}
+        },
         "annotators": [{"class_name": "x", "args": {"judge": judge}}],
     }
     means = {
@@ -85,9 +97,13 @@ def test_a_whole_run_lacks_nothing() -> None:
         ({}, {"num_samples": "99"}, "num_samples:json_kv=99/100", "99 of the benchmark's 100 examples (json_kv)"),
     ],
 )  # fmt: skip
-def test_reasons(values: dict[str, float], arguments: dict[str, Any], code: str, text: str) -> None:
+def test_reasons(
+    values: dict[str, float], arguments: dict[str, Any], code: str, text: str
+) -> None:
     """Each reason has a code for programs and a text for people."""
-    caveats = find_caveats(RECALL[:1], outcome(values=values, task="json_kv", **arguments))
+    caveats = find_caveats(
+        RECALL[:1], outcome(values=values, task="json_kv", **arguments)
+    )
     assert [caveat.code for caveat in caveats] == [code]
     assert describe(caveats) == [text]
 
@@ -107,7 +123,9 @@ def test_official_samples_by_length_and_protocol(
     """A sample is compared with the official one of the run's length and protocol."""
     task = ADA_LEVAL.task("stackselect")
     spec = {
-        "scenario_spec": {"args": {"entry": "ada_leval_bestanswer", "revision": "r", **arguments}}
+        "scenario_spec": {
+            "args": {"entry": "ada_leval_bestanswer", "revision": "r", **arguments}
+        }
     }
     found = outcome_of(spec, {("longctx_score", task.name): 0.5})
     assert [caveat.code for caveat in find_caveats([task], found)] == codes
@@ -133,7 +151,9 @@ def test_own_questions_have_no_official_number() -> None:
         "num_samples": 2,
     }
     found = outcome_of({"scenario_spec": {"args": arguments}})
-    assert describe(find_caveats(found.entry.tasks, found)) == ["2 of your questions (contains)"]
+    assert describe(find_caveats(found.entry.tasks, found)) == [
+        "2 of your questions (contains)"
+    ]
 
 
 def test_own_questions_have_no_official_tasks() -> None:

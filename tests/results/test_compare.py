@@ -9,7 +9,12 @@ import pytest
 
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import make_boards
-from helm_longctx.results.comparison import Item, SharedTable, add_reverses, task_weights
+from helm_longctx.results.comparison import (
+    Item,
+    SharedTable,
+    add_reverses,
+    task_weights,
+)
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import FAILURES_DECIDE, compare_pairs
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -25,7 +30,9 @@ def test_a_clear_difference() -> None:
     """A clear difference is found on everything, by task and by depth, and the instances that cause it are named."""
     results = [
         result("a/good", "nq", lambda question, depth: 1.0),
-        result("a/bad", "nq", lambda question, depth: float(question % 2 or depth == 0)),
+        result(
+            "a/bad", "nq", lambda question, depth: float(question % 2 or depth == 0)
+        ),
         result("a/good", "popqa", lambda question, depth: 0.5),
         result("a/bad", "popqa", lambda question, depth: 0.5),
     ]
@@ -60,9 +67,13 @@ def test_copies_of_a_question_prove_nothing() -> None:
         result("a/two", "nq", lambda question, depth: 0.0, questions=3),
     ]
     (pairing,) = (
-        each for each in compare(results, ["a/one", "a/two"]).pairings() if each.by == "all"
+        each
+        for each in compare(results, ["a/one", "a/two"]).pairings()
+        if each.by == "all"
     )
-    assert pairing.comparison.p_value == pytest.approx(compare_pairs([1] * 3, [0] * 3).p_value)
+    assert pairing.comparison.p_value == pytest.approx(
+        compare_pairs([1] * 3, [0] * 3).p_value
+    )
     assert pairing.better == ""
 
 
@@ -74,7 +85,9 @@ def test_three_models() -> None:
         result(
             f"a/{name}",
             task,
-            lambda question, depth, name=name: min(1, noise[name][question] + 0.5 * (name == "x")),
+            lambda question, depth, name=name: min(
+                1, noise[name][question] + 0.5 * (name == "x")
+            ),
         )
         for name in "xyz"
         for task in ("nq", "popqa")
@@ -95,7 +108,9 @@ def test_models_without_anything_in_common() -> None:
         result("a/one", "nq", lambda question, depth: 1.0),
         result("a/two", "popqa", lambda question, depth: 1.0),
     ]
-    with pytest.raises(InputError, match="a/one, a/two have no scored instance in common"):
+    with pytest.raises(
+        InputError, match="a/one, a/two have no scored instance in common"
+    ):
         compare(results, ["a/one", "a/two"])
     with pytest.raises(
         InputError, match=r"model='a/tow' has no scored instance.*did you mean a/two"
@@ -114,7 +129,8 @@ def test_lengths_and_depths_are_in_order() -> None:
         )
     ]
     parts = [
-        (pairing.by, pairing.part) for pairing in compare(results, ["a/one", "a/two"]).pairings()
+        (pairing.by, pairing.part)
+        for pairing in compare(results, ["a/one", "a/two"]).pairings()
     ]
     assert [part for by, part in parts if by == "length"] == ["8k", "16k"]
     assert [part for by, part in parts if by == "depth"] == [
@@ -129,7 +145,11 @@ def test_lengths_and_depths_are_in_order() -> None:
 
 def test_weights_within_a_category() -> None:
     """Categories have equal weights, tasks equal ones in their category, and tasks that a model lacks leave theirs to the others."""
-    entries = ("helmet_recall:length=8k", "helmet_rag:length=8k", "helmet_ruler:length=8k")
+    entries = (
+        "helmet_recall:length=8k",
+        "helmet_rag:length=8k",
+        "helmet_ruler:length=8k",
+    )
     (board,) = make_entry_boards(*entries)
     recall, rag = (
         [task.name for task in board.benchmark.entries[f"helmet_{name}"].tasks]
@@ -139,7 +159,9 @@ def test_weights_within_a_category() -> None:
         dict.fromkeys([*recall, *rag], 1 / 8)
     )
     two = task_weights(board, [*recall, *rag[:2]], 8192)
-    assert two == pytest.approx({**dict.fromkeys(recall, 1 / 8), **dict.fromkeys(rag[:2], 1 / 4)})
+    assert two == pytest.approx(
+        {**dict.fromkeys(recall, 1 / 8), **dict.fromkeys(rag[:2], 1 / 4)}
+    )
     assert task_weights(board, [*recall, *rag], 8192, "helmet_rag") == pytest.approx(
         dict.fromkeys(rag, 1 / 4)
     )
@@ -147,13 +169,18 @@ def test_weights_within_a_category() -> None:
     assert task_weights(board, [*recall, *alone], 8192) == pytest.approx(
         dict.fromkeys(recall, 1 / 4)
     )
-    assert task_weights(board, alone, 8192) == pytest.approx(dict.fromkeys(alone, 1 / 2))
+    assert task_weights(board, alone, 8192) == pytest.approx(
+        dict.fromkeys(alone, 1 / 2)
+    )
 
 
 def test_a_comparison_has_the_weights_of_categories() -> None:
     """A task alone in its category counts as much as both tasks of another one."""
     recall = [
-        replace(result(model, task, lambda question, depth, won=won: won), entry="helmet_recall")
+        replace(
+            result(model, task, lambda question, depth, won=won: won),
+            entry="helmet_recall",
+        )
         for model, scores in (("a/one", (1.0, 0.0)), ("a/two", (0.0, 0.0)))
         for task, won in zip(("json_kv", "ruler_niah_mk_2"), scores, strict=True)
     ]
@@ -162,7 +189,10 @@ def test_a_comparison_has_the_weights_of_categories() -> None:
         for model, won in (("a/one", 0.0), ("a/two", 1.0))
     ]
     pairings = compare([*recall, *rag], ["a/one", "a/two"]).pairings()
-    effects = {(pairing.by, pairing.part): pairing.comparison.effect.mean for pairing in pairings}
+    effects = {
+        (pairing.by, pairing.part): pairing.comparison.effect.mean
+        for pairing in pairings
+    }
     assert effects["all", ""] == pytest.approx((1 / 2 + 0) / 2 - 1 / 2)
     assert effects["length", "8k"] == effects["all", ""]
 
@@ -170,8 +200,15 @@ def test_a_comparison_has_the_weights_of_categories() -> None:
 def test_failures_of_wrong_answers_make_no_model_better() -> None:
     """If a model fails on what it would get wrong, the text and the record say so, and none of two equal models is better."""
     results = [
-        result("a/answers", "nq", lambda question, depth: float(question % 2), questions=60),
-        result("a/refuses", "nq", lambda question, depth: 1.0 if question % 2 == 0 else None, 60),
+        result(
+            "a/answers", "nq", lambda question, depth: float(question % 2), questions=60
+        ),
+        result(
+            "a/refuses",
+            "nq",
+            lambda question, depth: 1.0 if question % 2 == 0 else None,
+            60,
+        ),
     ]
     # The questions that both answer are those on which the first one is wrong.
     table = compare(results, ["a/answers", "a/refuses"])

@@ -29,7 +29,9 @@ def test_the_version_of_a_protocol() -> None:
         ("unknown", False),
     ],
 )
-def test_numbers_of_an_earlier_day_used_other_files(published: str, is_earlier: bool) -> None:
+def test_numbers_of_an_earlier_day_used_other_files(
+    published: str, is_earlier: bool
+) -> None:
     """What was published before a change used an earlier version; a month of the change tells nothing."""
     version = DataVersion(PAGE, "f4c69fa", "2025-12-05")
     assert bool(version.describe_use(published)) == is_earlier

@@ -48,12 +48,16 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def make_suite(command: Command) -> None:
     """Run a model on generated questions of HELMET and of GraphWalks."""
     tasks = "helmet_recall:num_samples=6,graphwalks:num_samples=2"
-    assert command("run", "--tasks", tasks, "--length", "8k", *ONE_RUN) == 0, command.err
+    assert command("run", "--tasks", tasks, "--length", "8k", *ONE_RUN) == 0, (
+        command.err
+    )
 
 
 def test_the_tasks_with_generated_questions() -> None:
     """A table says which tasks can ask questions that this package makes in place of the benchmark's own."""
-    tasks = [(benchmark.name, task) for benchmark in BENCHMARKS for task in benchmark.tasks]
+    tasks = [
+        (benchmark.name, task) for benchmark in BENCHMARKS for task in benchmark.tasks
+    ]
     assert {
         (name, task.name) for name, task in tasks if task.generated != "never"
     } == GENERATED_TASKS
@@ -63,7 +67,9 @@ def test_the_tasks_with_generated_questions() -> None:
     "entry",
     ["helmet_recall:length=8k,num_samples=1", "graphwalks:length=8k,num_samples=1"],
 )
-def test_a_task_knows_whether_its_questions_are_generated(entry: str, tmp_path: Path) -> None:
+def test_a_task_knows_whether_its_questions_are_generated(
+    entry: str, tmp_path: Path
+) -> None:
     """What a task says before a run is what the source of its examples says."""
     checked = parse_entry(BENCHMARKS, entry)
     root = DataRoot(tmp_path, mirror=True)
@@ -73,7 +79,9 @@ def test_a_task_knows_whether_its_questions_are_generated(entry: str, tmp_path: 
         assert example.source == "generated"
 
 
-def test_questions_that_the_official_code_draws_are_the_benchmarks_own(tmp_path: Path) -> None:
+def test_questions_that_the_official_code_draws_are_the_benchmarks_own(
+    tmp_path: Path,
+) -> None:
     """Our own benchmark and symbolic problems by the official algorithm are not marked as generated."""
     for entry in ("fresh_text:length=4k", "gsm_infinite:task=symbolic,length=0k"):
         checked = parse_entry(BENCHMARKS, f"{entry},num_samples=1")
@@ -93,7 +101,9 @@ def test_reproduce_asks_before_it_generates(command: Command) -> None:
     assert f"`{FETCH}`" in command.err
     assert "--generated" in command.err
     assert not Path("benchmark_output/runs/s").exists()
-    assert command("reproduce", "lv-eval 16k", *ONE_RUN, "--dry-run", "--generated") in (0, 2)
+    assert command(
+        "reproduce", "lv-eval 16k", *ONE_RUN, "--dry-run", "--generated"
+    ) in (0, 2)
     assert "generated questions" not in command.err
 
 
@@ -101,11 +111,16 @@ def test_reproduce_on_generated_questions_never_agrees(command: Command) -> None
     """With --generated a protocol runs, and neither the run nor a later comparison agrees with a published number."""
     few = ("--argument", "num_samples=6")
     for published in ([], ["--published", "GPT-4o-08"]):
-        assert command("reproduce", PROTOCOL, *ONE_RUN, *few, "--generated", *published) == 0
+        assert (
+            command("reproduce", PROTOCOL, *ONE_RUN, *few, "--generated", *published)
+            == 0
+        )
         told = f"longctx/lexical: cannot compare: generated questions; get the benchmark's own with `{FETCH}`."
         assert told in command.out
         assert "agrees" not in command.out.lower()
-    assert command("reproduce", PROTOCOL, "--suite", "s", "--published", "GPT-4o-08") == 0
+    assert (
+        command("reproduce", PROTOCOL, "--suite", "s", "--published", "GPT-4o-08") == 0
+    )
     assert told in command.out
     assert "agrees" not in command.out.lower()
     # A whole release has a verdict for each number.
@@ -122,14 +137,22 @@ def test_every_place_says_that_questions_are_generated(command: Command) -> None
     assert command("summarize", "--suite", "s", "--json") == 0, command.err
     assert all(REASON in row["notes"] for row in json.loads(command.out))
     folder = Path("benchmark_output/runs/s")
-    tags = [json.loads(path.read_text())["tags"] for path in folder.glob("*/scenario.json")]
+    tags = [
+        json.loads(path.read_text())["tags"] for path in folder.glob("*/scenario.json")
+    ]
     assert all(any(REASON in tag for tag in each) for each in tags)
-    tables = [path.read_text() for path in folder.glob("groups/json/helmet_recall_8k*.json")]
+    tables = [
+        path.read_text() for path in folder.glob("groups/json/helmet_recall_8k*.json")
+    ]
     assert any(REASON in text for text in tables)
-    assert command("report", "--suite", "s", "--to", "report", "--format", "markdown") == 0
+    assert (
+        command("report", "--suite", "s", "--to", "report", "--format", "markdown") == 0
+    )
     assert REASON in Path("report/report.md").read_text()
     for form in ("markdown", "latex"):
-        assert command("export", "--suite", "s", "--format", form, "--to", form) == 0, command.err
+        assert command("export", "--suite", "s", "--format", form, "--to", form) == 0, (
+            command.err
+        )
         (path,) = Path(form).iterdir()
         assert any(mark in path.read_text() for mark in ("†", r"\dag{}"))
         assert REASON in path.read_text()
@@ -139,7 +162,9 @@ def test_every_export_says_where_questions_come_from(command: Command) -> None:
     """Files for programs name our generator as the source of the questions, and never the benchmark's data set."""
     make_suite(command)
     for form in ("csv", "lm-eval", "every-eval-ever", "eval-results"):
-        assert command("export", "--suite", "s", "--format", form, "--to", form) == 0, command.err
+        assert command("export", "--suite", "s", "--format", form, "--to", form) == 0, (
+            command.err
+        )
     with Path("csv/scores.csv").open(newline="") as file:
         scores = list(csv.DictReader(file))
     with Path("csv/averages.csv").open(newline="") as file:
@@ -152,7 +177,9 @@ def test_every_export_says_where_questions_come_from(command: Command) -> None:
     configs = json.loads(path.read_text())["configs"].values()
     assert all(config["dataset_path"].startswith(GENERATOR) for config in configs)
     assert all(REASON in str(config["metadata"]) for config in configs)
-    logs = [json.loads(path.read_text()) for path in Path("every-eval-ever").rglob("*.json")]
+    logs = [
+        json.loads(path.read_text()) for path in Path("every-eval-ever").rglob("*.json")
+    ]
     results = [result for log in logs for result in log["evaluation_results"]]
     assert all(result["source_data"]["source_type"] == "other" for result in results)
     assert all(GENERATOR in str(result["source_data"]) for result in results)
@@ -168,7 +195,9 @@ def test_an_import_of_an_export_keeps_the_mark(command: Command) -> None:
     """Answers to generated questions stay marked when an exported file is read again."""
     make_suite(command)
     for form, pattern in (("csv", "answers.csv"), ("lm-eval", "**/samples_*.jsonl")):
-        assert command("export", "--suite", "s", "--format", form, "--to", form) == 0, command.err
+        assert command("export", "--suite", "s", "--format", form, "--to", form) == 0, (
+            command.err
+        )
         files = list(Path(form).glob(pattern))
         assert command("import", *files, "--suite", form) == 0, command.err
         suite = read_suite(Path("benchmark_output/runs", form), BENCHMARKS)
@@ -189,4 +218,6 @@ def test_a_floor_of_other_questions_is_no_floor(command: Command) -> None:
     assert published
     assert board.floor_below(own) == own.interval.mean
     assert board.floor_below(published) is None
-    assert len({each.is_generated for each in board.ranking(8192, "helmet_recall")}) == 1
+    assert (
+        len({each.is_generated for each in board.ranking(8192, "helmet_recall")}) == 1
+    )

@@ -14,7 +14,9 @@ from tests.support.results import result
 LV_EVAL = find_benchmark("lv_eval")
 
 
-def score(mean: float, model: str = "a/b", length: int = 8192, context: str = "full") -> Result:
+def score(
+    mean: float, model: str = "a/b", length: int = 8192, context: str = "full"
+) -> Result:
     return Result(
         "helmet",
         "helmet_rag",
@@ -28,7 +30,9 @@ def score(mean: float, model: str = "a/b", length: int = 8192, context: str = "f
 
 def test_by_depth() -> None:
     """Each depth has the mean and the interval of its answers."""
-    rows = result("a/b", "nq", lambda question, depth: float(depth not in (0.4, 0.6))).answers
+    rows = result(
+        "a/b", "nq", lambda question, depth: float(depth not in (0.4, 0.6))
+    ).answers
     means = by_depth(rows)
     assert list(means) == [0, 20, 40, 60, 80, 100]
     assert [interval.mean for interval in means.values()] == [1, 1, 0, 0, 1, 1]

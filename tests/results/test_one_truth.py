@@ -52,13 +52,20 @@ NUMBERS = ("cut_wrong", "cut_left_out", "cut_best", "without_errors")
 @st.composite
 def suites(draw: st.DrawFn) -> list[tuple[str, str, int]]:
     """Draw the runs of a suite: entry, model and number of instances of each task."""
-    entries = draw(st.lists(st.sampled_from(ENTRIES), min_size=1, max_size=5, unique=True))
-    runs = [(entry, model, draw(st.integers(1, 8))) for entry in entries for model in MODELS]
+    entries = draw(
+        st.lists(st.sampled_from(ENTRIES), min_size=1, max_size=5, unique=True)
+    )
+    runs = [
+        (entry, model, draw(st.integers(1, 8))) for entry in entries for model in MODELS
+    ]
     chosen = draw(
-        st.lists(st.sampled_from(runs), min_size=1, max_size=8, unique_by=lambda run: run[:2])
+        st.lists(
+            st.sampled_from(runs), min_size=1, max_size=8, unique_by=lambda run: run[:2]
+        )
     )
     return [
-        (entry, model, 2 if "num_samples=2" in entry else count) for entry, model, count in chosen
+        (entry, model, 2 if "num_samples=2" in entry else count)
+        for entry, model, count in chosen
     ]
 
 
@@ -82,7 +89,9 @@ def suites(draw: st.DrawFn) -> list[tuple[str, str, int]]:
 @example(
     [("graphwalks:task=openai_parents,length=128k", "a/strong", 8)], False
 )  # questions with known errors
-@example([("longbench_v2:mode=cot", "longctx/lexical", 1)], True)  # the only request fails
+@example(
+    [("longbench_v2:mode=cot", "longctx/lexical", 1)], True
+)  # the only request fails
 @example(
     [
         ("longbench_v2:mode=0shot", model, count)
@@ -118,7 +127,9 @@ def test_every_place_shows_the_same_scores(
                 flaws=True,
             )
         if has_published:
-            write_reference(find_benchmark("helmet"), suite, ["GPT-4o-08*", "Llama-3.1-8B"])
+            write_reference(
+                find_benchmark("helmet"), suite, ["GPT-4o-08*", "Llama-3.1-8B"]
+            )
         boards = read_suite(suite, BENCHMARKS).boards
         own = places.cells_of_boards(boards)
         tasks = {
@@ -141,7 +152,9 @@ def test_every_place_shows_the_same_scores(
                 if not places.is_task(boards, key)
             }
             check(
-                own, means, parts=lambda key: not places.is_task(boards, key) and key[2] != OVERALL
+                own,
+                means,
+                parts=lambda key: not places.is_task(boards, key) and key[2] != OVERALL,
             )
             check(
                 own,
@@ -155,14 +168,18 @@ def test_every_place_shows_the_same_scores(
             check(
                 own,
                 cells,
-                parts=lambda key: places.is_task(boards, key) and not places.is_published(key),
+                parts=lambda key: (
+                    places.is_task(boards, key) and not places.is_published(key)
+                ),
             )
         compare_printed(boards)
         compare_json(boards)
         compare_numbers(suite, boards, output)
 
 
-def check(own: Mapping[Key, Cell], shown: Mapping[Key, Cell], parts: Any = None) -> None:
+def check(
+    own: Mapping[Key, Cell], shown: Mapping[Key, Cell], parts: Any = None
+) -> None:
     """Check that the cells of a place are equal to the cells of the boards.
 
     Args:
@@ -209,16 +226,24 @@ def compare_printed(boards: list[Board]) -> None:
             closed = "closed book" if place.context == "none" else ""
             title = " ".join(filter(None, (board.title, closed, label(place.length))))
             text, (low, _, high) = titles[
-                f"{title}: scores in % (95 % intervals)", board.titles[place.part], place.model
+                f"{title}: scores in % (95 % intervals)",
+                board.titles[place.part],
+                place.model,
             ]
             ends = f"{percent(score.interval.low)}–{percent(score.interval.high)}"
-            assert text == f"{percent(score.interval.mean)}{' †' if score.caveats else ''} ({ends})"
+            assert (
+                text
+                == f"{percent(score.interval.mean)}{' †' if score.caveats else ''} ({ends})"
+            )
             assert int(low) <= score.interval.n <= int(high or low)
 
 
 def compare_json(boards: list[Board]) -> None:
     """Check that the JSON of `summarize` has the scores of all models by column."""
-    rows = {(row["leaderboard"], row["model"]): row["scores"] for row in leaderboard_rows(boards)}
+    rows = {
+        (row["leaderboard"], row["model"]): row["scores"]
+        for row in leaderboard_rows(boards)
+    }
     for board in boards:
         for model in board.models:
             expected = [
@@ -244,9 +269,17 @@ def compare_numbers(suite: Path, boards: list[Board], output: Path) -> None:
                 assert found["cut_wrong"] <= result.interval.mean <= found["cut_best"]
     rows = json.loads((output / "scores.json").read_bytes())
     shown = [{name: row[name] for name in NUMBERS} for row in rows]
-    assert shown == [score_numbers(result) for board in boards for result in board.results.values()]
+    assert shown == [
+        score_numbers(result) for board in boards for result in board.results.values()
+    ]
     averages = {
-        (row["entry"], row["model"], row["length"], row["context"], places.other_judge(row)): row
+        (
+            row["entry"],
+            row["model"],
+            row["length"],
+            row["context"],
+            places.other_judge(row),
+        ): row
         for row in places.read_table(places.export(output, "csv") / "averages.csv")
         if row["task"] == "average"
     }

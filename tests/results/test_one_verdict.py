@@ -61,7 +61,10 @@ def answers_of_report(board: Board) -> dict[str, Answer]:
 def named_verdicts(certainty: str, models: Iterable[str]) -> dict[str, str]:
     """Return the verdict of the headline about each of some models that it names: a tie, or that failures decide."""
     sentences = certainty.split(". ")
-    starts = {"Statistical tie with": "tie", FAILURES_DECIDE.capitalize(): FAILURES_DECIDE}
+    starts = {
+        "Statistical tie with": "tie",
+        FAILURES_DECIDE.capitalize(): FAILURES_DECIDE,
+    }
     verdicts = {}
     for sentence in sentences:
         for start, verdict in starts.items():
@@ -105,21 +108,31 @@ def test_verdicts_agree_in_every_place(
         for each in pairs:
             pair = each["one"], each["other"]
             decision = differences[pair]
-            winner = pair[decision.comparison.effect.mean < 0] if decision.is_different else ""
+            winner = (
+                pair[decision.comparison.effect.mean < 0]
+                if decision.is_different
+                else ""
+            )
             assert (each["better"], each["verdict"]) == (winner, decision.verdict)
             assert each["adjusted"] == pytest.approx(decision.adjusted)
         best, *others = (
-            each.model for each in board.ranking(length, "helmet_recall") if not each.is_published
+            each.model
+            for each in board.ranking(length, "helmet_recall")
+            if not each.is_published
         )
         answer = answers[label(length)]
-        assert answer.verdict.startswith(f"{best} has the highest score in Recall of your models: ")
+        assert answer.verdict.startswith(
+            f"{best} has the highest score in Recall of your models: "
+        )
         assert answer.certainty.startswith(describe_best(best, others, differences))
         verdicts = {other: differences[best, other].verdict for other in others}
         assert named_verdicts(answer.certainty, others) == {
             other: verdict for other, verdict in verdicts.items() if verdict != "better"
         }
         assert answer.is_sure == (set(verdicts.values()) == {"better"})
-        assert ("It is better than" in answer.certainty) == ("better" in verdicts.values())
+        assert ("It is better than" in answer.certainty) == (
+            "better" in verdicts.values()
+        )
         verdict = describe_pair(best, others[0], differences[best, others[0]])
         sentence = (
             verdict
@@ -136,28 +149,45 @@ def test_a_mean_over_other_tasks_has_no_rank_in_any_place(
     suite = tmp_path / "runs/s"
     write_run(suite, "helmet_recall:length=8k,model=a/whole", "a/whole", 0.8, 30, "")
     write_run(suite, "helmet_recall:length=8k,model=a/second", "a/second", 0.6, 30, "")
-    write_run(suite, "helmet_recall:task=json_kv,length=8k,model=a/part", "a/part", 1.5, 30, "")
+    write_run(
+        suite,
+        "helmet_recall:task=json_kv,length=8k,model=a/part",
+        "a/part",
+        1.5,
+        30,
+        "",
+    )
     (board,) = read_suite(suite, BENCHMARKS, published=True).boards
     part, *_ = board.without_rank(8192, "helmet_recall")
     assert part.model == "a/part"
     assert part.interval.mean > max(
-        each.interval.mean for each in board.ranking(8192, "helmet_recall") if not each.is_published
+        each.interval.mean
+        for each in board.ranking(8192, "helmet_recall")
+        if not each.is_published
     )
     differences = find_differences(board, "helmet_recall", 8192)
     found = differences["a/part", "a/whole"].comparison
     both = [board.score(model, "json_kv", 8192) for model in ("a/part", "a/whole")]
     shared = [by_instance(each.answers if each else ()) for each in both]
-    assert found.wins + found.losses + found.ties == len(shared[0].keys() & shared[1].keys())
+    assert found.wins + found.losses + found.ties == len(
+        shared[0].keys() & shared[1].keys()
+    )
     # The published models have scores of the same task.
-    assert any(one == "a/part" and other.startswith("published/") for one, other in differences)
+    assert any(
+        one == "a/part" and other.startswith("published/") for one, other in differences
+    )
     answer = answers_of_report(board)["8k"]
-    assert answer.verdict.startswith("a/whole has the highest score in Recall of your models: ")
+    assert answer.verdict.startswith(
+        "a/whole has the highest score in Recall of your models: "
+    )
     assert (
         "a/part has no rank, because its mean is over other tasks (JSON KV); on the tasks that both have, a/part is "
         in answer.note
     )
     table = next(
-        block for block in leaderboard_sections(board)[0].blocks if isinstance(block, Table)
+        block
+        for block in leaderboard_sections(board)[0].blocks
+        if isinstance(block, Table)
     )
     assert [(row[0].text, row[1].text) for row in table.rows[2:3]] == [("–", "a/part")]
     assert [kind for kind, _ in table.bodies][:2] == ["own", "unranked"]
@@ -173,7 +203,9 @@ def test_a_mean_over_other_tasks_has_no_rank_in_any_place(
     printed = next(score_tables([board]))
     assert [row[0].text for row in printed.rows][:3] == ["whole", "second", "part"]
     content = compare_models(tmp_path, ["a/part", "a/whole"])
-    assert {each["part"] for each in content["pairings"] if each["by"] == "task"} == {"json_kv"}
+    assert {each["part"] for each in content["pairings"] if each["by"] == "task"} == {
+        "json_kv"
+    }
     (pairing,) = (each for each in content["pairings"] if each["by"] == "length")
     assert pairing["comparison"]["effect"]["mean"] == pytest.approx(found.effect.mean)
 
@@ -182,8 +214,13 @@ def test_compare_does_not_pool_benchmarks_unasked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`compare` has a verdict for each benchmark, and one mean over all only with `--pool`."""
-    for entry in ("helmet_recall:length=8k", "lv_eval:dataset=factrecall_en,length=16k"):
-        write_suite(tmp_path / "runs/s", [entry], {"a/strong": 0.9, "a/weak": 0.3}, instances=40)
+    for entry in (
+        "helmet_recall:length=8k",
+        "lv_eval:dataset=factrecall_en,length=16k",
+    ):
+        write_suite(
+            tmp_path / "runs/s", [entry], {"a/strong": 0.9, "a/weak": 0.3}, instances=40
+        )
     models = ["a/strong", "a/weak"]
     content = compare_models(tmp_path, models)
     assert {each["benchmark"] for each in content["standings"]} == {"helmet", "lv_eval"}
@@ -193,12 +230,17 @@ def test_compare_does_not_pool_benchmarks_unasked(
         for place, line in enumerate(printed)
         if line.endswith("instances that all 2 models answered")
     ]
-    assert [printed[place].partition(":")[0] for place in heads] == ["HELMET", "LV-Eval"]
+    assert [printed[place].partition(":")[0] for place in heads] == [
+        "HELMET",
+        "LV-Eval",
+    ]
     assert all(
-        printed[place + 1].startswith("a/strong is better than a/weak (+") for place in heads
+        printed[place + 1].startswith("a/strong is better than a/weak (+")
+        for place in heads
     )
     assert {
-        each["benchmark"] for each in compare_models(tmp_path, [*models, "--pool"])["standings"]
+        each["benchmark"]
+        for each in compare_models(tmp_path, [*models, "--pool"])["standings"]
     } == {""}
     assert "HELMET and LV-Eval: " in capsys.readouterr().out
 
@@ -209,7 +251,11 @@ def test_compare_has_the_scores_of_the_tables(
     """Where both models answered everything, `compare` has the same means as the tables, and their differences."""
     suite = tmp_path / "runs/s"
     for model, skill in (("a/strong", 0.9), ("a/weak", 0.3)):
-        for entry in ("helmet_recall:length=8k", "helmet_ruler:length=8k", "helmet_rag:length=8k"):
+        for entry in (
+            "helmet_recall:length=8k",
+            "helmet_ruler:length=8k",
+            "helmet_rag:length=8k",
+        ):
             write_run(suite, f"{entry},model={model}", model, skill, 6, "")
     content = compare_models(tmp_path, ["a/strong", "a/weak"])
     (board,) = read_suite(suite, BENCHMARKS).boards
@@ -220,9 +266,13 @@ def test_compare_has_the_scores_of_the_tables(
     }
     shared = 0
     for task, effect in by_task.items():
-        one, other = (board.score(model, task, 8192) for model in ("a/strong", "a/weak"))
+        one, other = (
+            board.score(model, task, 8192) for model in ("a/strong", "a/weak")
+        )
         if one and other and one.interval.n == other.interval.n == effect["n"]:
-            assert effect["mean"] == pytest.approx(one.interval.mean - other.interval.mean)
+            assert effect["mean"] == pytest.approx(
+                one.interval.mean - other.interval.mean
+            )
             shared += 1
     assert shared > 3
     assert (

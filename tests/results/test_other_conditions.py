@@ -26,7 +26,9 @@ SKILLS = {"a/one": 0.9, "a/two": 0.4}
 LONGQA = "helmet_longqa:length=8k"
 
 
-def read_boards(suite: Path, runs: Mapping[str, str], published: bool = False) -> list[Board]:
+def read_boards(
+    suite: Path, runs: Mapping[str, str], published: bool = False
+) -> list[Board]:
     """Write the runs of each model, and read the boards.
 
     Args:
@@ -45,7 +47,16 @@ def by(judge: str, entry: str = LONGQA) -> str:
 def compare(output: Path, *arguments: str) -> Any:
     """Call `compare`, and return its JSON."""
     path = output / "compare.json"
-    given = ["compare", "--suite", "s", "-o", str(output), "--json", str(path), *arguments]
+    given = [
+        "compare",
+        "--suite",
+        "s",
+        "-o",
+        str(output),
+        "--json",
+        str(path),
+        *arguments,
+    ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", ["helm-longctx", *given])
         with pytest.raises(SystemExit, match="0"):
@@ -75,7 +86,9 @@ def test_answers_that_other_judges_scored_are_not_a_pair(
 def test_a_task_that_only_other_judges_scored_is_refused(tmp_path: Path) -> None:
     """If no task of two models has a judge in common, one line of an error says so."""
     entry = "helmet_longqa:task=narrativeqa,length=8k"
-    boards = read_boards(tmp_path, {"a/one": by("longctx/lexical", entry), "a/two": entry})
+    boards = read_boards(
+        tmp_path, {"a/one": by("longctx/lexical", entry), "a/two": entry}
+    )
     with pytest.raises(
         InputError,
         match=r"no scored instance in common; narrativeqa cannot be compared: a/one is judg",
@@ -87,7 +100,9 @@ def test_the_judge_in_common_pairs(tmp_path: Path) -> None:
     """A model with two judges is compared with another model by the judge that both have, not by the official one."""
     entry = "helmet_longqa:task=narrativeqa,length=8k"
     both = f"{entry} {by('longctx/lexical', entry)}"
-    boards = read_boards(tmp_path, {"a/one": both, "a/two": by("longctx/lexical", entry)})
+    boards = read_boards(
+        tmp_path, {"a/one": both, "a/two": by("longctx/lexical", entry)}
+    )
     table = SharedTable(boards, ["a/one", "a/two"])
     assert table.refusals == []
     for model in table.models:
@@ -102,10 +117,14 @@ def test_no_rank_is_over_scores_of_several_judges(tmp_path: Path) -> None:
     assert len({each.judges for each in ranked}) == 1
     assert {each.model for each in ranked if not each.is_published} == {"a/two"}
     assert [
-        each.model for each in board.without_rank(8192, "helmet_longqa") if not each.is_published
+        each.model
+        for each in board.without_rank(8192, "helmet_longqa")
+        if not each.is_published
     ] == ["a/one"]
     notes = [
-        block.note for block in leaderboard_sections(board)[0].blocks if isinstance(block, Answer)
+        block.note
+        for block in leaderboard_sections(board)[0].blocks
+        if isinstance(block, Answer)
     ]
     assert "a/one has no rank, because it is judged by " in notes[0]
     assert "longctx/lexical" in notes[0]
@@ -114,7 +133,9 @@ def test_no_rank_is_over_scores_of_several_judges(tmp_path: Path) -> None:
 def test_the_pooled_ranking_has_no_pairs_of_several_judges(tmp_path: Path) -> None:
     """The pooled ranking counts no instance as shared if different judges scored the answers of both models."""
     entry = "helmet_longqa:task=narrativeqa,length=8k"
-    boards = read_boards(tmp_path, {"a/one": by("longctx/lexical", entry), "a/two": entry})
+    boards = read_boards(
+        tmp_path, {"a/one": by("longctx/lexical", entry), "a/two": entry}
+    )
     assert pool_boards(boards) is None
 
 
@@ -157,11 +178,14 @@ def test_a_gate_does_not_compare_judges(tmp_path: Path) -> None:
     names = []
     for arm, entry in ((BASE, LONGQA), (CANDIDATE, by("longctx/lexical"))):
         names.append(
-            write_run(folder.suite_folder(arm), f"{entry},model=a/one", "a/one", 0.5, 12, "").name
+            write_run(
+                folder.suite_folder(arm), f"{entry},model=a/one", "a/one", 0.5, 12, ""
+            ).name
         )
     folder.write_first_half(names[0], [])
     question = Question("a/one", "a/one", 0.05, 0.8, [(names[0], names[1])])
     with pytest.raises(
-        InputError, match=r"gate: narrativeqa cannot be compared: base is judged by openai/gpt-4o"
+        InputError,
+        match=r"gate: narrativeqa cannot be compared: base is judged by openai/gpt-4o",
     ):
         read_gate(folder, question, BENCHMARKS)

@@ -37,8 +37,12 @@ def test_a_wrong_interval_is_seen_everywhere(
     fault = wrong_range(0, 0)
     print_blocks(score_tables(summarize_suite("s", tmp_path)))
     assert fault in capsys.readouterr().out
-    assert fault in "".join(path.read_text("utf-8") for path in (suite / "groups").glob("*.json"))
-    index = write_report(suite, BENCHMARKS, tmp_path / "report", "html", published=False, server="")
+    assert fault in "".join(
+        path.read_text("utf-8") for path in (suite / "groups").glob("*.json")
+    )
+    index = write_report(
+        suite, BENCHMARKS, tmp_path / "report", "html", published=False, server=""
+    )
     assert fault in index.read_text("utf-8")
     for form in ("markdown", "latex"):
         ((path, _),) = export_suite(form, suite, BENCHMARKS, tmp_path / form)
@@ -50,7 +54,9 @@ def test_the_page_and_compare_agree_with_unequal_samples(tmp_path: Path) -> None
     suite = tmp_path / "runs/s"
     write_suite(suite, [ENTRY], {"a/one": 0.9, "a/two": 0.5}, instances=30)
     write_suite(suite, [ENTRY], {"a/three": 0.7}, instances=20)
-    write_suite(suite, [ENTRY.replace("8k", "16k")], {"a/one": 0.9, "a/two": 0.5}, instances=10)
+    write_suite(
+        suite, [ENTRY.replace("8k", "16k")], {"a/one": 0.9, "a/two": 0.5}, instances=10
+    )
     boards = read_suite(suite, BENCHMARKS).boards
     models = ["a/one", "a/two", "a/three"]
     table = SharedTable(boards, models)
@@ -70,4 +76,6 @@ def test_the_page_and_compare_agree_with_unequal_samples(tmp_path: Path) -> None
     sizes = [each.comparison.effect.n for each in of_length.values()]
     assert sizes[0] > max(sizes[1:])
     # At 16k the third model has no answers, so there is no verdict over all three.
-    assert not any("At" in line for line in table.describe(pairings, table.standings(pairings)))
+    assert not any(
+        "At" in line for line in table.describe(pairings, table.standings(pairings))
+    )

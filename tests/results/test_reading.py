@@ -38,7 +38,11 @@ def test_perturbed_and_empty_statistics_are_no_scores(run: Path) -> None:
     """Neither a statistic of perturbed instances nor one without a mean takes the place of the score."""
     before = read(run)
     name = {"name": "longctx_score", "split": "test", "sub_split": "json_kv"}
-    perturbed = {"name": {**name, "perturbation": {"name": "typos"}}, "count": 1, "mean": 0.999}
+    perturbed = {
+        "name": {**name, "perturbation": {"name": "typos"}},
+        "count": 1,
+        "mean": 0.999,
+    }
     empty = {"name": {**name, "name": "empty"}, "count": 0}
     change(run / "stats.json", lambda stats: [*stats, perturbed, empty])
     after = read(run)
@@ -115,7 +119,10 @@ def test_models_are_named_by_deployments_only_if_there_are_several(run: Path) ->
         def edit(spec: Any) -> Any:
             return {
                 **spec,
-                "adapter_spec": {**spec["adapter_spec"], "model_deployment": deployment},
+                "adapter_spec": {
+                    **spec["adapter_spec"],
+                    "model_deployment": deployment,
+                },
             }
 
         change(run / "run_spec.json", edit)
@@ -128,5 +135,7 @@ def test_models_are_named_by_deployments_only_if_there_are_several(run: Path) ->
     ]
     for other, deployment in zip(others, ("other/one", ""), strict=True):
         deploy(other, deployment)
-    names = {result.length: result.model for result in read_results(run.parent, BENCHMARKS)}
+    names = {
+        result.length: result.model for result in read_results(run.parent, BENCHMARKS)
+    }
     assert names == {8192: "host/one", 16384: "other/one", 32768: "acme/one"}

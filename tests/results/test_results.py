@@ -24,8 +24,17 @@ from helm_longctx.results.boards import (
     shorten_folders,
 )
 from helm_longctx.results.comparability import Caveat, describe
-from helm_longctx.results.reading import Result, Statistic, published_results, read_results
-from helm_longctx.results.statistics.intervals import Interval, mean_interval, mean_of_means
+from helm_longctx.results.reading import (
+    Result,
+    Statistic,
+    published_results,
+    read_results,
+)
+from helm_longctx.results.statistics.intervals import (
+    Interval,
+    mean_interval,
+    mean_of_means,
+)
 from helm_longctx.results.suite import write_reference
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.lengths import parse_length
@@ -44,7 +53,12 @@ def test_figures_3_to_5_of_helmet(
 ) -> None:
     """A command finds all 60 correlations that HELMET's figures print, over the 35 models of the figures."""
     monkeypatch.chdir(tmp_path)
-    assert command("correlations", "helmet", "--models", "instruct", "--json", "found.json") == 0
+    assert (
+        command(
+            "correlations", "helmet", "--models", "instruct", "--json", "found.json"
+        )
+        == 0
+    )
     assert "60 of 60 printed correlations are equal within 0.01" in command.out
     found = json.loads(Path("found.json").read_bytes())
     assert (len(found["models"]), found["length"]) == (35, 131072)
@@ -71,7 +85,9 @@ def test_helmet_averages() -> None:
             for row in csv.DictReader(file)
         }
     rows = overall_results(category_results(published_results(HELMET), HELMET), HELMET)
-    found = {(row.model.removeprefix("published/"), row.length): row.interval for row in rows}
+    found = {
+        (row.model.removeprefix("published/"), row.length): row.interval for row in rows
+    }
     # Source: static/images/results_length_main.png at aaab7dc (gh-pages).
     figure = {
         "Qwen2.5-7B-Inst-1M": (56.4, 53.3, 48.0, 44.6),
@@ -92,7 +108,9 @@ def test_helmet_averages() -> None:
 
 def test_lv_eval_averages() -> None:
     """The averages over data sets are within 0.01 of LV-Eval's printed ones."""
-    rows = overall_results(category_results(published_results(LV_EVAL), LV_EVAL), LV_EVAL)
+    rows = overall_results(
+        category_results(published_results(LV_EVAL), LV_EVAL), LV_EVAL
+    )
     # The averages of this model are not printed.
     rows = [row for row in rows if row.model != "published/Qwen2-72B-Instruct"]
     labels = {
@@ -171,7 +189,9 @@ def test_the_grouping_of_tasks_does_not_change_an_interval(
         (expected.mean, expected.low, expected.high)
     )
     plain = mean_of_means([task.interval for task in tasks])
-    assert (found.low, found.high, found.n) == pytest.approx((plain.low, plain.high, plain.n))
+    assert (found.low, found.high, found.n) == pytest.approx(
+        (plain.low, plain.high, plain.n)
+    )
 
 
 def test_why_there_is_no_overall_score() -> None:
@@ -180,15 +200,23 @@ def test_why_there_is_no_overall_score() -> None:
     (missing,) = overall_results(
         category_results([r for r in whole if r.entry != "helmet_cite"], HELMET), HELMET
     )
-    assert (missing.has_score, describe(missing.caveats)) == (False, ["no score (cite)"])
+    assert (missing.has_score, describe(missing.caveats)) == (
+        False,
+        ["no score (cite)"],
+    )
     (partial,) = overall_results(
         category_results([r for r in whole if r.task != "qampari"], HELMET), HELMET
     )
-    assert (partial.has_score, describe(partial.caveats)) == (False, ["no score (qampari)"])
+    assert (partial.has_score, describe(partial.caveats)) == (
+        False,
+        ["no score (qampari)"],
+    )
     judged = everything({"longqa": "x/one", "summ": "x/two"})
     (judges,) = overall_results(category_results(judged, HELMET), HELMET)
     assert not judges.has_score
-    assert describe(judges.caveats) == ["judged by x/one and x/two, so the parts do not compare"]
+    assert describe(judges.caveats) == [
+        "judged by x/one and x/two, so the parts do not compare"
+    ]
     same = everything({"longqa": "x/one", "summ": "x/one"})
     assert overall_results(category_results(same, HELMET), HELMET)[0].has_score
     few = [replace(r, caveats=(Caveat("num_samples", r.task, "5/100"),)) for r in whole]
@@ -199,7 +227,9 @@ def test_why_there_is_no_overall_score() -> None:
 
 def test_of_equal_runs_the_official_judge_s_counts() -> None:
     """The official judge's run counts among equal runs in any order, and each judge's best run counts for its own column."""
-    official = replace(result("helmet_longqa", "narrativeqa"), judges=frozenset(["official"]))
+    official = replace(
+        result("helmet_longqa", "narrativeqa"), judges=frozenset(["official"])
+    )
     other = replace(
         official, caveats=(Caveat("judge", "narrativeqa"),), judges=frozenset(["x/one"])
     )
@@ -218,8 +248,13 @@ def test_a_smaller_run_changes_no_mean() -> None:
     """A second run of a task with fewer instances is in no score."""
     rows = [each for each in everything({}) if each.entry == "helmet_recall"]
     small = replace(rows[0], interval=Interval(1.0, 0.4, 1.0, 3))
-    (before,), (after,) = make_boards(rows, BENCHMARKS), make_boards([small, *rows], BENCHMARKS)
-    assert before.score("a/b", "helmet_recall", 8192) == after.score("a/b", "helmet_recall", 8192)
+    (before,), (after,) = (
+        make_boards(rows, BENCHMARKS),
+        make_boards([small, *rows], BENCHMARKS),
+    )
+    assert before.score("a/b", "helmet_recall", 8192) == after.score(
+        "a/b", "helmet_recall", 8192
+    )
 
 
 def test_variants_are_in_no_mean() -> None:
@@ -228,7 +263,11 @@ def test_variants_are_in_no_mean() -> None:
     (category,) = v2.categories
     tasks = (*category.tasks, *category.variants)
     rows = [
-        replace(result("longbench_v2", task.name, mean), benchmark="longbench_v2", length=None)
+        replace(
+            result("longbench_v2", task.name, mean),
+            benchmark="longbench_v2",
+            length=None,
+        )
         for task, mean in zip(tasks, (0.5, 0.7, 0.2), strict=True)
     ]
     (board,) = make_boards(rows, BENCHMARKS)
@@ -239,7 +278,11 @@ def test_variants_are_in_no_mean() -> None:
 def test_the_users_own_questions_have_a_score_of_each_metric() -> None:
     """The score of own questions includes every metric that was asked for, also those that are not the default."""
     rows = [
-        replace(result("any_jsonl", task, mean), benchmark="any_jsonl", folder="my/questions")
+        replace(
+            result("any_jsonl", task, mean),
+            benchmark="any_jsonl",
+            folder="my/questions",
+        )
         for task, mean in (("rubric", 0.25), ("exact_match", 0.75))
     ]
     (board,) = make_boards(rows, BENCHMARKS)
@@ -250,11 +293,17 @@ def test_the_users_own_questions_have_a_score_of_each_metric() -> None:
 
 def test_a_suite(tmp_path: Path) -> None:
     """Own runs have intervals and judges, and published results have the widest intervals that the sample allows."""
-    shutil.unpack_archive(TESTS / "runs/old_run.zip", tmp_path / "helmet_longqa:task=narrativeqa")
+    shutil.unpack_archive(
+        TESTS / "runs/old_run.zip", tmp_path / "helmet_longqa:task=narrativeqa"
+    )
     write_reference(HELMET, tmp_path, ["ProLong"], 8192)
     rows = read_results(tmp_path, BENCHMARKS)
     (own,) = [row for row in rows if not row.is_published]
-    assert (own.model, own.interval.mean, own.judges) == ("longctx/lexical", 1.0, {"tests/plain"})
+    assert (own.model, own.interval.mean, own.judges) == (
+        "longctx/lexical",
+        1.0,
+        {"tests/plain"},
+    )
     assert own.interval.low < 0.5
     assert [caveat.kind for caveat in own.caveats] == ["num_samples", "judge"]
     rag = [row for row in rows if row.entry == "helmet_rag"]
@@ -267,15 +316,23 @@ def test_a_suite(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("judge", ["vllm/a--b", f"vllm/{'long-name-' * 9}"])
-def test_a_judge_has_the_name_that_its_run_entry_gives(judge: str, tmp_path: Path) -> None:
+def test_a_judge_has_the_name_that_its_run_entry_gives(
+    judge: str, tmp_path: Path
+) -> None:
     """A judge's name comes from the run entry, and not from the run group, whose name is shortened and has no slashes."""
     run = tmp_path / "helmet_longqa:task=narrativeqa"
     shutil.unpack_archive(TESTS / "runs/old_run.zip", run)
     spec = json.loads((run / "run_spec.json").read_text())
-    spec["scenario_spec"]["args"]["judge"] = spec["annotators"][0]["args"]["judge"] = judge
+    spec["scenario_spec"]["args"]["judge"] = spec["annotators"][0]["args"]["judge"] = (
+        judge
+    )
     (run / "run_spec.json").write_text(json.dumps(spec))
     (own,) = read_results(tmp_path, BENCHMARKS)
-    assert (own.judges, own.other_judge, own.run and own.run.judge) == ({judge}, judge, judge)
+    assert (own.judges, own.other_judge, own.run and own.run.judge) == (
+        {judge},
+        judge,
+        judge,
+    )
 
 
 def test_short_names_of_folders() -> None:

@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 
 from helm_longctx.apps.report.build import write_report
 from helm_longctx.results.boards import Board, read_suite
-from helm_longctx.results.cells import bounds, find_wide_bounds, notes, score_tables, without_errors
+from helm_longctx.results.cells import (
+    bounds,
+    find_wide_bounds,
+    notes,
+    score_tables,
+    without_errors,
+)
 from helm_longctx.results.reading import (
     CUT,
     WITHOUT_ERRORS,
@@ -51,11 +57,15 @@ def row(instance: int, repeat: int, score: float | None, is_cut: bool) -> Instan
 
 
 rows = st.lists(
-    st.tuples(st.integers(0, 5), st.sampled_from([None, 0.0, 0.25, 0.5, 1.0]), st.booleans()),
+    st.tuples(
+        st.integers(0, 5), st.sampled_from([None, 0.0, 0.25, 0.5, 1.0]), st.booleans()
+    ),
     min_size=1,
     max_size=20,
 ).map(
-    lambda found: [row(instance, repeat, *rest) for repeat, (instance, *rest) in enumerate(found)]
+    lambda found: [
+        row(instance, repeat, *rest) for repeat, (instance, *rest) in enumerate(found)
+    ]
 )
 
 
@@ -82,11 +92,15 @@ def test_bounds_contain_the_score(answers: list[InstanceScore]) -> None:
         return fmean(map(fmean, questions.values()))
 
     assert (wrong, best) == pytest.approx((mean(0.0), mean(1.0)))
-    assert math.isnan(left_out) == all(each.values["output_truncated"] for each in having)
+    assert math.isnan(left_out) == all(
+        each.values["output_truncated"] for each in having
+    )
     assert math.isnan(left_out) or 0 <= left_out <= 1
 
 
-def board_of(tmp_path: Path, *entries: str, instances: int = 30, flaws: bool = True) -> Board:
+def board_of(
+    tmp_path: Path, *entries: str, instances: int = 30, flaws: bool = True
+) -> Board:
     suite = tmp_path / "runs/s"
     for entry in entries:
         write_run(suite, entry, "a/b", 0.5, instances, "", flaws=flaws)
@@ -102,10 +116,14 @@ def test_bounds_of_a_mean_are_means_of_bounds(tmp_path: Path) -> None:
     assert found
     assert len(parts) == 4
     for name in ("wrong", "left_out", "best", "share"):
-        assert getattr(found, name) == pytest.approx(fmean(getattr(part, name) for part in parts))
+        assert getattr(found, name) == pytest.approx(
+            fmean(getattr(part, name) for part in parts)
+        )
     assert found.wrong <= category.interval.mean <= found.best
     published = (
-        read_suite(tmp_path / "runs/s", BENCHMARKS, published=True).boards[0].results.values()
+        read_suite(tmp_path / "runs/s", BENCHMARKS, published=True)
+        .boards[0]
+        .results.values()
     )
     assert [bounds(each) for each in published if each.is_published][:3] == [None] * 3
 
@@ -127,13 +145,21 @@ def test_bounds_within_the_interval_are_not_shown(tmp_path: Path) -> None:
             assert found
             is_wide = found.wrong < task.interval.low or found.best > task.interval.high
             assert find_wide_bounds(task) == (found if is_wide else None)
-        lines = [line for line in notes([board]) if line.startswith("Cut answers: HELMET, a/b, ")]
+        lines = [
+            line
+            for line in notes([board])
+            if line.startswith("Cut answers: HELMET, a/b, ")
+        ]
         shown[instances] = len(lines)
     assert shown[4] < shown[300]
-    assert all(re.search(r": \d+\.?\d* % of the answers are cut: \d", line) for line in lines)
+    assert all(
+        re.search(r": \d+\.?\d* % of the answers are cut: \d", line) for line in lines
+    )
 
 
-def test_scores_without_known_errors_stand_beside_the_published_ones(tmp_path: Path) -> None:
+def test_scores_without_known_errors_stand_beside_the_published_ones(
+    tmp_path: Path,
+) -> None:
     """The printed table, HELM's pages and the report have both scores, and the report lists the questions."""
     board = board_of(tmp_path, PARENTS, instances=20)
     (result,) = board.tasks
@@ -158,8 +184,13 @@ def test_scores_without_known_errors_stand_beside_the_published_ones(tmp_path: P
         in list(notes([board]))
     )
     summarize_suite("s", tmp_path)
-    pages = "".join(path.read_text() for path in (tmp_path / "runs/s/groups").glob("*.json"))
-    assert f"{100 * right.mean:.1f} without questions with known errors (n = {right.n})" in pages
+    pages = "".join(
+        path.read_text() for path in (tmp_path / "runs/s/groups").glob("*.json")
+    )
+    assert (
+        f"{100 * right.mean:.1f} without questions with known errors (n = {right.n})"
+        in pages
+    )
     index = write_report(
         tmp_path / "runs/s",
         [find_benchmark("graphwalks")],
@@ -191,7 +222,9 @@ def test_means_without_known_errors(tmp_path: Path) -> None:
 
 def test_a_mean_of_one_score_is_not_shown_again(tmp_path: Path) -> None:
     """Of a run of one task, the bounds are shown once, although the mean of the category is the same score."""
-    board = board_of(tmp_path, "helmet_recall:task=json_kv,length=8k,model=a/b", instances=300)
+    board = board_of(
+        tmp_path, "helmet_recall:task=json_kv,length=8k,model=a/b", instances=300
+    )
     (line,) = (line for line in notes([board]) if line.startswith("Cut answers"))
     assert line.startswith("Cut answers: HELMET, a/b, JSON KV 8k: ")
 
@@ -199,16 +232,22 @@ def test_a_mean_of_one_score_is_not_shown_again(tmp_path: Path) -> None:
 def test_answers_are_not_needed(tmp_path: Path) -> None:
     """Results without the scores of answers have the same bounds and scores without known errors."""
     board_of(tmp_path, PARENTS)
-    every, lean = (read_results(tmp_path / "runs/s", BENCHMARKS, keep) for keep in (True, False))
+    every, lean = (
+        read_results(tmp_path / "runs/s", BENCHMARKS, keep) for keep in (True, False)
+    )
     assert [bounds(each) for each in every] == [bounds(each) for each in lean]
-    assert [without_errors(each) for each in every] == [without_errors(each) for each in lean]
+    assert [without_errors(each) for each in every] == [
+        without_errors(each) for each in lean
+    ]
 
 
 def test_bounds_of_a_mean_need_those_of_all_parts(tmp_path: Path) -> None:
     """A mean of which one part does not know its cut answers has no bounds; a part without a score does not count."""
     category = board_of(tmp_path, RECALL).categories[0]
     known = [
-        replace(part, statistics={**part.statistics, CUT: Statistic(Interval(0.0, 0, 0, 3))})
+        replace(
+            part, statistics={**part.statistics, CUT: Statistic(Interval(0.0, 0, 0, 3))}
+        )
         for part in category.parts
     ]
     assert bounds(replace(category, parts=tuple(known))) is not None
@@ -220,7 +259,9 @@ def test_bounds_of_a_mean_need_those_of_all_parts(tmp_path: Path) -> None:
     )
 
 
-def test_a_mean_without_errors_takes_the_other_parts_as_they_are(tmp_path: Path) -> None:
+def test_a_mean_without_errors_takes_the_other_parts_as_they_are(
+    tmp_path: Path,
+) -> None:
     """Parts without known errors keep their scores, a part whose questions all have errors makes it unknown, and no error none."""
     category = board_of(tmp_path, RECALL).categories[0]
     parts = [
@@ -228,15 +269,22 @@ def test_a_mean_without_errors_takes_the_other_parts_as_they_are(tmp_path: Path)
         for part in category.parts
     ]
     assert without_errors(replace(category, parts=tuple(parts))) is None
-    right = replace(parts[0], statistics={WITHOUT_ERRORS: Statistic(Interval(0.9, 0.8, 1.0, 8))})
+    right = replace(
+        parts[0], statistics={WITHOUT_ERRORS: Statistic(Interval(0.9, 0.8, 1.0, 8))}
+    )
     found = without_errors(replace(category, parts=(right, *parts[1:])))
     assert found is not None
     assert found.mean == pytest.approx((0.9 + 0.5 * (len(parts) - 1)) / len(parts))
-    nothing = replace(right, statistics={WITHOUT_ERRORS: Statistic(without_ends(math.nan))})
+    nothing = replace(
+        right, statistics={WITHOUT_ERRORS: Statistic(without_ends(math.nan))}
+    )
     assert without_errors(nothing) is None
     assert without_errors(replace(category, parts=(nothing, *parts[1:]))) is None
     others = without_errors(
-        replace(category, parts=(replace(nothing, interval=without_ends(math.nan)), *parts[1:]))
+        replace(
+            category,
+            parts=(replace(nothing, interval=without_ends(math.nan)), *parts[1:]),
+        )
     )
     assert others is not None
     assert (others.mean, others.n) == (0.5, 10 * (len(parts) - 1))

@@ -22,7 +22,10 @@ CATEGORIES = ["recall", "rag", "icl", "cite", "rerank", "longqa", "summ"]
 def make_board(suite: Path, shared: bool) -> Board:
     """Return the board of all of HELMET at 8k, in which three questions are about each text of long questions and summaries."""
     write_suite(
-        suite, [f"helmet_{name}:length=8k" for name in CATEGORIES], {"acme/one": 0.7}, instances=36
+        suite,
+        [f"helmet_{name}:length=8k" for name in CATEGORIES],
+        {"acme/one": 0.7},
+        instances=36,
     )
     for name in ("longqa", "summ"):
         (path,) = suite.glob(f"helmet_{name}*/scenario_state.json")
@@ -53,11 +56,15 @@ def test_shared_texts_make_intervals_wider(boards: tuple[Board, Board]) -> None:
         assert apart
         assert shared
         assert shared.interval.mean == apart.interval.mean
-        assert shared.interval.high - shared.interval.low > apart.interval.high - apart.interval.low
+        assert (
+            shared.interval.high - shared.interval.low
+            > apart.interval.high - apart.interval.low
+        )
         assert shared.error > apart.error
         tasks = apart.weighted_tasks
         independent = mean_of_means(
-            [task.interval for task, _ in tasks], weights=[weight for _, weight in tasks]
+            [task.interval for task, _ in tasks],
+            weights=[weight for _, weight in tasks],
         )
         assert astuple(apart.interval) == pytest.approx(astuple(independent))
 
@@ -66,7 +73,9 @@ def test_each_task_has_its_own_interval(boards: tuple[Board, Board]) -> None:
     """Texts that a task shares with others change neither its own interval nor the intervals of other categories."""
     apart, shared = boards
     for part in ("narrativeqa", "infbench_qa", "helmet_rag"):
-        ours, theirs = (board.score("acme/one", part, 8 * K) for board in (shared, apart))
+        ours, theirs = (
+            board.score("acme/one", part, 8 * K) for board in (shared, apart)
+        )
         assert ours
         assert theirs
         assert ours.interval == theirs.interval

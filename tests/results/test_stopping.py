@@ -54,12 +54,23 @@ def stop_after(question: Question, *answers: list[InstanceScore]) -> tuple[int, 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "score", "score=", "score=0", "score=100", "score=x", "width=-1", "better=2", "x=1"],
+    [
+        "",
+        "score",
+        "score=",
+        "score=0",
+        "score=100",
+        "score=x",
+        "width=-1",
+        "better=2",
+        "x=1",
+    ],
 )
 def test_other_texts_are_no_rules(text: str) -> None:
     """A mistake in a rule ends with an error that names what is allowed."""
     with pytest.raises(
-        InputError, match=r"stop_when=.* is invalid; give better, score=POINTS or width=POINTS"
+        InputError,
+        match=r"stop_when=.* is invalid; give better, score=POINTS or width=POINTS",
     ):
         parse_rule(text)
 
@@ -80,14 +91,18 @@ def test_a_clear_difference_stops_early() -> None:
         "a is better than b",
     )
     assert (
-        stop_after(Question(parse_rule("better"), ["b", "a"]), bad, good)[1] == "a is better than b"
+        stop_after(Question(parse_rule("better"), ["b", "a"]), bad, good)[1]
+        == "a is better than b"
     )
 
 
 def test_a_threshold_and_a_width() -> None:
     """A score is known to be above or below a threshold, or to some points, and otherwise the question stays open."""
     ones = scores([1.0] * 600)
-    assert stop_after(Question(parse_rule("score=60"), ["m"]), ones) == (32, "m is above 60 %")
+    assert stop_after(Question(parse_rule("score=60"), ["m"]), ones) == (
+        32,
+        "m is above 60 %",
+    )
     assert (
         stop_after(Question(parse_rule("score=60"), ["m"]), scores([0.0] * 600))[1]
         == "m is below 60 %"
@@ -106,9 +121,13 @@ def test_the_error_is_kept_although_somebody_looks_after_each_round(rule: str) -
     rng = np.random.default_rng(2)
     ended = 0
     for _ in range(40):
-        answers = [scores(rng.random(ROUNDS[4]) < 0.5) for _ in range(parse_rule(rule).models)]
+        answers = [
+            scores(rng.random(ROUNDS[4]) < 0.5) for _ in range(parse_rule(rule).models)
+        ]
         ended += bool(
-            stop_after(Question(parse_rule(rule), ["a", "b"][: len(answers)]), *answers)[1]
+            stop_after(
+                Question(parse_rule(rule), ["a", "b"][: len(answers)]), *answers
+            )[1]
         )
     assert ended <= 4
 
@@ -136,7 +155,9 @@ def test_the_interval_contains_the_mean_of_all_questions() -> None:
     for _ in range(40):
         rows = [
             score(
-                place, float(random.random() < (0.8 if size == 1 else 0.4)), group=f"book {book}"
+                place,
+                float(random.random() < (0.8 if size == 1 else 0.4)),
+                group=f"book {book}",
             )._replace(instance=f"{book}-{place}")
             for book, size in enumerate(random.choice([1, 10], 60))
             for place in range(size)
@@ -188,7 +209,9 @@ def test_repeats_are_averaged_and_pairs_need_both_answers() -> None:
 
 def test_scores_above_one_are_refused() -> None:
     """A score that is not a share has no bounds, so no test of a bounded mean is right for it."""
-    with pytest.raises(InputError, match="stop_when needs scores between 0 and 1, but t has 3"):
+    with pytest.raises(
+        InputError, match="stop_when needs scores between 0 and 1, but t has 3"
+    ):
         Question(parse_rule("score=60"), ["m"]).observe([scores([3.0])])
 
 
@@ -197,7 +220,9 @@ def test_failures_of_wrong_answers_do_not_end_a_run() -> None:
     random = np.random.default_rng(4)
     right = random.random((2, 200)) < 0.5
     one = [score(number, float(value)) for number, value in enumerate(right[0])]
-    other = [score(number, 1.0 if value else None) for number, value in enumerate(right[1])]
+    other = [
+        score(number, 1.0 if value else None) for number, value in enumerate(right[1])
+    ]
     question = Question(parse_rule("better"), ["one", "other"])
     question.observe([one, other])
     verdict = question.decide()

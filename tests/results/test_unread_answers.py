@@ -64,8 +64,17 @@ def test_the_share_stands_beside_the_score(command: Command, suite: Path) -> Non
 
 def test_exports_have_the_share(command: Command, suite: Path) -> None:
     """Each export says which share of the answers could not be read."""
-    for form in ("csv", "lm-eval", "every-eval-ever", "eval-results", "markdown", "latex"):
-        assert command("export", "--suite", "s", "--format", form, "--to", form) == 0, command.err
+    for form in (
+        "csv",
+        "lm-eval",
+        "every-eval-ever",
+        "eval-results",
+        "markdown",
+        "latex",
+    ):
+        assert command("export", "--suite", "s", "--format", form, "--to", form) == 0, (
+            command.err
+        )
     with Path("csv/scores.csv").open(newline="", encoding="utf-8-sig") as file:
         scores = {row["metric"]: row["score"] for row in csv.DictReader(file)}
     assert float(scores["unread"]) == 0.5
@@ -75,7 +84,9 @@ def test_exports_have_the_share(command: Command, suite: Path) -> None:
     (config,) = json.loads(path.read_text())["configs"].values()
     assert config["metadata"]["unread"] == 0.5
     (path,) = Path("every-eval-ever").rglob("*.json")
-    details = json.loads(path.read_text())["evaluation_results"][0]["score_details"]["details"]
+    details = json.loads(path.read_text())["evaluation_results"][0]["score_details"][
+        "details"
+    ]
     assert details["unread"] == "0.5"
     texts = [
         *Path("eval-results").rglob("*.yaml"),
@@ -96,7 +107,9 @@ def test_the_report_leads_to_unread_answers(command: Command, suite: Path) -> No
     runs = next(Path("report").glob("*runs.html")).read_text(encoding="utf-8")
     assert link[0] in runs
     content = Path("report", link[1], "index.js").read_text(encoding="utf-8")
-    index = json.loads(content.removeprefix("window.INDEX = ").rstrip().removesuffix(";"))
+    index = json.loads(
+        content.removeprefix("window.INDEX = ").rstrip().removesuffix(";")
+    )
     assert index["flags"]["unread"] == "unread"
     flagged = {row["id"] for row in index["rows"] if "unread" in row["answers"][0][1]}
     assert flagged == {"b", "d"}

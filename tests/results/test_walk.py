@@ -69,9 +69,13 @@ def test_the_way_to_the_leaderboard_is_short(
 
     for kind, name in MADE:
         changed = note(getattr(kind, name))
-        monkeypatch.setattr(kind, name, staticmethod(changed) if name == "__new__" else changed)
+        monkeypatch.setattr(
+            kind, name, staticmethod(changed) if name == "__new__" else changed
+        )
     monkeypatch.setattr(
-        sys, "argv", ["helm-longctx", "summarize", "--suite", "s", "--output-path", str(tmp_path)]
+        sys,
+        "argv",
+        ["helm-longctx", "summarize", "--suite", "s", "--output-path", str(tmp_path)],
     )
     with pytest.raises(SystemExit) as end:
         main()

@@ -54,7 +54,9 @@ def serving(name: str, requests: Requests) -> Iterator[str]:
 
     def answer(prompt: str) -> str:
         requests.add(prompt)
-        return scripted.coder(prompt) if name == "recursive" else scripted.answer(prompt)
+        return (
+            scripted.coder(prompt) if name == "recursive" else scripted.answer(prompt)
+        )
 
     def read(task: str, results: Sequence[str]) -> Turn:
         requests.add((task, *results))
@@ -134,7 +136,11 @@ def kill(folder: Path, name: str, kills: int, rng: random.Random) -> Outcome:
         ).read_text()[-3000:]
     again, answered = count_again(requests.names, marks)
     return Outcome(
-        expected, len({*requests.names}), again, answered, _answers(whole) == _answers(killed)
+        expected,
+        len({*requests.names}),
+        again,
+        answered,
+        _answers(whole) == _answers(killed),
     )
 
 

@@ -74,13 +74,17 @@ class CachedClient(CachingClient):
             return {"text": lexical.answer(request.prompt)}
 
         assert self.cache
-        response, cached = self.cache.get({"prompt": request.prompt, "engine": request.model}, ask)
+        response, cached = self.cache.get(
+            {"prompt": request.prompt, "engine": request.model}, ask
+        )
         return answered(response["text"], cached)
 
 
 def answered(text: str, cached: bool) -> RequestResult:
     completions = [GeneratedOutput(text=text, logprob=0, tokens=[])]
-    return RequestResult(True, [], completions, cached, request_time=1.5, request_datetime=7)
+    return RequestResult(
+        True, [], completions, cached, request_time=1.5, request_datetime=7
+    )
 
 
 def register() -> None:
@@ -149,12 +153,19 @@ def spec_of(
     entry: str, at_most: int = 1000, annotators: list[AnnotatorSpec] | None = None
 ) -> RunSpec:
     (spec,) = construct_run_specs(parse_object_spec(entry))
-    adapter_spec = replace(spec.adapter_spec, max_eval_instances=at_most, num_train_trials=1)
-    return replace(spec, adapter_spec=adapter_spec, annotators=annotators or spec.annotators)
+    adapter_spec = replace(
+        spec.adapter_spec, max_eval_instances=at_most, num_train_trials=1
+    )
+    return replace(
+        spec, adapter_spec=adapter_spec, annotators=annotators or spec.annotators
+    )
 
 
 def make_runner(
-    folder: Path, runner: type[Runner] = LongContextRunner, cache: bool = True, **flags: bool
+    folder: Path,
+    runner: type[Runner] = LongContextRunner,
+    cache: bool = True,
+    **flags: bool,
 ) -> Runner:
     """Return a runner whose output folder and cache are in a folder."""
     (folder / "cache").mkdir(parents=True, exist_ok=True)
@@ -176,7 +187,9 @@ def make_runner(
         "exit_on_error",
     )
     chosen = {name: flags.get(name, False) for name in names}
-    return runner(execution, output_path=str(folder / "benchmark_output"), suite="s", **chosen)
+    return runner(
+        execution, output_path=str(folder / "benchmark_output"), suite="s", **chosen
+    )
 
 
 def read(run: Path, name: str) -> Any:

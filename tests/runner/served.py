@@ -15,7 +15,9 @@ ENTRY = "helmet_recall:length=8k,num_samples=3,style=chat,model=longctx/lexical,
 """Twelve requests, as chats also where a client takes completions."""
 
 
-def register(name: str, address: str, client: str = "OpenAIClient", **arguments: Any) -> None:
+def register(
+    name: str, address: str, client: str = "OpenAIClient", **arguments: Any
+) -> None:
     """A deployment of `longctx/lexical`; one of that name goes.
 
     Args:
@@ -23,7 +25,12 @@ def register(name: str, address: str, client: str = "OpenAIClient", **arguments:
         client: HELM's, by its class.
         arguments: of the client.
     """
-    arguments = {"base_url": address, "api_key": "sk-none", "max_retries": 0, **arguments}
+    arguments = {
+        "base_url": address,
+        "api_key": "sk-none",
+        "max_retries": 0,
+        **arguments,
+    }
     spec = ClientSpec(f"helm.clients.openai_client.{client}", arguments)
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(name, None)
     register_model_deployment(

@@ -8,8 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helm.common.cache import BlackHoleCacheConfig, Cache, CacheConfig, SqliteCacheConfig
-from helm.common.request import GeneratedOutput, Request, RequestResult, wrap_request_time
+from helm.common.cache import (
+    BlackHoleCacheConfig,
+    Cache,
+    CacheConfig,
+    SqliteCacheConfig,
+)
+from helm.common.request import (
+    GeneratedOutput,
+    Request,
+    RequestResult,
+    wrap_request_time,
+)
 from helm.proxy.retry import NonRetriableException
 
 from helm_longctx.helm.patches import apply_patches
@@ -61,10 +71,16 @@ ODD = [
     ({"type": "message", "stop_reason": "refusal"}, "refused: "),
     ({"candidates": [{"finish_reason": FinishReason.SAFETY}]}, "refused: "),
     ({"choices": [{"finish_reason": "content_filter"}]}, "refused: "),
-    ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}, "refused: "),
+    (
+        {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}},
+        "refused: ",
+    ),
     ({"stopReason": "guardrail_intervened"}, "refused: "),
     (
-        {"choices": [{"message": {"content": None, "refusal": "I cannot."}}], "text": None},
+        {
+            "choices": [{"message": {"content": None, "refusal": "I cannot."}}],
+            "text": None,
+        },
         "refused: ",
     ),
     (
@@ -75,17 +91,25 @@ ODD = [
         {"error": {"message": "Slow down", "code": 429}, "text": None},
         "temporary: the server answered with an error",
     ),
-    ({"error": {"message": "Odd"}, "text": None}, "malformed: the server answered with an error"),
+    (
+        {"error": {"message": "Odd"}, "text": None},
+        "malformed: the server answered with an error",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("reply", "error"), ODD)
-def test_replies_that_are_no_answers(reply: dict[str, Any], error: str, cache: Cache) -> None:
+def test_replies_that_are_no_answers(
+    reply: dict[str, Any], error: str, cache: Cache
+) -> None:
     """A reply that is not an answer fails and is not cached, even if the client calls it an answer."""
     made = try_once(client(cache, reply), REQUEST)
     assert not made.result.success
     assert describe_failure(made.result).startswith(error)
-    assert try_once(client(cache, {"text": "x"}), REQUEST).result.completions[0].text == "x"
+    assert (
+        try_once(client(cache, {"text": "x"}), REQUEST).result.completions[0].text
+        == "x"
+    )
 
 
 def test_replies_are_kept_whole_when_told(tmp_path: Path) -> None:
@@ -147,7 +171,8 @@ def test_a_cache_that_cannot_be_written(
     apply_patches()
     monkeypatch.setattr(DigestStore, "put", put)
     made = try_once(
-        client(Cache(DigestCacheConfig(str(tmp_path / "a.sqlite"), "")), {"text": "x"}), REQUEST
+        client(Cache(DigestCacheConfig(str(tmp_path / "a.sqlite"), "")), {"text": "x"}),
+        REQUEST,
     )
     made.cache_replies()
     assert made.result.success

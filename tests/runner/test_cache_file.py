@@ -51,7 +51,9 @@ def refused(folder: Path) -> str:
     return str(told.value)
 
 
-@pytest.mark.parametrize("content", [b"no database" * 500, b"SQLite format 3\0" + b"\xff" * 4080])
+@pytest.mark.parametrize(
+    "content", [b"no database" * 500, b"SQLite format 3\0" + b"\xff" * 4080]
+)
 def test_no_database(tmp_path: Path, file: Path, content: bytes) -> None:
     """A file that is not a database is named, with what to do."""
     file.write_bytes(content)
@@ -65,7 +67,9 @@ def test_another_process_writes(tmp_path: Path, file: Path) -> None:
     """A file that another process keeps locked is named."""
     with connected(file) as other:
         other.execute("BEGIN EXCLUSIVE")
-        assert "(database is locked): wait until no other process uses it" in refused(tmp_path)
+        assert "(database is locked): wait until no other process uses it" in refused(
+            tmp_path
+        )
 
 
 def test_it_breaks_while_the_run_goes_on(
@@ -74,7 +78,8 @@ def test_it_breaks_while_the_run_goes_on(
     """If the cache breaks during a run, the run ends, keeps its answers, and can go on."""
     monkeypatch.setattr(CachedClient, "asked", asked := Breaking(file))
     with pytest.raises(
-        InputError, match=r"cache/test\.sqlite cannot be used \((unable to open|disk I/O)"
+        InputError,
+        match=r"cache/test\.sqlite cannot be used \((unable to open|disk I/O)",
     ):
         make_run(tmp_path, ENTRY)
     assert 5 <= len(asked) < 12
@@ -101,7 +106,10 @@ class Breaking(list[str]):
 
 
 def test_no_room(
-    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """If the cache has no room, the answers count, and one line says that they are not cached."""
     connect = sqlite3.connect
@@ -135,7 +143,10 @@ def test_a_reader_does_not_stop_a_write_for_ever(
         other.execute("SELECT * FROM unnamed").fetchall()
         store.put({"p": 2}, {"text": "two"})
         assert "database is locked" in caplog.text
-        assert [store.get({"p": number}) for number in (1, 2)] == [{"text": "one"}, None]
+        assert [store.get({"p": number}) for number in (1, 2)] == [
+            {"text": "one"},
+            None,
+        ]
 
 
 def test_helms_store_and_ours_read_each_other(file: Path) -> None:
@@ -144,18 +155,25 @@ def test_helms_store_and_ours_read_each_other(file: Path) -> None:
         theirs.put({"p": 1}, {"text": "one"})
     with DigestStore(str(file)) as ours:
         ours.put({"p": 2}, {"text": "two"})
-        assert [value for _, value in ours.get_all()] == [{"text": "one"}, {"text": "two"}]
+        assert [value for _, value in ours.get_all()] == [
+            {"text": "one"},
+            {"text": "two"},
+        ]
     assert [value for _, value in get_all_from_sqlite(str(file))] == [
         {"text": "one"},
         {"text": "two"},
     ]
 
 
-def test_threads_share_a_connection(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_share_a_connection(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Threads share one connection, each reads what it has written, and HELM's store reads all of it."""
     connect = sqlite3.connect
     opened = []
-    monkeypatch.setattr(sqlite3, "connect", lambda *a, **b: opened.append(a) or connect(*a, **b))
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *a, **b: opened.append(a) or connect(*a, **b)
+    )
 
     def keep(number: int) -> bool:
         with DigestStore(str(file)) as store:
@@ -192,11 +210,15 @@ def test_a_changed_answer_is_asked_for_again(
         rows = connection.execute("SELECT key, value FROM unnamed").fetchall()
         if fault == "character":
             place = rows[0][1].index(pickle.loads(rows[0][1])["text"].encode())
-            changed = [(rows[0][0], rows[0][1][:place] + b"#" + rows[0][1][place + 1 :])]
+            changed = [
+                (rows[0][0], rows[0][1][:place] + b"#" + rows[0][1][place + 1 :])
+            ]
         else:
             changed = [(rows[0][0], rows[1][1]), (rows[1][0], rows[0][1])]
         for key, value in changed:
-            connection.execute("UPDATE unnamed SET value = ? WHERE key = ?", (value, key))
+            connection.execute(
+                "UPDATE unnamed SET value = ? WHERE key = ?", (value, key)
+            )
     shutil.rmtree(tmp_path / "benchmark_output/runs")
     assert means(make_run(tmp_path, ENTRY)) == first
     assert len(CachedClient.asked) == len(changed)
@@ -213,10 +235,14 @@ def test_rows_of_earlier_versions(tmp_path: Path, file: Path) -> None:
     first = means(make_run(tmp_path, ENTRY))
     CachedClient.asked.clear()
     with connected(file) as connection:
-        for key, value in connection.execute("SELECT key, value FROM unnamed").fetchall():
+        for key, value in connection.execute(
+            "SELECT key, value FROM unnamed"
+        ).fetchall():
             older = pickle.dumps(pickle.loads(value))
             assert value.startswith(older)
-            connection.execute("UPDATE unnamed SET value = ? WHERE key = ?", (older, key))
+            connection.execute(
+                "UPDATE unnamed SET value = ? WHERE key = ?", (older, key)
+            )
     shutil.rmtree(tmp_path / "benchmark_output/runs")
     assert means(make_run(tmp_path, ENTRY)) == first
     assert CachedClient.asked == []

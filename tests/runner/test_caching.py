@@ -40,7 +40,8 @@ def books(
     rng = random.Random(1)
     count = getattr(request, "param", 1)
     texts = [
-        " ".join("".join(rng.choices("aeionrst", k=4)) for _ in range(WORDS)) for _ in range(count)
+        " ".join("".join(rng.choices("aeionrst", k=4)) for _ in range(WORDS))
+        for _ in range(count)
     ]
     row = {
         "answers": ["a"],
@@ -50,7 +51,8 @@ def books(
         "confusing_facts": [],
     }
     rows = [
-        {**row, "input": f"What is {n}?", "context": texts[n % count]} for n in range(QUESTIONS)
+        {**row, "input": f"What is {n}?", "context": texts[n % count]}
+        for n in range(QUESTIONS)
     ]
     file = tmp_path / "mirror/lveval/hotpotwikiqa_mixup/hotpotwikiqa_mixup_128k.jsonl"
     file.parent.mkdir(parents=True)
@@ -71,7 +73,9 @@ def sent_texts(server: Server) -> list[bytes]:
     contents = [call.body["messages"][0]["content"] for call in server.calls]
     return [
         (
-            content if isinstance(content, str) else "".join(block["text"] for block in content)
+            content
+            if isinstance(content, str)
+            else "".join(block["text"] for block in content)
         ).encode()
         for content in contents
     ]
@@ -87,9 +91,13 @@ def run_and_log(
     """Make a run with one of our clients, and return its folder and the log about its requests."""
     lines: list[str] = []
     monkeypatch.setattr(asking, "hlog", lines.append)
-    spec = ClientSpec(f"helm_longctx.models.apis.{client}", {"base_url": address, "model": "m"})
+    spec = ClientSpec(
+        f"helm_longctx.models.apis.{client}", {"base_url": address, "model": "m"}
+    )
     with making.deployed(ModelDeployment("test/caching", spec, "longctx/lexical")):
-        return making.make_run(folder, ENTRY, cache=False, at_most=at_most), "\n".join(lines)
+        return making.make_run(folder, ENTRY, cache=False, at_most=at_most), "\n".join(
+            lines
+        )
 
 
 def test_a_book_is_written_once(
@@ -101,7 +109,10 @@ def test_a_book_is_written_once(
     assert sorted(sent_texts(server)) == sorted(text for _, text in read_prompts(run))
     blocks = [call.body["messages"][0]["content"] for call in server.calls]
     assert len({block[0]["text"] for block in blocks}) == 1
-    assert all("cache_control" in block[0] and "cache_control" not in block[1] for block in blocks)
+    assert all(
+        "cache_control" in block[0] and "cache_control" not in block[1]
+        for block in blocks
+    )
     rows = [
         {stat["name"]["name"]: stat["mean"] for stat in row["stats"]}
         for row in making.read(run, "per_instance_stats")
@@ -124,9 +135,13 @@ def test_automatic_caches_are_warm_too(
 ) -> None:
     """In OpenAI's protocol nothing is marked, and the first request of each book is still sent alone."""
     run, _ = run_and_log(tmp_path, monkeypatch, "OpenAIClient", server.openai)
-    assert all(isinstance(call.body["messages"][0]["content"], str) for call in server.calls)
+    assert all(
+        isinstance(call.body["messages"][0]["content"], str) for call in server.calls
+    )
     cached = [
-        row["mean"] for row in making.read(run, "stats") if row["name"]["name"] == "cached_tokens"
+        row["mean"]
+        for row in making.read(run, "stats")
+        if row["name"]["name"] == "cached_tokens"
     ]
     assert cached[0] == pytest.approx(0.8 * len(books[0]) / 4, rel=0.02)
 

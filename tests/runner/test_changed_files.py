@@ -23,14 +23,20 @@ from tests.support.questions import ROW, write_questions
 
 
 def score(run: Path) -> float:
-    return next(stat["mean"] for stat in read(run, "stats") if stat["name"]["name"] == MAIN_METRIC)
+    return next(
+        stat["mean"]
+        for stat in read(run, "stats")
+        if stat["name"]["name"] == MAIN_METRIC
+    )
 
 
 def own_run(tmp_path: Path) -> tuple[Path, Callable[[], Path]]:
     """Return a folder for questions, and a function that makes the run that asks them."""
     folder = tmp_path / "mine"
     folder.mkdir()
-    return folder, lambda: make_run(tmp_path, entry_of(folder), skip_completed_runs=True)
+    return folder, lambda: make_run(
+        tmp_path, entry_of(folder), skip_completed_runs=True
+    )
 
 
 def entry_of(folder: Path) -> str:

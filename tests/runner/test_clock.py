@@ -31,7 +31,9 @@ def test_the_clock_is_set_while_a_request_is_made(
     assert abs(response["request_datetime"] - now) < 60
 
 
-def test_negative_seconds_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_negative_seconds_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Negative seconds, which caches of other versions contain, are left out."""
     answered = making.answered
     times = iter([-5.0, 2.0, 4.0])
@@ -40,6 +42,10 @@ def test_negative_seconds_are_left_out(tmp_path: Path, monkeypatch: pytest.Monke
         return making.replace(answered(text, cached), request_time=next(times))
 
     monkeypatch.setattr(making, "answered", timed)
-    run = make_run(tmp_path, ENTRY.replace("length", "task=json_kv,length") + "test/plain")
-    seconds = next(row for row in read(run, "stats") if row["name"]["name"] == "request_seconds")
+    run = make_run(
+        tmp_path, ENTRY.replace("length", "task=json_kv,length") + "test/plain"
+    )
+    seconds = next(
+        row for row in read(run, "stats") if row["name"]["name"] == "request_seconds"
+    )
     assert seconds["mean"] == pytest.approx(3.0)

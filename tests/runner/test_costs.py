@@ -38,7 +38,9 @@ def make_board(folder: Path, *methods: str, loss: float = 0.0) -> Board:
     with serving(lambda prompt: scripted.answer(prompt, keep)):
         for method in methods:
             making.make_run(folder, BASE + method + MODEL, cache=False)
-    (board,) = read_suite(folder / "benchmark_output/runs/s", BENCHMARKS, keep_answers=True).boards
+    (board,) = read_suite(
+        folder / "benchmark_output/runs/s", BENCHMARKS, keep_answers=True
+    ).boards
     return board
 
 
@@ -73,7 +75,10 @@ def test_costs_stand_beside_scores(tmp_path: Path) -> None:
     assert plain.requests == 1
     assert compact.compactions == compact.requests - 1 >= 2
     assert (
-        plain.score.interval.mean == refine.score.interval.mean == 1 > compact.score.interval.mean
+        plain.score.interval.mean
+        == refine.score.interval.mean
+        == 1
+        > compact.score.interval.mean
     )
     assert refine.tokens is not None
     assert plain.tokens is not None
@@ -95,7 +100,9 @@ def test_costs_stand_beside_scores(tmp_path: Path) -> None:
     differences = find_differences(board, "json_kv", length)
     assert find_unsure(best, rows, price, differences) == [plain]
     pair = (plain.score.model, compact.score.model)
-    surely = Decision(replace(differences[pair].comparison, p_value=0.001), adjusted=0.001)
+    surely = Decision(
+        replace(differences[pair].comparison, p_value=0.001), adjusted=0.001
+    )
     assert find_unsure(best, rows, price, {**differences, pair: surely}) == []
     (section,) = cost_sections(board)
     titles = [block.title for block in section.blocks]  # type: ignore[union-attr]
@@ -135,7 +142,9 @@ def test_steps_are_on_the_page_of_an_instance(tmp_path: Path) -> None:
 def test_a_growing_context(tmp_path: Path) -> None:
     """A question is asked after each part of its context; it is answered when its evidence has come, and not before."""
     board = make_board(
-        tmp_path, "plain,stream=2000", "compact,turn=1000,threshold=2000,kept=4000,stream=2000"
+        tmp_path,
+        "plain,stream=2000",
+        "compact,turn=1000,threshold=2000,kept=4000,stream=2000",
     )
     (length,) = board.lengths
     found = find_costs(board, length, "json_kv")
@@ -149,9 +158,9 @@ def test_a_growing_context(tmp_path: Path) -> None:
         assert {each.after for each in known} <= {1.0, None}
         assert {each.before for each in known} == {0.0, None}
         assert known[-1].before is None
-        assert {caveat.detail for caveat in costs.score.caveats if caveat.kind == "stream"} == {
-            "2000"
-        }
+        assert {
+            caveat.detail for caveat in costs.score.caveats if caveat.kind == "stream"
+        } == {"2000"}
     (section,) = cost_sections(board)
     # A stream asks about beginnings, too, so it is cheap without being better than anything.
     assert [block.kind for block in section.blocks] == ["table"] * len(section.blocks)
@@ -161,7 +170,9 @@ def test_a_growing_context(tmp_path: Path) -> None:
 
 def test_too_many_points() -> None:
     """A number of tokens that makes too many points is refused before anything is sent."""
-    example = Example("one", {"context": "word " * 10_000, "question": "?"}, ["x"], "generated")
+    example = Example(
+        "one", {"context": "word " * 10_000, "question": "?"}, ["x"], "generated"
+    )
     with pytest.raises(
         InputError,
         match=r"stream=100 asks one at 1\d\d points of its context; at most 64 are allowed",

@@ -64,7 +64,11 @@ def test_killed(options: list[str], kills: int, tmp_path: Path) -> None:
     (run,) = tmp_path.glob("benchmark_output/runs/s/helmet*")
     assert not (run / NAME).exists()
     # Other tests register deployments of this model, the last of which would be its default.
-    undisturbed = f"{ENTRY}style=chat,model=longctx/lexical,model_deployment=longctx/lexical"
+    undisturbed = (
+        f"{ENTRY}style=chat,model=longctx/lexical,model_deployment=longctx/lexical"
+    )
     expected = means(make_run(tmp_path / "undisturbed", undisturbed))
     found = means(run)
-    assert {name: found.get(name) for name in expected} == expected  # a server also counts tokens
+    assert {
+        name: found.get(name) for name in expected
+    } == expected  # a server also counts tokens

@@ -24,7 +24,9 @@ def limit() -> Iterator[Limit]:
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_answers_do_not_fit(tmp_path: Path, limit: Limit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_do_not_fit(
+    tmp_path: Path, limit: Limit, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If answers do not fit, the run ends in one line that names the place, and the same command sends only missing requests."""
 
     def long_answer(client: PlainClient, request: Request) -> RequestResult:

@@ -32,7 +32,9 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("tokenizer")
     model = Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
     model.pre_tokenizer = pre_tokenizers.Whitespace()
-    PreTrainedTokenizerFast(tokenizer_object=model, unk_token="?").save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=model, unk_token="?").save_pretrained(
+        folder
+    )
     kind = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
     spec = TokenizerSpec(kind, {"pretrained_model_name_or_path": str(folder)})
     register_tokenizer_config(TokenizerConfig("test/signs", spec))
@@ -66,7 +68,9 @@ def test_an_estimate_is_the_run(deployment: str, tmp_path: Path) -> None:
     size = sum(path.stat().st_size for path in run.iterdir())
     assert found.disk_bytes == pytest.approx(size, rel=0.25)
     states = making.read(run, "scenario_state")["request_states"]
-    assert found.output_tokens.most == sum(state["request"]["max_tokens"] for state in states)
+    assert found.output_tokens.most == sum(
+        state["request"]["max_tokens"] for state in states
+    )
     assert found.dollars.most == pytest.approx(
         (100 * found.prompt_tokens.total + 1000 * found.output_tokens.most) / 1e6
     )
@@ -76,7 +80,11 @@ def test_an_estimate_is_the_run(deployment: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("samples", "counted"), [(5, 5), (31, 16)])
 def test_sixteen_prompts_are_counted(
-    deployment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, samples: int, counted: int
+    deployment: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    samples: int,
+    counted: int,
 ) -> None:
     """Sixteen prompts of each task, spread over all of them, are tokenized."""
     texts: list[str] = []
@@ -86,7 +94,8 @@ def test_sixteen_prompts_are_counted(
     )
     estimate(
         tmp_path,
-        making.ENTRY.replace("num_samples=3", f"num_samples={samples},task=json_kv") + deployment,
+        making.ENTRY.replace("num_samples=3", f"num_samples={samples},task=json_kv")
+        + deployment,
     )
     assert len(set(texts)) == len(texts) == counted
 
@@ -117,7 +126,9 @@ def test_judges_are_counted(
     assert two.prompt_tokens.counted_by is None
 
 
-def test_long_outputs_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_outputs_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An estimate has texts of the required length, and a judge's request for each check of a whole text."""
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
     build_longbench_write(tmp_path)
@@ -132,11 +143,20 @@ def test_long_outputs_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert written.judge_tokens.prompt > written.output_tokens.typical
     generated = estimate(tmp_path, f"longgenbench:length=32k,{rest}")
     data = rows(32768)
-    assert generated.output_tokens.typical == generated.output_tokens.most == 32000 * len(data)
+    assert (
+        generated.output_tokens.typical
+        == generated.output_tokens.most
+        == 32000 * len(data)
+    )
     numbers = [
-        (int(number), row["number"]) for row in data for name in CHECKS for number in row[name]
+        (int(number), row["number"])
+        for row in data
+        for name in CHECKS
+        for number in row[name]
     ]
-    assert generated.judge_tokens.calls == sum(number <= last for number, last in numbers)
+    assert generated.judge_tokens.calls == sum(
+        number <= last for number, last in numbers
+    )
     assert generated.judge_tokens.prompt > 300 * generated.judge_tokens.calls
 
 
@@ -154,7 +174,9 @@ def test_the_command(tmp_path: Path) -> None:
         "estimate.json",
     ]
     done = CliRunner().invoke(
-        app, ["estimate", entry, entry.replace("8k", "16k"), *options], catch_exceptions=False
+        app,
+        ["estimate", entry, entry.replace("8k", "16k"), *options],
+        catch_exceptions=False,
     )
     found = json.loads(Path("estimate.json").read_bytes())
     assert [each["requests"] for each in found] == [3, 3]

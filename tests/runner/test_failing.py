@@ -37,7 +37,9 @@ def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 def fail(
-    monkeypatch: pytest.MonkeyPatch, error: str, where: Callable[[str], bool] = lambda prompt: True
+    monkeypatch: pytest.MonkeyPatch,
+    error: str,
+    where: Callable[[str], bool] = lambda prompt: True,
 ) -> None:
     """Let the client's requests fail with an error."""
     answer = PlainClient.make_request
@@ -87,7 +89,8 @@ def test_other_failures_are_not(
     """A failure of every request ends the run at the first one, and other failures after ten in a row."""
     fail(monkeypatch, error)
     with pytest.raises(
-        InputError, match="there are no answers yet; run the same command again to continue"
+        InputError,
+        match="there are no answers yet; run the same command again to continue",
     ):
         make_run(tmp_path, PLAIN)
     assert asked <= len(PlainClient.asked) <= asked + (asked > 1)
@@ -121,7 +124,9 @@ def test_failures_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert all(result and result.success for result in kept)
 
 
-def test_a_server_that_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Once a server has answered, a refused connection is tried again."""
     last: list[str] = []
 
@@ -145,7 +150,11 @@ def test_each_kind_is_logged_once(
         lambda prompt: prompt != answered,
     )
     run = make_run(tmp_path, PLAIN)
-    warnings = [record.getMessage() for record in log.records if record.levelno >= logging.WARNING]
+    warnings = [
+        record.getMessage()
+        for record in log.records
+        if record.levelno >= logging.WARNING
+    ]
     told = [line for line in warnings if "too_long" in line]
     assert len(told) == 2
     assert told[1].strip() == "failed: 11 too_long"
@@ -164,7 +173,9 @@ def test_a_server_that_never_answers(
     never = Event()
     monkeypatch.setattr(PlainClient, "make_request", lambda self, request: never.wait())
     start = time.monotonic()
-    with pytest.raises(InputError, match=r"no answer within 0.4 seconds \(HELM_LONGCTX_TIMEOUT"):
+    with pytest.raises(
+        InputError, match=r"no answer within 0.4 seconds \(HELM_LONGCTX_TIMEOUT"
+    ):
         make_run(tmp_path, PLAIN)
     assert time.monotonic() - start < 30
     assert (
@@ -228,7 +239,9 @@ def test_what_a_prompt_brings_about_is_not_the_servers_fault() -> None:
         breaker.add("a", missing_answer(Failure.TEMPORARY))
 
 
-ADVICE = f"{' and '.join(EXTRAS['code'])}; install with: pip install 'helm-longctx[code]'"
+ADVICE = (
+    f"{' and '.join(EXTRAS['code'])}; install with: pip install 'helm-longctx[code]'"
+)
 """The end of the longest error about a missing extra."""
 
 
@@ -241,9 +254,9 @@ def test_an_error_is_not_cut_before_its_advice(
     def make_request(self: PlainClient, request: Request) -> RequestResult:
         if is_ours:
             raise InputError(f"the model needs {ADVICE}")
-        raise OptionalDependencyNotInstalled(f"the model needs {ADVICE}") from ModuleNotFoundError(
-            "no module"
-        )
+        raise OptionalDependencyNotInstalled(
+            f"the model needs {ADVICE}"
+        ) from ModuleNotFoundError("no module")
 
     monkeypatch.setattr(PlainClient, "make_request", make_request)
     with pytest.raises(InputError) as caught:

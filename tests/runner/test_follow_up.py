@@ -17,7 +17,11 @@ from helm_longctx.errors import InputError
 from helm_longctx.models.apis.prices import PRICES
 from helm_longctx.models.results import add_facts, usage_of
 from helm_longctx.runner.estimate import Rate, estimate_run
-from helm_longctx.runner.follow_up import join_answers, most_follow_up_tokens, split_answers
+from helm_longctx.runner.follow_up import (
+    join_answers,
+    most_follow_up_tokens,
+    split_answers,
+)
 from helm_longctx.runner.resuming import find_answer, find_first_answer
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runs.journal import NAME
@@ -28,7 +32,11 @@ from tests.runner import making
 
 ENTRY = "longbench_v2:mode=cot,model=longctx/lexical,model_deployment=test/reasoning"
 ASKS_TO_REASON = "step by step:"
-RIGHT = {row["question"].strip(): row["answer"] for row in rows(1) if "$" not in row["question"]}
+RIGHT = {
+    row["question"].strip(): row["answer"]
+    for row in rows(1)
+    if "$" not in row["question"]
+}
 
 
 class ReasoningClient(making.PlainClient):
@@ -40,9 +48,16 @@ class ReasoningClient(making.PlainClient):
         """Return reasoning, or an answer that depends on it."""
         self.asked.append(request.prompt)
         if self.fails(request.prompt):
-            return RequestResult(False, [], [], False, error="temporary: busy", error_flags=None)
+            return RequestResult(
+                False, [], [], False, error="temporary: busy", error_flags=None
+            )
         letter = next(
-            (answer for question, answer in RIGHT.items() if question in request.prompt), "A"
+            (
+                answer
+                for question, answer in RIGHT.items()
+                if question in request.prompt
+            ),
+            "A",
         )
         if request.prompt.endswith(ASKS_TO_REASON):
             assert request.max_tokens == 1024
@@ -88,14 +103,20 @@ def test_both_answers_are_kept(tmp_path: Path) -> None:
 
 def test_a_first_answer_is_not_asked_for_again(tmp_path: Path) -> None:
     """If second requests fail, the same command sends only second requests."""
-    ReasoningClient.fails = staticmethod(lambda prompt: not prompt.endswith(ASKS_TO_REASON))
+    ReasoningClient.fails = staticmethod(
+        lambda prompt: not prompt.endswith(ASKS_TO_REASON)
+    )
     with pytest.raises(InputError, match=r"in a row: .*busy.*answers are kept"):
         making.make_run(tmp_path, ENTRY, cache=False)
-    first = [prompt for prompt in making.PlainClient.asked if prompt.endswith(ASKS_TO_REASON)]
+    first = [
+        prompt for prompt in making.PlainClient.asked if prompt.endswith(ASKS_TO_REASON)
+    ]
     ReasoningClient.fails = staticmethod(lambda prompt: False)
     making.PlainClient.asked.clear()
     run = making.make_run(tmp_path, ENTRY, cache=False)
-    again = [prompt for prompt in making.PlainClient.asked if prompt.endswith(ASKS_TO_REASON)]
+    again = [
+        prompt for prompt in making.PlainClient.asked if prompt.endswith(ASKS_TO_REASON)
+    ]
     assert not set(first) & set(again)
     assert len(first) + len(again) == ROWS
     assert not (run / NAME).exists()
@@ -103,14 +124,18 @@ def test_a_first_answer_is_not_asked_for_again(tmp_path: Path) -> None:
 
 def test_a_kept_answer_is_the_answer_to_both_requests(tmp_path: Path) -> None:
     """A question with only its first answer has no answer yet, although its first request need not be sent."""
-    ReasoningClient.fails = staticmethod(lambda prompt: not prompt.endswith(ASKS_TO_REASON))
+    ReasoningClient.fails = staticmethod(
+        lambda prompt: not prompt.endswith(ASKS_TO_REASON)
+    )
     with pytest.raises(InputError, match="answers are kept"):
         making.make_run(tmp_path, ENTRY, cache=False)
     runner = making.make_runner(tmp_path)
     assert isinstance(runner, LongContextRunner)
     with runner.prepare(making.spec_of(ENTRY)) as run:
         assert any(find_first_answer(each, run.journal) for each in run.requests)
-        assert [find_answer(each, run.journal) for each in run.requests] == [None] * ROWS
+        assert [find_answer(each, run.journal) for each in run.requests] == [
+            None
+        ] * ROWS
         ReasoningClient.fails = staticmethod(lambda prompt: False)
         run.ask()
         found = [find_answer(each, run.journal) for each in run.requests]
@@ -134,7 +159,9 @@ def test_an_answer_that_is_shown_twice_counts_twice() -> None:
     """A first answer that occurs twice in the second prompt counts twice in its tokens."""
 
     def tokens(*parts: str) -> int:
-        sample = Sample("hub", 1024, 1024, follow_up={"parts": parts, "max_tokens": 128})
+        sample = Sample(
+            "hub", 1024, 1024, follow_up={"parts": parts, "max_tokens": 128}
+        )
         return most_follow_up_tokens(Request(max_tokens=1024), sample).input_tokens
 
     assert tokens("some", " words", " here") == tokens("some words", " here") + 1024

@@ -31,7 +31,15 @@ from helm_longctx.runs.journal import Shard
 from helm_longctx.runs.prompts import request_text
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.runner import making
-from tests.runner.making import PlainClient, change, make_run, make_runner, means, read, spec_of
+from tests.runner.making import (
+    PlainClient,
+    change,
+    make_run,
+    make_runner,
+    means,
+    read,
+    spec_of,
+)
 from tests.support import punkt
 from tests.support.batches import Folder, register, stated
 from tests.support.scenarios import TOWNS, question, write_ruler
@@ -50,7 +58,9 @@ class WholeClient(PlainClient):
 
     def make_request(self, request: Request) -> RequestResult:
         """Answer like the base class, for `test/whole`."""
-        return super().make_request(replace(request, prompt=request_text(request), messages=None))
+        return super().make_request(
+            replace(request, prompt=request_text(request), messages=None)
+        )
 
 
 @pytest.fixture(autouse=True)
@@ -61,21 +71,26 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     context = " ".join(TOWNS[:100])
     options = ["Name7", "B"]
     rows = [
-        {"id": n, "context": context, "input": question(n), "answer": options[:1]} for n in range(8)
+        {"id": n, "context": context, "input": question(n), "answer": options[:1]}
+        for n in range(8)
     ]
     choices = importlib.import_module("datasets").Dataset.from_list(
         [{**row, "options": options} for row in rows]
     )
-    monkeypatch.setattr(infinite_bench_en_mc_scenario, "load_dataset", lambda *_, **__: choices)
+    monkeypatch.setattr(
+        infinite_bench_en_mc_scenario, "load_dataset", lambda *_, **__: choices
+    )
     pending = [
         {"role": "user" if n % 2 == 0 else "assistant", "content": town * 5}
         for n, town in enumerate(TOWNS[:21])
     ]
     asked = [
-        json.dumps([*pending[:20], {"role": "user", "content": question(n)}]) for n in range(8)
+        json.dumps([*pending[:20], {"role": "user", "content": question(n)}])
+        for n in range(8)
     ]
     chats = [
-        {"prompt": text, "answer": "abcDrops.", "random_string_to_prepend": "abc"} for text in asked
+        {"prompt": text, "answer": "abcDrops.", "random_string_to_prepend": "abc"}
+        for text in asked
     ]
     monkeypatch.setattr("datasets.load_dataset", lambda *_, **__: chats)
     monkeypatch.setattr(tiktoken, "get_encoding", lambda name: None)
@@ -134,7 +149,9 @@ def test_files_are_those_of_helms_runner(entry: str, tmp_path: Path) -> None:
     assert [fault.partition(":")[0] for fault in find_faults(run)] == [STATS]
 
 
-def test_prompts_are_not_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_prompts_are_not_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Prompts are not logged, although HELM's adapters log one and HELM's runner shows it."""
     caplog.set_level("INFO", "helm")
     make_by_helm(tmp_path, CHOICE)
@@ -151,9 +168,13 @@ def test_shards(entry: str, tmp_path: Path) -> None:
     expected = make_by_helm(tmp_path, entry)
     spec = spec_of(entry, AT_MOST)
     sent = []
-    arguments = runner_arguments(tmp_path / "benchmark_output", "s", tmp_path, 2, has_cache=False)
+    arguments = runner_arguments(
+        tmp_path / "benchmark_output", "s", tmp_path, 2, has_cache=False
+    )
     for number in (1, 2):
-        LongContextRunner(**arguments, strategy=OneShard(Shard(number, 2))).run_all([spec])
+        LongContextRunner(**arguments, strategy=OneShard(Shard(number, 2))).run_all(
+            [spec]
+        )
         sent.append(len(PlainClient.asked))
     assert sent == [sent[0], AT_MOST]
     assert 0 < sent[0] < AT_MOST
@@ -163,10 +184,14 @@ def test_shards(entry: str, tmp_path: Path) -> None:
     assert not (run / "shards").exists()
 
 
-def test_failed_requests_leave_no_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_requests_leave_no_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A run with failed requests writes no results, keeps its answers, and sends only the failed requests again."""
     expected = make_by_helm(tmp_path, CHOICE)
-    monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: question(3) in prompt))
+    monkeypatch.setattr(
+        PlainClient, "fails", staticmethod(lambda prompt: question(3) in prompt)
+    )
     with pytest.raises(
         InputError,
         match=r"1 of 5 requests failed, and HELM's metrics need all answers; 4 answers are",
@@ -216,13 +241,18 @@ def test_an_estimate_is_the_run(entry: str, tmp_path: Path) -> None:
     assert PlainClient.asked == []
     run = make(tmp_path, entry)
     assert found.requests == len(PlainClient.asked) == AT_MOST
-    requests = [state["request"] for state in read(run, "scenario_state")["request_states"]]
+    requests = [
+        state["request"] for state in read(run, "scenario_state")["request_states"]
+    ]
     texts = [
-        "\n".join(turn["content"] for turn in each.get("messages", [])) or each["prompt"]
+        "\n".join(turn["content"] for turn in each.get("messages", []))
+        or each["prompt"]
         for each in requests
     ]
     assert found.prompt_tokens.total == sum(map(estimate_tokens, texts))
-    assert found.output_tokens.most == sum(request["max_tokens"] for request in requests)
+    assert found.output_tokens.most == sum(
+        request["max_tokens"] for request in requests
+    )
     size = sum(map(len, files(run).values()))
     assert found.disk_bytes == pytest.approx(size, rel=0.25)
 
@@ -244,7 +274,9 @@ def test_batches(entry: str, tmp_path: Path, server: BatchServer) -> None:
     assert len(reference[0]) == 8
 
 
-def test_errors_of_helms_code_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_helms_code_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Any error of HELM's scenario, here without a network, ends in one line."""
 
     def fail(*_: object, **__: object) -> None:

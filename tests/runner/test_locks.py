@@ -42,7 +42,11 @@ def test_a_killed_process_holds_no_lock(tmp_path: Path) -> None:
     host = f"process {process.pid} on host {os.uname().nodename} since {time.strftime('%Y-')}"
     assert host in str(refused.value)
     with lock_run(tmp_path):
-        assert (tmp_path / ".lock.holder").read_text().startswith(f"process {os.getpid()} on host")
+        assert (
+            (tmp_path / ".lock.holder")
+            .read_text()
+            .startswith(f"process {os.getpid()} on host")
+        )
     assert not (tmp_path / ".lock.holder").exists()
 
 

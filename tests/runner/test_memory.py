@@ -21,7 +21,9 @@ PIECES = 1_000
 
 def resident() -> int:
     """Bytes of memory that this process has."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf(
+        "SC_PAGESIZE"
+    )
 
 
 @pytest.mark.skipif(

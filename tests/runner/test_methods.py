@@ -54,7 +54,9 @@ class FactsClient(making.PlainClient):
             "<fact>" if asks_for_facts else str(len(request.prompt)), cached=False
         )
         reason = {"reason": "length" if is_cut else "stop"}
-        result = replace(result, completions=[replace(result.completions[0], finish_reason=reason)])
+        result = replace(
+            result, completions=[replace(result.completions[0], finish_reason=reason)]
+        )
         return add_facts(result, usage=Usage(input_tokens=100, output_tokens=10))
 
 
@@ -80,7 +82,9 @@ def test_both_requests_have_the_style(style: str, tmp_path: Path) -> None:
     second = [request for request in FactsClient.asked if FACTS not in request.prompt]
     assert len(FactsClient.asked) == 2 * len(second) == 2 * SAMPLES
     assert all(
-        request.prompt.endswith(FACTS) for request in FactsClient.asked if request not in second
+        request.prompt.endswith(FACTS)
+        for request in FactsClient.asked
+        if request not in second
     )
     assert {request.max_tokens for request in second} == {100}
     assert all(request.prompt.startswith("<fact>\n") for request in second)
@@ -101,7 +105,9 @@ def test_shards_make_the_same_run(tmp_path: Path) -> None:
     assert len(FactsClient.asked) == 2 * SAMPLES
     LongContextRunner(**arguments(tmp_path / "two")).run_all([spec])
     assert len(FactsClient.asked) == 2 * SAMPLES
-    assert read_all(run_path(tmp_path / "two", spec)) == read_all(run_path(tmp_path / "one", spec))
+    assert read_all(run_path(tmp_path / "two", spec)) == read_all(
+        run_path(tmp_path / "one", spec)
+    )
 
 
 def make(folder: Path, *entries: str) -> list[RunSpec]:
@@ -142,7 +148,11 @@ def test_an_estimate_has_what_is_sent(tmp_path: Path) -> None:
         )
     )
     assert plain.requests == short.requests == both.requests / 2 == SAMPLES
-    assert 10 * short.prompt_tokens.total < plain.prompt_tokens.total < both.prompt_tokens.total
+    assert (
+        10 * short.prompt_tokens.total
+        < plain.prompt_tokens.total
+        < both.prompt_tokens.total
+    )
     assert both.output_tokens.most == SAMPLES * (FACT_TOKENS + 100)
     # The methods are part of what is asked, so a batch or a comparison of plans tells the requests apart.
     assert len({each.requests_digest for each in (plain, short, both)}) == 3
@@ -156,16 +166,24 @@ def test_helm_s_own_runner(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"needs two requests for each question.*LongContextRunner"
     ):
-        making.make_run(tmp_path, with_method("retrieve_reason"), runner=Runner, exit_on_error=True)
+        making.make_run(
+            tmp_path, with_method("retrieve_reason"), runner=Runner, exit_on_error=True
+        )
     assert len(FactsClient.asked) == SAMPLES
 
 
 def test_the_system_message_stays() -> None:
     """The second request of a conversation has the system message of the first one."""
     system = {"role": "system", "content": "You are a doctor."}
-    request = Request(messages=[system, {"role": "user", "content": "Text"}], max_tokens=1024)
+    request = Request(
+        messages=[system, {"role": "user", "content": "Text"}], max_tokens=1024
+    )
     sample = Sample(
-        "hub", 1024, 1024, style="chat", follow_up={"parts": ["Facts: ", "!"], "max_tokens": 128}
+        "hub",
+        1024,
+        1024,
+        style="chat",
+        follow_up={"parts": ["Facts: ", "!"], "max_tokens": 128},
     )
     second = follow_up(request, sample, making.answered("a", cached=False))
     assert second

@@ -13,19 +13,24 @@ from helm_longctx.cli.main import app
 from helm_longctx.errors import InputError
 from helm_longctx.results.statistics.comparison import compare_pairs
 from helm_longctx.runner.estimate import TaskSample
-from helm_longctx.runner.planning import detectable_overall, find_spreads, make_plans, read_spreads
+from helm_longctx.runner.planning import (
+    detectable_overall,
+    find_spreads,
+    make_plans,
+    read_spreads,
+)
 from tests.runner import making
 from tests.support.estimates import estimate
 
-ENTRY = (
-    "helmet_recall:task=json_kv,length=8k,num_samples=40,model=longctx/lexical,model_deployment="
-)
+ENTRY = "helmet_recall:task=json_kv,length=8k,num_samples=40,model=longctx/lexical,model_deployment="
 
 
 def test_published_scores_give_the_variance() -> None:
     """The variance is the largest of right and wrong answers with the published scores, or else the largest of all."""
     rows = [
-        row.scores for row in HELMET.published() if (row.category, row.length) == ("recall", 8192)
+        row.scores
+        for row in HELMET.published()
+        if (row.category, row.length) == ("recall", 8192)
     ]
     scores = [row.get("json_kv", row.get("", 0.0)) for row in rows]
     found = find_spreads(TaskSample("helmet_recall", "json_kv", 8192, 100, 100), {})
@@ -40,11 +45,13 @@ def test_published_scores_give_the_variance() -> None:
 def test_the_sample_of_a_run(tmp_path: Path) -> None:
     """A question at three depths is one cluster, and repeats are one question."""
     found = estimate(
-        tmp_path, making.ENTRY.replace("num_samples=3", "num_samples=3,repeats=2") + "test/plain"
+        tmp_path,
+        making.ENTRY.replace("num_samples=3", "num_samples=3,repeats=2") + "test/plain",
     )
     assert found.requests == 24
     assert {
-        (sample.questions, sample.clusters, sample.cluster_size) for sample in found.samples
+        (sample.questions, sample.clusters, sample.cluster_size)
+        for sample in found.samples
     } == {(3, 3, 1.0)}
     assert [sample.task for sample in found.samples] == [
         "json_kv",
@@ -84,7 +91,9 @@ def test_earlier_runs_give_the_spread(suite: Path, tmp_path: Path) -> None:
     assert plan.source == "earlier runs"
     effect = compare_pairs([1] * 40, [0] * 10 + [1] * 30).effect
     # The interval is 1.96 standard errors to each side, and 80 % power needs 2.8.
-    assert plan.paired == pytest.approx((effect.high - effect.low) / 2 / 1.96 * 2.8, rel=0.15)
+    assert plan.paired == pytest.approx(
+        (effect.high - effect.low) / 2 / 1.96 * 2.8, rel=0.15
+    )
     assert plan.needed > found.samples[0].questions
     with pytest.raises(InputError, match="like=none: the suite has no run with scores"):
         read_spreads(suite.parent / "none")
@@ -121,7 +130,9 @@ def test_the_command(suite: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
     first, second = (load["plans"][0] for load in json.loads(path.read_bytes()))
     assert (first["source"], second["source"]) == ("earlier runs", "published scores")
-    (line,) = [line for line in done.stdout.splitlines() if "helmet_recall:json_kv:8k" in line]
+    (line,) = [
+        line for line in done.stdout.splitlines() if "helmet_recall:json_kv:8k" in line
+    ]
     assert f"{100 * first['paired']:.1f} " in line
     assert f"{first['needed']:,}" in line
     assert f"${first['dollars']:,.2f}" in line
@@ -133,6 +144,7 @@ def test_a_smaller_run_of_a_task_does_not_count(suite: Path) -> None:
     """Of several earlier runs of a task and model only the one with the most instances counts."""
     before = read_spreads(suite)
     making.make_run(
-        suite.parents[2], ENTRY.replace("num_samples=40", "num_samples=5") + "test/plain"
+        suite.parents[2],
+        ENTRY.replace("num_samples=40", "num_samples=5") + "test/plain",
     )
     assert read_spreads(suite) == before

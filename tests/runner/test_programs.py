@@ -30,7 +30,16 @@ from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.benchmarks.longmemeval.fabricate import build_longmemeval, make_rows
 from tests.runner import making
 from tests.runner.kills import kill
-from tests.runner.scripted_runs import BASE, METHODS, MODEL, SAMPLES, answers, make, scores, serving
+from tests.runner.scripted_runs import (
+    BASE,
+    METHODS,
+    MODEL,
+    SAMPLES,
+    answers,
+    make,
+    scores,
+    serving,
+)
 from tests.support import scripted
 from tests.support.servers.faults import Fault
 
@@ -73,7 +82,9 @@ def test_a_summary_is_sent_once_for_all_questions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_run_that_was_stopped_sends_nothing_twice(method: str, tmp_path: Path) -> None:
+def test_a_run_that_was_stopped_sends_nothing_twice(
+    method: str, tmp_path: Path
+) -> None:
     """After failures in the middle, the same command sends only what has no answer, and the answers are the same."""
     with serving() as server:
         expected = answers(make(tmp_path / "whole", METHODS[method]))
@@ -106,9 +117,16 @@ def test_an_estimate_counts_the_requests(tmp_path: Path) -> None:
     """An estimate has as many requests as a run, where the model does not decide on their number."""
     runner = making.make_runner(tmp_path)
     assert isinstance(runner, LongContextRunner)
-    with serving(lambda prompt: scripted.answer(prompt, keep=lambda key: False)) as server:
-        for method in ("compact,turn=1000,threshold=3000,kept=20", "refine,part=1000,notes=20"):
-            found = estimate_run(runner, making.spec_of(BASE + method + MODEL), {}, Rate())
+    with serving(
+        lambda prompt: scripted.answer(prompt, keep=lambda key: False)
+    ) as server:
+        for method in (
+            "compact,turn=1000,threshold=3000,kept=20",
+            "refine,part=1000,notes=20",
+        ):
+            found = estimate_run(
+                runner, making.spec_of(BASE + method + MODEL), {}, Rate()
+            )
             make(tmp_path / method, method)
             assert found.requests == len(server.calls), method
             sent = sum(estimate_tokens(call.prompt) for call in server.calls)
@@ -144,7 +162,9 @@ def test_a_limit_in_dollars_holds_to_one_request(
         monkeypatch.delenv(MAX_COST)
         run = make(tmp_path, METHODS[method])
         assert len({call.prompt for call in server.calls}) == len(server.calls)
-    assert sorted(step["dollars"] for _, each in read_steps(run) for step in each) == sorted(steps)
+    assert sorted(
+        step["dollars"] for _, each in read_steps(run) for step in each
+    ) == sorted(steps)
     assert sum(sorted(steps)[:first]) <= limit
 
 
@@ -181,10 +201,16 @@ def _raise(question: Question) -> str:
             _loop,
             "method=bad asks for more than max_requests=7 requests; it was stopped, and the question has no answer",
         ),
-        (_compute, "method=bad computed for 0.2 seconds without a request; it was stopped"),
+        (
+            _compute,
+            "method=bad computed for 0.2 seconds without a request; it was stopped",
+        ),
         (_fork, "method=bad started a process with fork; it was stopped"),
         (_raise, "method=bad: ValueError: no such key; it was stopped"),
-        (lambda question: None, "method=bad returned a value of type NoneType instead of a text"),
+        (
+            lambda question: None,
+            "method=bad returned a value of type NoneType instead of a text",
+        ),
     ],
 )
 def test_a_bad_program_is_stopped(
@@ -195,7 +221,11 @@ def test_a_bad_program_is_stopped(
 
     def answer(question: Question) -> str:
         ids.append(question.id)
-        return program(question) if question.id == ids[0] else question.answer(question.context)  # type: ignore[no-any-return]
+        return (
+            program(question)
+            if question.id == ids[0]
+            else question.answer(question.context)
+        )  # type: ignore[no-any-return]
 
     monkeypatch.setitem(registry.METHODS, "bad", Method("bad", "Fails.", answer=answer))  # type: ignore[arg-type]
     monkeypatch.setattr(programs, "MOST_SECONDS", 0.2)
@@ -307,7 +337,10 @@ def test_refusals(tmp_path: Path) -> None:
     """What a method cannot do is refused before anything is sent."""
     for entry, reason in [
         ("compact,retry_cut=4x", "method=compact and retry_cut exclude each other"),
-        ("plain,threshold=5", "threshold=5 is an argument of method=compact; give both"),
+        (
+            "plain,threshold=5",
+            "threshold=5 is an argument of method=compact; give both",
+        ),
         ("refine,max_requests=0", "max_requests="),
     ]:
         with pytest.raises(InputError, match=reason):
@@ -323,7 +356,10 @@ def test_a_known_loss_is_measured(share: float) -> None:
             60, number, 0.1, "compact", turn=500, threshold=1000, kept=5000
         )
         found.append(
-            float(scripted.ask(question, "compact", scripted.lose(share, number))[0] == value)
+            float(
+                scripted.ask(question, "compact", scripted.lose(share, number))[0]
+                == value
+            )
         )
         assert question.notes["compactions"] > 0
         assert question.notes["cuts"][0] > 0.1
@@ -331,8 +367,12 @@ def test_a_known_loss_is_measured(share: float) -> None:
     assert interval.low <= 1 - share <= interval.high
 
 
-@pytest.mark.parametrize(("threshold", "compactions"), [(10**6, 0), (3000, 1), (1500, 3)])
-def test_a_lower_threshold_compacts_more_often(threshold: int, compactions: int) -> None:
+@pytest.mark.parametrize(
+    ("threshold", "compactions"), [(10**6, 0), (3000, 1), (1500, 3)]
+)
+def test_a_lower_threshold_compacts_more_often(
+    threshold: int, compactions: int
+) -> None:
     """A threshold above the context sends the plain prompt alone; below it, there are more and more summaries."""
     question, value = scripted.make_question(
         80, 1, 0.5, "compact", turn=500, threshold=threshold, kept=100

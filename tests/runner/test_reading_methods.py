@@ -50,7 +50,10 @@ def test_recursive_solves_a_task(sandbox: None, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("reply", "labels"),
     [
-        ("I do not write code.", ["root turn 1", "root turn 2", "root turn 3", "root answer"]),
+        (
+            "I do not write code.",
+            ["root turn 1", "root turn 2", "root turn 3", "root answer"],
+        ),
         ("```repl\nwhile True: llm_query('x')\n```", None),
         (
             "```repl\nimport os\nwhile True: os.fork()\n```",
@@ -85,7 +88,9 @@ def test_recursive_ends_whatever_is_written(
     monkeypatch.setattr(interpreter, "MOST_SECONDS", 1.0)
     with serving(lambda prompt: reply):
         run = making.make_run(
-            tmp_path, RECALL.replace("=3", "=1") + "recursive,turns=3,calls=5" + MODEL, cache=False
+            tmp_path,
+            RECALL.replace("=3", "=1") + "recursive,turns=3,calls=5" + MODEL,
+            cache=False,
         )
     assert len(scores(run)) == 1
     for _, steps in read_steps(run):
@@ -102,7 +107,9 @@ def test_recursive_starts_further_interpreters(sandbox: None, tmp_path: Path) ->
         return '```repl\nanswer["content"] = rlm_query("deep"); answer["ready"] = True\n```'
 
     with serving(model):
-        run = making.make_run(tmp_path, RECALL + "recursive,depth=2" + MODEL, cache=False)
+        run = making.make_run(
+            tmp_path, RECALL + "recursive,depth=2" + MODEL, cache=False
+        )
     states = making.read(run, "scenario_state")["request_states"]
     assert {state["result"]["completions"][0]["text"] for state in states} == {"DEEP"}
     assert {step["label"] for _, steps in read_steps(run) for step in steps} == {
@@ -111,12 +118,16 @@ def test_recursive_starts_further_interpreters(sandbox: None, tmp_path: Path) ->
     }
 
 
-def test_recursive_has_to_be_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recursive_has_to_be_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without the setting no code of a model is run, and nothing is sent."""
     monkeypatch.delenv(SETTING, raising=False)
     with (
         serving() as server,
-        pytest.raises(InputError, match=f"method=recursive runs code .* set {SETTING}=bubblewrap"),
+        pytest.raises(
+            InputError, match=f"method=recursive runs code .* set {SETTING}=bubblewrap"
+        ),
     ):
         making.make_run(tmp_path, RECALL + "recursive" + MODEL, cache=False)
     assert not server.calls
@@ -131,21 +142,27 @@ def register(name: str, client: str, address: str) -> None:
     spec = ClientSpec(
         f"helm_longctx.models.apis.{client}", {"base_url": address, "api_key": "none"}
     )
-    register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name=name))
+    register_model_deployment(
+        ModelDeployment(name=name, client_spec=spec, model_name=name)
+    )
 
 
 @pytest.mark.parametrize(
     ("client", "streams_only"),
     [("OpenAIClient", False), ("OpenAIClient", True), ("AnthropicClient", False)],
 )
-def test_agent_reads_by_native_tool_calls(client: str, streams_only: bool, tmp_path: Path) -> None:
+def test_agent_reads_by_native_tool_calls(
+    client: str, streams_only: bool, tmp_path: Path
+) -> None:
     """In both protocols, and in streams, the model gets tools, its calls are carried out, and the last text is the answer."""
     with serve_tools(scripted.reader, streams_only) as (address, bodies):
         register("corp/scripted", client, address)
         run = making.make_run(tmp_path, RECALL + "agent" + MODEL, cache=True)
         assert set(scores(run).values()) == {1.0}
         sent = len(bodies)
-        answered = [body for body in bodies if body.get("stream", False) == streams_only]
+        answered = [
+            body for body in bodies if body.get("stream", False) == streams_only
+        ]
         assert len(answered) == 3 * 4
         making.make_run(tmp_path, RECALL + "agent" + MODEL, cache=True)
         assert len(bodies) == sent  # the request cache has them
@@ -172,7 +189,9 @@ def test_agent_is_asked_for_an_answer_at_the_end(tmp_path: Path) -> None:
         register("corp/scripted", "OpenAIClient", address)
         run = making.make_run(tmp_path, RECALL + "agent,turns=3" + MODEL, cache=False)
     states = making.read(run, "scenario_state")["request_states"]
-    assert {state["result"]["completions"][0]["text"] for state in states} == {"The end."}
+    assert {state["result"]["completions"][0]["text"] for state in states} == {
+        "The end."
+    }
     assert len(bodies) == 3 * 4
     assert "The arguments are wrong" in bodies[1]["messages"][2]["content"]
 
@@ -182,7 +201,8 @@ def test_agent_needs_tools(tmp_path: Path) -> None:
     making.register()
     entry = RECALL + "agent,model=longctx/lexical,model_deployment=test/plain"
     with pytest.raises(
-        InputError, match="method=agent needs native tool calls, which the client of test/plain"
+        InputError,
+        match="method=agent needs native tool calls, which the client of test/plain",
     ):
         making.make_run(tmp_path, entry, cache=False)
     assert making.PlainClient.asked == []

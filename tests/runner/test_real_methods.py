@@ -44,7 +44,9 @@ def shorten(prompt: str) -> str:
     return prompt if len(prompt) <= 2 * MOST else f"{prompt[:MOST]}\n{prompt[-MOST:]}"
 
 
-def test_recursive_ends(model: RealModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recursive_ends(
+    model: RealModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The model's code is run, what it prints is shown to it, and it gives an answer at the latest after its turns."""
     require_sandbox(monkeypatch)
 
@@ -56,7 +58,9 @@ def test_recursive_ends(model: RealModel, tmp_path: Path, monkeypatch: pytest.Mo
     with serve(write) as server:
         register_server("corp/scripted", server.address)
         run = making.make_run(
-            tmp_path, f"{ENTRY}recursive,turns={TURNS},calls={CALLS}{MODEL}", cache=False
+            tmp_path,
+            f"{ENTRY}recursive,turns={TURNS},calls={CALLS}{MODEL}",
+            cache=False,
         )
     check(run, TURNS + 1 + CALLS)
     assert any("REPL output" in call.prompt for call in server.calls)
@@ -72,7 +76,9 @@ def test_agent_ends(model: RealModel, tmp_path: Path) -> None:
 
     with serve_tools(read) as (address, bodies):
         register_server("corp/scripted", address)
-        run = making.make_run(tmp_path, f"{ENTRY}agent,turns={TURNS}{MODEL}", cache=False)
+        run = making.make_run(
+            tmp_path, f"{ENTRY}agent,turns={TURNS}{MODEL}", cache=False
+        )
     check(run, TURNS + 1)
     assert any("The arguments are wrong" in str(body["messages"]) for body in bodies)
 

@@ -42,10 +42,16 @@ OUTPUTS = [RIGHT, *outputs(RIGHT).values()]
 def questions(tmp_path: Path) -> Path:
     """A folder with a question for each output."""
     rows = [
-        {"context": f"Row {number} of the list.", "question": "Which?", "answers": [RIGHT]}
+        {
+            "context": f"Row {number} of the list.",
+            "question": "Which?",
+            "answers": [RIGHT],
+        }
         for number in range(len(OUTPUTS))
     ]
-    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "questions.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+    )
     return tmp_path
 
 
@@ -56,7 +62,9 @@ def answer(prompt: str) -> str:
 
 
 def entry(folder: Path, deployment: str) -> str:
-    task = f"any_jsonl:path={folder},metric=exact_match,length=8k,count_with=longctx/words"
+    task = (
+        f"any_jsonl:path={folder},metric=exact_match,length=8k,count_with=longctx/words"
+    )
     return f"{task},model=longctx/lexical,model_deployment={deployment}"
 
 
@@ -82,7 +90,13 @@ def wrong(run: Path) -> list[str]:
 def test_runs(runner: type[Runner], stream: bool, questions: Path) -> None:
     """Our runner and HELM's own, with answers in one piece and in streams, score the answers alone."""
     with serve(answer) as server:
-        name = deploy("hostile/r", "OpenAIClient", base_url=server.openai, model="m", stream=stream)
+        name = deploy(
+            "hostile/r",
+            "OpenAIClient",
+            base_url=server.openai,
+            model="m",
+            stream=stream,
+        )
         run = make_run(questions, entry(questions, name), runner, cache=False)
     assert wrong(run) == []
     shares = {name: value for (name, *_), value in means(run).items()}
@@ -124,9 +138,20 @@ def test_imports(questions: Path, command: Command) -> None:
     with (questions / "answers.csv").open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(["id", "answer", "record"])
-        table.writerows([number, output, record] for number, output in enumerate(OUTPUTS))
+        table.writerows(
+            [number, output, record] for number, output in enumerate(OUTPUTS)
+        )
     name = "helmet_rag:task=nq,length=8k"
-    options = ["--entry", name, "--model", "my/model", "--suite", "s", "-o", questions / "out"]
+    options = [
+        "--entry",
+        name,
+        "--model",
+        "my/model",
+        "--suite",
+        "s",
+        "-o",
+        questions / "out",
+    ]
     assert command("import", questions / "answers.csv", *options) == 0, command.err
     (run,) = (questions / "out/runs/s").iterdir()
     texts = [
@@ -165,7 +190,9 @@ def test_score(questions: Path, command: Command) -> None:
 
 
 @pytest.mark.parametrize("reasoning", [None, "", REASONING])
-def test_score_after_a_field(reasoning: str | None, tmp_path: Path, command: Command) -> None:
+def test_score_after_a_field(
+    reasoning: str | None, tmp_path: Path, command: Command
+) -> None:
     """White space before an answer is a server's only after reasoning in a field of its own, in `score` as in a run."""
     record = {
         "prediction": "\n\nAbC123xyza poem",
@@ -185,19 +212,30 @@ def test_score_after_a_field(reasoning: str | None, tmp_path: Path, command: Com
     assert "records.jsonl:1: reasoning must be a string, found 7" in command.err
 
 
-def message_run(folder: Path, rows: int, message: dict[str, Any], **settings: Any) -> Path:
+def message_run(
+    folder: Path, rows: int, message: dict[str, Any], **settings: Any
+) -> Path:
     """Make a run of a question for which a server sends a message, which ends with `stop`."""
     row = {"context": "The list.", "question": "Which?", "answers": [RIGHT]}
     (folder / "questions.jsonl").write_text("".join([json.dumps(row) + "\n"] * rows))
-    whole = {"model": "m", "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+    whole = {
+        "model": "m",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+    }
     with attack(hostile.send(whole)) as server:
         address = f"{server.address}/v1/"
-        name = deploy("hostile/m", "OpenAIClient", base_url=address, model="m", **settings)
+        name = deploy(
+            "hostile/m", "OpenAIClient", base_url=address, model="m", **settings
+        )
         return make_run(folder, entry(folder, name), cache=False)
 
 
 MISTRAL = [
-    {"type": "thinking", "thinking": [{"type": "text", "text": REASONING}], "closed": True},
+    {
+        "type": "thinking",
+        "thinking": [{"type": "text", "text": REASONING}],
+        "closed": True,
+    },
     {"type": "text", "text": RIGHT},
 ]
 DATABRICKS = [
@@ -233,13 +271,20 @@ def test_fields_and_parts(name: str, tmp_path: Path) -> None:
     assert (completion.get("thinking") or {}).get("text") == (
         REASONING if name != "one part" else None
     )
-    assert {value for (name, *_), value in means(run).items() if name == "longctx_score"} == {1.0}
+    assert {
+        value for (name, *_), value in means(run).items() if name == "longctx_score"
+    } == {1.0}
 
 
 def test_white_space_after_a_field() -> None:
     """White space that a server's parser has left is not scored; a plain answer keeps its own."""
-    for thinking, expected in ((Thinking(REASONING), "xyz poem"), (None, "\n\nxyz poem\n")):
-        output = GeneratedOutput("\n\nxyz poem\n", 0, [], {"reason": "stop"}, thinking=thinking)
+    for thinking, expected in (
+        (Thinking(REASONING), "xyz poem"),
+        (None, "\n\nxyz poem\n"),
+    ):
+        output = GeneratedOutput(
+            "\n\nxyz poem\n", 0, [], {"reason": "stop"}, thinking=thinking
+        )
         assert answer_of(RequestResult(True, [], [output], False)).text == expected
 
 
@@ -254,21 +299,27 @@ def test_parts_in_streams(kind: str) -> None:
     ]
     with attack(hostile.stream(hostile.events("chat", pieces))) as server:
         address = f"{server.address}/v1/"
-        client = OpenAIClient(BlackHoleCacheConfig(), base_url=address, model="m", stream=True)
+        client = OpenAIClient(
+            BlackHoleCacheConfig(), base_url=address, model="m", stream=True
+        )
         result = client.make_request(REQUEST)
     assert failure_of(result) is None, result.error
     first = result.completions[0]
     assert (first.text, first.thinking) == (RIGHT, Thinking("Look for it."))
 
 
-def test_answers_in_the_reasoning_field(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_answers_in_the_reasoning_field(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Answers that a wrong parser puts into the reasoning field are counted, logged and marked."""
     caplog.set_level(logging.INFO, "helm")
     run = message_run(tmp_path, 3, {"content": None, "reasoning_content": RIGHT})
     shares = {name: value for (name, *_), value in means(run).items()}
     assert shares["answer_in_reasoning"] == 1.0
     assert "3 of 3 answers have all their text in the reasoning field" in caplog.text
-    assert "3 of 3 answers have all their text in the reasoning field" in find_reasons(run)
+    assert "3 of 3 answers have all their text in the reasoning field" in find_reasons(
+        run
+    )
 
 
 OPEN = [

@@ -21,7 +21,11 @@ from helm_longctx.tasks.registry import benchmark_of
 @pytest.mark.parametrize("judge", [None, "longctx/lexical"])
 @pytest.mark.parametrize(
     "entry",
-    ["mrcr:needles=2,length=8k", "longproc:task=countdown,length=0.5k", "helmet_recall:length=8k"],
+    [
+        "mrcr:needles=2,length=8k",
+        "longproc:task=countdown,length=0.5k",
+        "helmet_recall:length=8k",
+    ],
 )
 def test_a_run_that_no_judge_scores(
     entry: str, judge: str | None, monkeypatch: pytest.MonkeyPatch
@@ -90,7 +94,9 @@ def test_an_interrupt_leaves_the_old_run(run: Path, interrupt: None) -> None:
     assert [path.name for path in run.parent.iterdir()] == ["run"]
 
 
-def test_an_interrupt_leaves_nothing_where_nothing_was(run: Path, interrupt: None) -> None:
+def test_an_interrupt_leaves_nothing_where_nothing_was(
+    run: Path, interrupt: None
+) -> None:
     """There is no old run to restore."""
     with pytest.raises(KeyboardInterrupt):
         _replace_run(run, run.with_name("other"), {"stats.json": AnnotatorSpec("new")})

@@ -47,15 +47,25 @@ class WordyClient(making.PlainClient):
         """Return the answer, or nothing if the limit is too low; or fail."""
         self.asked.append((request.prompt, request.max_tokens))
         if request.prompt in self.busy:
-            return RequestResult(False, [], [], False, error="content_filter: no", error_flags=None)
-        needed = self.needs.setdefault(request.prompt, (10, 2 * BUDGET)[len(self.needs) % 2])
+            return RequestResult(
+                False, [], [], False, error="content_filter: no", error_flags=None
+            )
+        needed = self.needs.setdefault(
+            request.prompt, (10, 2 * BUDGET)[len(self.needs) % 2]
+        )
         is_cut = needed > request.max_tokens
-        result = making.answered("" if is_cut else lexical.answer(request.prompt), cached=False)
+        result = making.answered(
+            "" if is_cut else lexical.answer(request.prompt), cached=False
+        )
         reason = {"reason": "length" if is_cut else "stop"}
-        result = replace(result, completions=[replace(result.completions[0], finish_reason=reason)])
+        result = replace(
+            result, completions=[replace(result.completions[0], finish_reason=reason)]
+        )
         return add_facts(
             result,
-            usage=Usage(input_tokens=1000, output_tokens=min(needed, request.max_tokens)),
+            usage=Usage(
+                input_tokens=1000, output_tokens=min(needed, request.max_tokens)
+            ),
         )
 
 
@@ -79,7 +89,11 @@ def test_a_run_with_a_larger_budget_asks_only_for_cut_answers(tmp_path: Path) ->
     again = making.make_run(tmp_path, AGAIN, cache=False)
     assert [tokens for _, tokens in WordyClient.asked] == [4 * BUDGET] * 3
     pairs = list(zip(first, states(again), strict=True))
-    kept = [(before, after) for before, after in pairs if before["request"] == after["request"]]
+    kept = [
+        (before, after)
+        for before, after in pairs
+        if before["request"] == after["request"]
+    ]
     assert len(kept) == 3
     assert all(json.dumps(before) == json.dumps(after) for before, after in kept)
     means = {name[0]: value for name, value in making.means(again).items()}
@@ -90,7 +104,8 @@ def test_a_run_with_a_larger_budget_asks_only_for_cut_answers(tmp_path: Path) ->
 def test_a_run_without_an_earlier_run_sends_nothing(tmp_path: Path) -> None:
     """A run that asks again for cut answers is refused if the earlier run is not there."""
     with pytest.raises(
-        InputError, match=r"num_samples=6,model=\S+, which is not finished in .*; make that run"
+        InputError,
+        match=r"num_samples=6,model=\S+, which is not finished in .*; make that run",
     ):
         making.make_run(tmp_path, AGAIN, cache=False)
     assert WordyClient.asked == []
@@ -105,7 +120,9 @@ def test_an_earlier_run_of_fewer_questions_is_refused(tmp_path: Path) -> None:
     assert WordyClient.asked == []
 
 
-def test_a_failed_request_is_not_sent_again_with_a_larger_budget(tmp_path: Path) -> None:
+def test_a_failed_request_is_not_sent_again_with_a_larger_budget(
+    tmp_path: Path,
+) -> None:
     """A failure of the earlier run is a failure of the second one, which is made again when the earlier run is."""
     making.make_run(tmp_path, BASE, cache=False)
     prompt = next(iter(WordyClient.needs))
@@ -135,7 +152,9 @@ def test_the_budget_ends_at_the_window(room: int, tmp_path: Path) -> None:
     """The larger budget is at most the room that the prompt leaves in the window; without more room nothing is sent."""
     making.make_run(tmp_path, BASE, cache=False)
     cut = [prompt for prompt, needed in WordyClient.needs.items() if needed > BUDGET]
-    used = {prompt: int(COUNTED * estimate_tokens(prompt)) + CHAT_BUFFER for prompt in cut}
+    used = {
+        prompt: int(COUNTED * estimate_tokens(prompt)) + CHAT_BUFFER for prompt in cut
+    }
     window = max(used.values()) + room
     WordyClient.asked.clear()
     spec = ClientSpec(f"{WordyClient.__module__}.WordyClient")
@@ -146,7 +165,9 @@ def test_the_budget_ends_at_the_window(room: int, tmp_path: Path) -> None:
     ):
         making.make_run(tmp_path, AGAIN, cache=False)
     expected = {
-        prompt: window - tokens for prompt, tokens in used.items() if window - tokens > BUDGET
+        prompt: window - tokens
+        for prompt, tokens in used.items()
+        if window - tokens > BUDGET
     }
     assert dict(WordyClient.asked) == expected
     assert (len(expected) < len(cut)) == (room == BUDGET)
@@ -170,7 +191,9 @@ def test_shards_ask_only_for_cut_answers(tmp_path: Path) -> None:
         arguments = runner_arguments(
             tmp_path / "benchmark_output", "s", tmp_path, 2, has_cache=False
         )
-        LongContextRunner(**arguments, strategy=OneShard(Shard(number, 2))).run_all([spec])
+        LongContextRunner(**arguments, strategy=OneShard(Shard(number, 2))).run_all(
+            [spec]
+        )
     sent = sorted(WordyClient.asked)
     assert len(sent) == 3
     merged = making.make_run(tmp_path, AGAIN, cache=False)
@@ -178,7 +201,8 @@ def test_shards_ask_only_for_cut_answers(tmp_path: Path) -> None:
     results = [state["result"] for state in states(merged)]
     shutil.rmtree(merged)
     assert [
-        state["result"] for state in states(making.make_run(tmp_path, AGAIN, cache=False))
+        state["result"]
+        for state in states(making.make_run(tmp_path, AGAIN, cache=False))
     ] == results
 
 
@@ -198,12 +222,16 @@ def test_only_the_cut_one_of_two_requests_is_sent_again(
     build_longbench_v2(tmp_path / "data")
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "data"))
     monkeypatch.setattr(
-        WordyClient, "needs", _Needs(lambda prompt: 10 if prompt.endswith("step by step:") else 300)
+        WordyClient,
+        "needs",
+        _Needs(lambda prompt: 10 if prompt.endswith("step by step:") else 300),
     )
     base = making.make_run(tmp_path, REASONING, cache=False)
     assert len(WordyClient.asked) == 2 * ROWS
     WordyClient.asked.clear()
-    again = making.make_run(tmp_path, REASONING.replace("cot,", "cot,retry_cut=4x,"), cache=False)
+    again = making.make_run(
+        tmp_path, REASONING.replace("cot,", "cot,retry_cut=4x,"), cache=False
+    )
     assert len(WordyClient.asked) == ROWS
     assert not any(prompt.endswith("step by step:") for prompt, _ in WordyClient.asked)
     for before, after in zip(states(base), states(again), strict=True):
@@ -223,13 +251,17 @@ class _Needs(dict[str, int]):
 
 
 @given(st.integers(0, 50), st.booleans(), st.booleans())
-def test_joined_answers_can_be_split(tokens: int, knows_first: bool, knows_last: bool) -> None:
+def test_joined_answers_can_be_split(
+    tokens: int, knows_first: bool, knows_last: bool
+) -> None:
     """Two answers that were joined and split give the same result when they are joined again."""
 
     def answer(text: str, knows: bool) -> RequestResult:
         result = making.answered(text, cached=False)
         return (
-            add_facts(result, usage=Usage(input_tokens=100 + tokens, output_tokens=tokens))
+            add_facts(
+                result, usage=Usage(input_tokens=100 + tokens, output_tokens=tokens)
+            )
             if knows
             else result
         )
@@ -243,7 +275,10 @@ def test_joined_answers_can_be_split(tokens: int, knows_first: bool, knows_last:
     [
         ("aa_lcr:retry_cut=4x", "aa_lcr"),
         ("aa_lcr:retry_cut=4x,model=a_b", "aa_lcr:model=a_b"),
-        ("ruler:task=vt,length=8k,retry_cut=16x,model=a_b", "ruler:task=vt,length=8k,model=a_b"),
+        (
+            "ruler:task=vt,length=8k,retry_cut=16x,model=a_b",
+            "ruler:task=vt,length=8k,model=a_b",
+        ),
     ],
 )
 def test_the_name_of_the_earlier_run(name: str, earlier: str) -> None:

@@ -31,7 +31,15 @@ from helm_longctx.runner.spool import Spool, adapt
 from helm_longctx.runs.journal import NAME
 from helm_longctx.runs.prompts import LIMIT, full_prompt
 from helm_longctx.tasks.metric_names import MEASURED
-from tests.runner.making import ENTRY, PlainClient, make_run, make_runner, means, read, spec_of
+from tests.runner.making import (
+    ENTRY,
+    PlainClient,
+    make_run,
+    make_runner,
+    means,
+    read,
+    spec_of,
+)
 
 PLAIN = ENTRY + "test/plain"
 
@@ -47,7 +55,12 @@ def one(prompts: list[str]) -> str:
 
 def without_times(rows: Any) -> Any:
     return [
-        {**row, "stats": [stat for stat in row["stats"] if stat["name"]["name"] not in MEASURED]}
+        {
+            **row,
+            "stats": [
+                stat for stat in row["stats"] if stat["name"]["name"] not in MEASURED
+            ],
+        }
         for row in rows
     ]
 
@@ -76,7 +89,9 @@ def test_the_same_as_helms_own(tmp_path: Path, at_most: int) -> None:
         assert len(instance.input.text) <= LIMIT
         assert instance.references == whole.instance.references
         extra = {
-            name: value for name, value in instance.extra_data.items() if name != "full_prompt"
+            name: value
+            for name, value in instance.extra_data.items()
+            if name != "full_prompt"
         }
         assert extra == whole.instance.extra_data
         assert replace(lean.request, prompt="") == replace(whole.request, prompt="")
@@ -92,9 +107,13 @@ def test_no_text_of_a_prompt_is_in_memory(tmp_path: Path) -> None:
         {"context": f"{each} {words}", "question": "Where?", "answers": ["here"]}
         for each in range(number)
     ]
-    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "questions.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+    )
     model = "model=longctx/lexical,model_deployment=test/plain"
-    spec = spec_of(f"any_jsonl:path={tmp_path},length=8k,count_with=longctx/words,{model}")
+    spec = spec_of(
+        f"any_jsonl:path={tmp_path},length=8k,count_with=longctx/words,{model}"
+    )
     runner = make_runner(tmp_path)
     scenario = create_scenario(spec.scenario_spec)
     with Spool(tmp_path) as spool:
@@ -107,7 +126,12 @@ def test_no_text_of_a_prompt_is_in_memory(tmp_path: Path) -> None:
         assert held < number * len(words)
         for asked, row in zip(requests, rows, strict=True):
             written = asked.written(asked.state)
-            assert row["context"] in written.request.prompt == asked.text() == asked.whole().prompt
+            assert (
+                row["context"]
+                in written.request.prompt
+                == asked.text()
+                == asked.whole().prompt
+            )
             assert row["context"] in written.instance.input.text
 
 
@@ -121,17 +145,28 @@ def test_an_elided_prompt_shows_its_answer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("client", ["test/plain", "test/raising"])
 def test_a_failing_request_is_counted(
-    client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    client: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A failed request is counted, no prompt is in the log or files, and the same command sends only it again."""
     caplog.set_level("INFO")
     undisturbed = make_run(tmp_path / "undisturbed", ENTRY + client)
     bad = one(PlainClient.asked)
-    monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: prompt == bad))
+    monkeypatch.setattr(
+        PlainClient, "fails", staticmethod(lambda prompt: prompt == bad)
+    )
     run = make_run(tmp_path, ENTRY + client)
-    failed = [row["mean"] for row in read(run, "stats") if row["name"]["name"] == "request_failed"]
+    failed = [
+        row["mean"]
+        for row in read(run, "stats")
+        if row["name"]["name"] == "request_failed"
+    ]
     assert max(failed) == pytest.approx(1 / 3)
-    (state,) = (state for state in state_of(run).request_states if not state.result.success)
+    (state,) = (
+        state for state in state_of(run).request_states if not state.result.success
+    )
     assert full_prompt(run, state.instance.id) == bad
     assert len(state.result.error) < 500
     assert bad[3000:3500] not in caplog.text
@@ -151,17 +186,22 @@ def test_helms_page_of_a_run_with_a_failure(
     """HELM's summarizer reads a run with a failure, whose failed request has an empty prediction."""
     make_run(tmp_path / "first", PLAIN)
     bad = one(PlainClient.asked)
-    monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: prompt == bad))
+    monkeypatch.setattr(
+        PlainClient, "fails", staticmethod(lambda prompt: prompt == bad)
+    )
     run = make_run(tmp_path, PLAIN)
     spec = from_json((run / "run_spec.json").read_bytes(), RunSpec)
     write_run_display_json(str(run), spec, Schema([], [], [], []), skip_completed=False)
-    texts = [prediction["predicted_text"] for prediction in read(run, "display_predictions")]
+    texts = [
+        prediction["predicted_text"] for prediction in read(run, "display_predictions")
+    ]
     assert len(texts) == 12
     assert texts.count("") == 1
 
 
 @pytest.mark.parametrize(
-    ("entry", "failed"), [(PLAIN, GIVE_UP), (PLAIN.replace("length", "task=json_kv,length"), 3)]
+    ("entry", "failed"),
+    [(PLAIN, GIVE_UP), (PLAIN.replace("length", "task=json_kv,length"), 3)],
 )
 def test_nothing_answered(
     entry: str, failed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -196,7 +236,9 @@ def test_progress_is_logged(
 
 def test_annotators_see_whole_prompts(tmp_path: Path) -> None:
     """Annotators see whole prompts, and the files have their annotations without the prompts."""
-    run = make_run(tmp_path, PLAIN, annotators=[AnnotatorSpec("tests.runner.making.PromptSize")])
+    run = make_run(
+        tmp_path, PLAIN, annotators=[AnnotatorSpec("tests.runner.making.PromptSize")]
+    )
     for state in state_of(run).request_states:
         assert state.annotations["prompt_size"]["characters"] == len(
             full_prompt(run, state.instance.id)
@@ -220,7 +262,9 @@ def test_helms_flags(flag: str, tmp_path: Path) -> None:
 def test_errors_that_are_no_input_errors(tmp_path: Path) -> None:
     """HELM reports other errors of a run, and the journal keeps the answers."""
     with pytest.raises(RunnerError, match="Failed runs"):
-        make_run(tmp_path, PLAIN, annotators=[AnnotatorSpec("tests.runner.making.Broken")])
+        make_run(
+            tmp_path, PLAIN, annotators=[AnnotatorSpec("tests.runner.making.Broken")]
+        )
     assert len(PlainClient.asked) == 12
     make_run(tmp_path, PLAIN)
     assert len(PlainClient.asked) == 12
@@ -230,18 +274,27 @@ def test_both_kinds_of_errors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A refused run and a run with another error are both named in one line, and the log has the reason once."""
-    monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: '"' in prompt[:200]))
+    monkeypatch.setattr(
+        PlainClient, "fails", staticmethod(lambda prompt: '"' in prompt[:200])
+    )
     refused = spec_of(PLAIN.replace("length", "task=json_kv,length"))
     broken = spec_of(PLAIN, annotators=[AnnotatorSpec("tests.runner.making.Broken")])
     with pytest.raises(InputError) as told:
         make_runner(tmp_path).run_all([broken, refused])
     why = str(told.value)
-    assert why.startswith(f"1 of 2 runs were not made: {refused.name}: their errors are in the log")
-    assert caplog.text.count(f"{refused.name}: 3 requests failed, the last ones in a row") == 1
+    assert why.startswith(
+        f"1 of 2 runs were not made: {refused.name}: their errors are in the log"
+    )
+    assert (
+        caplog.text.count(f"{refused.name}: 3 requests failed, the last ones in a row")
+        == 1
+    )
     assert f'Failed runs: ["{broken.name}"]; {broken.name}: ' in why
 
 
-def test_instances_that_share_an_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_instances_that_share_an_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Prompts of sub-splits that share an id are found by their names, and the id alone is refused with the names."""
     instances_of = LongContextScenario.iter_instances
 
@@ -256,7 +309,10 @@ def test_instances_that_share_an_id(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     names = [f"1#{number}:{task}" for number, task in enumerate(tasks, 1)]
     for runner in (LongContextRunner, Runner):
         run = make_run(tmp_path / runner.__name__, PLAIN, runner)
-        assert len({full_prompt(run, name) for name in names} & set(PlainClient.asked)) == 4
+        assert (
+            len({full_prompt(run, name) for name in names} & set(PlainClient.asked))
+            == 4
+        )
         with pytest.raises(
             InputError,
             match=f"instance='1' is invalid; give one of {', '.join(names)}, which share",
@@ -270,12 +326,22 @@ def test_refusals_are_counted_over_all_batches(tmp_path: Path) -> None:
     class Refusing:
         adapter_spec = AdapterSpec()
 
-        def adapt(self, instances: list[Instance], parallelism: int) -> list[RequestState]:
-            raise TooLongError([("a", len(instance.input.text)) for instance in instances])
+        def adapt(
+            self, instances: list[Instance], parallelism: int
+        ) -> list[RequestState]:
+            raise TooLongError(
+                [("a", len(instance.input.text)) for instance in instances]
+            )
 
-    instances = [Instance(Input("x" * n), [], split="test", id=str(n)) for n in (3, 9, 4)]
+    instances = [
+        Instance(Input("x" * n), [], split="test", id=str(n)) for n in (3, 9, 4)
+    ]
     with (
         Spool(tmp_path) as spool,
-        pytest.raises(TooLongError, match="3 instances of a are up to 9 tokens too long"),
+        pytest.raises(
+            TooLongError, match="3 instances of a are up to 9 tokens too long"
+        ),
     ):
-        adapt(iter(instances), Refusing(), 1, spool, lambda total, prompts: range(total))  # type: ignore[arg-type]
+        adapt(
+            iter(instances), Refusing(), 1, spool, lambda total, prompts: range(total)
+        )  # type: ignore[arg-type]

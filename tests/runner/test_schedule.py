@@ -32,7 +32,11 @@ def test_followers_wait_for_an_answer(
         while len(flying) < width and (number := schedule.peek()) is not None:
             assert schedule.take() == number
             group = groups[number]
-            assert group is None or group in warm or all(groups[other] != group for other in flying)
+            assert (
+                group is None
+                or group in warm
+                or all(groups[other] != group for other in flying)
+            )
             flying.add(number)
             sent.append(number)
         assert flying
@@ -65,8 +69,17 @@ def test_what_prompts_share() -> None:
         "alone" * STEP,
     ]
     shared = Beginning(0, 3 * STEP)
-    assert shared_beginnings(prefix_keys(prompts)) == [shared, shared, None, None, None, None]
-    twice = shared_beginnings(prefix_keys(["w" * (SMALLEST - 1)] * 2 + ["w" * (SMALLEST + 1)] * 2))
+    assert shared_beginnings(prefix_keys(prompts)) == [
+        shared,
+        shared,
+        None,
+        None,
+        None,
+        None,
+    ]
+    twice = shared_beginnings(
+        prefix_keys(["w" * (SMALLEST - 1)] * 2 + ["w" * (SMALLEST + 1)] * 2)
+    )
     assert [each and each.characters for each in twice] == [
         SMALLEST,
         SMALLEST,

@@ -29,12 +29,16 @@ def test_the_log_ends_with_scores(
 ) -> None:
     """The log ends with the mean of the tasks' scores, the failed requests, and a command to copy."""
     monkeypatch.setattr(
-        PlainClient, "fails", staticmethod(lambda prompt: prompt == max(PlainClient.asked))
+        PlainClient,
+        "fails",
+        staticmethod(lambda prompt: prompt == max(PlainClient.asked)),
     )
     caplog.set_level(logging.INFO, "helm")
     run = make_run(tmp_path, PLAIN)
     scores = [
-        stat["mean"] for stat in read(run, "stats") if stat["name"]["name"] == "longctx_score"
+        stat["mean"]
+        for stat in read(run, "stats")
+        if stat["name"]["name"] == "longctx_score"
     ]
     *_, head, row, command = log_of(caplog)
     assert head == "score  95 % interval  instances  failed  run"
@@ -62,7 +66,10 @@ def test_generated_questions_are_named(tmp_path: Path) -> None:
     """Two lines below the printed scores name the tasks with generated questions, and the command for others."""
     run = make_run(tmp_path, PLAIN)
     tasks = "json_kv, ruler_niah_mk_2, ruler_niah_mk_3, ruler_niah_mv"
-    assert _notes(run.parent)[-2] == f"Generated questions, not the benchmarks' own: {tasks}"
+    assert (
+        _notes(run.parent)[-2]
+        == f"Generated questions, not the benchmarks' own: {tasks}"
+    )
     assert "helm-longctx fetch helmet_recall:length=" in _notes(run.parent)[-1]
     for stats in run.parent.glob("*/stats.json"):
         stats.write_text(stats.read_text().replace("generated_data", "other"))
@@ -79,14 +86,18 @@ def test_many_runs_and_damaged_ones(
     monkeypatch.setattr(score_log, "ROWS", 2)
     caplog.set_level(logging.INFO, "helm")
     caplog.clear()
-    log_scores(tmp_path / "benchmark_output", "s", ["absent", "damaged", run.name, run.name])
+    log_scores(
+        tmp_path / "benchmark_output", "s", ["absent", "damaged", run.name, run.name]
+    )
     _, damaged, row, more, _ = log_of(caplog)
     assert "damaged/run_spec.json" in damaged
     assert row.partition("  † ")[0].endswith(run.name)
     assert more == "and 1 more"
 
 
-def test_runs_of_other_scenarios(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_runs_of_other_scenarios(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Runs of other scenarios have only HELM's log."""
     caplog.set_level(logging.INFO, "helm")
     runner = make_runner(tmp_path)

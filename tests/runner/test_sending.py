@@ -22,7 +22,9 @@ OPENAI = "helm.clients.openai_client.OpenAIClient"
 
 
 def sender(folder: Path, class_name: str, **arguments: Any) -> Sender:
-    name = f"test/{class_name.rpartition('.')[2]}-{'-'.join(map(str, arguments.values()))}"
+    name = (
+        f"test/{class_name.rpartition('.')[2]}-{'-'.join(map(str, arguments.values()))}"
+    )
     spec = ClientSpec(class_name, arguments)
     register_model_deployment(
         ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical")
@@ -50,7 +52,9 @@ def test_limits(
 def test_a_wrong_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong setting is refused by name."""
     monkeypatch.setenv(TIMEOUT, "soon")
-    with pytest.raises(InputError, match=f"{TIMEOUT}='soon' is invalid; give a number above 0"):
+    with pytest.raises(
+        InputError, match=f"{TIMEOUT}='soon' is invalid; give a number above 0"
+    ):
         sender(tmp_path, "helm_longctx.models.baselines.clients.NullClient")
 
 

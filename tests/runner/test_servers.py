@@ -32,7 +32,9 @@ def no_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 def mean(run: Path, name: str) -> float:
     """Return the mean over a run's instances that have the statistic."""
     stats = [stat for row in read(run, "per_instance_stats") for stat in row["stats"]]
-    values: list[float] = [stat["mean"] for stat in stats if stat["name"]["name"] == name]
+    values: list[float] = [
+        stat["mean"] for stat in stats if stat["name"]["name"] == name
+    ]
     return sum(values) / len(values)
 
 
@@ -42,7 +44,9 @@ def some(prompts: list[str], part: int = 3) -> Callable[[str], bool]:
     return chosen.__contains__
 
 
-def test_two_servers_of_one_model(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_two_servers_of_one_model(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Two servers of one model each get all requests once, the run reports cached answers, and a refused key makes no run."""
     caplog.set_level("INFO")
     refusing = faults.always(Fault.UNAUTHORIZED)
@@ -73,7 +77,9 @@ def test_another_address(tmp_path: Path) -> None:
     with serve(lexical.answer) as old, serve(lexical.answer) as new:
         register("corp/moved", old.openai)
         make_run(tmp_path, f"{ENTRY}corp/moved")
-        old.plan = faults.always(Fault.FLAGGED, some([call.prompt for call in old.calls]))
+        old.plan = faults.always(
+            Fault.FLAGGED, some([call.prompt for call in old.calls])
+        )
         run = make_run(tmp_path, f"{ENTRY}corp/moved", cache=False)
         assert (run / NAME).exists()
         register("corp/moved", new.openai, api_key="sk-other", timeout=7)
@@ -88,7 +94,9 @@ def test_what_tells_servers_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arguments, addresses in credentials and variables, and HELM's proxy identify a server; keys and timeouts do not."""
 
     def named(
-        credentials: dict[str, str] | None = None, proxy: str | None = None, **arguments: object
+        credentials: dict[str, str] | None = None,
+        proxy: str | None = None,
+        **arguments: object,
     ) -> str:
         register("corp/x", **{"address": None, **arguments})  # type: ignore[arg-type]
         return server_digest("corp/x", credentials or {}, proxy)
@@ -135,12 +143,17 @@ def test_what_is_no_answer(tmp_path: Path) -> None:
     with serve(lexical.answer) as server:
         register("corp/odd", server.openai)
         undisturbed = make_run(tmp_path / "undisturbed", entry)
-        odd = dict(zip(sorted(call.prompt for call in server.calls)[::2], ODD, strict=False))
+        odd = dict(
+            zip(sorted(call.prompt for call in server.calls)[::2], ODD, strict=False)
+        )
         server.forget()
         server.plan = lambda prompt, before: odd.get(prompt)
         run = make_run(tmp_path, entry)
         states = read(run, "scenario_state")["request_states"]
-        failed = {full_prompt(run, state["instance"]["id"]): state["result"] for state in states}
+        failed = {
+            full_prompt(run, state["instance"]["id"]): state["result"]
+            for state in states
+        }
         failed = {
             prompt: describe_failure(parse_result(result))
             for prompt, result in failed.items()
@@ -149,10 +162,14 @@ def test_what_is_no_answer(tmp_path: Path) -> None:
         assert failed.keys() == odd.keys()
         for prompt, fault in odd.items():
             assert failed[prompt].startswith(ODD[fault]), fault
-        counts = [mean(run, f"request_{kind}") * 24 for kind in ("failed", "refused", "too_long")]
+        counts = [
+            mean(run, f"request_{kind}") * 24
+            for kind in ("failed", "refused", "too_long")
+        ]
         assert counts == pytest.approx([6, 3, 1])
         assert (
-            sum("longctx_score" in str(row) for row in read(run, "per_instance_stats")) == 24 - 10
+            sum("longctx_score" in str(row) for row in read(run, "per_instance_stats"))
+            == 24 - 10
         )
         server.forget()
         server.plan = faults.none
@@ -183,7 +200,9 @@ def test_helms_own_runner_counts_alike(tmp_path: Path) -> None:
         odd = some([call.prompt for call in server.calls])
         for fault in (Fault.FLAGGED, Fault.FILTERED):
             server.plan = faults.always(fault, odd)
-            stock = make_run(tmp_path / fault.name / "stock", f"{ENTRY}corp/flagged", Runner)
+            stock = make_run(
+                tmp_path / fault.name / "stock", f"{ENTRY}corp/flagged", Runner
+            )
             ours = make_run(tmp_path / fault.name / "ours", f"{ENTRY}corp/flagged")
             assert mean(stock, "request_refused") == pytest.approx(1 / 3)
             assert means(stock) == means(ours)

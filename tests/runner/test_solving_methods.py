@@ -24,9 +24,13 @@ from tests.support.servers.tools import Script, Turn, serve_tools
 
 LENGTH = 8192
 LABELLED = {
-    row[LABELLED_TEXT] for split in ("test", "validation") for row in synth_rows(LENGTH, split)
+    row[LABELLED_TEXT]
+    for split in ("test", "validation")
+    for row in synth_rows(LENGTH, split)
 }
-LABELS = dict(re.findall(r"^(Date: .*) \|\| Label: (.*)$", "\n".join(LABELLED), re.MULTILINE))
+LABELS = dict(
+    re.findall(r"^(Date: .*) \|\| Label: (.*)$", "\n".join(LABELLED), re.MULTILINE)
+)
 """What a model must know: the label of each line."""
 
 OOLONG = [
@@ -77,7 +81,9 @@ def solve(task: str, lines: str) -> str:
 
 def keys_of(task: str) -> list[str]:
     """Return the keys whose magic values a question of RULER asks for."""
-    (query,) = re.findall(r"special magic \w+ for (.+) mentioned in the provided text\?", task)
+    (query,) = re.findall(
+        r"special magic \w+ for (.+) mentioned in the provided text\?", task
+    )
     return re.split(r", (?:and )?| and ", query)
 
 
@@ -121,16 +127,22 @@ for line, label in zip(lines, labels): print(line, "|| Label:", label)
 
 
 @pytest.mark.parametrize("entry", [*OOLONG, *RULER])
-def test_recursive_solves(entry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recursive_solves(
+    entry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A model that codes well gets every answer right, and asks sub-models for what code cannot know."""
     require_sandbox(monkeypatch)
     with serving(coder):
-        run = making.make_run(tmp_path, f"{entry},style=chat,method=recursive{MODEL}", cache=False)
+        run = making.make_run(
+            tmp_path, f"{entry},style=chat,method=recursive{MODEL}", cache=False
+        )
     found = scores(run)
     assert {*found.values()} == {1.0}, found
     labels = {step["label"] for _, steps in read_steps(run) for step in steps}
     assert labels == (
-        {"root turn 1", "root turn 2", "sub-call"} if entry in OOLONG else {"root turn 1"}
+        {"root turn 1", "root turn 2", "sub-call"}
+        if entry in OOLONG
+        else {"root turn 1"}
     )
 
 
@@ -157,7 +169,11 @@ def read_all(task: str) -> Plan:
         text += page.partition("\n")[2]
         if len(text) == end:
             break
-    lines = [f"{line} || Label: {LABELS[line]}" for line in text.split("\n") if line in LABELS]
+    lines = [
+        f"{line} || Label: {LABELS[line]}"
+        for line in text.split("\n")
+        if line in LABELS
+    ]
     yield Turn(solve(task.rpartition("\n")[2], "\n".join(lines)))
 
 
@@ -166,7 +182,9 @@ def find_each(text: str, pattern: str) -> Generator[Turn, str, list[str]]:
     position = -1
     found = dict[str, None]()
     while True:
-        result = yield Turn(tool="find_next", arguments={"text": text, "position": position})
+        result = yield Turn(
+            tool="find_next", arguments={"text": text, "position": position}
+        )
         if not (place := re.match(r"\[position (\d+)\]", result)):
             return [*found]
         position = int(place[1])
@@ -192,7 +210,9 @@ def follow_links(task: str) -> Plan:
 @pytest.mark.parametrize("entry", [*OOLONG, *RULER])
 def test_agent_solves(entry: str, tmp_path: Path) -> None:
     """A model that uses its tools well gets every answer right within its turns."""
-    plan = read_all if entry in OOLONG else follow_links if "vt" in entry else find_needles
+    plan = (
+        read_all if entry in OOLONG else follow_links if "vt" in entry else find_needles
+    )
     with serve_tools(play(plan)) as (address, bodies):
         register_server("corp/scripted", address)
         run = making.make_run(

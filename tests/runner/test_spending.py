@@ -24,13 +24,16 @@ PRICE = {"input": 100, "cached_input": 10, "output": 1000}
 class PaidClient(making.PlainClient):
     """Counts the tokens of its answers."""
 
-    usage = Usage(input_tokens=8000, cached_tokens=2000, output_tokens=40, reasoning_tokens=10)
+    usage = Usage(
+        input_tokens=8000, cached_tokens=2000, output_tokens=40, reasoning_tokens=10
+    )
 
     def make_request(self, request: Request) -> RequestResult:
         """Return an answer that costs money."""
         self.asked.append(request.prompt)
         return add_facts(
-            making.answered(lexical.answer(request.prompt), cached=False), usage=self.usage
+            making.answered(lexical.answer(request.prompt), cached=False),
+            usage=self.usage,
         )
 
 
@@ -51,7 +54,8 @@ def test_a_run_stops_before_the_limit(
     each = (6000 * 100 + 2000 * 10 + 40 * 1000) / 1e6
     monkeypatch.setenv(MAX_COST, "7")
     with pytest.raises(
-        InputError, match=rf"{MAX_COST}=7 allows .*spent; \d answers are kept in .*to continue"
+        InputError,
+        match=rf"{MAX_COST}=7 allows .*spent; \d answers are kept in .*to continue",
     ) as error:
         making.make_run(tmp_path, making.ENTRY + deployment, cache=False)
     before = len(making.PlainClient.asked)
@@ -61,7 +65,9 @@ def test_a_run_stops_before_the_limit(
     run = making.make_run(tmp_path, making.ENTRY + deployment, cache=False)
     assert len(making.PlainClient.asked) == 12
     statistics = making.means(run)
-    assert {name[0]: value for name, value in statistics.items()}["cost"] == pytest.approx(each)
+    assert {name[0]: value for name, value in statistics.items()}[
+        "cost"
+    ] == pytest.approx(each)
 
 
 class DearClient(PaidClient):
@@ -71,12 +77,15 @@ class DearClient(PaidClient):
         """Return an answer with the whole budget."""
         result = super().make_request(request)
         usage = Usage(
-            input_tokens=len(request.prompt.encode()) + 50, output_tokens=request.max_tokens
+            input_tokens=len(request.prompt.encode()) + 50,
+            output_tokens=request.max_tokens,
         )
         return add_facts(result, usage=usage)
 
 
-def test_requests_in_flight_keep_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_in_flight_keep_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Requests in flight keep the limit, even if each prompt has as many tokens as bytes."""
     making.register_client(DearClient)
     file = tmp_path / "prices.yaml"
@@ -94,7 +103,8 @@ def test_a_limit_needs_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """A limit with an unknown price is refused, because unknown is not zero."""
     monkeypatch.setenv(MAX_COST, "4")
     with pytest.raises(
-        InputError, match=f"needs the prices of test/plain, which are not known.*{PRICES}"
+        InputError,
+        match=f"needs the prices of test/plain, which are not known.*{PRICES}",
     ):
         making.make_run(tmp_path, making.ENTRY + "test/plain", cache=False)
     assert making.PlainClient.asked == []

@@ -45,7 +45,11 @@ def _private_methods(source: str) -> set[str]:
 
 def test_no_subclass_overrides_a_private_method() -> None:
     """Who extends the runner or a strategy uses public methods alone."""
-    bases = ("runner/runner.py", "runner/machines/shards.py", "runner/batches/submission.py")
+    bases = (
+        "runner/runner.py",
+        "runner/machines/shards.py",
+        "runner/batches/submission.py",
+    )
     private = {
         name
         for base in bases
@@ -64,9 +68,9 @@ def test_no_subclass_overrides_a_private_method() -> None:
 
 def test_nobody_calls_a_private_method_of_the_runner() -> None:
     """Commands and analyses call public methods of runners alone."""
-    private = _private_methods((SOURCE / "runner/runner.py").read_text(encoding="utf-8")) | {
-        "_get_run_path"
-    }
+    private = _private_methods(
+        (SOURCE / "runner/runner.py").read_text(encoding="utf-8")
+    ) | {"_get_run_path"}
     calls = re.compile(rf"\w*(?:runner|whole|half)\w*\.({'|'.join(private)})\b")
     for path in SOURCE.rglob("*.py"):
         assert not calls.search(path.read_text(encoding="utf-8")), path
@@ -76,7 +80,9 @@ def test_a_strategy_selects_the_requests(tmp_path: Path) -> None:
     """The prompts that a strategy selects are the run."""
     strategy = FirstPrompt()
     spec = spec_of(ENTRY)
-    arguments = runner_arguments(tmp_path, "s", tmp_path, 2, has_cache=False, exit_on_error=True)
+    arguments = runner_arguments(
+        tmp_path, "s", tmp_path, 2, has_cache=False, exit_on_error=True
+    )
     runner = LongContextRunner(**arguments, strategy=strategy)
     runner.run_all([spec])
     assert strategy.total == 3
@@ -95,7 +101,9 @@ def test_a_strategy_that_skips_a_run_leaves_no_folder(tmp_path: Path) -> None:
             pytest.fail("the run is skipped")
 
     spec = spec_of(ENTRY)
-    arguments = runner_arguments(tmp_path, "s", tmp_path, 2, has_cache=False, exit_on_error=True)
+    arguments = runner_arguments(
+        tmp_path, "s", tmp_path, 2, has_cache=False, exit_on_error=True
+    )
     runner = LongContextRunner(**arguments, strategy=Nothing())
     runner.run_all([spec])
     assert not runner.run_path(spec).exists()

@@ -42,7 +42,10 @@ def broken() -> Iterator[str]:
 @pytest.mark.parametrize(
     ("entry", "error"),
     [
-        (ENTRY + "test/without-tokenizer", "its tokenizer 'test/absent' cannot be loaded"),
+        (
+            ENTRY + "test/without-tokenizer",
+            "its tokenizer 'test/absent' cannot be loaded",
+        ),
         (
             "ruler:task=vt,length=4k,model_deployment=test/plain,model=longctx/lexical",
             "has no tokenizer_name",
@@ -73,14 +76,18 @@ def test_a_run_without_data(
     RULER's essays are here, but NLTK's model of sentences is not, and pip finds no wheel.
     """
     monkeypatch.setattr("nltk.data.path", [])
-    for name, value in {"CONFIG_FILE": "/dev/null", "NO_INDEX": "1", "FIND_LINKS": ""}.items():
+    for name, value in {
+        "CONFIG_FILE": "/dev/null",
+        "NO_INDEX": "1",
+        "FIND_LINKS": "",
+    }.items():
         monkeypatch.setenv(f"PIP_{name}", value)
     build_sources(tmp_path / "benchmark_output/scenarios/helm_longctx")
-    entry = (
-        "ruler:task=niah_single_2,length=4k,count_with=longctx/words,model_deployment=test/plain"
-    )
+    entry = "ruler:task=niah_single_2,length=4k,count_with=longctx/words,model_deployment=test/plain"
     reason = "NLTK's punkt_tab, of the wheel llama-index-core==0.14.25: pip downloaded no wheel"
-    check_refusal(tmp_path, f"{entry},model=longctx/lexical", reason, caplog, monkeypatch)
+    check_refusal(
+        tmp_path, f"{entry},model=longctx/lexical", reason, caplog, monkeypatch
+    )
 
 
 def test_a_run_without_an_extra(
@@ -119,13 +126,14 @@ def check_refusal(
     with pytest.raises(InputError) as caught:
         runner.run_all([good, bad])
     assert (
-        str(caught.value) == f"1 of 2 runs were not made: {bad.name}: their errors are in the log"
+        str(caught.value)
+        == f"1 of 2 runs were not made: {bad.name}: their errors are in the log"
     )
     assert reason in log[0]
     assert len(PlainClient.asked) == 12
-    assert [path.parent.name for path in Path(runner.runs_path).glob("*:*/stats.json")] == [
-        good.name
-    ]
+    assert [
+        path.parent.name for path in Path(runner.runs_path).glob("*:*/stats.json")
+    ] == [good.name]
 
 
 def test_short_prompts_need_no_tokenizer(tmp_path: Path, broken: str) -> None:
@@ -142,9 +150,7 @@ def test_prompts_that_exceed_the_window(
 
     The other runs are made.
     """
-    entry = (
-        "helmet_recall:task=json_kv,length=8k,num_samples=2,model=longctx/lexical,model_deployment="
-    )
+    entry = "helmet_recall:task=json_kv,length=8k,num_samples=2,model=longctx/lexical,model_deployment="
     questions = f"any_jsonl:path={write_questions(tmp_path, ROW)},length=4k,count_with=longctx/words,model=longctx/lexical"
     deployment = ModelDeployment(
         "test/small", CLIENT, "longctx/lexical", max_sequence_length=window
@@ -153,17 +159,24 @@ def test_prompts_that_exceed_the_window(
         deployed(deployment) as name,
         nullcontext() if sent == 3 else pytest.raises(InputError) as raised,
     ):
-        specs = [spec_of(f"{questions},model_deployment=test/plain"), spec_of(entry + name)]
+        specs = [
+            spec_of(f"{questions},model_deployment=test/plain"),
+            spec_of(entry + name),
+        ]
         make_runner(tmp_path).run_all(specs)
     assert len(PlainClient.asked) == sent
-    assert (f"window of test/small has {window:,} tokens" in f"{raised}{caplog.text}") == (sent < 3)
+    assert (
+        f"window of test/small has {window:,} tokens" in f"{raised}{caplog.text}"
+    ) == (sent < 3)
 
 
 def test_short_prompts_at_a_length_that_exceeds_the_window(tmp_path: Path) -> None:
     """A length says only how long prompts can be, so short ones are sent whatever the window is."""
     entry = f"any_jsonl:path={write_questions(tmp_path, ROW)},length=8k,count_with=longctx/words,model=longctx/lexical"
     with deployed(
-        ModelDeployment("test/small", CLIENT, "longctx/lexical", max_sequence_length=1000)
+        ModelDeployment(
+            "test/small", CLIENT, "longctx/lexical", max_sequence_length=1000
+        )
     ) as name:
         make_runner(tmp_path).run_all([spec_of(f"{entry},model_deployment={name}")])
     assert len(PlainClient.asked) == 1

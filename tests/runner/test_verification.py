@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,9 @@ def run(made: Path, tmp_path: Path) -> Path:
 def some_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every third request fail."""
     monkeypatch.setattr(
-        PlainClient, "fails", staticmethod(lambda prompt: len(PlainClient.asked) % 3 == 0)
+        PlainClient,
+        "fails",
+        staticmethod(lambda prompt: len(PlainClient.asked) % 3 == 0),
     )
 
 
@@ -96,11 +99,16 @@ def test_several_headlines(
     assert list(find_faults(make_run(tmp_path, entry))) == []
 
 
+def set_mean(content: list[dict], number: int, mean: float) -> None:
+    content[number].update(mean=mean)
+
+
 def test_each_changed_mean(run: Path) -> None:
     """Each changed mean in the statistics of the run is found and named."""
     rows = json.loads((run / STATS).read_bytes())
     for number, row in enumerate(rows):
-        change(run / STATS, lambda content: content[number].update(mean=row["mean"] + 0.001))  # noqa: B023
+        mean = row["mean"] + 0.001
+        change(run / STATS, partial(set_mean, number=number, mean=mean))
         (fault,) = find_faults(run)
         assert fault.startswith(f"{STATS}: {row['name']['name']} test")
         assert f"is {row['mean'] + 0.001}, but {ROWS} gives {row['mean']}" in fault
@@ -148,11 +156,21 @@ ATTACKS: dict[str, tuple[str, Callable[[Any], object], str]] = {
     ),
     "an answer as a failure": (
         STATES,
-        lambda content: content["request_states"][0]["result"].update(success=False, error="x"),
+        lambda content: content["request_states"][0]["result"].update(
+            success=False, error="x"
+        ),
         "only one of them has an answer",
     ),
-    "no answers": (STATES, lambda content: content.pop("request_states"), "cannot be read"),
-    "other types": (STATS, lambda content: content.append({"name": 5}), "cannot be read"),
+    "no answers": (
+        STATES,
+        lambda content: content.pop("request_states"),
+        "cannot be read",
+    ),
+    "other types": (
+        STATS,
+        lambda content: content.append({"name": 5}),
+        "cannot be read",
+    ),
 }
 
 
@@ -215,7 +233,9 @@ def test_an_answer_that_is_not_in_the_journal(failing: Path) -> None:
     """An answer that was changed after it arrived is found."""
 
     def edit(content: Any) -> None:
-        state = next(state for state in content["request_states"] if state["result"]["success"])
+        state = next(
+            state for state in content["request_states"] if state["result"]["success"]
+        )
         state["result"]["completions"][0]["text"] = "another answer"
 
     change(failing / STATES, edit)

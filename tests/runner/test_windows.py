@@ -27,15 +27,32 @@ ENTRY = "helmet_recall:length=4k,num_samples=4,model=longctx/lexical,model_deplo
 """Sixteen requests."""
 
 REFUSALS: dict[str, tuple[int, Any]] = {
-    "a code": (400, {"error": {"message": "Too much.", "code": "context_length_exceeded"}}),
-    "words": (400, {"error": {"message": "Prompt length 9000 exceeds max_kv_size 4096"}}),
+    "a code": (
+        400,
+        {"error": {"message": "Too much.", "code": "context_length_exceeded"}},
+    ),
+    "words": (
+        400,
+        {"error": {"message": "Prompt length 9000 exceeds max_kv_size 4096"}},
+    ),
     "a room below zero": (
         400,
-        {"error": {"message": "max_tokens must be at least 1, got -5004.", "code": 400}},
+        {
+            "error": {
+                "message": "max_tokens must be at least 1, got -5004.",
+                "code": 400,
+            }
+        },
     ),
-    "status 500": (500, {"error": "prompt too long; exceeded max context length by 5 tokens"}),
+    "status 500": (
+        500,
+        {"error": "prompt too long; exceeded max context length by 5 tokens"},
+    ),
     "status 413": (413, {"error": "Payload Too Large"}),
-    "words that nobody knows": (400, {"error": {"message": "Das passt nicht hinein: 9000"}}),
+    "words that nobody knows": (
+        400,
+        {"error": {"message": "Das passt nicht hinein: 9000"}},
+    ),
     "no words": (400, {}),
 }
 
@@ -66,7 +83,9 @@ def serve_window(
 def limit(tmp_path_factory: pytest.TempPathFactory) -> int:
     """Return the characters that four of the sixteen prompts have at most."""
     with serve_window(lambda prompt: True, (400, {})) as (address, prompts):
-        name = deploy("window/all", "OpenAIClient", base_url=address, api_key="k", model="m")
+        name = deploy(
+            "window/all", "OpenAIClient", base_url=address, api_key="k", model="m"
+        )
         make_run(tmp_path_factory.mktemp("all"), ENTRY + name)
     assert len(prompts) == 16
     return sorted(map(len, prompts))[3]
@@ -76,7 +95,10 @@ def limit(tmp_path_factory: pytest.TempPathFactory) -> int:
 def test_most_prompts_do_not_fit(name: str, limit: int, tmp_path: Path) -> None:
     """The answered prompts have a score, a mark counts those that do not fit, and nothing waits."""
     start = time.monotonic()
-    with serve_window(lambda prompt: len(prompt) <= limit, REFUSALS[name]) as (address, prompts):
+    with serve_window(lambda prompt: len(prompt) <= limit, REFUSALS[name]) as (
+        address,
+        prompts,
+    ):
         deployment = deploy(
             "window/small", "OpenAIClient", base_url=address, api_key="k", model="m"
         )
@@ -84,7 +106,9 @@ def test_most_prompts_do_not_fit(name: str, limit: int, tmp_path: Path) -> None:
     assert time.monotonic() - start < 20
     refused = sum(len(prompt) > limit for prompt in set(prompts))
     shares = [
-        mean for (statistic, *_), mean in means(run).items() if statistic == "request_too_long"
+        mean
+        for (statistic, *_), mean in means(run).items()
+        if statistic == "request_too_long"
     ]
     assert shares
     results = read_run(run, read_json(run / RUN_SPEC), BENCHMARKS)
@@ -98,7 +122,9 @@ def test_most_prompts_do_not_fit(name: str, limit: int, tmp_path: Path) -> None:
 def test_a_window_for_no_prompt(tmp_path: Path) -> None:
     """If no prompt fits, the run ends with the server's words."""
     with serve_window(lambda prompt: False, REFUSALS["words"]) as (address, _):
-        deployment = deploy("window/none", "OpenAIClient", base_url=address, api_key="k", model="m")
+        deployment = deploy(
+            "window/none", "OpenAIClient", base_url=address, api_key="k", model="m"
+        )
         with pytest.raises(InputError, match=r"too_long.*max_kv_size"):
             make_run(tmp_path, ENTRY + deployment)
 
@@ -111,14 +137,20 @@ def test_only_lengths_name_a_window() -> None:
     """Bad requests are too long only if they are the longest, several, and refused in the same words."""
     yes = answered("x", cached=False)
     short = {number: SizedResult(100 + number, yes) for number in range(8)}
-    long = {number: SizedResult(200 + number, refused(f"no {number}")) for number in range(8, 11)}
+    long = {
+        number: SizedResult(200 + number, refused(f"no {number}"))
+        for number in range(8, 11)
+    }
     named = name_window(short | long)
     assert named.keys() == long.keys()
     assert {failure_of(result) for result in named.values()} == {Failure.TOO_LONG}
     assert name_window(long) == {}
     assert name_window(short | {8: long[8]}) == {}
     assert name_window(short | long | {11: SizedResult(300, yes)}) == {}
-    assert name_window(short | long | {11: SizedResult(300, refused("another word"))}) == {}
+    assert (
+        name_window(short | long | {11: SizedResult(300, refused("another word"))})
+        == {}
+    )
 
 
 def test_waiting_prompts() -> None:

@@ -48,9 +48,9 @@ def test_what_waits_is_written_together() -> None:
     """The first value is written alone, and all values that arrive meanwhile are written together."""
     disk = Disk()
     writer = GroupWriter(disk.write)
-    assert add_while_busy(writer.add, disk, lambda: len(writer._gathering[0])) == [None] * (
-        THREADS + 1
-    )
+    assert add_while_busy(writer.add, disk, lambda: len(writer._gathering[0])) == [
+        None
+    ] * (THREADS + 1)
     assert disk.groups[0] == [0]
     assert [sorted(group) for group in disk.groups[1:]] == [list(range(1, THREADS + 1))]
 
@@ -72,7 +72,9 @@ def test_an_error_reaches_all_of_its_group() -> None:
     assert disk.groups[-1] == [THREADS + 1]
 
 
-def test_lines_of_threads_are_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_of_threads_are_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A thread continues only after the system was told to write its line, and every line is in the file once and whole."""
     path = tmp_path / "lines"
     synced = [b""]

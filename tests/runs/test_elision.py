@@ -60,7 +60,8 @@ def test_no_cluster_is_cut(text: str) -> None:
 
 
 @given(
-    st.integers(0, 100), st.sampled_from(["the code is 4711-ß.", "密码是北京的春天", "x" * 5000])
+    st.integers(0, 100),
+    st.sampled_from(["the code is 4711-ß.", "密码是北京的春天", "x" * 5000]),
 )
 def test_evidence_stands_in_place(percent: int, passage: str) -> None:
     """A passage of evidence is shown at its place with its depth, and a long one is shown by its beginning."""
@@ -76,7 +77,12 @@ def test_evidence_stands_in_place(percent: int, passage: str) -> None:
 
 def test_evidence_is_whole_words_that_tell() -> None:
     """Evidence is neither a part of a word nor a text that is everywhere, and the place that would be left out is preferred."""
-    text = "Paris first. " + "Parisian no 12 " * 1000 + "In Paris at last. " + "filler " * 1000
+    text = (
+        "Paris first. "
+        + "Parisian no 12 " * 1000
+        + "In Paris at last. "
+        + "filler " * 1000
+    )
     shown = elide(text, ["Paris", "12", " ", "no"])
     assert [found[2] for found in EVIDENCE.finditer(shown)] == ["Paris"]
     assert "In [evidence, depth 68%: Paris] at last." in shown
@@ -107,9 +113,10 @@ def test_evidence_side_by_side() -> None:
             "北京的春天",
             "上海的秋天",
         ]
-    assert [found[2] for found in EVIDENCE.finditer(elide(text, ["的春天上海", "北京的春天"]))] == [
-        "的春天上海"
-    ]
+    assert [
+        found[2]
+        for found in EVIDENCE.finditer(elide(text, ["的春天上海", "北京的春天"]))
+    ] == ["的春天上海"]
 
 
 def test_evidence_of_an_instance() -> None:
@@ -117,4 +124,6 @@ def test_evidence_of_an_instance() -> None:
     sample = Sample("official", 10, 10, record={"qrels": {"17": 1, "23": 3, "42": 3}})
     assert evidence_of(["Paris"], sample) == ["Paris", "23", "42"]
     assert evidence_of(["Paris"], None) == ["Paris"]
-    assert evidence_of([], Sample("official", 10, 10, record={"qrels": {"17": 0}})) == []
+    assert (
+        evidence_of([], Sample("official", 10, 10, record={"qrels": {"17": 0}})) == []
+    )

@@ -33,7 +33,14 @@ class Part:
     other: Any = None
 
 
-LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just(Colour.RED)
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.just(Colour.RED)
+)
 VALUES = st.recursive(
     LEAVES,
     lambda inner: (
@@ -49,7 +56,9 @@ VALUES = st.recursive(
 @given(VALUES)
 def test_json_equals_the_json_of_helm(value: Any) -> None:
     """Any value is written as HELM writes it: without absent fields, in ASCII, with two spaces for each level."""
-    assert to_json(Part(value)) == json.dumps(asdict_without_nones(Part(value)), indent=2)
+    assert to_json(Part(value)) == json.dumps(
+        asdict_without_nones(Part(value)), indent=2
+    )
 
 
 @given(VALUES)
@@ -87,5 +96,7 @@ def test_numbers_that_no_float_can_hold(number: str, tmp_path: Path) -> None:
     path = tmp_path / "stats.json"
     path.write_text(f'[{{"mean": {number}}}]')
     for read in (read_json, lambda path: list(read_rows(path))):
-        with pytest.raises(InputError, match=r"stats.json cannot be read \(\w+\); repeat that run"):
+        with pytest.raises(
+            InputError, match=r"stats.json cannot be read \(\w+\); repeat that run"
+        ):
             read(path)

@@ -117,12 +117,14 @@ def test_answers_without_a_text(tmp_path: Path) -> None:
     """Answers whose text is not text, which earlier versions wrote, are read but do not count."""
     with Journal(tmp_path) as journal:
         for name, text in (("null", None), ("list", ["x"]), ("empty", "")):
-            journal.add(name, replace(ANSWER, completions=[GeneratedOutput(text, 0, [])]))  # type: ignore[arg-type]
+            journal.add(
+                name, replace(ANSWER, completions=[GeneratedOutput(text, 0, [])])
+            )  # type: ignore[arg-type]
         journal.add("none", replace(ANSWER, completions=[]))
     with Journal(tmp_path) as journal:
-        assert [name for name in ("null", "list", "none", "empty") if journal.get(name)] == [
-            "empty"
-        ]
+        assert [
+            name for name in ("null", "list", "none", "empty") if journal.get(name)
+        ] == ["empty"]
 
 
 def test_requests_are_told_apart(tmp_path: Path) -> None:
@@ -133,7 +135,9 @@ def test_requests_are_told_apart(tmp_path: Path) -> None:
         names = [journal.name(known, "d") for known in (request, *others)] + [
             journal.name(request, "e")
         ]
-        assert journal.name(replace(request, prompt="elided otherwise"), "d") == names[0]
+        assert (
+            journal.name(replace(request, prompt="elided otherwise"), "d") == names[0]
+        )
     with Journal(tmp_path, "there") as journal:
         names.append(journal.name(request, "d"))
     assert len(set(names)) == 5
@@ -165,9 +169,15 @@ def test_a_failure_is_no_answer(tmp_path: Path) -> None:
     }
     with Journal(tmp_path) as journal:
         for reason in endings:
-            completion = replace(ANSWER.completions[0], finish_reason={"reason": reason})
+            completion = replace(
+                ANSWER.completions[0], finish_reason={"reason": reason}
+            )
             journal.add(reason, replace(ANSWER, completions=[completion]))
-        journal.add("failed", replace(ANSWER, success=False, error="temporary: overloaded"))
+        journal.add(
+            "failed", replace(ANSWER, success=False, error="temporary: overloaded")
+        )
     with Journal(tmp_path) as journal:
-        assert {reason: journal.get(reason) is not None for reason in endings} == endings
+        assert {
+            reason: journal.get(reason) is not None for reason in endings
+        } == endings
         assert journal.get("failed") is None

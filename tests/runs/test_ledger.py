@@ -16,7 +16,12 @@ REQUESTS = {
         {"max_tokens": 5},
     ),
     "b": (
-        Request("m/d", "m/m", messages=[{"role": "user", "content": "Why?"}], temperature=0.5),
+        Request(
+            "m/d",
+            "m/m",
+            messages=[{"role": "user", "content": "Why?"}],
+            temperature=0.5,
+        ),
         {},
     ),
 }
@@ -40,7 +45,11 @@ def test_steps_come_back(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger:
         assert ledger.parts == expected
         (part,) = ledger.open_parts
-        assert (part.batch, part.service, part.route) == ("batch_1", "openai", "/v1/completions")
+        assert (part.batch, part.service, part.route) == (
+            "batch_1",
+            "openai",
+            "/v1/completions",
+        )
         assert part.request("a") == Request(
             "m/d", "m/m", prompt="", stop_sequences=["\n"], random="1"
         )
@@ -64,7 +73,13 @@ def test_a_reader_leaves_a_torn_line_to_its_writer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [b'{"part": "x", "batch": "y"}\n', b'{"part": 1, "requests": {}}\n', b"[]\n", b"{\n"]
+    "line",
+    [
+        b'{"part": "x", "batch": "y"}\n',
+        b'{"part": 1, "requests": {}}\n',
+        b"[]\n",
+        b"{\n",
+    ],
 )
 def test_damage(tmp_path: Path, line: bytes) -> None:
     """One line names a damaged ledger."""
@@ -82,7 +97,8 @@ def test_what_waits_is_not_sent_directly(tmp_path: Path) -> None:
         for step in (lambda: None, lambda: ledger.set_batch(part, "batch_1")):
             step()
             with pytest.raises(
-                InputError, match=r"2 requests of this run are in batches .* batch collect --suite"
+                InputError,
+                match=r"2 requests of this run are in batches .* batch collect --suite",
             ):
                 check_nothing_in_batches(tmp_path)
         ledger.set_collected(part, {})

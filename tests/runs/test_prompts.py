@@ -26,7 +26,9 @@ def test_lossless(stored: dict[str, str]) -> None:
     """Every prompt comes back unchanged, whatever its characters, even if two prompts are equal."""
     with tempfile.TemporaryDirectory() as name:
         write_prompts(Path(name), stored.items())
-        assert {instance: full_prompt(Path(name), instance) for instance in stored} == stored
+        assert {
+            instance: full_prompt(Path(name), instance) for instance in stored
+        } == stored
 
 
 def test_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,7 +40,9 @@ def test_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len({frame for frame, _, _ in index.values()}) > 5
     assert {number: full_prompt(tmp_path, number) for number in stored} == stored
     with (tmp_path / prompts.TEXTS).open("rb") as file:
-        stream = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+        stream = zstandard.ZstdDecompressor().stream_reader(
+            file, read_across_frames=True
+        )
         assert stream.read().decode() == "".join(stored.values())
 
 
@@ -60,7 +64,9 @@ def test_what_prompts_share_is_stored_once(tmp_path: Path) -> None:
         haystack("gold", 199 * depth) for depth in range(6)
     ]
     write_prompts(many, ((str(number), prompt) for number, prompt in enumerate(alike)))
-    assert (many / prompts.TEXTS).stat().st_size < 1.1 * (one / prompts.TEXTS).stat().st_size
+    assert (many / prompts.TEXTS).stat().st_size < 1.1 * (
+        one / prompts.TEXTS
+    ).stat().st_size
 
 
 def test_damage_is_told(tmp_path: Path) -> None:
@@ -85,10 +91,14 @@ def test_unknown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [prompts.TEXTS, prompts.INDEX])
-@pytest.mark.parametrize("damaged", [b"", b"no such form", None], ids=["empty", "other", "cut"])
+@pytest.mark.parametrize(
+    "damaged", [b"", b"no such form", None], ids=["empty", "other", "cut"]
+)
 def test_a_damaged_file(name: str, damaged: bytes | None, tmp_path: Path) -> None:
     """One line names a damaged file of prompts."""
-    write_prompts(tmp_path, [("a", "one " * 500), ("b", random.Random(1).randbytes(500).hex())])
+    write_prompts(
+        tmp_path, [("a", "one " * 500), ("b", random.Random(1).randbytes(500).hex())]
+    )
     path = tmp_path / name
     path.write_bytes(path.read_bytes()[:-200] if damaged is None else damaged)
     with pytest.raises(InputError, match=f"{name} (is damaged|cannot be read)"):
@@ -101,9 +111,17 @@ def test_an_elided_prompt_is_none(tmp_path: Path) -> None:
     def states(extra: dict[str, object]) -> None:
         instance = {
             "id": "a",
-            "extra_data": {"source": "hub", "max_tokens": 9, "run_max_tokens": 9, **extra},
+            "extra_data": {
+                "source": "hub",
+                "max_tokens": 9,
+                "run_max_tokens": 9,
+                **extra,
+            },
         }
-        state = {"instance": instance, "request": {"prompt": "[... left out ...] \ud800"}}
+        state = {
+            "instance": instance,
+            "request": {"prompt": "[... left out ...] \ud800"},
+        }
         (tmp_path / "scenario_state.json").write_text(
             json.dumps({"request_states": [state]}, indent=2)
         )

@@ -39,8 +39,10 @@ _facts = {
     "first_token_seconds": st.none() | st.floats(0, 100),
     "is_reasoning_open": st.none() | st.booleans(),
     "is_repeating": st.none() | st.booleans(),
-    "calls": st.none() | st.builds(lambda name: (ToolCall("1", name, {"a": 1}),), _texts),
-    "steps": st.none() | st.builds(lambda usage: Steps(2, (usage,), {"compactions": 1}), _usages),
+    "calls": st.none()
+    | st.builds(lambda name: (ToolCall("1", name, {"a": 1}),), _texts),
+    "steps": st.none()
+    | st.builds(lambda usage: Steps(2, (usage,), {"compactions": 1}), _usages),
     "windows": st.none() | st.just((Window(-1.5, 1023),)),
     "distributions": st.none() | st.just(((Distribution("a", -0.1, {"a": -0.1}),),)),
 }
@@ -107,7 +109,9 @@ def test_records_have_what_helms_files_have(run: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [STATES, INSTANCE_STATS])
-def test_changed_files_count_more_than_older_records(run: Path, tmp_path: Path, name: str) -> None:
+def test_changed_files_count_more_than_older_records(
+    run: Path, tmp_path: Path, name: str
+) -> None:
     """Where another program has changed one of HELM's files, the records are not used."""
     other = tmp_path / run.name
     shutil.copytree(run, other)
@@ -122,7 +126,11 @@ def test_damaged_records(run: Path, tmp_path: Path) -> None:
     shutil.copytree(run, other)
     path = other / RECORDS
     whole = path.read_bytes()
-    for damaged in (whole[: len(whole) // 2], b"no records", whole[:40] + b"\0" * 40 + whole[80:]):
+    for damaged in (
+        whole[: len(whole) // 2],
+        b"no records",
+        whole[:40] + b"\0" * 40 + whole[80:],
+    ):
         path.write_bytes(damaged)
         with pytest.raises(InputError, match=RECORDS):
             list(read_records(other))

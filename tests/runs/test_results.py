@@ -16,7 +16,9 @@ from helm_longctx.runs.files import find_incomplete_files, write_json
 from tests.runner.making import ENTRY, PlainClient, make_run
 
 
-def test_a_file_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_whole_or_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A file is whole or unchanged, whenever the process ends."""
     path = tmp_path / "stats.json"
     write_json(path, [Stat(MetricName("a")).add(1)])
@@ -36,7 +38,9 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     "name", ["run_spec", "scenario", "scenario_state", "stats", "per_instance_stats"]
 )
-def test_a_cut_file_is_not_complete(name: str, runner: type[Runner], tmp_path: Path) -> None:
+def test_a_cut_file_is_not_complete(
+    name: str, runner: type[Runner], tmp_path: Path
+) -> None:
     """A run whose files lack their end is not complete, so that `--skip-completed-runs` repeats it and skips whole runs."""
     run = made(tmp_path, runner)
     path = run / f"{name}.json"
@@ -56,5 +60,8 @@ def test_a_cut_file_is_not_complete(name: str, runner: type[Runner], tmp_path: P
 
 def made(folder: Path, runner: type[Runner], **flags: bool) -> Path:
     return make_run(
-        folder, ENTRY.replace("length", "task=json_kv,length") + "test/plain", runner, **flags
+        folder,
+        ENTRY.replace("length", "task=json_kv,length") + "test/plain",
+        runner,
+        **flags,
     )

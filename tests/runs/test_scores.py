@@ -42,8 +42,14 @@ def test_a_run_of_an_earlier_version(old_run: Path) -> None:
 def test_a_run_of_helm(old_run: Path) -> None:
     """The score of HELM's own run is the main metric in HELM's schema files, on the split that they name."""
     for name, words in {
-        "run_spec": (('"entry": "helmet_longqa",', ""), ("helmet_longqa_8k", "ruler_squad")),
-        "per_instance_stats": (("longctx_score", "ruler_string_match_part"), ('"test"', '"valid"')),
+        "run_spec": (
+            ('"entry": "helmet_longqa",', ""),
+            ("helmet_longqa_8k", "ruler_squad"),
+        ),
+        "per_instance_stats": (
+            ("longctx_score", "ruler_string_match_part"),
+            ('"test"', '"valid"'),
+        ),
         "scenario_state": (('"max_tokens"', '"most_tokens"'),),  # no sample of ours
     }.items():
         path = old_run / f"{name}.json"
@@ -54,7 +60,9 @@ def test_a_run_of_helm(old_run: Path) -> None:
         path.write_text(text)
     rows = read_scores(old_run)
     assert [row.score for row in rows] == [1, 1]
-    assert {(row.entry, row.length, row.depth) for row in rows} == {("helmet_longqa", None, None)}
+    assert {(row.entry, row.length, row.depth) for row in rows} == {
+        ("helmet_longqa", None, None)
+    }
 
 
 def test_groups_and_failures(old_run: Path) -> None:
@@ -70,7 +78,10 @@ def test_groups_and_failures(old_run: Path) -> None:
     stats = old_run / "per_instance_stats.json"
     rows = json.loads(stats.read_text())
     rows[1]["stats"] = [
-        {"name": {"name": name, "split": "test", "sub_split": "narrativeqa"}, "mean": 1.0}
+        {
+            "name": {"name": name, "split": "test", "sub_split": "narrativeqa"},
+            "mean": 1.0,
+        }
         for name in ("request_refused", "prompt_tokens")
     ]
     rows.append({**rows[0], "train_trial_index": 1})

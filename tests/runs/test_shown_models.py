@@ -50,7 +50,9 @@ def test_a_published_name() -> None:
     assert published.label == own.label == "a/x"
 
 
-@pytest.mark.parametrize("make_copy", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+@pytest.mark.parametrize(
+    "make_copy", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))]
+)
 def test_copies_keep_the_facts(make_copy: object) -> None:
     """A copy of a name has the fields of the original."""
     assert callable(make_copy)

@@ -18,12 +18,14 @@ from helm_longctx.runs.files import read_rows, rewrite_states
 values = st.recursive(
     st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
     ),
     max_leaves=8,
 )
 states = st.lists(
-    st.dictionaries(st.text(min_size=1, max_size=5), values, min_size=1, max_size=3), max_size=4
+    st.dictionaries(st.text(min_size=1, max_size=5), values, min_size=1, max_size=3),
+    max_size=4,
 )
 # HELM writes lists with objects before and after the request states, at the same depth.
 around = {
@@ -34,7 +36,9 @@ around = {
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(states)
-def test_every_state_is_changed_once(tmp_path: Path, rows: list[dict[str, object]]) -> None:
+def test_every_state_is_changed_once(
+    tmp_path: Path, rows: list[dict[str, object]]
+) -> None:
     """The copy has the same content except that every state is changed once, whatever the states contain."""
     source = tmp_path / "source.json"
     target = tmp_path / "target.json"
@@ -50,7 +54,9 @@ def test_not_a_number_passes(tmp_path: Path) -> None:
     """NaN, which HELM writes although JSON has no such value, is copied."""
     source = tmp_path / "source.json"
     target = tmp_path / "target.json"
-    source.write_text(json.dumps({"request_states": [{"logprob": float("nan")}]}, indent=2))
+    source.write_text(
+        json.dumps({"request_states": [{"logprob": float("nan")}]}, indent=2)
+    )
     rewrite_states(source, target, lambda state: state)
     assert "NaN" in target.read_text()
 
@@ -59,7 +65,9 @@ def test_no_states(tmp_path: Path) -> None:
     """A run without instances is copied unchanged."""
     source = tmp_path / "source.json"
     target = tmp_path / "target.json"
-    source.write_text(json.dumps(asdict_without_nones(ScenarioState(AdapterSpec(), [])), indent=2))
+    source.write_text(
+        json.dumps(asdict_without_nones(ScenarioState(AdapterSpec(), [])), indent=2)
+    )
     rewrite_states(source, target, lambda state: state)
     assert target.read_text() == source.read_text()
 
@@ -69,7 +77,10 @@ def test_a_file_that_is_cut_off(tmp_path: Path, kept: int) -> None:
     """A file that is cut off anywhere is an error that names the file."""
     source = tmp_path / "source.json"
     whole = json.dumps(
-        {"adapter_spec": {"method": "m"}, "request_states": [{"text": "a long text", "n": 1}]},
+        {
+            "adapter_spec": {"method": "m"},
+            "request_states": [{"text": "a long text", "n": 1}],
+        },
         indent=2,
     )
     assert len(whole) > 120

@@ -94,8 +94,12 @@ def python_as_program(code: str) -> ProgramResult:
 
 def python_in_interpreter(code: str) -> ProgramResult:
     """Run Python code in the interpreter, which must be usable afterwards, with its variables."""
-    with Interpreter({"context": "abc"}, {"upper": lambda text: text.upper()}) as interpreter:
+    with Interpreter(
+        {"context": "abc"}, {"upper": lambda text: text.upper()}
+    ) as interpreter:
         interpreter.run("x = 7")
         found = interpreter.run(code)
         assert interpreter.run("print(upper(context), 6 * x)").text == "ABC 42\n"
-    return ProgramResult(found.text.encode(), found.error.encode(), int(bool(found.error)))
+    return ProgramResult(
+        found.text.encode(), found.error.encode(), int(bool(found.error))
+    )

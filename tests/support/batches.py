@@ -30,7 +30,9 @@ def register(protocol: str, server: Any, **arguments: Any) -> str:
     name = f"corp/{protocol}"
     client = {"openai": "OpenAIClient", "anthropic": "AnthropicClient"}[protocol]
     address = server.openai if protocol == "openai" else server.address
-    spec = ClientSpec(f"helm_longctx.models.apis.{client}", {"base_url": address, **arguments})
+    spec = ClientSpec(
+        f"helm_longctx.models.apis.{client}", {"base_url": address, **arguments}
+    )
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(name, None)
     register_model_deployment(
         ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical")
@@ -54,7 +56,10 @@ class Folder:
     def submit(self, **plan: Any) -> None:
         """Submit the run as batches, and return before they are answered."""
         runner = make_batch_runner(
-            AsBatches(Plan(**plan)), self._folder / "benchmark_output", "s", self._folder
+            AsBatches(Plan(**plan)),
+            self._folder / "benchmark_output",
+            "s",
+            self._folder,
         )
         runner.run_all([self.spec])
 
@@ -71,7 +76,11 @@ class Folder:
     def failures(self) -> dict[str, int]:
         """Return the failures of all batches."""
         with Ledger(self.run) as ledger:
-            return {kind: n for part in ledger.parts for kind, n in (part.failures or {}).items()}
+            return {
+                kind: n
+                for part in ledger.parts
+                for kind, n in (part.failures or {}).items()
+            }
 
 
 def direct(folder: Folder, server: BatchServer) -> list[str]:

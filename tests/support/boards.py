@@ -18,7 +18,12 @@ from helm_longctx.tasks.registry import BENCHMARKS
 def make_entry_boards(*entries: str) -> list[Board]:
     """The boards of a suite that has a run of each entry."""
     return make_boards(
-        [each for entry in entries for each in _results(parse_entry(BENCHMARKS, entry))], BENCHMARKS
+        [
+            each
+            for entry in entries
+            for each in _results(parse_entry(BENCHMARKS, entry))
+        ],
+        BENCHMARKS,
     )
 
 

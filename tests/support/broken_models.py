@@ -21,7 +21,11 @@ from helm_longctx.models.scoring import AnswerRequest, SpanRequest
 from helm_longctx.tasks.logprobs import Distribution
 
 END = "<|end|>"
-WORDS = [f" {first}{second}" for first in ("ba", "ke", "lo", "mi", "nu") for second in "dfgklmnt"]
+WORDS = [
+    f" {first}{second}"
+    for first in ("ba", "ke", "lo", "mi", "nu")
+    for second in "dfgklmnt"
+]
 FOREIGN = {word: f" {word[1:].upper()}o" for word in WORDS}
 GARBAGE = [" zq", " ws", " xr", " qv", " jx", " vk"]
 
@@ -55,9 +59,9 @@ class TableModel:
         if context not in self._rows:
             chance = np.random.default_rng(_hash(self.seed, *context))
             logits = chance.normal(0, 2.5, len(WORDS) + 1)
-            logits += self.noise * np.random.default_rng(_hash("noise", *context)).normal(
-                0, 1, len(logits)
-            )
+            logits += self.noise * np.random.default_rng(
+                _hash("noise", *context)
+            ).normal(0, 1, len(logits))
             self._rows[context] = [*WORDS, END], logits - np.logaddexp.reduce(logits)
         return self._rows[context]
 
@@ -124,7 +128,11 @@ class Side:
         return chance.choices(names, weights.tolist())[0]
 
     def _predict(self, prompt: str, tokens: list[str]) -> Row:
-        if self.breaks_start and len(tokens) == len(_split(prompt)) and _hash(prompt) % 2:
+        if (
+            self.breaks_start
+            and len(tokens) == len(_split(prompt))
+            and _hash(prompt) % 2
+        ):
             return TableModel(self.model.seed + 99).predict(tokens)
         return self.model.predict(tokens)
 
@@ -137,7 +145,9 @@ class Side:
         for place in np.argsort(-logprobs):
             said.setdefault(self._say(names[place]), float(logprobs[place]))
         top = dict(list(said.items())[:5])
-        return Distribution(token, said.get(token, -18.0), {token: said.get(token, -18.0), **top})
+        return Distribution(
+            token, said.get(token, -18.0), {token: said.get(token, -18.0), **top}
+        )
 
     def _read(self, text: str, span: tuple[int, int]) -> list[Distribution]:
         found = []
@@ -157,7 +167,9 @@ def _split(text: str) -> list[str]:
 
 
 def _result(text: str) -> RequestResult:
-    return RequestResult(True, [], [GeneratedOutput(text, 0.0, [], {"reason": "stop"})], False)
+    return RequestResult(
+        True, [], [GeneratedOutput(text, 0.0, [], {"reason": "stop"})], False
+    )
 
 
 def _swap_answer(side: Side) -> Callable[[str, list[str]], list[str]]:
@@ -172,7 +184,10 @@ def _swap_answer(side: Side) -> Callable[[str, list[str]], list[str]]:
 def make_candidates(seed: int) -> dict[str, Side]:
     """Return the equal candidate, and the broken ones by their faults."""
     twin = Side(TableModel(seed))
-    garbage = {word: GARBAGE[number % len(GARBAGE)] for number, word in enumerate([*WORDS, END])}
+    garbage = {
+        word: GARBAGE[number % len(GARBAGE)]
+        for number, word in enumerate([*WORDS, END])
+    }
     return {
         "twin": twin,
         "garbage": replace(twin, words=garbage),

@@ -16,7 +16,9 @@ from tests.support.json_http import JsonHandler, ModelServer
 
 _TOKEN = re.compile(r"\s*(?:\d{1,3}|[^\W\d]+|[^\w\s])|\s+")
 _LINES = [
-    re.compile(re.escape(line).replace(r"\{key\}", r"(\d+)").replace(r"\{value\}", r"(\d+)"))
+    re.compile(
+        re.escape(line).replace(r"\{key\}", r"(\d+)").replace(r"\{value\}", r"(\d+)")
+    )
     for _, line, _ in TEXTS.values()
 ]
 """A key and its value in a line of a register, for each kind of text."""
@@ -78,10 +80,15 @@ class CachedServer(ModelServer):
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
 
-    def see(self, text: str, is_aborted: bool = False, salt: str = "") -> tuple[str, int, int]:
+    def see(
+        self, text: str, is_aborted: bool = False, salt: str = ""
+    ) -> tuple[str, int, int]:
         """Return what the model sees of a prompt, its tokens, and how many of them were cached; fill the cache."""
         tokens = _TOKEN.findall(text)
-        blocks = [tokens[start : start + self.block] for start in range(0, len(tokens), self.block)]
+        blocks = [
+            tokens[start : start + self.block]
+            for start in range(0, len(tokens), self.block)
+        ]
         keys = []
         key = hash(salt)
         for each in blocks:
@@ -90,7 +97,10 @@ class CachedServer(ModelServer):
         full = len(tokens) // self.block
         known = ChainMap(self._blocks, self._stale)
         hits = next((place for place in range(full) if keys[place] not in known), full)
-        seen = [known[keys[place]] if place < hits else each for place, each in enumerate(blocks)]
+        seen = [
+            known[keys[place]] if place < hits else each
+            for place, each in enumerate(blocks)
+        ]
         partial = self.first_hit <= hits < full - 1
         fault = self.fault if len(tokens) >= self.shortest and self.only in text else ""
         for place in range(full):
@@ -109,7 +119,11 @@ class CachedServer(ModelServer):
             if fault == "stale":
                 # The key stays, and its memory now has what was written last.
                 self._stale[evicted] = blocks[-2]
-        return "".join(token for each in seen for token in each), len(tokens), hits * self.block
+        return (
+            "".join(token for each in seen for token in each),
+            len(tokens),
+            hits * self.block,
+        )
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return the reply to a chat."""
@@ -119,7 +133,9 @@ class CachedServer(ModelServer):
             self._sent[text] += 1
             is_second = bool(self.worse_every) and self.requests % self.worse_every == 0
             draws = Random(f"{self.seed} {self._sent[text]} {text}")
-            salt = body.get("cache_salt", "")  # as in vLLM, prompts with other salts share nothing
+            salt = body.get(
+                "cache_salt", ""
+            )  # as in vLLM, prompts with other salts share nothing
             seen, count, cached = self.see(text, bool(body.get("stream")), salt)
         question = re.findall(r"\d+", text.rpartition("\n\n")[2])
         if not question:
@@ -136,7 +152,11 @@ class CachedServer(ModelServer):
         if draws.random() < self.slip or (is_second and draws.random() < 0.5):
             found[draws.randrange(len(found))] = "1"
         reply = self._reply(body, ", ".join(found), count, cached, is_alone)
-        return {**reply, "system_fingerprint": f"fp-{1 + is_second}"} if self.worse_every else reply
+        return (
+            {**reply, "system_fingerprint": f"fp-{1 + is_second}"}
+            if self.worse_every
+            else reply
+        )
 
     def _wait_alone(self) -> bool:
         """Wait a moment, and return whether no other request came or was there."""
@@ -166,7 +186,8 @@ class CachedServer(ModelServer):
             most = 0.01 if is_alone else 0.01 + self.load_noise
             noise = lambda: -most * self.random.random()  # noqa: E731
             content = [
-                {"token": word, "logprob": noise(), "top_logprobs": []} for word in text.split()
+                {"token": word, "logprob": noise(), "top_logprobs": []}
+                for word in text.split()
             ]
             choice["logprobs"] = {"content": content}
         return self.reply(choice, usage)
@@ -175,7 +196,9 @@ class CachedServer(ModelServer):
         """Answer a chat, sometimes with an error."""
         body = handler.read_body()
         if not handler.path.endswith("/chat/completions"):
-            handler.send_json(404, {"error": {"message": "not found", "code": "not_found"}})
+            handler.send_json(
+                404, {"error": {"message": "not found", "code": "not_found"}}
+            )
         elif self.random.random() < self.fails:
             handler.send_json(500, {"error": {"message": "out of order"}})
         elif body.get("stream"):
@@ -193,7 +216,11 @@ def _stream(handler: JsonHandler, reply: dict[str, Any]) -> None:
     text = reply["choices"][0]["message"]["content"]
     with suppress(ConnectionError):
         for number, word in enumerate(text.split(" ")):
-            delta = {"index": 0, "delta": {"content": word + " "}, "finish_reason": None}
+            delta = {
+                "index": 0,
+                "delta": {"content": word + " "},
+                "finish_reason": None,
+            }
             event = {"id": "x", "object": "chat.completion.chunk", "choices": [delta]}
             handler.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
             handler.wfile.flush()

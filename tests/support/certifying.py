@@ -55,7 +55,9 @@ class Server:
             "holds"
         ] is not self.is_honest:
             return False
-        return bool(record["effective"] == (record["claim"] if self.is_honest else window))
+        return bool(
+            record["effective"] == (record["claim"] if self.is_honest else window)
+        )
 
 
 def _within(window: int, seen: Callable[[float, int], bool]) -> Seen:
@@ -114,11 +116,15 @@ def ask_prompts(model: SimulatedModel | SearchingModel, tokens: list[int]) -> As
         for example in task.load(task, settings, DataRoot.find(".")):
             messages = task.prompt(example).messages
             text, counted = model.answer(messages)
-            sent = estimate_tokens("\n".join(message["content"] for message in messages))
+            sent = estimate_tokens(
+                "\n".join(message["content"] for message in messages)
+            )
             tokens.append(sent)
             scores = task.scores({"prediction": text, "references": example.references})
             places = tuple(scores[place] for place in PLACES if place in scores)
-            replies.append(Reply(scores[MAIN_METRIC], places=places, sent=sent, counted=counted))
+            replies.append(
+                Reply(scores[MAIN_METRIC], places=places, sent=sent, counted=counted)
+            )
         return Answered(block, replies)
 
     return lambda blocks: [ask_block(block) for block in blocks]
@@ -140,17 +146,24 @@ class Curve:
     def ask(self, blocks: Sequence[Block]) -> list[Answered]:
         """Return a drawn reply for each question of the blocks."""
         return [
-            Answered(block, [self._reply(block) for _ in range(block.count)]) for block in blocks
+            Answered(block, [self._reply(block) for _ in range(block.count)])
+            for block in blocks
         ]
 
     def _reply(self, block: Block) -> Reply:
         self.tokens.append(block.length if block.has_text else 1)
         is_wrong = not block.has_text or self.random.random() > SKILL
         places, score = self.draw(block.kind, block.length, is_wrong)
-        counted = min(block.length, self.window) if self.server.counts_window else block.length
+        counted = (
+            min(block.length, self.window)
+            if self.server.counts_window
+            else block.length
+        )
         return Reply(score, places=places, sent=block.length, counted=counted)
 
-    def draw(self, kind: str, length: int, is_wrong: bool) -> tuple[tuple[float, ...], float]:
+    def draw(
+        self, kind: str, length: int, is_wrong: bool
+    ) -> tuple[tuple[float, ...], float]:
         """Return whether each place was found, for exact recall, and the score."""
         seen = self.server.seen(self.window)
 
@@ -170,7 +183,9 @@ class Curve:
             share = fmean(look([(place + draw()) / number for place in range(number)]))
             return (), (2 * share / (1 + share) + (share == 1)) / 2
         which = self.random.randrange(3)
-        return (), float(_prefix(look([(place + draw()) / 3 for place in range(3)])) > which)
+        return (), float(
+            _prefix(look([(place + draw()) / 3 for place in range(3)])) > which
+        )
 
 
 def fixed_records() -> dict[str, dict[str, Any]]:
@@ -178,7 +193,12 @@ def fixed_records() -> dict[str, dict[str, Any]]:
     asks: dict[str, Ask] = {
         each.name: Curve(each, 16384, Random(each.name)).ask for each in SERVERS
     }
-    asks.update({f"score {score}": _draw_places(score, Random(score)) for score in (0.5, 0.8, 1.0)})
+    asks.update(
+        {
+            f"score {score}": _draw_places(score, Random(score))
+            for score in (0.5, 0.8, 1.0)
+        }
+    )
     design = Design(65536, 4096, KINDS, most=24, texts=4, seed=5)
     records = {name: run(design, ask).record() for name, ask in asks.items()}
     records["each kind"] = run(
@@ -194,7 +214,9 @@ def _draw_places(score: float, random: Random) -> Ask:
     """Return a function that finds each place, and answers each question, with the chance of a score, and a half beyond 8k."""
 
     def reply(block: Block) -> Reply:
-        chance = score * block.has_text * (0.5 if block.length > 8192 and score < 0.9 else 1)
+        chance = (
+            score * block.has_text * (0.5 if block.length > 8192 and score < 0.9 else 1)
+        )
         places = tuple(float(random.random() < chance) for _ in PLACES)
         return Reply(
             fmean(places),

@@ -13,7 +13,11 @@ from helm_longctx.cli.main import main
 class Command:
     """Runs the command and keeps what it printed."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]):
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        capsysbinary: pytest.CaptureFixture[bytes],
+    ):
         self.monkeypatch = monkeypatch
         self.capture = capsysbinary
 

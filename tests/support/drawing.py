@@ -34,7 +34,12 @@ def has_drawn() -> bool:
 
 def draw_in_new_processes() -> None:
     """Replace vl-convert's functions by ones that call them in a new process. This is for forked processes."""
-    for name in ("javascript_bundle", "vegalite_to_pdf", "vegalite_to_png", "vegalite_to_svg"):
+    for name in (
+        "javascript_bundle",
+        "vegalite_to_pdf",
+        "vegalite_to_png",
+        "vegalite_to_svg",
+    ):
         setattr(vl_convert, name, partial(draw, name))
 
 

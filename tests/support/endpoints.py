@@ -61,7 +61,9 @@ def forgetful(limit: int) -> See:
 
 def cutting(window: int) -> See:
     """Cut the start of longer prompts without an error, and count only the rest."""
-    return lambda text, tokens: View(_keep_end(text, tokens, window), min(tokens, window))
+    return lambda text, tokens: View(
+        _keep_end(text, tokens, window), min(tokens, window)
+    )
 
 
 def short_sighted(window: int) -> See:
@@ -102,12 +104,16 @@ class SimulatedModel:
 
     def answer(self, messages: Messages) -> tuple[str, int]:
         """Return the answer, and the tokens of the prompt that the server counts."""
-        *earlier, last = [f"{message['role']}: {message['content']}" for message in messages]
+        *earlier, last = [
+            f"{message['role']}: {message['content']}" for message in messages
+        ]
         head, _, question = last.rpartition("\n\n") if not earlier else ("", "", last)
         text = "\n".join([*earlier, head])
         view = self.see(text, estimate_tokens(f"{text}\n{question}"))
         chance = random.Random(f"{question}{len(text)}").random()
-        right = "" if view.is_lost or chance > self.skill else solve(view.text, question)
+        right = (
+            "" if view.is_lost or chance > self.skill else solve(view.text, question)
+        )
         return right or "I do not know.", view.counted
 
 
@@ -121,7 +127,12 @@ def solve(text: str, question: str) -> str:
         "conversation": _things,
     }
     return next(
-        (solvers[kind](text, question) for kind, start in STARTS.items() if start in question), ""
+        (
+            solvers[kind](text, question)
+            for kind, start in STARTS.items()
+            if start in question
+        ),
+        "",
     )
 
 
@@ -130,12 +141,16 @@ def _meant(asked: str) -> str:
     category, _, owner = asked.strip().partition(" of someone who ")
     if owner not in _SAID or category not in dict(categories()):
         return "(?!)"  # the end of the line was cut
-    return rf"(?:{'|'.join(dict(categories())[category])}) of someone who {_SAID[owner]}"
+    return (
+        rf"(?:{'|'.join(dict(categories())[category])}) of someone who {_SAID[owner]}"
+    )
 
 
 def _codes(text: str, question: str) -> str:
     things = question.partition(":")[2].partition("?")[0].split(";")
-    found = (re.search(rf"The {_meant(thing)} has the code (\d+)", text) for thing in things)
+    found = (
+        re.search(rf"The {_meant(thing)} has the code (\d+)", text) for thing in things
+    )
     return ", ".join(match[1] if match else "unknown" for match in found)
 
 
@@ -144,7 +159,9 @@ def _person(text: str, question: str) -> str:
     assert asked
     things = "|".join(dict(categories())[asked[2]])
     found = re.search(
-        rf"^(\w+ \w+) {_SAID[asked[1]]} and owns the (?:{things})\.$", text, re.MULTILINE
+        rf"^(\w+ \w+) {_SAID[asked[1]]} and owns the (?:{things})\.$",
+        text,
+        re.MULTILINE,
     )
     return found[1] if found else ""
 
@@ -208,19 +225,25 @@ def serve(model: SimulatedModel) -> Iterator[tuple[str, list[str]]]:
     class Handler(JsonHandler):
         def do_GET(self) -> None:  # noqa: N802 (http.server's name)
             self.send_json(
-                200, {"object": "list", "data": [{"id": "simulated", "object": "model"}]}
+                200,
+                {"object": "list", "data": [{"id": "simulated", "object": "model"}]},
             )
 
         def do_POST(self) -> None:  # noqa: N802 (http.server's name)
             body = self.read_body()
             if not self.path.endswith("/chat/completions"):
-                self.send_json(404, {"error": {"message": "not found", "code": "not_found"}})
+                self.send_json(
+                    404, {"error": {"message": "not found", "code": "not_found"}}
+                )
                 return
             text = "\n".join(each["content"] for each in body["messages"])
             if model.window and estimate_tokens(text) > model.window:
-                message = f"This model's maximum context length is {model.window} tokens."
+                message = (
+                    f"This model's maximum context length is {model.window} tokens."
+                )
                 self.send_json(
-                    400, {"error": {"message": message, "code": "context_length_exceeded"}}
+                    400,
+                    {"error": {"message": message, "code": "context_length_exceeded"}},
                 )
                 return
             asked.append(text)

@@ -9,7 +9,12 @@ from helm_longctx.runner.estimate import Estimate, Rate, estimate_run
 from helm_longctx.runner.runner import LongContextRunner
 from tests.runner import making
 
-PRICE = {"input": 100, "cached_input": 10, "output": 1000, "batch": {"input": 50, "output": 500}}
+PRICE = {
+    "input": 100,
+    "cached_input": 10,
+    "output": 1000,
+    "batch": {"input": 50, "output": 500},
+}
 
 
 def estimate(folder: Path, entry: str, **arguments: Any) -> Estimate:

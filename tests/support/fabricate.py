@@ -22,7 +22,10 @@ def build_mirror(root: Path) -> Path:
     """Write every file that HELMET's tasks read with few rows, and return the folder."""
     rng = random.Random(20241)
     for label, tokens in LENGTHS.items():
-        write(root / f"helmet/json_kv/test_k{PAIRS[label]}_dep6.jsonl", json_kv_rows(rng, 104))
+        write(
+            root / f"helmet/json_kv/test_k{PAIRS[label]}_dep6.jsonl",
+            json_kv_rows(rng, 104),
+        )
         for folder, (kind, answers) in RULER.items():
             write(
                 root / f"helmet/ruler/{folder}/validation_{tokens}.jsonl",
@@ -37,7 +40,13 @@ def build_mirror(root: Path) -> Path:
     )
     hub(root, rng, "PolyAI__banking77", {"train": 600, "test": 560}, {"label": 77})
     hub(root, rng, "clinc_oos/plus", {"train": 640, "validation": 530}, {"intent": 151})
-    hub(root, rng, "xingkunliuxtracta__nlu_evaluation_data", {"train": 5205}, {"label": 68})
+    hub(
+        root,
+        rng,
+        "xingkunliuxtracta__nlu_evaluation_data",
+        {"train": 5205},
+        {"label": 68},
+    )
     other_ruler(root / "helmet/ruler", random.Random(4))
     fabricate_passages.build(root)
     fabricate_books.build(root)
@@ -46,7 +55,9 @@ def build_mirror(root: Path) -> Path:
 
 def json_kv_rows(rng: random.Random, count: int) -> Iterable[dict[str, Any]]:
     for number in range(count):
-        pairs = {f"{rng.getrandbits(64):x}": f"{rng.getrandbits(64):x}" for _ in range(6)}
+        pairs = {
+            f"{rng.getrandbits(64):x}": f"{rng.getrandbits(64):x}" for _ in range(6)
+        }
         (key, value), *others = pairs.items()
         context = "JSON data:\n" + json.dumps(pairs, indent=1)
         yield {
@@ -55,7 +66,9 @@ def json_kv_rows(rng: random.Random, count: int) -> Iterable[dict[str, Any]]:
         }  # fmt: skip
 
 
-def niah_rows(rng: random.Random, kind: str, answers: int, count: int) -> Iterable[dict[str, Any]]:
+def niah_rows(
+    rng: random.Random, kind: str, answers: int, count: int
+) -> Iterable[dict[str, Any]]:
     for number in range(count):
         values = [str(rng.randrange(10**6, 10**7)) for _ in range(answers)]
         lines = [words(rng, 8) + f" The value is {value}." for value in values]
@@ -67,7 +80,13 @@ def niah_rows(rng: random.Random, kind: str, answers: int, count: int) -> Iterab
 
 def other_ruler(folder: Path, rng: random.Random) -> None:
     """Write RULER's other tasks, whose columns differ from task to task as in the release."""
-    kinds = {"single_1": 1, "single_2": 1, "single_3": 1, "multikey_1": 1, "multiquery": 4}
+    kinds = {
+        "single_1": 1,
+        "single_2": 1,
+        "single_3": 1,
+        "multikey_1": 1,
+        "multiquery": 4,
+    }
     for tokens in LENGTHS.values():
         for name, answers in kinds.items():
             write(
@@ -75,7 +94,9 @@ def other_ruler(folder: Path, rng: random.Random) -> None:
                 niah_rows(rng, "numbers", answers, 102),
             )
         for name in ("cwe", "fwe", "vt", "qa_1", "qa_2"):
-            write(folder / f"{name}/validation_{tokens}.jsonl", ruler_rows(rng, name, 102))
+            write(
+                folder / f"{name}/validation_{tokens}.jsonl", ruler_rows(rng, name, 102)
+            )
 
 
 def ruler_rows(rng: random.Random, name: str, count: int) -> Iterable[dict[str, Any]]:
@@ -96,7 +117,11 @@ def ruler_rows(rng: random.Random, name: str, count: int) -> Iterable[dict[str, 
 
 
 def hub(
-    root: Path, rng: random.Random, name: str, splits: dict[str, int], labels: dict[str, int]
+    root: Path,
+    rng: random.Random,
+    name: str,
+    splits: dict[str, int],
+    labels: dict[str, int],
 ) -> None:
     """Write a labelled hub data set, in which the last label of each column never occurs and some texts occur twice."""
     names = {
@@ -109,7 +134,10 @@ def hub(
         write(
             root / f"hub/{name}/{split}.jsonl",
             (
-                {"text": t, **{c: int(rng.random() ** 2 * (n - 1)) for c, n in labels.items()}}
+                {
+                    "text": t,
+                    **{c: int(rng.random() ** 2 * (n - 1)) for c, n in labels.items()},
+                }
                 for t in texts
             ),
         )
@@ -149,13 +177,19 @@ def score_records(seed: int = 7) -> list[dict[str, Any]]:
         ("infbench_qa", "Answer:", ["Mr. Tam's house", "noanswer"]),
         ("infbench_choice", "Answer:", ["A", "A. the old bridge"]),
         ("infbench_choice", "Answer:", ["C", "C. Kiri and Shu"]),
-        ("infbench_sum", "Summary:", ["Vel leaves. Tam stays.\nThey meet again in spring."]),
+        (
+            "infbench_sum",
+            "Summary:",
+            ["Vel leaves. Tam stays.\nThey meet again in spring."],
+        ),
         ("multi_lexsum", "Summary:", ["The court dismissed the case."]),
     ]
     answers = [
         {"task": task, "prediction": output, "references": references}
         for task, prefix, references in cases
-        for output in odd_outputs(rng, references[-1 if task == "infbench_choice" else 0], prefix)
+        for output in odd_outputs(
+            rng, references[-1 if task == "infbench_choice" else 0], prefix
+        )
     ]
     return answers + ranking_records(rng)
 
@@ -179,7 +213,12 @@ def ranking_records(rng: random.Random) -> list[dict[str, Any]]:
         ]  # fmt: skip
         reference = [" > ".join(gold)]
         records += [
-            {"task": "msmarco", "prediction": o, "references": reference, "qrels": qrels}
+            {
+                "task": "msmarco",
+                "prediction": o,
+                "references": reference,
+                "qrels": qrels,
+            }
             for o in outputs
         ]
     return records

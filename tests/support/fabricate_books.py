@@ -40,7 +40,8 @@ def build_rubrics(root: Path) -> None:
         path = root / f"helmet/scripts/eval_gpt4_{script}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(
-            "".join(f"{name} = {text!r}\n" for name, text in templates.items()), encoding="utf-8"
+            "".join(f"{name} = {text!r}\n" for name, text in templates.items()),
+            encoding="utf-8",
         )
 
 
@@ -56,15 +57,23 @@ def build(root: Path) -> None:
         "bos_token": "<s>",
         "model_max_length": 10**9,
     }
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps(settings), encoding="utf-8"
+    )
     hub = root / "hub"
-    write(hub / "narrativeqa/train.jsonl", (narrativeqa_row(rng, words(rng, 3)) for _ in range(30)))
+    write(
+        hub / "narrativeqa/train.jsonl",
+        (narrativeqa_row(rng, words(rng, 3)) for _ in range(30)),
+    )
     texts = [
         *(book(rng, tokens) for tokens in (LONGEST + 900, LONGEST + 1, LONGEST + 30)),
         book(rng, LONGEST),
         "short",
     ]
-    write(hub / "narrativeqa/test.jsonl", (narrativeqa_row(rng, texts[i % 5]) for i in range(18)))
+    write(
+        hub / "narrativeqa/test.jsonl",
+        (narrativeqa_row(rng, texts[i % 5]) for i in range(18)),
+    )
     books = [
         *(book(rng, tokens) for tokens in (LONG, LONGEST + 50, LONG + 77)),
         book(rng, LONG - 1),
@@ -73,13 +82,21 @@ def build(root: Path) -> None:
     for name in ("qa", "choice", "sum"):
         rows = list(infbench_rows(rng, name, books))
         write(infinitebench / f"longbook_{name}_eng.jsonl", rows)
-    points = ({"id": row["id"], "keypoints": [words(rng, 4) for _ in range(3)]} for row in rows)
+    points = (
+        {"id": row["id"], "keypoints": [words(rng, 4) for _ in range(3)]}
+        for row in rows
+    )
     write(root / "helmet/infbench/longbook_sum_eng_keypoints.jsonl", points)
     lexsum = hub / "allenai__multi_lexsum"
-    write(lexsum / "train.jsonl", (lexsum_row(rng, i, words(rng, 5)) for i in range(40)))
+    write(
+        lexsum / "train.jsonl", (lexsum_row(rng, i, words(rng, 5)) for i in range(40))
+    )
     cases = [lexsum_row(rng, i, books[i % 4]) for i in range(14)]
     write(lexsum / "validation.jsonl", cases)
-    points = ({**case, "sources": [], "summary/short_keypoints": [words(rng, 4)]} for case in cases)
+    points = (
+        {**case, "sources": [], "summary/short_keypoints": [words(rng, 4)]}
+        for case in cases
+    )
     write(root / "helmet/multi_lexsum/multi_lexsum_val.jsonl", points)
 
 
@@ -88,10 +105,20 @@ def llama_like() -> Tokenizer:
     """Return a tokenizer of pieces of characters with byte fallback, spaces as `▁`, and a `<s>` at the start."""
     pieces = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
     letters = sorted(set("▁abdeikhlmnoprstuv{}x.'%"))
-    merges = [("b", "a"), ("d", "o"), ("n", "e"), ("▁", "."), ("u", "m"), ("l", "um"), ("ba", "ba")]
+    merges = [
+        ("b", "a"),
+        ("d", "o"),
+        ("n", "e"),
+        ("▁", "."),
+        ("u", "m"),
+        ("l", "um"),
+        ("ba", "ba"),
+    ]
     vocab = {
         piece: number
-        for number, piece in enumerate([*pieces, *letters, *("".join(pair) for pair in merges)])
+        for number, piece in enumerate(
+            [*pieces, *letters, *("".join(pair) for pair in merges)]
+        )
     }
     tokenizer = Tokenizer(
         models.BPE(vocab, merges, unk_token="<unk>", byte_fallback=True, fuse_unk=True)
@@ -133,12 +160,18 @@ def narrativeqa_row(rng: random.Random, text: str) -> dict[str, Any]:
     }
 
 
-def infbench_rows(rng: random.Random, name: str, books: list[str]) -> Iterator[dict[str, Any]]:
+def infbench_rows(
+    rng: random.Random, name: str, books: list[str]
+) -> Iterator[dict[str, Any]]:
     for number in range(14):
         options = [words(rng, 2) for _ in range(4)] if name == "choice" else []
         if number == 3 and options:
             options[2] = options[0]
-        answers = [rng.choice(options)] if options else [f" {words(rng, 3)} " for _ in range(2)]
+        answers = (
+            [rng.choice(options)]
+            if options
+            else [f" {words(rng, 3)} " for _ in range(2)]
+        )
         question = "" if name == "sum" else f"{words(rng, 4)}?"
         # An id can occur twice: neither row is then a demonstration of the other.
         number = 0 if number == 5 else number

@@ -51,7 +51,9 @@ def popqa_rows(rng: random.Random, questions: int) -> Iterator[dict[str, Any]]:
     """Yield questions with a popularity above, below and at the threshold; some questions occur twice under different ids."""
     for number in range(questions):
         popularity = (12, 999, 1000, 1001, 250, 45)[number % 6]
-        question = f"who is {words(rng, 2)} {number // 2 if number % 10 < 2 else number}"
+        question = (
+            f"who is {words(rng, 2)} {number // 2 if number % 10 < 2 else number}"
+        )
         answer = words(rng, 2)
         for depth in range(6):
             ctxs = [
@@ -80,7 +82,11 @@ def rerank_rows(rng: random.Random, queries: int) -> Iterator[dict[str, Any]]:
         ids = rng.sample(range(10000), 12)
         for _ in range(3):
             ctxs = [
-                {"id": str(i), "text": words(rng, 5), "label": rng.choice((0, 0, 0, 1, 2, 3))}
+                {
+                    "id": str(i),
+                    "text": words(rng, 5),
+                    "label": rng.choice((0, 0, 0, 1, 2, 3)),
+                }
                 for i in ids
             ]
             yield {"qid": qid, "query": query, "ctxs": ctxs}
@@ -92,8 +98,12 @@ def alce(folder: Path, rng: random.Random) -> None:
     (folder / "prompts").mkdir()
     for name in ("asqa", "qampari"):
         items = [alce_item(rng, name) for _ in range(104)]
-        text = json.dumps(items, indent=4 if name == "asqa" else None, ensure_ascii=name == "asqa")
-        (folder / f"alce/{name}_eval_gtr_top2000.json").write_text(text, encoding="utf-8")
+        text = json.dumps(
+            items, indent=4 if name == "asqa" else None, ensure_ascii=name == "asqa"
+        )
+        (folder / f"alce/{name}_eval_gtr_top2000.json").write_text(
+            text, encoding="utf-8"
+        )
         for form in ("revised", "nocite"):
             gap = "\n\n" if name == "asqa" else "\n"
             protocol = {
@@ -104,7 +114,11 @@ def alce(folder: Path, rng: random.Random) -> None:
                 + "Answer: {answer}",
                 "doc_prompt": "Document [{ID}](Title: {title}): {text}",
                 "demos": [
-                    {"question": words(rng, 5), "answer": words(rng, 9), "docs": docs(rng, 5)}
+                    {
+                        "question": words(rng, 5),
+                        "answer": words(rng, 9),
+                        "docs": docs(rng, 5),
+                    }
                     for _ in range(4)
                 ],
             }
@@ -128,10 +142,14 @@ def alce_item(rng: random.Random, name: str) -> dict[str, Any]:
             }
             for _ in range(rng.randint(1, 3))
         ]
-        item["annotations"] = [{"knowledge": [], "long_answer": words(rng, 20)} for _ in range(2)]
+        item["annotations"] = [
+            {"knowledge": [], "long_answer": words(rng, 20)} for _ in range(2)
+        ]
         item["answer"] = item["annotations"][0]["long_answer"]
     else:
-        item["answers"] = [[words(rng, 2), words(rng, 1)] for _ in range(rng.randint(1, 9))]
+        item["answers"] = [
+            [words(rng, 2), words(rng, 1)] for _ in range(rng.randint(1, 9))
+        ]
         item["answer"] = ", ".join(names[0] for names in item["answers"])
     return item
 

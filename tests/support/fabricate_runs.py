@@ -15,7 +15,13 @@ from helm.benchmark.metrics.metric_name import MetricName
 from helm.benchmark.metrics.statistic import Stat
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.run_spec_factory import construct_run_specs
-from helm.benchmark.scenarios.scenario import CORRECT_TAG, Input, Instance, Output, Reference
+from helm.benchmark.scenarios.scenario import (
+    CORRECT_TAG,
+    Input,
+    Instance,
+    Output,
+    Reference,
+)
 from helm.common.general import asdict_without_nones
 from helm.common.object_spec import parse_object_spec
 from helm.common.request import GeneratedOutput, Request, RequestResult
@@ -56,9 +62,9 @@ def long_prompts(
     rng = random.Random(1)
     paragraphs = ["".join(rng.choices(words, k=200)) + "\n" for _ in range(400)]
     for number in range(count):
-        text = "".join(rng.choices(paragraphs, k=characters // min(map(len, paragraphs)) + 1))[
-            :characters
-        ]
+        text = "".join(
+            rng.choices(paragraphs, k=characters // min(map(len, paragraphs)) + 1)
+        )[:characters]
         answer = f"{rng.getrandbits(64):016x}"
         at = characters * number // max(count - 1, 1)
         yield f"{text[:at]} <key> is {answer}. {text[at:]}\n\nQuestion: <key>", answer
@@ -97,10 +103,17 @@ def write_run(suite: Path, entry: str, prompts: Iterable[tuple[str, str]]) -> Pa
     return run
 
 
-def _state(spec: RunSpec, task: str, name: str, prompt: str, answer: str) -> RequestState:
+def _state(
+    spec: RunSpec, task: str, name: str, prompt: str, answer: str
+) -> RequestState:
     budget = spec.adapter_spec.max_tokens
     extra = Sample(
-        "generated", budget, budget, length=131072, question="<key>", answer_prefix=SUFFIX
+        "generated",
+        budget,
+        budget,
+        length=131072,
+        question="<key>",
+        answer_prefix=SUFFIX,
     ).to_json()
     instance = Instance(
         Input(prompt),
@@ -116,7 +129,11 @@ def _state(spec: RunSpec, task: str, name: str, prompt: str, answer: str) -> Req
         prompt=prompt + SUFFIX,
     )
     result = RequestResult(
-        True, [], [GeneratedOutput(f" {answer}", 0.0, [])], cached=False, request_time=0.1
+        True,
+        [],
+        [GeneratedOutput(f" {answer}", 0.0, [])],
+        cached=False,
+        request_time=0.1,
     )
     return RequestState(
         instance,
@@ -137,7 +154,9 @@ def _score(task: str) -> Stat:
 
 def _indented(content: Any, by: int) -> str:
     plain = (
-        [asdict_without_nones(part) for part in content] if isinstance(content, list) else content
+        [asdict_without_nones(part) for part in content]
+        if isinstance(content, list)
+        else content
     )
     plain = plain if isinstance(plain, (list, dict)) else asdict_without_nones(plain)
     return json.dumps(plain, indent=2).replace("\n", "\n" + " " * by)
@@ -149,7 +168,10 @@ def repeat_run(suite: Path, characters: int = 500) -> Path:
     states = json.loads((run / "scenario_state.json").read_text())
     again = copy.deepcopy(states["request_states"])
     for state in again:
-        state["train_trial_index"], state["result"]["completions"][0]["text"] = 1, "wrong"
+        state["train_trial_index"], state["result"]["completions"][0]["text"] = (
+            1,
+            "wrong",
+        )
     states["request_states"] += again
     rows = json.loads((run / "per_instance_stats.json").read_text())
     stats = [{**rows[0]["stats"][0], "mean": 0.0}]

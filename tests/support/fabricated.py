@@ -16,7 +16,8 @@ from typing import Any
 from helm_longctx.tasks.registry import BENCHMARKS
 
 _FOLDERS = {
-    path.parent.name for path in (Path(__file__).parents[1] / "benchmarks").glob("*/fabricate.py")
+    path.parent.name
+    for path in (Path(__file__).parents[1] / "benchmarks").glob("*/fabricate.py")
 }
 MODULES = {
     benchmark.name: import_module(f"tests.benchmarks.{benchmark.name}.fabricate")
@@ -28,6 +29,7 @@ MODULES = {
 def fabricated(pattern: str) -> dict[str, Any]:
     """Return what the modules have under a name, by benchmark; `{name}` in it stands for the benchmark's name."""
     found = {
-        name: getattr(module, pattern.format(name=name), None) for name, module in MODULES.items()
+        name: getattr(module, pattern.format(name=name), None)
+        for name, module in MODULES.items()
     }
     return {name: value for name, value in found.items() if value is not None}

@@ -17,7 +17,9 @@ class JsonHandler(BaseHTTPRequestHandler):
 
     def read_body(self) -> dict[str, Any]:
         """Return the body of the request."""
-        body: dict[str, Any] = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body: dict[str, Any] = json.loads(
+            self.rfile.read(int(self.headers["Content-Length"]))
+        )
         return body
 
     def send_json(self, status: int, body: Mapping[str, Any]) -> None:
@@ -62,10 +64,16 @@ class ModelServer:
             handler.send_json(200, self.answer(handler.read_body()))
 
     def reply(
-        self, choice: dict[str, Any], usage: dict[str, Any], kind: str = "chat.completion"
+        self,
+        choice: dict[str, Any],
+        usage: dict[str, Any],
+        kind: str = "chat.completion",
     ) -> dict[str, Any]:
         """Return a reply with one choice."""
-        usage = {**usage, "total_tokens": usage["prompt_tokens"] + usage["completion_tokens"]}
+        usage = {
+            **usage,
+            "total_tokens": usage["prompt_tokens"] + usage["completion_tokens"],
+        }
         choices = [{"index": 0, "finish_reason": "stop", **choice}]
         return {
             "id": "x",
@@ -83,7 +91,9 @@ class ModelServer:
 
         class Handler(JsonHandler):
             def do_GET(self) -> None:
-                self.send_json(200, {"object": "list", "data": [{"id": "m", "object": "model"}]})
+                self.send_json(
+                    200, {"object": "list", "data": [{"id": "m", "object": "model"}]}
+                )
 
             def do_POST(self) -> None:
                 server.handle(self)

@@ -18,7 +18,12 @@ from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm_longctx.judging.judge import JudgeRequest, find_judges
 
 REQUEST = JudgeRequest(
-    "Is it?", lambda reply: {"score": reply}, max_tokens=10, temperature=0.1, top_p=0.9, seed=42
+    "Is it?",
+    lambda reply: {"score": reply},
+    max_tokens=10,
+    temperature=0.1,
+    top_p=0.9,
+    seed=42,
 )
 
 

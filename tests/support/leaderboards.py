@@ -26,18 +26,28 @@ def summarize_suite(suite: str, output_path: Path) -> list[Board]:
 
 
 def stats(suite: Path, name: str) -> dict[tuple[str, str | None], float]:
-    rows = json.loads((suite / f"benchmark_output/runs/s/{name}/stats.json").read_text())
-    return {(row["name"]["name"], row["name"].get("sub_split")): row["mean"] for row in rows}
+    rows = json.loads(
+        (suite / f"benchmark_output/runs/s/{name}/stats.json").read_text()
+    )
+    return {
+        (row["name"]["name"], row["name"].get("sub_split")): row["mean"] for row in rows
+    }
 
 
 def table(suite: Path, group: str, title: str) -> dict[str, dict[str, float]]:
     """Return a leaderboard table that helm-summarize wrote, from row to column to value."""
-    tables = json.loads((suite / f"benchmark_output/runs/s/groups/{group}.json").read_text())
+    tables = json.loads(
+        (suite / f"benchmark_output/runs/s/groups/{group}.json").read_text()
+    )
     found = next(t for t in tables if t["title"] == title)
     names = [cell["value"] for cell in found["header"]]
     return {
         row[0]["value"]: dict(
-            zip(names[1:], [c.get("number", c.get("value")) for c in row[1:]], strict=True)
+            zip(
+                names[1:],
+                [c.get("number", c.get("value")) for c in row[1:]],
+                strict=True,
+            )
         )
         for row in found["rows"]
     }

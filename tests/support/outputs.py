@@ -11,16 +11,25 @@ from helm_longctx.tasks.outputs import Output, OutputRun
 from helm_longctx.tasks.registry import BENCHMARKS
 
 
-def write(suite: Path, entry: str, answers: Sequence[Output], model: str = "some/model") -> None:
+def write(
+    suite: Path, entry: str, answers: Sequence[Output], model: str = "some/model"
+) -> None:
     """Write a run with these answers into a suite, as an import does."""
-    run = OutputRun(entry, model, answers, [f"file: row {n}" for n, _ in enumerate(answers)])
+    run = OutputRun(
+        entry, model, answers, [f"file: row {n}" for n, _ in enumerate(answers)]
+    )
     write_run(suite, resolve_entry(BENCHMARKS, entry), run, model)
 
 
 def write_suite(folder: Path) -> Path:
     """Write runs of two tasks. A third of the requests of one task failed, and all requests of the other task."""
     answers = [
-        Output(f"q{n}", None if n == 2 else "Paris" if n else "Rome", ["Paris"], error="timeout")
+        Output(
+            f"q{n}",
+            None if n == 2 else "Paris" if n else "Rome",
+            ["Paris"],
+            error="timeout",
+        )
         for n in range(3)
     ]
     write(folder / "runs/mine", "helmet_rag:task=nq,length=8k", answers)

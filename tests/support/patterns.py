@@ -19,7 +19,16 @@ except ImportError:
     import sre_constants as codes
     import sre_parse as parser
 
-METHODS = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split")
+METHODS = (
+    "search",
+    "match",
+    "fullmatch",
+    "finditer",
+    "findall",
+    "sub",
+    "subn",
+    "split",
+)
 FROM_THE_START = ("match", "fullmatch")
 REPEATS = (codes.MAX_REPEAT, codes.MIN_REPEAT)
 SETS = (codes.LITERAL, codes.NOT_LITERAL, codes.ANY, codes.IN)
@@ -63,7 +72,9 @@ def iterate_modules(package: str) -> Iterator[tuple[str, Path]]:
             yield info.name, Path(spec.origin)
 
 
-def find_patterns(package: str, made: Mapping[str, Sequence[str]]) -> dict[str, list[Pattern]]:
+def find_patterns(
+    package: str, made: Mapping[str, Sequence[str]]
+) -> dict[str, list[Pattern]]:
     """Return all patterns of a package, by their names.
 
     Args:
@@ -94,7 +105,9 @@ def find_named(module: str, tree: ast.AST) -> Iterator[Pattern]:
         if name.startswith("__"):
             continue
         for compiled in iterate_patterns(value):
-            yield Pattern(f"{module}.{name}", compiled, frozenset(uses.get(name, {"finditer"})))
+            yield Pattern(
+                f"{module}.{name}", compiled, frozenset(uses.get(name, {"finditer"}))
+            )
 
 
 def iterate_patterns(value: Any, depth: int = 4) -> Iterator[re.Pattern[Any]]:
@@ -124,13 +137,17 @@ def canonical(method: str) -> str:
     return method if method in FROM_THE_START else "finditer"
 
 
-def find_calls(module: str, tree: ast.AST, made: Mapping[str, Sequence[str]]) -> Iterator[Pattern]:
+def find_calls(
+    module: str, tree: ast.AST, made: Mapping[str, Sequence[str]]
+) -> Iterator[Pattern]:
     """Yield the patterns of calls such as `re.sub(pattern, …)`, and of `re.compile` in functions."""
     for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef):
             continue
         for node in ast.walk(function):
-            is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+            is_call = isinstance(node, ast.Call) and isinstance(
+                node.func, ast.Attribute
+            )
             if not (is_call and ast.unparse(node.func.value) == "re"):
                 continue
             assert isinstance(node, ast.Call)
@@ -140,10 +157,16 @@ def find_calls(module: str, tree: ast.AST, made: Mapping[str, Sequence[str]]) ->
                 continue
             argument = node.args[0]
             name = f"{module}.{function.name}"
-            texts = [argument.value] if isinstance(argument, ast.Constant) else made[name]
-            flags = read_flags([*node.args[1:], *(word.value for word in node.keywords)])
+            texts = (
+                [argument.value] if isinstance(argument, ast.Constant) else made[name]
+            )
+            flags = read_flags(
+                [*node.args[1:], *(word.value for word in node.keywords)]
+            )
             for text in texts:
-                yield Pattern(name, re.compile(text, flags), frozenset({canonical(method)}))
+                yield Pattern(
+                    name, re.compile(text, flags), frozenset({canonical(method)})
+                )
 
 
 def read_flags(arguments: Sequence[ast.expr]) -> int:
@@ -261,7 +284,9 @@ class _Writer:
                 text += self.write(find_parts(code, argument)[0], few)
         return text
 
-    def find_repeats(self, tree: Sequence[Any], before: str) -> Iterator[tuple[str, list[str]]]:
+    def find_repeats(
+        self, tree: Sequence[Any], before: str
+    ) -> Iterator[tuple[str, list[str]]]:
         """Yield each part that can be repeated without end: a text before it, and what is repeated."""
         for index, (code, argument) in enumerate(tree):
             start = before + self.write(tree[:index])
@@ -296,7 +321,9 @@ MEASURED = 3
 """How many of a pattern's worst texts are measured at several lengths."""
 
 
-def find_slow_text(pattern: Pattern, prepare: Callable[[str], str] = lambda text: text) -> str:
+def find_slow_text(
+    pattern: Pattern, prepare: Callable[[str], str] = lambda text: text
+) -> str:
     """Return a text, by its unit, for which a pattern takes more than linear time; empty without any.
 
     Args:

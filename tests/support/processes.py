@@ -29,4 +29,6 @@ def start(
         folder,
         *RUNNER,
     ]
-    return programs.start("helm-run", *common, *options, folder=folder, output=folder / log)
+    return programs.start(
+        "helm-run", *common, *options, folder=folder, output=folder / log
+    )

@@ -130,14 +130,19 @@ def start(
     is_new = _read_at_import(variables) != _variables_of_server()
     assert not (is_new and prepare), "a new interpreter cannot call a function first"
     process = server.Process(
-        target=_become, args=(line, folder, variables, output, errors or output, prepare, is_new)
+        target=_become,
+        args=(line, folder, variables, output, errors or output, prepare, is_new),
     )
     process.start()
     return Program(process)
 
 
 def _read_at_import(variables: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in variables.items() if READ_AT_IMPORT.fullmatch(name)}
+    return {
+        name: value
+        for name, value in variables.items()
+        if READ_AT_IMPORT.fullmatch(name)
+    }
 
 
 @cache

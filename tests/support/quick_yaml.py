@@ -26,9 +26,13 @@ def _load(stream: Any, Loader: Any) -> Any:  # noqa: N803  # PyYAML's name
 def _pickles() -> dict[str | None, bytes]:
     """Return the content of HELM's files by their paths."""
     files = [
-        file for file in resources.files("helm.config").iterdir() if file.name.endswith(".yaml")
+        file
+        for file in resources.files("helm.config").iterdir()
+        if file.name.endswith(".yaml")
     ]
     return {
-        str(file): pickle.dumps(load(file.read_text(encoding="utf-8"), yaml.CSafeLoader))
+        str(file): pickle.dumps(
+            load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)
+        )
         for file in files
     }

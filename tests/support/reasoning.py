@@ -9,7 +9,11 @@ REASONING = "Look for it. Is it ZZ99YY88?"
 
 def outputs(answer: str, reasoning: str = REASONING) -> dict[str, str]:
     """Return outputs by what is special in them. Each has an answer, and reasoning or empty marks before it."""
-    rows = [marks for marks in TABLE if marks.part == "reasoning" and marks is not BARE_HARMONY]
+    rows = [
+        marks
+        for marks in TABLE
+        if marks.part == "reasoning" and marks is not BARE_HARMONY
+    ]
     found = {}
     for marks in rows:
         name = f"{marks.family}: {marks.opening!r}"
@@ -22,7 +26,9 @@ def outputs(answer: str, reasoning: str = REASONING) -> dict[str, str]:
             found[f"{name} in the prompt"] = f"{reasoning}{marks.closing}\n{answer}"
     start = "<|start|>assistant"
     analysis = f"<|channel|>analysis<|message|>{reasoning}<|end|>"
-    comment = "<|channel|>commentary to=functions.find <|constrain|>json<|message|>{}<|call|>"
+    comment = (
+        "<|channel|>commentary to=functions.find <|constrain|>json<|message|>{}<|call|>"
+    )
     final = "<|channel|>final<|message|>"
     think = f"<think>\n{reasoning}\n</think>\n"
     return {

@@ -28,7 +28,10 @@ def conversation(needles: int, length: str, number: int) -> dict[str, object]:
     secret = f"q{needles}{length}{number}"
     text = f"A poem {number} of {length}."
     messages = [
-        {"role": "user", "content": f"tokens={tokens} " + "a " * (LENGTHS[length] // 3)},
+        {
+            "role": "user",
+            "content": f"tokens={tokens} " + "a " * (LENGTHS[length] // 3),
+        },
         {"role": "assistant", "content": text},
         {
             "role": "user",
@@ -96,7 +99,9 @@ def oracle(known: Mapping[str, str]) -> Iterator[Server]:
 
     def answer(prompt: str) -> str:
         # A completion has the start of the answer behind the question.
-        return next((text for question, text in known.items() if question in prompt), WRONG)
+        return next(
+            (text for question, text in known.items() if question in prompt), WRONG
+        )
 
     with serve(answer, models={"tiny": Model()}) as server:
         yield server

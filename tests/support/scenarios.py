@@ -23,16 +23,27 @@ def write_ruler(folder: Path) -> None:
         {
             "context": town,
             "qas": [
-                {"question": question(n), "answers": [{"text": f"Name{n}"}], "is_impossible": False}
+                {
+                    "question": question(n),
+                    "answers": [{"text": f"Name{n}"}],
+                    "is_impossible": False,
+                }
             ],
         }
         for n, town in enumerate(TOWNS)
     ]
     hotpot = [
-        {"question": question(n), "answer": f"Name{n}", "context": [[f"Town {n}", [town]]]}
+        {
+            "question": question(n),
+            "answer": f"Name{n}",
+            "context": [[f"Town {n}", [town]]],
+        }
         for n, town in enumerate(TOWNS)
     ]
-    for name, data in {"squad": {"data": [{"paragraphs": squad}]}, "hotpotqa": hotpot}.items():
+    for name, data in {
+        "squad": {"data": [{"paragraphs": squad}]},
+        "hotpotqa": hotpot,
+    }.items():
         path = folder / f"benchmark_output/scenarios/ruler_{name}/data/{name}.json"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(data))

@@ -25,7 +25,10 @@ def pairs_of(text: str) -> dict[str, str]:
 
 def write(pairs: dict[str, str]) -> str:
     """Return pairs as they stand in a context."""
-    return "\n".join(f'"{key}": "{value}"' for key, value in pairs.items()) or reading.NOTHING
+    return (
+        "\n".join(f'"{key}": "{value}"' for key, value in pairs.items())
+        or reading.NOTHING
+    )
 
 
 _PHRASES = {
@@ -50,7 +53,9 @@ def answer(prompt: str, keep: Callable[[str], bool] = lambda key: True) -> str:
     """
     pairs = pairs_of(prompt)
     asked = ASKED.findall(prompt)
-    (kind, *_) = [kind for kind, phrase in _PHRASES.items() if phrase in prompt[:600]] or [None]
+    (kind, *_) = [
+        kind for kind, phrase in _PHRASES.items() if phrase in prompt[:600]
+    ] or [None]
     if kind == reading.SUMMARIZE:
         return write({key: value for key, value in pairs.items() if keep(key)})
     if kind == reading.GIST:
@@ -70,7 +75,11 @@ def make_question(
 ) -> tuple[Question, str]:
     """Return a question about random pairs for a method's program, without a model, and the value that is right."""
     rng = random.Random(f"{seed} {pairs} {depth}")
-    name = lambda: "-".join(f"{rng.getrandbits(4 * size):0{size}x}" for size in (8, 4, 4, 4, 12))  # noqa: E731
+
+    def name() -> str:
+        sizes = (8, 4, 4, 4, 12)
+        return "-".join(f"{rng.getrandbits(4 * size):0{size}x}" for size in sizes)
+
     known = {name(): name() for _ in range(pairs)}
     key = [*known][min(pairs - 1, int(depth * pairs))]
     context = "\n".join(f'"{one}": "{other}",' for one, other in known.items())
@@ -78,7 +87,13 @@ def make_question(
     start = text.index(context)
     own = {**METHODS[method].arguments, **arguments}
     question = Question(
-        f"{seed}", text, (start, start + len(context)), key, own, 100, send=lambda steps: []
+        f"{seed}",
+        text,
+        (start, start + len(context)),
+        key,
+        own,
+        100,
+        send=lambda steps: [],
     )
     return question, known[key]
 
@@ -91,7 +106,9 @@ def ask(
 
     def send(steps: Sequence[Step]) -> list[Reply]:
         nonlocal seen
-        prompts = ["\n".join(message["content"] for message in step.messages) for step in steps]
+        prompts = [
+            "\n".join(message["content"] for message in step.messages) for step in steps
+        ]
         seen += sum(map(len, prompts))
         return [Reply(answer(prompt, keep)) for prompt in prompts]
 

@@ -40,7 +40,10 @@ def search_rare(text: str, question: str, size: int, tokens: int) -> str:
         for chunk in chunks
     ]
     counts = Counter(word for each in words for word in each)
-    rarity = [max((-math.log(counts[word]) for word in each), default=-math.inf) for each in words]
+    rarity = [
+        max((-math.log(counts[word]) for word in each), default=-math.inf)
+        for each in words
+    ]
     count = max(1, round(tokens * len(chunks) / max(estimate_tokens(text), 1)))
     best = sorted(range(len(chunks)), key=lambda place: -rarity[place])[:count]
     return "\n".join(chunks[place] for place in sorted(best))
@@ -60,7 +63,11 @@ def match_words(text: str, question: str, size: int, tokens: int) -> str:
     return "\n".join(lines[place] for place in sorted(best))
 
 
-SEARCHES = {"BM25": search_words, "rare words": search_rare, "regular expressions": match_words}
+SEARCHES = {
+    "BM25": search_words,
+    "rare words": search_rare,
+    "regular expressions": match_words,
+}
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,9 @@ class SearchingModel:
 
     def answer(self, messages: Messages) -> tuple[str, int]:
         """Return the answer, and the tokens of the prompt."""
-        *earlier, last = [f"{message['role']}: {message['content']}" for message in messages]
+        *earlier, last = [
+            f"{message['role']}: {message['content']}" for message in messages
+        ]
         head, _, question = last.rpartition("\n\n") if not earlier else ("", "", last)
         text = "\n".join([*earlier, head])
         tokens = estimate_tokens(f"{text}\n{question}")

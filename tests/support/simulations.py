@@ -18,7 +18,11 @@ from helm_longctx.apps.reproduction.reproduction import (
     published_interval,
 )
 from helm_longctx.results.statistics.comparison import compare_intervals, compare_pairs
-from helm_longctx.results.statistics.intervals import Interval, mean_interval, mean_of_means
+from helm_longctx.results.statistics.intervals import (
+    Interval,
+    mean_interval,
+    mean_of_means,
+)
 from helm_longctx.results.statistics.power import (
     Sample,
     Spread,
@@ -48,7 +52,9 @@ SIZES: dict[str, Sequence[int]] = {
 """Numbers of questions of the tasks of a mean."""
 
 NESTED: dict[str, Sequence[Sequence[int]]] = {
-    "18 tasks of 100 in 7 categories": [(100,) * tasks for tasks in (4, 4, 1, 2, 3, 2, 2)],
+    "18 tasks of 100 in 7 categories": [
+        (100,) * tasks for tasks in (4, 4, 1, 2, 3, 2, 2)
+    ],
     "18 tasks of 100 in 3 categories": [(100,) * 6] * 3,
     "18 tasks of 10 to 500 in 3 categories": [(10, 20, 50, 100, 200, 500)] * 3,
 }
@@ -94,9 +100,13 @@ class Task(NamedTuple):
         """Return what `estimate` knows of the task."""
         questions = sum(self.sizes)
         clusters = questions**2 / sum(size**2 for size in self.sizes)
-        return Sample(Spread(variance, self.correlation, is_paired), questions, clusters)
+        return Sample(
+            Spread(variance, self.correlation, is_paired), questions, clusters
+        )
 
-    def draw(self, random: np.random.Generator, draw: Callable[[int], Scores]) -> Scores:
+    def draw(
+        self, random: np.random.Generator, draw: Callable[[int], Scores]
+    ) -> Scores:
         """Return scores in the order of their clusters.
 
         Args:
@@ -104,13 +114,17 @@ class Task(NamedTuple):
         """
         of_cluster = np.repeat(draw(len(self.sizes)), self.sizes)
         own = draw(sum(self.sizes))
-        return np.where(random.random(len(own)) < np.sqrt(self.correlation), of_cluster, own)
+        return np.where(
+            random.random(len(own)) < np.sqrt(self.correlation), of_cluster, own
+        )
 
     @property
     def groups(self) -> list[int] | None:
         """Return the cluster of each score; None if all are independent."""
         return (
-            None if max(self.sizes) == 1 else np.repeat(range(len(self.sizes)), self.sizes).tolist()
+            None
+            if max(self.sizes) == 1
+            else np.repeat(range(len(self.sizes)), self.sizes).tolist()
         )
 
 
@@ -140,7 +154,11 @@ def power_of_means(
 
 
 def find_power(
-    difference: float, tasks: Sequence[Task], mean: float, rounds: int, random: np.random.Generator
+    difference: float,
+    tasks: Sequence[Task],
+    mean: float,
+    rounds: int,
+    random: np.random.Generator,
 ) -> Power:
     """Return how often a difference is found between a model with this mean and a worse one.
 
@@ -151,24 +169,34 @@ def find_power(
     if not 0 <= best - difference <= best <= 1:
         return Power(difference, np.nan)
     pairs = (
-        [_measure(tasks, each, random) for each in (best, best - difference)] for _ in range(rounds)
+        [_measure(tasks, each, random) for each in (best, best - difference)]
+        for _ in range(rounds)
     )
     return Power(
-        difference, sum(compare_intervals(*pair).p_value < 0.05 for pair in pairs) / rounds
+        difference,
+        sum(compare_intervals(*pair).p_value < 0.05 for pair in pairs) / rounds,
     )
 
 
-def _measure(tasks: Sequence[Task], chance: float, random: np.random.Generator) -> Interval:
+def _measure(
+    tasks: Sequence[Task], chance: float, random: np.random.Generator
+) -> Interval:
     """Return the score of a model with this share of right answers."""
     drawn = [
-        task.draw(random, lambda n: (random.random(n) < chance).astype(float)) for task in tasks
+        task.draw(random, lambda n: (random.random(n) < chance).astype(float))
+        for task in tasks
     ]
     return mean_of_means(
-        [mean_interval(scores, task.groups) for scores, task in zip(drawn, tasks, strict=True)]
+        [
+            mean_interval(scores, task.groups)
+            for scores, task in zip(drawn, tasks, strict=True)
+        ]
     )
 
 
-def power_of_pairs(task: Task, differ: float, rounds: int, random: np.random.Generator) -> Power:
+def power_of_pairs(
+    task: Task, differ: float, rounds: int, random: np.random.Generator
+) -> Power:
     """Return the same for models with the same questions, whose answers differ in a share of them."""
     difference = detectable_difference([task.sample(differ, is_paired=True)])
     if difference > differ:
@@ -176,7 +204,9 @@ def power_of_pairs(task: Task, differ: float, rounds: int, random: np.random.Gen
     shares = [(differ + difference) / 2, (differ - difference) / 2, 1 - differ]
     hits = 0
     for _ in range(rounds):
-        drawn = task.draw(random, lambda n: random.choice([1.0, -1.0, 0.0], n, p=shares))
+        drawn = task.draw(
+            random, lambda n: random.choice([1.0, -1.0, 0.0], n, p=shares)
+        )
         hits += compare_pairs(drawn, np.zeros(len(drawn)), task.groups).p_value < 0.05
     return Power(difference, hits / rounds)
 
@@ -239,21 +269,29 @@ def power_of_verdicts(
     )
     return Power(
         difference,
-        sum(_judge(own, value, sum(sizes)) == "differs" for own, value in pairs) / rounds,
+        sum(_judge(own, value, sum(sizes)) == "differs" for own, value in pairs)
+        / rounds,
     )
 
 
 _SOURCE = PublicationSource("a page", "https://example.org", "2026-01-01")
 
 
-def _of_protocol(sizes: Sequence[int], chance: float, random: np.random.Generator) -> Interval:
-    return mean_of_means([mean_interval(random.random(size) < chance) for size in sizes])
+def _of_protocol(
+    sizes: Sequence[int], chance: float, random: np.random.Generator
+) -> Interval:
+    return mean_of_means(
+        [mean_interval(random.random(size) < chance) for size in sizes]
+    )
 
 
 def _judge(own: Interval, value: float, samples: int | None) -> str:
     measurement = Measurement("m", "m", own, 0.0, own.mean, ())
     return judge_agreement(
-        measurement, Reported("m", 100 * value, "none", "H", _SOURCE), _protocol(samples), None
+        measurement,
+        Reported("m", 100 * value, "none", "H", _SOURCE),
+        _protocol(samples),
+        None,
     ).kind
 
 

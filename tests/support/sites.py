@@ -33,5 +33,7 @@ def open_site(browser: webdriver.Chrome, page: Path, theme: str = "light") -> No
 def complaints(browser: webdriver.Chrome) -> list[Any]:
     """The console's errors and warnings."""
     return [
-        entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")
+        entry
+        for entry in browser.get_log("browser")
+        if entry["level"] in ("SEVERE", "WARNING")
     ]

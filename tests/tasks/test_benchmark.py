@@ -48,11 +48,17 @@ def test_a_card_has_what_a_record_has(package: Path) -> None:
     )
     assert benchmark.url == "https://github.com/example-org/mystery/tree/1a2b3c4"
     assert benchmark.axis == Axis("stories", longest=LARGEST)
-    assert (benchmark.comparability, benchmark.floors, benchmark.outputs) == (2, ("Random",), "")
+    assert (benchmark.comparability, benchmark.floors, benchmark.outputs) == (
+        2,
+        ("Random",),
+        "",
+    )
     assert benchmark.data == {
         "https://example.org/data": Terms("MIT", faults=("One key is wrong.",))
     }
-    guesses = Metric("guesses", "Guesses", "Number of guesses.", lower_is_better=None, range=None)
+    guesses = Metric(
+        "guesses", "Guesses", "Number of guesses.", lower_is_better=None, range=None
+    )
     share = Metric("share", "Share", "A share.", range=(-1.0, 1.0))
     assert benchmark.metrics == (
         guesses,
@@ -65,9 +71,13 @@ def test_a_card_has_what_a_record_has(package: Path) -> None:
 
 def test_files_beside_a_card_are_found(package: Path) -> None:
     """Published results and readers of outputs need no argument, and an argument is stronger than a file."""
-    (package / "published.csv").write_text("model,score\nFake-7B,50\n", encoding="utf-8")
+    (package / "published.csv").write_text(
+        "model,score\nFake-7B,50\n", encoding="utf-8"
+    )
     (package / "outputs.py").touch()
     benchmark = read_benchmark("mystery_card", [Category("", "", ())], axis=None)
-    assert [(row.model, row.scores) for row in benchmark.published()] == [("Fake-7B", {"": 0.5})]
+    assert [(row.model, row.scores) for row in benchmark.published()] == [
+        ("Fake-7B", {"": 0.5})
+    ]
     assert benchmark.outputs == "mystery_card.outputs.READER"
     assert benchmark.axis is None

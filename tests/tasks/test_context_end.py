@@ -25,7 +25,9 @@ from tests.tasks.tokenizers import EACH, LINES, PARTS, tokenizer_of
 TEXT = st.lists(st.sampled_from(PARTS), max_size=12).map("".join)
 
 
-def official(tokenizer: Tokenizer, prompt: str, span: tuple[int, int], limit: int) -> str | None:
+def official(
+    tokenizer: Tokenizer, prompt: str, span: tuple[int, int], limit: int
+) -> str | None:
     """Cut a prompt as HELMET's model_utils.py does.
 
     The result is None if the prompt is too long without its context.
@@ -37,7 +39,9 @@ def official(tokenizer: Tokenizer, prompt: str, span: tuple[int, int], limit: in
         return prompt
     if excess > len(context.ids) - tokenizer.num_special_tokens_to_add(is_pair=False):
         return None
-    return prompt[:start] + prompt[start:end][: context.offsets[-excess][0]] + prompt[end:]
+    return (
+        prompt[:start] + prompt[start:end][: context.offsets[-excess][0]] + prompt[end:]
+    )
 
 
 @cache
@@ -57,7 +61,9 @@ def test_the_official_rule(
     tokens = len(tokenizer_of(kind).encode(prompt).ids)
     expected = official(tokenizer_of(kind), prompt, span, limit)
     if expected is None:
-        with pytest.raises(NoRoomError, match=f" tokens without its context, .*{limit} fit"):
+        with pytest.raises(
+            NoRoomError, match=f" tokens without its context, .*{limit} fit"
+        ):
             _cut_by_pieces(cutter(kind, size), prompt, span, limit)
         return
     fitted = _cut_by_pieces(cutter(kind, size), prompt, span, limit)
@@ -77,23 +83,38 @@ def test_long_prompts(kind: str) -> None:
     prompt = before + context + after
     span = (len(before), len(before + context))
     tokens = len(tokenizer.encode(prompt).ids)
-    for limit in (100, 2000, 3000, tokens - 40, tokens - 2, tokens - 1, tokens, tokens + 1):
+    for limit in (
+        100,
+        2000,
+        3000,
+        tokens - 40,
+        tokens - 2,
+        tokens - 1,
+        tokens,
+        tokens + 1,
+    ):
         expected = official(tokenizer, prompt, span, limit)
         if expected is not None:
             assert cut(prompt, span, limit).prompt == expected
 
 
-def test_a_prompt_far_too_long_is_not_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prompt_far_too_long_is_not_read_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Of a prompt that is far too long, only windows at the start and a few more are encoded."""
     read: list[int] = []
     encode = PieceTokenizer.encode
     monkeypatch.setattr(
         PieceTokenizer,
         "encode",
-        lambda self, text, *a, **k: read.append(len(text)) or encode(self, text, *a, **k),
+        lambda self, text, *a, **k: (
+            read.append(len(text)) or encode(self, text, *a, **k)
+        ),
     )
     prompt = "q " + "the king of the town " * 50_000 + " q"
-    assert context_cutter(tokenizer_of("gpt_2"))(prompt, (2, len(prompt) - 2), 10_000).cut
+    assert context_cutter(tokenizer_of("gpt_2"))(
+        prompt, (2, len(prompt) - 2), 10_000
+    ).cut
     assert sum(read) < 100_000
 
 
@@ -102,9 +123,14 @@ def test_wrapped() -> None:
     for kind in ("llama_3", "llama_2", "t5"):
         wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer_of(kind))
         prompt = " ".join(LINES)
-        cuts: list[ContextCutter] = [context_cutter(wrapped), context_cutter(tokenizer_of(kind))]
+        cuts: list[ContextCutter] = [
+            context_cutter(wrapped),
+            context_cutter(tokenizer_of(kind)),
+        ]
         assert cuts[0](prompt, (5, 900), 600) == cuts[1](prompt, (5, 900), 600)
-        assert cuts[0](prompt, (5, 300), 10**4).tokens == len(wrapped(prompt)["input_ids"])
+        assert cuts[0](prompt, (5, 300), 10**4).tokens == len(
+            wrapped(prompt)["input_ids"]
+        )
 
 
 def test_tiktoken() -> None:

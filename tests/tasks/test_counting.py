@@ -75,11 +75,16 @@ TIKTOKEN = make_counter(ENCODING)
 
 def test_most_tokenizers_are_counted_by_parts() -> None:
     """Most kinds of tokenizers are counted by parts, which `test_counts` alone would not notice."""
-    counters = [getattr(count, "__self__", None) for count in (*COUNTERS.values(), TIKTOKEN)]
+    counters = [
+        getattr(count, "__self__", None) for count in (*COUNTERS.values(), TIKTOKEN)
+    ]
     assert sum(isinstance(counter, _WordCounter) for counter in counters) == 7
 
 
 def test_groups_of_digits() -> None:
     """Numbers are counted by their lengths only if a tokenizer makes each group of digits one token."""
-    groups = {kind: getattr(count, "__self__", None)._group for kind, count in COUNTERS.items()}
+    groups = {
+        kind: getattr(count, "__self__", None)._group
+        for kind, count in COUNTERS.items()
+    }
     assert groups == {**dict.fromkeys(KINDS, 0), "deepseek": 3}

@@ -48,13 +48,19 @@ def test_each_source_has_a_pin_or_a_digest() -> None:
     """Of each source a commit or version is pinned, a digest is known, or the first fetch is recorded."""
     for benchmark in BENCHMARKS:
         for card in make_cards(benchmark):
-            is_pinned = all(re.fullmatch(r"[0-9a-f]{7}|[0-9.]+", pin) for pin in card.revisions)
+            is_pinned = all(
+                re.fullmatch(r"[0-9a-f]{7}|[0-9.]+", pin) for pin in card.revisions
+            )
             has_digests = all(
                 re.search("[0-9a-f]{40}|MD5|each file", check) for check in card.checks
             )
-            is_recorded = all(re.search("first fetch|[0-9a-f]{40}", check) for check in card.checks)
+            is_recorded = all(
+                re.search("first fetch|[0-9a-f]{40}", check) for check in card.checks
+            )
             assert is_pinned or has_digests or is_recorded, card.page
-            assert not card.evidence or all(item.what and item.read for item in card.evidence)
+            assert not card.evidence or all(
+                item.what and item.read for item in card.evidence
+            )
 
 
 def test_a_card_joins_the_sources_of_a_publisher() -> None:
@@ -73,17 +79,23 @@ def test_a_card_joins_the_sources_of_a_publisher() -> None:
     ("source", "origin"),
     [
         (
-            PinnedFile("a", f"https://raw.githubusercontent.com/o/r/{COMMIT}/x.json", "ab" * 32),
-            Origin("https://github.com/o/r", "0123456", f"SHA-256 {'ab' * 32}"),
-        ),
-        (
             PinnedFile(
-                "a", f"https://media.githubusercontent.com/media/o/r/{COMMIT}/x/y.json", "ab" * 32
+                "a", f"https://raw.githubusercontent.com/o/r/{COMMIT}/x.json", "ab" * 32
             ),
             Origin("https://github.com/o/r", "0123456", f"SHA-256 {'ab' * 32}"),
         ),
         (
-            WebFile("https://raw.githubusercontent.com/o/r/main/x.json", "a", "cd" * 20),
+            PinnedFile(
+                "a",
+                f"https://media.githubusercontent.com/media/o/r/{COMMIT}/x/y.json",
+                "ab" * 32,
+            ),
+            Origin("https://github.com/o/r", "0123456", f"SHA-256 {'ab' * 32}"),
+        ),
+        (
+            WebFile(
+                "https://raw.githubusercontent.com/o/r/main/x.json", "a", "cd" * 20
+            ),
             Origin("https://github.com/o/r", "a branch", f"git blob {'cd' * 20}"),
         ),
         (

@@ -32,9 +32,12 @@ def test_whole_category() -> None:
 def test_every_benchmark_is_a_name_for_run_entries() -> None:
     """Each benchmark that `list` prints stands for run entries, a name of both kinds is the run entry, and arguments stay."""
     for benchmark in BENCHMARKS:
-        assert set(expand_entry(benchmark.name)) <= set(benchmark.entries), benchmark.name
+        assert set(expand_entry(benchmark.name)) <= set(benchmark.entries), (
+            benchmark.name
+        )
     assert expand_entry("helmet2:length=8k") == [
-        f"helmet2_{name}:length=8k" for name in ("recall", "ruler", "graphwalk", "longbenchv2")
+        f"helmet2_{name}:length=8k"
+        for name in ("recall", "ruler", "graphwalk", "longbenchv2")
     ]
     assert expand_entry("oolong") == ["oolong"]
     assert expand_entry("mmlu:subject=anatomy") == ["mmlu:subject=anatomy"]
@@ -78,8 +81,14 @@ def test_every_argument() -> None:
             "helmet_recall:length=8k,task=nq",
             "task='nq' is invalid; choose from json_kv, ruler_niah_mk_2",
         ),
-        ("helmet_icl:length=8k,task=json_kv", "task='json_kv' is invalid; choose from trec_coarse"),
-        ("helmet_recall:length=8k,shots=-1", "shots='-1' is invalid; give a whole number from 0"),
+        (
+            "helmet_icl:length=8k,task=json_kv",
+            "task='json_kv' is invalid; choose from trec_coarse",
+        ),
+        (
+            "helmet_recall:length=8k,shots=-1",
+            "shots='-1' is invalid; give a whole number from 0",
+        ),
         ("helmet_recall:length=8k,shots=two", "shots='two' is invalid"),
         ("helmet_recall:length=8k,shots=1.5", "shots='1.5' is invalid"),
         (
@@ -118,13 +127,22 @@ def test_every_argument() -> None:
             "unknown argument max_tokens='9'; HELM's limit of outputs is num_output_tokens=",
         ),
         ("helmet_recall:length=8k, model=a/b", "a space around the argument ' model'"),
-        ("helmet_recall:length=8k,num_samples=4294967295", "give a whole number from 1 to 10000"),
-        ("helmet_icl:length=8k,shots=4294967295", "give a whole number from 0 to 100000"),
+        (
+            "helmet_recall:length=8k,num_samples=4294967295",
+            "give a whole number from 1 to 10000",
+        ),
+        (
+            "helmet_icl:length=8k,shots=4294967295",
+            "give a whole number from 0 to 100000",
+        ),
         (
             "helmet_icl:length=8k,labels=names",
             "labels='names' is invalid; choose from integer, natural_label",
         ),
-        (f"helmet_recall:length=8k,task={'x' * 5000}", "…' is invalid; choose from json_kv"),
+        (
+            f"helmet_recall:length=8k,task={'x' * 5000}",
+            "…' is invalid; choose from json_kv",
+        ),
     ],
 )
 def test_mistakes(text: str, message: str) -> None:
@@ -144,7 +162,10 @@ def test_mistakes(text: str, message: str) -> None:
             "; choose from dataset, length, num_samples",
         ),
         ("lv_eval:length=16k,seed=3", "seed='3' is not an argument"),
-        ("helmet_recall:length=8k,protocol=paper", "protocol='paper' is not an argument"),
+        (
+            "helmet_recall:length=8k,protocol=paper",
+            "protocol='paper' is not an argument",
+        ),
         (
             "helmet_recall:length=8k,labels=natural_label",
             "labels='natural_label' is not an argument",
@@ -174,8 +195,13 @@ def test_an_argument_that_changes_nothing_is_refused(text: str, message: str) ->
 
 def test_an_argument_of_some_tasks_applies_to_them() -> None:
     """A category takes an argument that only some of its tasks take."""
-    assert parse_entry(BENCHMARKS, "helmet_recall:length=8k,shots=1").settings.shots == 1
-    assert parse_entry(BENCHMARKS, "helmet_longqa:length=8k,judge=none").settings.judge == "none"
+    assert (
+        parse_entry(BENCHMARKS, "helmet_recall:length=8k,shots=1").settings.shots == 1
+    )
+    assert (
+        parse_entry(BENCHMARKS, "helmet_longqa:length=8k,judge=none").settings.judge
+        == "none"
+    )
 
 
 def test_every_task_names_arguments_that_there_are() -> None:
@@ -219,14 +245,19 @@ def test_other_axes(text: str, tasks: list[str], groups: list[str]) -> None:
 def test_a_category_runs_the_tasks_that_exist_at_a_length() -> None:
     """A category runs its tasks that exist at a length, and a named task must exist at it."""
     short, long = (
-        parse_entry(BENCHMARKS, f"longproc:length={length}") for length in ("0.5k", "8k")
+        parse_entry(BENCHMARKS, f"longproc:length={length}")
+        for length in ("0.5k", "8k")
     )
     assert [len(short.tasks), len(long.tasks)] == [4, 5]
     assert "pseudo_to_code" not in [task.name for task in long.tasks]
     assert (short.max_tokens, long.max_tokens) == (1024, 10240)
-    with pytest.raises(InputError, match=r"length='0.5k' is invalid; give one of 2k, 8k"):
+    with pytest.raises(
+        InputError, match=r"length='0.5k' is invalid; give one of 2k, 8k"
+    ):
         parse_entry(BENCHMARKS, "longproc:task=travel_planning,length=0.5k")
-    with pytest.raises(InputError, match=r"needles='3' is invalid; choose from 2, 4, 8"):
+    with pytest.raises(
+        InputError, match=r"needles='3' is invalid; choose from 2, 4, 8"
+    ):
         parse_entry(BENCHMARKS, "mrcr:needles=3,length=8k")
     with pytest.raises(InputError, match="AA-LCR has no lengths"):
         parse_entry(BENCHMARKS, "aa_lcr:length=8k")
@@ -287,8 +318,12 @@ def test_lengths_of_tasks_of_both_kinds() -> None:
         category.tasks[0],
         replace(category.tasks[1], any_length=False, sizes={4096: 4096, 2**30: 2**30}),
     )
-    benchmark = replace(find_benchmark("ruler"), categories=(replace(category, tasks=tasks),))
-    with pytest.raises(InputError, match=r"give any number of tokens of .+ to 16m, 1024m"):
+    benchmark = replace(
+        find_benchmark("ruler"), categories=(replace(category, tasks=tasks),)
+    )
+    with pytest.raises(
+        InputError, match=r"give any number of tokens of .+ to 16m, 1024m"
+    ):
         parse_entry([benchmark], f"{next(iter(benchmark.entries))}:length=2000")
 
 

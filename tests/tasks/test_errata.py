@@ -64,11 +64,16 @@ def test_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_malformed_line(
-    change: dict[str, object], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    change: dict[str, object],
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An error names the number of the line and what is wrong."""
     text = f"{json.dumps(ROW)}\n{json.dumps({**ROW, **change})}\n"
-    with pytest.raises(ValueError, match=rf"errata\.jsonl: line 2: .*{re.escape(told)}"):
+    with pytest.raises(
+        ValueError, match=rf"errata\.jsonl: line 2: .*{re.escape(told)}"
+    ):
         read_errata(package(tmp_path, monkeypatch, text))
 
 
@@ -83,7 +88,9 @@ def test_any_text_is_an_erratum_or_one_error(text: str) -> None:
 
 def test_errata_of_benchmarks_are_about_their_tasks() -> None:
     """Each known error of a benchmark is of one of its tasks, has a source with an address, and is not in the future."""
-    found = [(benchmark, each) for benchmark in BENCHMARKS for each in benchmark.errata()]
+    found = [
+        (benchmark, each) for benchmark in BENCHMARKS for each in benchmark.errata()
+    ]
     assert {benchmark.name for benchmark, _ in found} >= {"graphwalks", "mrcr"}
     for benchmark, each in found:
         tasks = {

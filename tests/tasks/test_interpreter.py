@@ -19,7 +19,9 @@ def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Interpreter]:
     monkeypatch.setenv("OPENAI_API_KEY", "key-of-ours")
     monkeypatch.setattr(interpreter, "MOST_SECONDS", 5.0)
     with Interpreter(
-        {"context": "abc" * 1000}, {"upper": lambda text: text.upper()}, exports=("answer",)
+        {"context": "abc" * 1000},
+        {"upper": lambda text: text.upper()},
+        exports=("answer",),
     ) as found:
         yield found
 
@@ -39,7 +41,10 @@ ATTACKS = {
     "write": ("open('/usr/bin/x', 'w')", "Error"),
     "kill": ("import os\nos.kill(1, 9); os.kill(-1, 0)", "Error"),
     "memory": ("x = bytearray(2 << 30)", "MemoryError"),
-    "disk": ("f = open('/tmp/x', 'wb')\nfor _ in range(400): f.write(bytes(1 << 20))", "Error"),
+    "disk": (
+        "f = open('/tmp/x', 'wb')\nfor _ in range(400): f.write(bytes(1 << 20))",
+        "Error",
+    ),
     "packages": ("import numpy", "ModuleNotFoundError"),
 }
 
@@ -65,7 +70,9 @@ def test_attacks_fail(name: str, run: Attack, running: Interpreter) -> None:
         ("1 +", "SyntaxError"),
     ],
 )
-def test_errors_are_those_of_the_code(code: str, error: str, running: Interpreter) -> None:
+def test_errors_are_those_of_the_code(
+    code: str, error: str, running: Interpreter
+) -> None:
     """Code that fails gets its error, and the next piece runs with its variables."""
     running.run("x = 7")
     assert error in running.run(code).error
@@ -104,13 +111,18 @@ def test_forged_messages_are_only_text(running: Interpreter) -> None:
     assert "os" not in with_error.values
 
 
-def test_what_is_printed_is_limited(running: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_printed_is_limited(
+    running: Interpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The start of the output is kept."""
     monkeypatch.setattr(interpreter, "MOST_SECONDS", 20.0)
     assert (
-        len(running.run("for _ in range(100): print('x' * 100_000)").text) == interpreter.MOST_TEXT
+        len(running.run("for _ in range(100): print('x' * 100_000)").text)
+        == interpreter.MOST_TEXT
     )
-    assert running.run("answer = {1, 2}; print('\\ud800')").values == {"answer": "{1, 2}"}
+    assert running.run("answer = {1, 2}; print('\\ud800')").values == {
+        "answer": "{1, 2}"
+    }
 
 
 def test_nothing_is_left(running: Interpreter) -> None:

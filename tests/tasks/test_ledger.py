@@ -51,7 +51,9 @@ DISTINCT = {
 
 def test_there_are_at_least_135_rows_with_sources() -> None:
     """A row is a model with its effort in a family of protocols, and 135 models of a benchmark have one."""
-    models = {(protocol.name.split()[0], protocol.family, row.model) for protocol, row in ROWS}
+    models = {
+        (protocol.name.split()[0], protocol.family, row.model) for protocol, row in ROWS
+    }
     assert len(models) >= 250
     assert len({(protocol.family, row.label) for protocol, row in ROWS}) >= 300
 
@@ -88,8 +90,12 @@ def faults_of_row(protocol: Protocol, row: Reported) -> list[str]:
         holds |= {
             f"{source.title}: no address": source.page.startswith("https://"),
             f"{source.title}: unknown kind": source.kind in KINDS,
-            f"{source.title}: no day of reading": has_form(r"\d{4}-\d{2}-\d{2}", source.read),
-            f"{source.title}: no date": has_form(r"\d{4}-\d{2}(-\d{2})?|unknown", source.date),
+            f"{source.title}: no day of reading": has_form(
+                r"\d{4}-\d{2}-\d{2}", source.read
+            ),
+            f"{source.title}: no date": has_form(
+                r"\d{4}-\d{2}(-\d{2})?|unknown", source.date
+            ),
         }
     return [fault for fault, is_right in holds.items() if not is_right]
 
@@ -112,15 +118,23 @@ def names_of_one_model(names: list[str]) -> list[tuple[str, str]]:
     keys = defaultdict(list)
     for name in names:
         plain = re.sub(
-            r"\b(preview\s*)?\d{2}-\d{2}\b|\b(preview|\d{4}-\d{2}-\d{2}|\d{4})\b", " ", name.lower()
+            r"\b(preview\s*)?\d{2}-\d{2}\b|\b(preview|\d{4}-\d{2}-\d{2}|\d{4})\b",
+            " ",
+            name.lower(),
         )
-        words = [word for word in re.split(r"[^a-z0-9.]+", plain) if word and word not in NO_NAME]
+        words = [
+            word
+            for word in re.split(r"[^a-z0-9.]+", plain)
+            if word and word not in NO_NAME
+        ]
         sizes = frozenset(word for word in words if SIZE.fullmatch(word))
         keys["".join(word for word in words if word not in sizes)].append((name, sizes))
     found = [
         (one, other)
         for same in keys.values()
-        for (one, sizes), (other, others) in combinations(sorted(same, key=lambda each: each[0]), 2)
+        for (one, sizes), (other, others) in combinations(
+            sorted(same, key=lambda each: each[0]), 2
+        )
         if sizes == others or not sizes or not others
     ]
     return [pair for pair in found if frozenset(pair) not in DISTINCT]
@@ -140,7 +154,9 @@ def test_two_names_are_found() -> None:
     assert names_of_one_model(["GPT-5.5", "gpt 5.5"]) == [("GPT-5.5", "gpt 5.5")]
     assert names_of_one_model(["Qwen3.5", "Qwen3.5-397B-A17B"])
     assert names_of_one_model(["GPT-4o", "GPT-4o-2024-11-20"])
-    assert not names_of_one_model(["Qwen3.5-27B", "Qwen3.5-35B-A3B", "GPT-5.4", "GPT-5.4 mini"])
+    assert not names_of_one_model(
+        ["Qwen3.5-27B", "Qwen3.5-35B-A3B", "GPT-5.4", "GPT-5.4 mini"]
+    )
 
 
 def test_sources_that_differ_have_a_mark() -> None:
@@ -181,7 +197,9 @@ def test_digits_are_those_of_the_source() -> None:
     texts = {(protocol.name, row.label): row.text for protocol, row in ROWS}
     assert texts["openai mrcr v2 8-needle 512k-1m", "GPT-5.5 (xhigh)"] == "74.0"
     assert texts["nemotron ruler 256k", "Nemotron 3 Super"] == "96.30"
-    assert texts["anthropic graphwalks parents 256k", "Claude Mythos 5 (max)"] == "99.96"
+    assert (
+        texts["anthropic graphwalks parents 256k", "Claude Mythos 5 (max)"] == "99.96"
+    )
     assert texts["minimax ruler 1m", "MiniMax-Text-01"] == "91.0"
     assert texts["aa-lcr of releases", "MiniMax-M2.1"] == "62"
 
@@ -193,8 +211,14 @@ def test_every_source_is_used() -> None:
         if path.is_file():
             document = read_yaml(path, as_text=True)
             rows = [row for family in document["protocols"] for row in family["rows"]]
-            tables = [family["table"] for family in document["protocols"] if "table" in family]
+            tables = [
+                family["table"] for family in document["protocols"] if "table" in family
+            ]
             used = {each["source"] for each in (*rows, *tables)} | {
                 name for row in rows for name in row.get("also", {})
             }
-            assert sorted(document["sources"].keys() - used) in ([], ["aa"], ["nemo-gym"])
+            assert sorted(document["sources"].keys() - used) in (
+                [],
+                ["aa"],
+                ["nemo-gym"],
+            )

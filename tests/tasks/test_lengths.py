@@ -38,7 +38,23 @@ def test_labels_are_read_back(tokens: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "k", "8 k", "8kk", "-8k", "00", "249", False, "17m", "1e5", "8.5k", "8g", 8.5, None, True],
+    [
+        "",
+        "k",
+        "8 k",
+        "8kk",
+        "-8k",
+        "00",
+        "249",
+        False,
+        "17m",
+        "1e5",
+        "8.5k",
+        "8g",
+        8.5,
+        None,
+        True,
+    ],
 )
 def test_what_is_no_length(text: object) -> None:
     """Any other text is refused with a list of lengths."""

@@ -23,7 +23,9 @@ class PanicException(
     pass
 
 
-def loaded(task: Task, mirror: DataRoot, *examples: Example | BaseException) -> list[Example]:
+def loaded(
+    task: Task, mirror: DataRoot, *examples: Example | BaseException
+) -> list[Example]:
     """Return the examples of a loader, and raise an error that is among them."""
 
     def load(*arguments: object) -> Iterator[Example]:
@@ -49,13 +51,15 @@ def loaded(task: Task, mirror: DataRoot, *examples: Example | BaseException) -> 
 def test_unexpected_errors(error: BaseException, mirror: DataRoot) -> None:
     """An unexpected error of a loader, such as a panic in Rust for a damaged tokenizer file, ends in one line."""
     with pytest.raises(
-        InputError, match=f"a row of .* does not have msmarco's format: {type(error).__name__} "
+        InputError,
+        match=f"a row of .* does not have msmarco's format: {type(error).__name__} ",
     ):
         loaded(MSMARCO, mirror, error)
 
 
 @pytest.mark.parametrize(
-    "error", [KeyboardInterrupt(), MemoryError(), OSError(28, "No space left on device")]
+    "error",
+    [KeyboardInterrupt(), MemoryError(), OSError(28, "No space left on device")],
 )
 def test_what_is_no_fault_of_the_data(error: BaseException, mirror: DataRoot) -> None:
     """An error that is not a fault of the data is raised unchanged."""
@@ -73,12 +77,19 @@ def test_what_is_no_fault_of_the_data(error: BaseException, mirror: DataRoot) ->
         ({"fields": {"context": "c"}}, "KeyError"),
         ({"references": [1]}, "has answers that are not strings"),
         ({"references": "a"}, "has answers that are not strings"),
-        ({"record": {"qrels": {"1": 0.5}}}, "msmarco-0: qrels must be an object of grades"),
+        (
+            {"record": {"qrels": {"1": 0.5}}},
+            "msmarco-0: qrels must be an object of grades",
+        ),
     ],
 )
-def test_examples_are_checked(change: dict[str, object], told: str, mirror: DataRoot) -> None:
+def test_examples_are_checked(
+    change: dict[str, object], told: str, mirror: DataRoot
+) -> None:
     """Examples whose prompts are not text, or whose records the metric cannot read, are refused before anything is sent."""
-    example = Example("msmarco-0", FIELDS, ["1"], "official", record={"qrels": {"1": 2}})
+    example = Example(
+        "msmarco-0", FIELDS, ["1"], "official", record={"qrels": {"1": 2}}
+    )
     assert loaded(MSMARCO, mirror, example) == [example]
     with pytest.raises(InputError) as caught:
         loaded(MSMARCO, mirror, replace(example, **change))

@@ -62,7 +62,9 @@ def test_a_saved_limit_is_lifted() -> None:
     tokenizer = tokenizers()["byte_level"]
     tokenizer.enable_truncation(4)
     tokenizer.enable_padding(length=64, pad_id=0, pad_token="<|begin|>")
-    assert middle_cutter(tokenizer)("abcdefgh", 20) == FittedPrompt("abcdefgh", tokens=9)
+    assert middle_cutter(tokenizer)("abcdefgh", 20) == FittedPrompt(
+        "abcdefgh", tokens=9
+    )
 
 
 def test_tiktoken() -> None:
@@ -86,14 +88,18 @@ def test_no_room(limit: int) -> None:
 
 
 @EACH
-@pytest.mark.parametrize(("window", "max_tokens"), [(601, 64), (700, 16), (900, 700), (10_000, 64)])
+@pytest.mark.parametrize(
+    ("window", "max_tokens"), [(601, 64), (700, 16), (900, 700), (10_000, 64)]
+)
 def test_a_deployment_s_window(name: str, window: int, max_tokens: int) -> None:
     """The adapter cuts to the window less the reserved tokens, or less a larger output, whatever the nominal length."""
     tokenizer = TOKENIZERS[name]
     prompt = "the cat sat " * 300 + "question?"
     sample = Sample("official", max_tokens, max_tokens, cut="middle")
     limit = window - max(RESERVED, max_tokens + CHAT_BUFFER)
-    fitted = Truncator(window, lambda: tokenizer).fit(prompt, sample, max_tokens, "chat")
+    fitted = Truncator(window, lambda: tokenizer).fit(
+        prompt, sample, max_tokens, "chat"
+    )
     cut = CUTTERS[name](prompt, limit)
     assert (fitted.prompt, fitted.cut) == (cut.prompt, cut.cut)
     assert Truncator(None, lambda: tokenizer).fit(
@@ -118,7 +124,9 @@ def test_a_question_is_never_cut(name: str) -> None:
 
     assert fit(2 * half) == CUTTERS[name](prompt, 2 * half).prompt
     assert fit(2 * half).endswith(f"{question}\nAnswer:")
-    with pytest.raises(InputError, match=f"window of {2 * half + 499} tokens .*{half}$"):
+    with pytest.raises(
+        InputError, match=f"window of {2 * half + 499} tokens .*{half}$"
+    ):
         fit(2 * half - 1)
 
 
@@ -140,14 +148,20 @@ def test_ends_of_long_prompts(kind: str, limit: int) -> None:
     assert (fitted.prompt, fitted.cut) == (official, parts is not None)
 
 
-def test_a_prompt_far_too_long_is_not_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prompt_far_too_long_is_not_read_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Of a prompt that is far too long, little more than the two halves is encoded."""
     read: list[int] = []
     encode = PieceTokenizer.encode
     monkeypatch.setattr(
         PieceTokenizer,
         "encode",
-        lambda self, text, *a, **k: read.append(len(text)) or encode(self, text, *a, **k),
+        lambda self, text, *a, **k: (
+            read.append(len(text)) or encode(self, text, *a, **k)
+        ),
     )
-    assert middle_cutter(tokenizer_of("gpt_2"))("the king of the town " * 50_000, 10_000).cut
+    assert middle_cutter(tokenizer_of("gpt_2"))(
+        "the king of the town " * 50_000, 10_000
+    ).cut
     assert sum(read) < 100_000

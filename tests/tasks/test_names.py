@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from helm_longctx.tasks.entry import parse_entry
-from helm_longctx.tasks.metric_names import depth_score, is_log_probability, pass_at, window_logprob
+from helm_longctx.tasks.metric_names import (
+    depth_score,
+    is_log_probability,
+    pass_at,
+    window_logprob,
+)
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.request_settings import RequestSettings, Sampling
 from helm_longctx.tasks.run_names import RunName, add_argument, read_run_name
@@ -17,7 +22,10 @@ from helm_longctx.tasks.stored_entry import check_arguments, scenario_arguments
     ("text", "name"),
     [
         ("judge_score", StatisticName("judge_score")),
-        ("judge_score:openai/gpt-4o", StatisticName("judge_score", judge="openai/gpt-4o")),
+        (
+            "judge_score:openai/gpt-4o",
+            StatisticName("judge_score", judge="openai/gpt-4o"),
+        ),
         ("judge_f1:vllm/judge:7b", StatisticName("judge_f1", judge="vllm/judge:7b")),
         (kappa_of("a/b", "c"), StatisticName("jury_kappa", pair=("a/b", "c"))),
         (depth_score(40), StatisticName("longctx_score", depth=40)),
@@ -41,7 +49,11 @@ def test_log_probabilities_are_told_by_their_metric() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["aa_lcr", "aa_lcr:model=a_b", "ruler:task=vt,length=8k,retry_cut=16x,model=a_b,num_trials=2"],
+    [
+        "aa_lcr",
+        "aa_lcr:model=a_b",
+        "ruler:task=vt,length=8k,retry_cut=16x,model=a_b,num_trials=2",
+    ],
 )
 def test_names_of_runs_are_read_and_made(text: str) -> None:
     """A run's name has the same text after it was read."""
@@ -68,4 +80,8 @@ def test_an_entry_is_read_back_from_a_scenario() -> None:
     assert entry.settings.request == RequestSettings(
         style="chat", truncation="error", sampling=Sampling(temperature=0.6, top_p=0.95)
     )
-    assert scenario_arguments(entry) == {"entry": "helmet_recall", **arguments, "temperature": 0.6}
+    assert scenario_arguments(entry) == {
+        "entry": "helmet_recall",
+        **arguments,
+        "temperature": 0.6,
+    }

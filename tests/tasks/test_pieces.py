@@ -37,7 +37,10 @@ def tokens_by_pieces(tokenizer: PieceTokenizer, text: str) -> list[int]:
 @given(text=TEXT, size=SIZE)
 def test_same_tokens(kind: str, text: str, size: int) -> None:
     """The tokens are equal for any script, special tokens in the text, and long runs without a space."""
-    assert tokens_by_pieces(reader_of(kind, size), text) == tokenizer_of(kind).encode(text).ids
+    assert (
+        tokens_by_pieces(reader_of(kind, size), text)
+        == tokenizer_of(kind).encode(text).ids
+    )
 
 
 @EACH
@@ -51,7 +54,9 @@ def test_same_places(kind: str, text: str, size: int) -> None:
 
     def spans(text: LongText) -> list[tuple[int, int]]:
         pieces = text.pieces()
-        return [text.span(pieces, len(reader.before) + token) for token in range(len(whole))]
+        return [
+            text.span(pieces, len(reader.before) + token) for token in range(len(whole))
+        ]
 
     assert reader.read(text, spans) == whole
 
@@ -67,7 +72,9 @@ def test_what_comes_apart(kind: str, apart: bool, line: int) -> None:
     reader = PieceTokenizer(tokenizer_of(kind))
 
     def longest(text: LongText) -> int:
-        return max(piece.stop - piece.begin for piece in text.pieces() if text.size(piece))
+        return max(
+            piece.stop - piece.begin for piece in text.pieces() if text.size(piece)
+        )
 
     assert (reader.read(text, longest) < 10_000) == apart
 
@@ -79,7 +86,9 @@ def test_long_texts(kind: str) -> None:
     lines = [*LINES[:6], "字" * 9000, "a" * 9000 + " ", "12" * 5000, " " * 300]
     text = "".join(rng.choices(lines, weights=[40] * 6 + [1] * 4, k=1000))
     tokenizer = tokenizer_of(kind)
-    assert tokens_by_pieces(PieceTokenizer(tokenizer), text) == tokenizer.encode(text).ids
+    assert (
+        tokens_by_pieces(PieceTokenizer(tokenizer), text) == tokenizer.encode(text).ids
+    )
 
 
 def test_a_model_that_drops_merges_at_random_is_not_read_in_pieces() -> None:
@@ -94,7 +103,9 @@ def _bpe(*merges: tuple[str, str]) -> Tokenizer:
     """Return a BPE of single letters and spaces without a pre-tokenizer, with merges."""
     letters = [*"abc ", *dict.fromkeys("".join(pair) for pair in merges)]
     return Tokenizer(
-        models.BPE({letter: place for place, letter in enumerate(letters)}, list(merges))
+        models.BPE(
+            {letter: place for place, letter in enumerate(letters)}, list(merges)
+        )
     )
 
 
@@ -124,7 +135,9 @@ def test_a_place_in_a_word_is_a_boundary_if_no_merge_can_cross_it(
 def test_a_vocabulary_proves_nothing_of_a_model_that_does_not_only_merge() -> None:
     """With a suffix at the end of words, a token depends on its place, so a place in a word is no boundary."""
     model = models.BPE(
-        {"a": 0, "b": 1, " ": 2, "a</w>": 3, " </w>": 4, "b</w>": 5}, [], end_of_word_suffix="</w>"
+        {"a": 0, "b": 1, " ": 2, "a</w>": 3, " </w>": 4, "b</w>": 5},
+        [],
+        end_of_word_suffix="</w>",
     )
     with pytest.raises(NotApartError):
         PieceTokenizer(Tokenizer(model), 2).tokens_before("ab ab", 2)

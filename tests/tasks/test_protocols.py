@@ -19,13 +19,24 @@ from helm_longctx.tasks.publications import CONFIDENCE, Protocol, read_protocols
 from helm_longctx.tasks.registry import BENCHMARKS, find_protocol, find_protocols
 
 PROTOCOLS = [
-    (benchmark, protocol) for benchmark in BENCHMARKS for protocol in find_protocols(benchmark)
+    (benchmark, protocol)
+    for benchmark in BENCHMARKS
+    for protocol in find_protocols(benchmark)
 ]
 
 HELMS_OWN = re.compile(r",?\b(temperature|num_output_tokens)=[^,]+")
 
 # An independent transcription of the numbers of releases: protocol, model with its effort, value, confidence.
-BINS = ("4k-8k", "8k-16k", "16k-32k", "32k-64k", "64k-128k", "128k-256k", "256k-512k", "512k-1m")
+BINS = (
+    "4k-8k",
+    "8k-16k",
+    "16k-32k",
+    "32k-64k",
+    "64k-128k",
+    "128k-256k",
+    "256k-512k",
+    "512k-1m",
+)
 MRCR_V2 = {
     "GPT-5.2": "98.2H 89.3H 95.3H 92.0H 85.6H 77.0H - -",
     "GPT-5.4 (xhigh)": "97.3H 91.4H 97.2H 90.5H 86.0H 79.3H 57.5H 36.6H",
@@ -150,27 +161,39 @@ def test_every_published_number(name: str) -> None:
         for row in protocol.rows
     }
     assert found >= {
-        (of, model, float(cell[:-1]), cell[-1]) for of, model, cell in expected if cell != "-"
+        (of, model, float(cell[:-1]), cell[-1])
+        for of, model, cell in expected
+        if cell != "-"
     }
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "protocol"), PROTOCOLS, ids=[protocol.name for _, protocol in PROTOCOLS]
+    ("benchmark", "protocol"),
+    PROTOCOLS,
+    ids=[protocol.name for _, protocol in PROTOCOLS],
 )
 def test_every_protocol_can_be_run(benchmark: object, protocol: Protocol) -> None:
     """Each run entry is valid, a judge is the task's official one, each row has a source, and each value is a percentage."""
     for text in protocol.run_entries:
         entry = parse_entry(BENCHMARKS, HELMS_OWN.sub("", text).rstrip(":"))
         assert entry.benchmark is benchmark
-        assert not protocol.metric or all(protocol.metric in task.metrics for task in entry.tasks)
-        assert {task.official_judge for task in entry.tasks} - {None} <= {protocol.judge}
+        assert not protocol.metric or all(
+            protocol.metric in task.metrics for task in entry.tasks
+        )
+        assert {task.official_judge for task in entry.tasks} - {None} <= {
+            protocol.judge
+        }
     for row in protocol.rows:
         assert 0 <= row.value <= 100
         assert row.confidence in CONFIDENCE
         assert row.source.title
         assert row.source.page.startswith("https://")
         assert re.fullmatch(r"\d{4}-\d{2}(-\d{2})?|unknown", row.source.date)
-    assert protocol.aggregation in ("mean over questions", "mean over entries", "area over lengths")
+    assert protocol.aggregation in (
+        "mean over questions",
+        "mean over entries",
+        "area over lengths",
+    )
 
 
 def test_names_are_unique() -> None:
@@ -187,10 +210,13 @@ def test_tables_of_papers_are_the_published_results() -> None:
     rows = {row.model: row.value for row in protocol.rows}
     (helmet,) = [benchmark for benchmark in BENCHMARKS if benchmark.name == "helmet"]
     published = [
-        row for row in helmet.published() if (row.category, row.length) == ("recall", 131072)
+        row
+        for row in helmet.published()
+        if (row.category, row.length) == ("recall", 131072)
     ]
     assert rows == {
-        row.model: pytest.approx(100 * fmean(row.scores.values()), abs=1e-6) for row in published
+        row.model: pytest.approx(100 * fmean(row.scores.values()), abs=1e-6)
+        for row in published
     }
     assert len(rows) > 50
 
@@ -280,7 +306,9 @@ def test_conditions_name_what_is_not_stated() -> None:
     assert anthropic.run_entries == (
         "graphwalks:task=openai_bfs_corrected,length=256k,repeats=5,temperature=1.0",
     )
-    assert "the lengths not stated" in find_protocol("seed mrcr", BENCHMARKS)[1].conditions
+    assert (
+        "the lengths not stated" in find_protocol("seed mrcr", BENCHMARKS)[1].conditions
+    )
 
 
 def test_rulers_readme_breaks_its_own_threshold() -> None:
@@ -318,14 +346,17 @@ def test_a_shell_takes_every_name() -> None:
 def test_the_table_of_a_benchmark_has_its_sample() -> None:
     """A benchmark's own table has as many questions as its run entries have, and the leaderboard shows the same number."""
     for benchmark in BENCHMARKS:
-        tables = [protocol for protocol in find_protocols(benchmark) if protocol.is_table]
+        tables = [
+            protocol for protocol in find_protocols(benchmark) if protocol.is_table
+        ]
         if not tables:
             continue
         (board,) = published_boards([benchmark])
         for protocol in tables:
             entry = parse_entry([benchmark], protocol.entries[0])
             keys = {
-                ScoreKey(score.model, entry.name, entry.settings.length) for score in board.scores
+                ScoreKey(score.model, entry.name, entry.settings.length)
+                for score in board.scores
             }
             shown = {board.scores[key].interval.n for key in keys & board.scores.keys()}
             assert shown == {protocol.samples}

@@ -23,10 +23,16 @@ from tests.support.reasoning import REASONING, outputs
 
 ANSWER = "AB12CD34 is it, isn't it?"
 
-OPENINGS = [marks for marks in TABLE if marks.part == "reasoning" and marks is not BARE_HARMONY]
+OPENINGS = [
+    marks for marks in TABLE if marks.part == "reasoning" and marks is not BARE_HARMONY
+]
 
 
-@given(st.lists(st.sampled_from(["<think>", "</think>", " a\n", "b "]), max_size=9).map("".join))
+@given(
+    st.lists(st.sampled_from(["<think>", "</think>", " a\n", "b "]), max_size=9).map(
+        "".join
+    )
+)
 def test_as_the_official_expression(output: str) -> None:
     """The output keeps what the official expression in HELMET eval.py:105 keeps."""
     match = re.search(r"(.*</think>)(.*)", output, flags=re.DOTALL)
@@ -168,7 +174,14 @@ UNITS = [
         "<|channel|>",
         "<|channel|>final",
     ),
-    *("<think>", "</think>", "[THINK]", "[THINK][/THINK]", "analysis", "assistantfinal"),
+    *(
+        "<think>",
+        "</think>",
+        "[THINK]",
+        "[THINK][/THINK]",
+        "analysis",
+        "assistantfinal",
+    ),
     *(" assistantfinal ", "<answer>", "</s>", "<|end|>", "<|return|> "),
 ]
 
@@ -176,7 +189,14 @@ UNITS = [
 @pytest.mark.parametrize("unit", UNITS)
 def test_linear_time(unit: str) -> None:
     """A megabyte of the worst text takes less than seconds."""
-    for before in ("", "analysis", "analysis ", "[THINK]x[/THINK]", "<|channel|>analysis", "<a>"):
+    for before in (
+        "",
+        "analysis",
+        "analysis ",
+        "[THINK]x[/THINK]",
+        "<|channel|>analysis",
+        "<a>",
+    ):
         output = before + unit * (1_000_000 // len(unit))
         start = time.process_time()
         split_reasoning(output)

@@ -29,7 +29,8 @@ def test_equals_the_package(prediction: str, reference: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prediction", "reference"), [("a a b", "a b a"), ("a b a", "a a b"), ("b a a", "a b a")]
+    ("prediction", "reference"),
+    [("a a b", "a b a"), ("a b a", "a a b"), ("b a a", "a b a")],
 )
 def test_ties(prediction: str, reference: str) -> None:
     """Scores are equal where the choice between two longest subsequences changes the number of shared words."""

@@ -55,7 +55,9 @@ def sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     require_sandbox(monkeypatch)
 
 
-@pytest.fixture(params=[attack_as_program, attack_in_interpreter], ids=["program", "interpreter"])
+@pytest.fixture(
+    params=[attack_as_program, attack_in_interpreter], ids=["program", "interpreter"]
+)
 def attack(sandbox: None, request: pytest.FixtureRequest) -> Attack:
     """Run an attack in C++ as a program, and as what the interpreter becomes."""
     found: Attack = request.param
@@ -71,15 +73,20 @@ def test_it_has_to_be_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the setting nothing is run, and an unknown sandbox is none."""
     monkeypatch.delenv(SETTING, raising=False)
     with pytest.raises(
-        InputError, match=f"^programs run only if you allow it: set {SETTING}=bubblewrap"
+        InputError,
+        match=f"^programs run only if you allow it: set {SETTING}=bubblewrap",
     ):
         check_sandbox("programs run")
     monkeypatch.setenv(SETTING, "docker")
-    with pytest.raises(InputError, match=f"^{SETTING}='docker' is invalid; give bubblewrap$"):
+    with pytest.raises(
+        InputError, match=f"^{SETTING}='docker' is invalid; give bubblewrap$"
+    ):
         check_sandbox("programs run")
 
 
-def test_a_machine_without_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_machine_without_bubblewrap(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The error names what is needed."""
     monkeypatch.setenv(SETTING, BUBBLEWRAP)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -90,8 +97,12 @@ def test_a_machine_without_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path:
         check_sandbox("programs run")
 
 
-@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="files in memory exist on Linux only")
-def test_a_sandbox_that_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.skipif(
+    not hasattr(os, "memfd_create"), reason="files in memory exist on Linux only"
+)
+def test_a_sandbox_that_does_not_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A sandbox that does not start is an error, and never the outcome of a program; kernels and containers can forbid namespaces."""
     for name in ("bwrap", "prlimit"):
         (tmp_path / name).write_text(
@@ -102,7 +113,8 @@ def test_a_sandbox_that_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path
     tmp_path.chmod(0o755)
     monkeypatch.setattr("os.geteuid", lambda: 1)  # the folder above is root's alone
     with pytest.raises(
-        InputError, match="starts no sandbox here: 'bwrap: no permission for a namespace'"
+        InputError,
+        match="starts no sandbox here: 'bwrap: no permission for a namespace'",
     ):
         run(["true"], seconds=20)
 
@@ -110,7 +122,10 @@ def test_a_sandbox_that_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_outcomes(sandbox: None) -> None:
     """Output, errors and exit status are the program's; a signal is told by a number."""
     found = run(
-        ["sh", "-c", "cat; echo wrong >&2; exit 7"], stdin=b"in\xff\n", seconds=20, processes=8
+        ["sh", "-c", "cat; echo wrong >&2; exit 7"],
+        stdin=b"in\xff\n",
+        seconds=20,
+        processes=8,
     )
     assert found == ProgramResult(b"in\xff\n", b"wrong\n", 7)
     assert attack_as_program(ABORT).code == 128 + 6
@@ -120,7 +135,10 @@ def test_outcomes(sandbox: None) -> None:
         signal.SIGALRM,
         signal.SIGXFSZ,
     ):  # PID 1 would ignore them
-        assert run(["sh", "-c", f"kill -{int(number)} $$"], seconds=20).code == 128 + number
+        assert (
+            run(["sh", "-c", f"kill -{int(number)} $$"], seconds=20).code
+            == 128 + number
+        )
 
 
 def test_fork_bomb(attack: Attack) -> None:
@@ -160,7 +178,9 @@ def test_environment_outside(sandbox: None, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("OPENAI_API_KEY", "key-of-ours")
     mark = f"helm-longctx-{os.getpid()}-outside"
     with ThreadPoolExecutor() as pool:
-        running = pool.submit(run, ["sh", "-c", f"sleep 2; : {mark}"], seconds=20, processes=8)
+        running = pool.submit(
+            run, ["sh", "-c", f"sleep 2; : {mark}"], seconds=20, processes=8
+        )
         seen: set[str] = set()
         while not running.done():
             seen |= {read(process / "environ") for process in processes(mark)}
@@ -236,7 +256,10 @@ def test_numbers_of_calls() -> None:
     pairs = re.findall(
         r"^#define __NR(?:3264)?_(\w+) (\d+)$", header.read_text(), flags=re.MULTILINE
     )
-    calls = {name: number for name, (_, number) in [*DENIED_CALLS.items(), *LIMITED_CALLS.items()]}
+    calls = {
+        name: number
+        for name, (_, number) in [*DENIED_CALLS.items(), *LIMITED_CALLS.items()]
+    }
     expected = {name: int(number) for name, number in pairs if name in calls}
     assert "ptrace" in expected
     assert {name: calls[name] for name in expected} == expected
@@ -269,7 +292,10 @@ def test_keys_and_queues(attack: Attack) -> None:
 
 def test_network(attack: Attack) -> None:
     """Neither this machine nor another one can be reached, also not by the abstract names of Unix sockets."""
-    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as tcp,
+        socket.socket(socket.AF_UNIX) as unix,
+    ):
         unix.bind(b"\0helm-longctx-test")
         unix.listen()
         tcp.settimeout(0.2)
@@ -395,7 +421,11 @@ def test_endless_loops(sandbox: None) -> None:
     """A program that does not end is killed with all that it holds, whatever it ignores."""
     mark = f"helm-longctx-{os.getpid()}"
     found = run(
-        ["sh", "-c", f"trap '' TERM INT HUP; echo begun; while :; do :; done; : {mark}"],
+        [
+            "sh",
+            "-c",
+            f"trap '' TERM INT HUP; echo begun; while :; do :; done; : {mark}",
+        ],
         seconds=0.5,
     )
     assert found == ProgramResult(b"begun\n", b"", None)
@@ -409,7 +439,9 @@ def test_programs_that_outlive_their_parent(sandbox: None) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", [ABORT, FLOOD, OTHER_NUMBERS, OUTLIVE], ids=["abort", "flood", "numbers", "outlive"]
+    "code",
+    [ABORT, FLOOD, OTHER_NUMBERS, OUTLIVE],
+    ids=["abort", "flood", "numbers", "outlive"],
 )
 def test_programs_that_end_the_interpreter(
     sandbox: None, code: str, monkeypatch: pytest.MonkeyPatch
@@ -443,7 +475,9 @@ def test_attacks_on_the_compiler(sandbox: None, tmp_path: Path) -> None:
     assert compile_program("int main() {}") is not None
 
 
-def test_programs_need_a_compiler(sandbox: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_need_a_compiler(
+    sandbox: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where the compiler makes no program out of the smallest one, there is none."""
     monkeypatch.setattr(tasks, "_COMPILE", "no-compiler")
     monkeypatch.setattr(

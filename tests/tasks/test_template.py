@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.tasks.prompt import CONTEXT, NO_TEMPLATE, Template, _split_template, fill
+from helm_longctx.tasks.prompt import (
+    CONTEXT,
+    NO_TEMPLATE,
+    Template,
+    _split_template,
+    fill,
+)
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Task
 
@@ -35,7 +41,9 @@ def test_a_prompt_is_taken_apart_again(task: Task, data: st.DataObject) -> None:
     # Of two places side by side the later takes the text.
     fields[CONTEXT] = "\n\n".join(data.draw(st.lists(WORD, max_size=5)))
     fields |= {
-        name: "" for name, literal in zip(names, literals[1:-1], strict=False) if not literal
+        name: ""
+        for name, literal in zip(names, literals[1:-1], strict=False)
+        if not literal
     }
     user = task.template.render(fields).user_turn
     assert task.template.parse(user) == {name: fields[name] for name in names}
@@ -67,10 +75,16 @@ def test_another_template_is_not_recognised() -> None:
 def test_two_places_side_by_side() -> None:
     """If nothing separates two fields of a template, the later field takes the text."""
     template = Template("Go {demos}{context} Q: {question}", "A:")
-    assert template.parse("Go abc Q: d") == {"demos": "", "context": "abc", "question": "d"}
+    assert template.parse("Go abc Q: d") == {
+        "demos": "",
+        "context": "abc",
+        "question": "d",
+    }
 
 
-PIECES = st.lists(st.sampled_from(["{{", "}}", "{a}", "{b}", "{ID}", "a", "\n", "%s", "$a", "\\1"]))
+PIECES = st.lists(
+    st.sampled_from(["{{", "}}", "{a}", "{b}", "{ID}", "a", "\n", "%s", "$a", "\\1"])
+)
 
 
 @given(pieces=PIECES, values=st.tuples(st.text(), st.text(), st.integers()))
@@ -113,6 +127,6 @@ class Exposed:
 )
 def test_no_place_but_a_known_name(place: str) -> None:
     """Attributes, items, conversions, widths and unknown names in a template stay unchanged."""
-    assert fill(f"<{place}>", {"a": "value"}) == f"<{place}>".replace("{{{", "{{").replace(
-        "}}}", "}}"
-    )
+    assert fill(f"<{place}>", {"a": "value"}) == f"<{place}>".replace(
+        "{{{", "{{"
+    ).replace("}}}", "}}")

@@ -10,12 +10,24 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.counting import ESTIMATE, estimate_llama2_tokens, read_token_counter
+from helm_longctx.tasks.counting import (
+    ESTIMATE,
+    estimate_llama2_tokens,
+    read_token_counter,
+)
 
 
 @pytest.mark.parametrize(
     ("text", "tokens"),
-    [("", 1), ("the", 2), ("morning", 3), ("12345", 6), ("a-b.", 5), ("a\nb", 4), ("文", 2)],
+    [
+        ("", 1),
+        ("the", 2),
+        ("morning", 3),
+        ("12345", 6),
+        ("a-b.", 5),
+        ("a\nb", 4),
+        ("文", 2),
+    ],
 )
 def test_estimate(text: str, tokens: int) -> None:
     """The estimate counts digits, marks, newlines, groups of six letters, and the beginning as one token each."""

@@ -6,7 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.tasks.token_estimate import estimate_fewest_tokens, estimate_tokens, splits_digits
+from helm_longctx.tasks.token_estimate import (
+    estimate_fewest_tokens,
+    estimate_tokens,
+    splits_digits,
+)
 
 COUNTED = [
     (
@@ -14,13 +18,22 @@ COUNTED = [
         " a wife.\n",
         26,
     ),
-    ('{"070c3616-66b3-d47e-b9d4-d26f19276ab7": "a6331b6c-ab4d-f09a-4410-bf16d71eb989"}', 48),
-    ("长江是亚洲第一长河和世界第三长河，也是世界上完全在一国境内的最长河流，全长约6300公里。", 32),
+    (
+        '{"070c3616-66b3-d47e-b9d4-d26f19276ab7": "a6331b6c-ab4d-f09a-4410-bf16d71eb989"}',
+        48,
+    ),
+    (
+        "长江是亚洲第一长河和世界第三长河，也是世界上完全在一国境内的最长河流，全长约6300公里。",
+        32,
+    ),
     (
         "... ... ... lrqovn ... ... xpnvid njlntd ckvrxl ... ... sxhibq ckvrxl lrqovn ... dpuuxq wonpxy ... gvlcmd ",
         41,
     ),
-    ("Document [12] (Title: The Lake): Its depth is 1,234 metres, measured in 1998.\n\n", 25),
+    (
+        "Document [12] (Title: The Lake): Its depth is 1,234 metres, measured in 1998.\n\n",
+        25,
+    ),
 ]
 
 
@@ -37,7 +50,9 @@ def test_fewest_tokens(text: str, tokens: int) -> None:
         fewest = estimate_fewest_tokens([text * times, text * times])
         assert 0.1 * 2 * times * tokens <= fewest <= 0.65 * 2 * times * tokens
     assert (
-        estimate_fewest_tokens(["", "Все счастливые семьи похожи друг на друга. " * 100])
+        estimate_fewest_tokens(
+            ["", "Все счастливые семьи похожи друг на друга. " * 100]
+        )
         < 100 * 12 / 1.5
     )
 
@@ -53,7 +68,11 @@ MIXED = (
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.lists(st.tuples(st.sampled_from(MIXED), st.integers(200, 200_000)), min_size=2, max_size=9)
+    st.lists(
+        st.tuples(st.sampled_from(MIXED), st.integers(200, 200_000)),
+        min_size=2,
+        max_size=9,
+    )
 )
 def test_fewest_tokens_of_a_long_mixture(blocks: list[tuple[str, int]]) -> None:
     """The fewest tokens of a megabyte of several languages are below the tokens of its parts."""
@@ -61,7 +80,8 @@ def test_fewest_tokens_of_a_long_mixture(blocks: list[tuple[str, int]]) -> None:
     times = 1_000_000 // sum(map(len, parts)) + 1
     # The estimate of scripts without a weight of their own can be several times too high.
     tokens = sum(
-        estimate_tokens(" ".join(part.split())) / (1 if part.isascii() else 3) for part in parts
+        estimate_tokens(" ".join(part.split())) / (1 if part.isascii() else 3)
+        for part in parts
     )
     assert estimate_fewest_tokens(["".join(parts * times)]) < 0.9 * times * tokens
 
@@ -88,5 +108,8 @@ def test_digits_can_be_tokens() -> None:
 @given(st.text(), st.text())
 def test_longer_texts_have_no_fewer_tokens(text: str, more: str) -> None:
     """A longer text has no fewer estimated tokens, except for one where two parts join."""
-    assert estimate_tokens(text + more) >= max(estimate_tokens(text), estimate_tokens(more)) - 1
+    assert (
+        estimate_tokens(text + more)
+        >= max(estimate_tokens(text), estimate_tokens(more)) - 1
+    )
     assert (estimate_tokens(text) == 0) == (text == "")

@@ -65,7 +65,16 @@ def test_every_task_reads_any_text() -> None:
     """No task's reader fails for an odd answer or a record without further fields, and none reads an empty answer."""
     for benchmark in BENCHMARKS:
         for task in benchmark.tasks:
-            for text in ("", " \n", "7", "\x00", "(" * 50, "]" * 50, "Answer:", "ă" * 500):
+            for text in (
+                "",
+                " \n",
+                "7",
+                "\x00",
+                "(" * 50,
+                "]" * 50,
+                "Answer:",
+                "ă" * 500,
+            ):
                 is_read = task.can_read({"prediction": text, "references": ["7"]})
                 assert isinstance(is_read, bool), task.name
                 assert not (is_read and not text.strip()), task.name
@@ -102,7 +111,12 @@ def test_every_task_reads_any_text() -> None:
     ids=["longbench_v2", "longhealth", "graphwalks", "oolong", "oolong_number", "infinite_bench"],
 )  # fmt: skip
 def test_plain_forms(
-    benchmark: str, task: str, official: str, lenient: str, record: Record, plain_forms: tuple[str]
+    benchmark: str,
+    task: str,
+    official: str,
+    lenient: str,
+    record: Record,
+    plain_forms: tuple[str],
 ) -> None:
     """A right answer in a plain form is wrong for the official parser, and right for the lenient metric beside it."""
     found = find_task(benchmark, task)
@@ -131,4 +145,6 @@ def test_lenient_metrics_still_refuse_wrong_answers(
     benchmark: str, task: str, lenient: str, record: Record, wrong: str
 ) -> None:
     """A lenient metric reads more forms, and a wrong answer stays wrong."""
-    assert find_task(benchmark, task).scores({**record, "prediction": wrong})[lenient] == 0
+    assert (
+        find_task(benchmark, task).scores({**record, "prediction": wrong})[lenient] == 0
+    )

@@ -10,7 +10,12 @@ import jieba
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.tasks.words import chinese_words, cut, english_words, normalize_chinese
+from helm_longctx.tasks.words import (
+    chinese_words,
+    cut,
+    english_words,
+    normalize_chinese,
+)
 
 TEXT = st.text(max_size=60) | st.text("北京城市建立王国abc12.，《 \n", max_size=40)
 
@@ -28,7 +33,11 @@ def test_jieba_starts_in_silence(tmp_path: Path) -> None:
     code = "from helm_longctx.tasks.words import cut; assert cut('贝多芬是谁') == ['贝多芬', '是', '谁']"
     command = [sys.executable, "-W", "always::UserWarning", "-c", code]
     done = subprocess.run(
-        command, env={"TMPDIR": str(tmp_path)}, capture_output=True, text=True, check=True
+        command,
+        env={"TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stderr == ""
     assert [path.name for path in tmp_path.iterdir()] == ["jieba.cache"]

@@ -43,7 +43,9 @@ def gpt_2() -> Tokenizer:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     return _trained(
-        tokenizer, trainers.BpeTrainer, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+        tokenizer,
+        trainers.BpeTrainer,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
 
 
@@ -67,7 +69,11 @@ def llama_3() -> Tokenizer:
     """Byte-level BPE behind a pattern that groups digits by three."""
     tokenizer = _behind(Tokenizer(models.BPE()), LLAMA_3)
     tokenizer.decoder = decoders.ByteLevel()
-    _trained(tokenizer, trainers.BpeTrainer, initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    _trained(
+        tokenizer,
+        trainers.BpeTrainer,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A", special_tokens=[("<s>", 1)]
     )
@@ -77,9 +83,13 @@ def llama_3() -> Tokenizer:
 def deepseek() -> Tokenizer:
     """Byte-level BPE in which every number of up to three digits is one token, without special tokens around a text."""
     tokenizer = _behind(Tokenizer(models.BPE()), LLAMA_3)
-    numbers = (f"{number:0{length}}" for length in (1, 2, 3) for number in range(10**length))
+    numbers = (
+        f"{number:0{length}}" for length in (1, 2, 3) for number in range(10**length)
+    )
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=2000, initial_alphabet=alphabet, show_progress=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=2000, initial_alphabet=alphabet, show_progress=False
+    )
     tokenizer.train_from_iterator([*LINES[:3], *numbers], trainer)
     return tokenizer
 
@@ -92,17 +102,29 @@ def llama_2() -> Tokenizer:
         [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
     )
     words.pre_tokenizer = pre_tokenizers.Split("▁", "merged_with_next")
-    words.train_from_iterator(LINES[:3], trainers.BpeTrainer(vocab_size=400, show_progress=False))
-    learned = [token for token, _ in sorted(words.get_vocab().items(), key=lambda item: item[1])]
-    numbers = {token: number for number, token in enumerate(dict.fromkeys([*vocabulary, *learned]))}
+    words.train_from_iterator(
+        LINES[:3], trainers.BpeTrainer(vocab_size=400, show_progress=False)
+    )
+    learned = [
+        token
+        for token, _ in sorted(words.get_vocab().items(), key=lambda item: item[1])
+    ]
+    numbers = {
+        token: number
+        for number, token in enumerate(dict.fromkeys([*vocabulary, *learned]))
+    }
     merges = _merges(learned)
     tokenizer = Tokenizer(
-        models.BPE(numbers, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True)
+        models.BPE(
+            numbers, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True
+        )
     )
     tokenizer.normalizer = words.normalizer
     spaces = decoders.Replace("▁", " ")
     strip = decoders.Strip(" ", 1, 0)
-    tokenizer.decoder = decoders.Sequence([spaces, decoders.ByteFallback(), decoders.Fuse(), strip])
+    tokenizer.decoder = decoders.Sequence(
+        [spaces, decoders.ByteFallback(), decoders.Fuse(), strip]
+    )
     tokenizer.add_special_tokens(["<unk>", "<s>", "</s>"])
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A", special_tokens=[("<s>", 1)]
@@ -141,7 +163,9 @@ def whole_unigram() -> Tokenizer:
 
 def bert() -> Tokenizer:
     """WordPiece in lower case."""
-    tokenizer = Tokenizer(models.WordPiece(unk_token="<unk>", max_input_chars_per_word=20))
+    tokenizer = Tokenizer(
+        models.WordPiece(unk_token="<unk>", max_input_chars_per_word=20)
+    )
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
@@ -153,7 +177,9 @@ def bert() -> Tokenizer:
 def by_spaces() -> Tokenizer:
     """A tokenizer of the words between spaces."""
     tokenizer = Tokenizer(models.WordLevel(unk_token="<unk>"))
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Strip(), normalizers.Lowercase()])
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Strip(), normalizers.Lowercase()]
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return _trained(tokenizer, trainers.WordLevelTrainer)
 
@@ -189,7 +215,10 @@ def _behind(tokenizer: Tokenizer, pattern: str) -> Tokenizer:
 
 def _trained(tokenizer: Tokenizer, trainer: type, **settings: object) -> Tokenizer:
     tokenizer.train_from_iterator(
-        LINES, trainer(vocab_size=600, special_tokens=SPECIAL, show_progress=False, **settings)
+        LINES,
+        trainer(
+            vocab_size=600, special_tokens=SPECIAL, show_progress=False, **settings
+        ),
     )
     return tokenizer
 

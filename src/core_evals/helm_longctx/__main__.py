@@ -13,7 +13,12 @@ import yaml
 
 from core_evals.helm_longctx.jury import write_jury
 from core_evals.helm_longctx.medical import INSTALL, MEDICAL, SPACY_MODEL
-from core_evals.helm_longctx.settings import CONFIGS, RUN, EvaluationRequest, make_configuration
+from core_evals.helm_longctx.settings import (
+    CONFIGS,
+    RUN,
+    EvaluationRequest,
+    make_configuration,
+)
 from helm_longctx.cli.main import main as run_command
 from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.environment import Settings, is_installed, require_modules
@@ -47,7 +52,9 @@ def main(text: str) -> None:
     try:
         name = request["params"]["task"]
         if name in MEDICAL:
-            require_modules(MEDICAL[name].needs, f"config.params.task={name!r}", INSTALL)
+            require_modules(
+                MEDICAL[name].needs, f"config.params.task={name!r}", INSTALL
+            )
             if MEDICAL[name].is_judged and not is_installed(SPACY_MODEL):
                 download = f"python -m spacy download {SPACY_MODEL}"
                 raise InputError(

@@ -25,7 +25,15 @@ PARAMS = (
 
 EXTRA = {
     **dict.fromkeys(
-        ("length", "subject", "task", "subset", "style", "num_train_trials", "num_output_tokens")
+        (
+            "length",
+            "subject",
+            "task",
+            "subset",
+            "style",
+            "num_train_trials",
+            "num_output_tokens",
+        )
     ),
     **dict.fromkeys(("max_length", "tokenizer", "arguments", "data_path", "judge")),
     "gpt_judge_api_key": "GPT_JUDGE_API_KEY",
@@ -59,7 +67,9 @@ def make_framework() -> str:
         "extra": _mapping({name: f"config.params.extra.{name}" for name in EXTRA}),
         "target": _mapping(_TARGET),
     }
-    medical = [_evaluation(name, task.description, name, {}) for name, task in MEDICAL.items()]
+    medical = [
+        _evaluation(name, task.description, name, {}) for name, task in MEDICAL.items()
+    ]
     own = []
     for benchmark in BENCHMARKS:
         for name, category in benchmark.entries.items():
@@ -84,19 +94,31 @@ def make_framework() -> str:
         },
         "evaluations": own + medical,
     }
-    return _HEADER + yaml.safe_dump(content, sort_keys=False, width=120, allow_unicode=True)
+    return _HEADER + yaml.safe_dump(
+        content, sort_keys=False, width=120, allow_unicode=True
+    )
 
 
 def _mapping(expressions: dict[str, str]) -> str:
     """Return a Jinja expression for a mapping of expressions."""
     return (
-        "{" + ", ".join(f'"{key}": ({expression})' for key, expression in expressions.items()) + "}"
+        "{"
+        + ", ".join(
+            f'"{key}": ({expression})' for key, expression in expressions.items()
+        )
+        + "}"
     )
 
 
-def _evaluation(name: str, about: str, task: str, extra: dict[str, Any]) -> dict[str, Any]:
+def _evaluation(
+    name: str, about: str, task: str, extra: dict[str, Any]
+) -> dict[str, Any]:
     params = {"task": task} | ({"extra": extra} if extra else {})
-    config = {"type": name, "supported_endpoint_types": ["chat", "completions"], "params": params}
+    config = {
+        "type": name,
+        "supported_endpoint_types": ["chat", "completions"],
+        "params": params,
+    }
     return {"name": name, "description": about, "defaults": {"config": config}}
 
 
@@ -109,4 +131,6 @@ def default_length(benchmark: Benchmark, category: Category) -> int | None:
         for length in benchmark.lengths
         if all(task.exists_at(length) for task in category.tasks)
     ]
-    return max((length for length in common if length <= LONGEST_DEFAULT), default=max(common))
+    return max(
+        (length for length in common if length <= LONGEST_DEFAULT), default=max(common)
+    )

@@ -22,7 +22,11 @@ class MedicalTask(NamedTuple):
     @property
     def needs(self) -> tuple[str, ...]:
         """All modules that HELM itself does not require. HELM's metrics of judged tasks also need two."""
-        return (*self.modules, "bert_score", "summ_eval") if self.is_judged else self.modules
+        return (
+            (*self.modules, "bert_score", "summ_eval")
+            if self.is_judged
+            else self.modules
+        )
 
 
 INSTALL = "crfm-helm[medhelm,summarization]"
@@ -37,15 +41,25 @@ MEDICAL: dict[str, MedicalTask] = {
     "medcalc_bench": MedicalTask(
         "medcalc_bench", "Computing a medical value from a patient's note"
     ),
-    "medec": MedicalTask("medec", "Finding and correcting errors in medical narratives"),
+    "medec": MedicalTask(
+        "medec", "Finding and correcting errors in medical narratives"
+    ),
     "head_qa": MedicalTask("head_qa", "Multiple-choice questions of biomedical exams"),
-    "medbullets": MedicalTask("medbullets", "Multiple-choice questions in the style of the USMLE"),
-    "pubmed_qa": MedicalTask("pubmed_qa", "Yes, no or maybe: questions about abstracts of PubMed"),
+    "medbullets": MedicalTask(
+        "medbullets", "Multiple-choice questions in the style of the USMLE"
+    ),
+    "pubmed_qa": MedicalTask(
+        "pubmed_qa", "Yes, no or maybe: questions about abstracts of PubMed"
+    ),
     "ehr_sql": MedicalTask("ehr_sql", "SQL queries for questions about health records"),
     "race_based_med": MedicalTask(
-        "race_based_med", "Finding race-based bias in medical answers", modules=("docx",)
+        "race_based_med",
+        "Finding race-based bias in medical answers",
+        modules=("docx",),
     ),
-    "medhallu": MedicalTask("medhallu", "Telling factual from hallucinated medical answers"),
+    "medhallu": MedicalTask(
+        "medhallu", "Telling factual from hallucinated medical answers"
+    ),
     "mtsamples_replicate": MedicalTask(
         "mtsamples_replicate", "Treatment plans from clinical notes", True
     ),
@@ -54,13 +68,20 @@ MEDICAL: dict[str, MedicalTask] = {
     ),
     "aci_bench": MedicalTask("aci_bench", "Clinical notes from conversations", True),
     "medication_qa": MedicalTask(
-        "medication_qa", "Consumers' questions about medication", True, modules=("openpyxl",)
+        "medication_qa",
+        "Consumers' questions about medication",
+        True,
+        modules=("openpyxl",),
     ),
     "medi_qa": MedicalTask("medi_qa", "Consumers' health questions", True),
-    "med_dialog": MedicalTask("med_dialog", _DIALOGS, True, ("healthcaremagic", "icliniq")),
+    "med_dialog": MedicalTask(
+        "med_dialog", _DIALOGS, True, ("healthcaremagic", "icliniq")
+    ),
     "med_dialog_healthcaremagic": MedicalTask(
         "med_dialog", f"{_DIALOGS}: HealthCareMagic", True, ("healthcaremagic",)
     ),
-    "med_dialog_icliniq": MedicalTask("med_dialog", f"{_DIALOGS}: iCliniq", True, ("icliniq",)),
+    "med_dialog_icliniq": MedicalTask(
+        "med_dialog", f"{_DIALOGS}: iCliniq", True, ("icliniq",)
+    ),
 }
 """The keys are the names in NeMo Evaluator, which NVIDIA's fork has, too."""

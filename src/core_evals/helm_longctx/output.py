@@ -24,11 +24,13 @@ def parse_output(output_dir: str) -> EvaluationResult:
     suite = folder / "runs" / load_config(folder / CONFIGS / RUN).suite
     results = read_results(suite)
     if not results["tasks"]:
-        raise InputError(f"{suite} has no finished run; the log of the command says why")
+        raise InputError(
+            f"{suite} has no finished run; the log of the command says why"
+        )
     write_files(suite, folder)
-    evaluation = yaml.safe_load((folder / "run_config.yml").read_text(encoding="utf-8")) | {
-        "results": results
-    }
+    evaluation = yaml.safe_load(
+        (folder / "run_config.yml").read_text(encoding="utf-8")
+    ) | {"results": results}
     text = yaml.safe_dump(evaluation, sort_keys=False, allow_unicode=True)
     (folder / "evaluation_config.yaml").write_text(text, encoding="utf-8")
     return EvaluationResult.model_validate(results)

@@ -89,17 +89,27 @@ def _read_scores(path: Path) -> RunScores:
     # HELM's own runs have no tasks: theirs is the entry's group.
     names = {"": group}
     if results and results[0].run and results[0].run.tasks:
-        benchmark = next(each for each in BENCHMARKS if each.name == results[0].benchmark)
+        benchmark = next(
+            each for each in BENCHMARKS if each.name == results[0].benchmark
+        )
         names = {
-            task.name: _group_name(benchmark, task.name, spec) for task in results[0].run.tasks
+            task.name: _group_name(benchmark, task.name, spec)
+            for task in results[0].run.tasks
         }
-    tasks = {names[result.task]: _scores(result) for result in results if result.task in names}
+    tasks = {
+        names[result.task]: _scores(result)
+        for result in results
+        if result.task in names
+    }
     scores = next(iter(tasks.values())) if len(tasks) == 1 else _mean(results)
     return RunScores(group=group, scores=scores, tasks=tasks)
 
 
 def _wrap(results: Mapping[str, Scores]) -> dict[str, Any]:
-    return {name: {"metrics": {"score": {"scores": scores}}} for name, scores in results.items()}
+    return {
+        name: {"metrics": {"score": {"scores": scores}}}
+        for name, scores in results.items()
+    }
 
 
 def _group_of(spec: Mapping[str, Any]) -> str:
@@ -150,7 +160,11 @@ def _mean(results: Sequence[Result]) -> Scores:
         return {}
     mean = average(scored[0].entry, scored[0].run.tasks, scored)
     errors = [each.statistics[MAIN_METRIC].error for each in scored]
-    known = {} if any(map(math.isnan, errors)) else {"stderr": math.hypot(*errors) / len(errors)}
+    known = (
+        {}
+        if any(map(math.isnan, errors))
+        else {"stderr": math.hypot(*errors) / len(errors)}
+    )
     count = sum(row.score is not None for each in scored for row in each.answers)
     scores: Scores = {
         MAIN_METRIC: {"value": mean.interval.mean, "stats": {"count": count, **known}}

@@ -64,7 +64,10 @@ def make_configuration(request: EvaluationRequest) -> RunConfig:
     tasks = re.sub(r"\w+=[^,]*/[^,]*,?|\w+=", "", "_".join(entries))
     models = [
         model["name"],
-        *(str(judge.get("name") if isinstance(judge, dict) else judge) for judge in judges),
+        *(
+            str(judge.get("name") if isinstance(judge, dict) else judge)
+            for judge in judges
+        ),
     ]
     values = {
         # The name depends on tasks, lengths, models and judges, so that other results are in other suites.
@@ -153,7 +156,9 @@ def _entries(request: EvaluationRequest) -> Iterator[str]:
                 extra["subset"],
                 "subject, for tasks of this package",
             )
-        subject = _only_one(extra["subject"], extra["task"], "extra.subject", "extra.task")
+        subject = _only_one(
+            extra["subject"], extra["task"], "extra.subject", "extra.task"
+        )
         arguments = {
             OURS[task].task_argument: subject,
             "style": extra["style"],
@@ -172,7 +177,9 @@ def _entries(request: EvaluationRequest) -> Iterator[str]:
         raise bad_argument("config.params", "task", task, [*OURS, *MEDICAL])
 
 
-def _medical_entries(request: EvaluationRequest, further: Mapping[str, Any]) -> Iterator[str]:
+def _medical_entries(
+    request: EvaluationRequest, further: Mapping[str, Any]
+) -> Iterator[str]:
     extra = request["extra"]
     task = MEDICAL[request["params"]["task"]]
     for name in ("length", "subject", "task", "style", "data_path"):
@@ -182,13 +189,21 @@ def _medical_entries(request: EvaluationRequest, further: Mapping[str, Any]) -> 
             )
     if (extra["num_train_trials"] or 1) > 1:
         note = f"num_train_trials={extra['num_train_trials']} has no effect: {task.entry} has no demonstrations"
-        print(f"helm-longctx: {note}, and HELM asks each of its questions once", file=sys.stderr)
+        print(
+            f"helm-longctx: {note}, and HELM asks each of its questions once",
+            file=sys.stderr,
+        )
     jury = Path(request["output_dir"]) / CONFIGS / JURY
     for subset in _as_list(extra["subset"]) or task.subsets or [None]:
         judged = {"jury_config_path": jury} if task.is_judged else {}
         yield _entry(
             task.entry,
-            {**_without_none(subset=subset), **judged, **further, **(extra["arguments"] or {})},
+            {
+                **_without_none(subset=subset),
+                **judged,
+                **further,
+                **(extra["arguments"] or {}),
+            },
         )
 
 
@@ -249,7 +264,8 @@ def _keys(request: EvaluationRequest) -> dict[str, str]:
     A family whose tokens are set has no key, unless the request names another variable than the usual one.
     """
     variables = {
-        family.lower(): request["extra"][f"{family.lower()}_judge_api_key"] for family in FAMILIES
+        family.lower(): request["extra"][f"{family.lower()}_judge_api_key"]
+        for family in FAMILIES
     }
     usual = {family: f"{family}_judge".upper() for family in variables}
     return {

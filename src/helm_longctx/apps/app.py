@@ -46,14 +46,19 @@ class Command:
             own = typer.Typer(add_completion=False)
             own.command()(load(self.where))
         parser: Any = get_command(own)
-        parser.name, parser.epilog = self.name, f"Example: helm-longctx {self.name} {self.example}"
+        parser.name, parser.epilog = (
+            self.name,
+            f"Example: helm-longctx {self.name} {self.example}",
+        )
         return parser
 
     def read_help(self) -> str:
         """Return the function's docstring. The module is not imported, because all of them together take seconds."""
         module, _, function = self.where.partition(":")
         spec = find_spec(module)
-        code = ast.parse(Path(str(spec.origin)).read_text(encoding="utf-8") if spec else "")
+        code = ast.parse(
+            Path(str(spec.origin)).read_text(encoding="utf-8") if spec else ""
+        )
         for node in code.body:
             if isinstance(node, ast.FunctionDef) and node.name == function:
                 return ast.get_docstring(node) or ""
@@ -132,7 +137,9 @@ def for_each_length(
 
     @wraps(make)
     def sections(board: Board) -> list[Section]:
-        others = [length for length in reversed(board.lengths) if length != board.main_length]
+        others = [
+            length for length in reversed(board.lengths) if length != board.main_length
+        ]
         made = [make(board, length) for length in (board.main_length, *others)]
         return [section for section in made if section]
 

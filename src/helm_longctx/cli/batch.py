@@ -35,7 +35,8 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 SomeEntries = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="RUN-ENTRIES", help="Run entries or names of runs. [default: all runs of the suite]"
+        metavar="RUN-ENTRIES",
+        help="Run entries or names of runs. [default: all runs of the suite]",
     ),
 ]
 
@@ -58,7 +59,9 @@ WaitsAndRepeats = Annotated[
 
 SameInstances = Annotated[
     int | None,
-    typer.Option("--max-eval-instances", "-m", help="As for `batch submit`; it has no effect."),
+    typer.Option(
+        "--max-eval-instances", "-m", help="As for `batch submit`; it has no effect."
+    ),
 ]
 
 
@@ -77,17 +80,23 @@ def submit(
     entries: Entries = None,
     *,
     files: Annotated[
-        bool, typer.Option("--files", help="Write files for `vllm run-batch`, and send nothing.")
+        bool,
+        typer.Option(
+            "--files", help="Write files for `vllm run-batch`, and send nothing."
+        ),
     ] = False,
     batch_size: Annotated[
         int | None,
-        typer.Option(min=1, help="Maximum requests per batch. [default: the provider's limit]"),
+        typer.Option(
+            min=1, help="Maximum requests per batch. [default: the provider's limit]"
+        ),
     ] = None,
     fills_cache: FillsCache = True,
     judges: Annotated[
         bool,
         typer.Option(
-            "--judges", help="Send requests to the judges of existing answers, and none to models."
+            "--judges",
+            help="Send requests to the judges of existing answers, and none to models.",
         ),
     ] = False,
     wait: WaitsAndRepeats = False,
@@ -114,7 +123,9 @@ def submit(
         plan = Plan(files, batch_size, fills_cache)
         strategy = JudgesAsBatches(plan, local_path) if judges else AsBatches(plan)
         runner = make_batch_runner(strategy, output_path, suite, local_path)
-        batches = Batches(local_path, [output_path / "runs" / suite / spec.name for spec in specs])
+        batches = Batches(
+            local_path, [output_path / "runs" / suite / spec.name for spec in specs]
+        )
         runner.run_all(specs)
         # Requests that failed temporarily are sent again as long as a round answers some of them.
         while wait and batches.wait():
@@ -144,7 +155,9 @@ def collect(
     entries: SomeEntries = None,
     *,
     most: SameInstances = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until every batch has ended.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until every batch has ended.")
+    ] = False,
     forget: Annotated[
         bool,
         typer.Option(
@@ -162,7 +175,9 @@ def collect(
     collected does not stop the others. Its error is reported at the end, with exit status 2.
     """
     if wait and forget:
-        raise InputError("--forget and --wait cannot be given together; give one of them")
+        raise InputError(
+            "--forget and --wait cannot be given together; give one of them"
+        )
     batches = _batches(entries, options, suite, output_path, local_path)
     try:
         with hide_chatter():
@@ -215,14 +230,17 @@ def _batches(
         fill_registries(local_path)
         if others or any(options[name] for name in SELECTION if name != "model"):
             # The names of runs do not depend on the number of instances.
-            specs = make_specs(others, options, suite, MOST_INSTANCES, output_path, local_path)
+            specs = make_specs(
+                others, options, suite, MOST_INSTANCES, output_path, local_path
+            )
             names += [spec.name for spec in specs]
         if absent := [name for name in names if not (folder / name).is_dir()]:
             raise InputError(
                 f"suite {suite} has no run {absent[0]}; send its requests with: helm-longctx batch submit"
             )
         return Batches(
-            local_path, [folder / name for name in names] if names else sorted(folder.iterdir())
+            local_path,
+            [folder / name for name in names] if names else sorted(folder.iterdir()),
         )
 
 
@@ -236,8 +254,14 @@ def _print_states(batches: Batches) -> None:
                     f"{count} {kind}" for kind, count in (part.failures or {}).items()
                 )
                 counts = str(len(part.requests)), str(state.done)
-                rows.append([state.run.name, part.batch or "-", state.state, *counts, failures])
+                rows.append(
+                    [state.run.name, part.batch or "-", state.state, *counts, failures]
+                )
     finally:
         print_table(
-            text_table("Batches", ("run", "batch", "state", "requests", "done", "no answer"), rows)
+            text_table(
+                "Batches",
+                ("run", "batch", "state", "requests", "done", "no answer"),
+                rows,
+            )
         )

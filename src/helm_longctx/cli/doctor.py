@@ -61,9 +61,7 @@ _LABELS = {True: "ok     ", False: "BROKEN ", None: "note   "}
 
 _WITHOUT_TORCH = " for local models and NLI judges; models behind an API need no torch"
 
-_WITHOUT_TORCHVISION = (
-    "HELM's own Hugging Face clients cannot import model classes of transformers, but ours can"
-)
+_WITHOUT_TORCHVISION = "HELM's own Hugging Face clients cannot import model classes of transformers, but ours can"
 
 
 def doctor(
@@ -74,9 +72,12 @@ def doctor(
         ),
     ] = None,
     local_path: LocalPath = Path("prod_env"),
-    run: Annotated[bool, typer.Option(help="Also run a tiny benchmark end to end.")] = True,
+    run: Annotated[
+        bool, typer.Option(help="Also run a tiny benchmark end to end.")
+    ] = True,
     network: Annotated[
-        bool, typer.Option(help="Also ask providers whether the models and judges exist.")
+        bool,
+        typer.Option(help="Also ask providers whether the models and judges exist."),
     ] = True,
     suite: Annotated[
         str | None,
@@ -86,13 +87,17 @@ def doctor(
         ),
     ] = None,
     output_path: OutputPath = Path("benchmark_output"),
-    model_name: Annotated[str | None, typer.Option(help="Name of the model on the server.")] = None,
+    model_name: Annotated[
+        str | None, typer.Option(help="Name of the model on the server.")
+    ] = None,
     api_key_env: Annotated[
         str | None, typer.Option(help="NAME of the variable with the server's key.")
     ] = None,
     tokenizer: Annotated[
         str | None,
-        typer.Option(help="Hub name or folder of the tokenizer with which the server is compared."),
+        typer.Option(
+            help="Hub name or folder of the tokenizer with which the server is compared."
+        ),
     ] = None,
 ) -> None:
     """Check the installation, a server, or the files of a suite, and print one line per finding.
@@ -115,7 +120,9 @@ def doctor(
         folder = suite_folder(output_path, suite)
         checks = [("run", lambda: _runs(folder))]
     if address is not None:
-        checks = [("server", lambda: _server(address, model_name, api_key_env, tokenizer))]
+        checks = [
+            ("server", lambda: _server(address, model_name, api_key_env, tokenizer))
+        ]
     healthy = True
     for name, check in checks:
         for fine, text in check():
@@ -157,7 +164,10 @@ def _server(
     with without_helms_log():
         endpoint = probe(address, model=model_name, api_key_env=api_key_env)
         routes = " and ".join(endpoint.routes)
-        yield True, f"{endpoint.model} answers {routes}; context: {endpoint.context or 'unknown'}"
+        yield (
+            True,
+            f"{endpoint.model} answers {routes}; context: {endpoint.context or 'unknown'}",
+        )
         yield from Stack(endpoint, loaded).find_faults()
 
 
@@ -173,14 +183,21 @@ def _versions() -> Iterator[Finding]:
         except metadata.PackageNotFoundError:
             advice = f"{name} is not installed; install it with: pip install {name}"
             is_optional = name in ("torch", "torchvision")
-            yield None if is_optional else False, f"{advice}{_WITHOUT_TORCH if is_optional else ''}"
+            yield (
+                None if is_optional else False,
+                f"{advice}{_WITHOUT_TORCH if is_optional else ''}",
+            )
     if reason := explain_torchvision():
         advice = f"install a build that fits: {page_address('quickstart#torch')}"
         yield None, f"{reason}, so {_WITHOUT_TORCHVISION}; {advice}"
 
 
 def _plugin() -> Iterator[Finding]:
-    points = [p for p in metadata.entry_points(group="helm") if p.value == "helm_longctx.plugin"]
+    points = [
+        p
+        for p in metadata.entry_points(group="helm")
+        if p.value == "helm_longctx.plugin"
+    ]
     if not points:
         reason = "HELM does not see helm_longctx.plugin in the entry-point group 'helm'"
         yield False, f"{reason}; pip install the package again"
@@ -188,7 +205,10 @@ def _plugin() -> Iterator[Finding]:
     try:
         points[0].load()
     except Exception as error:  # HELM would only print a warning, whatever the error
-        yield False, f"helm_longctx.plugin cannot be loaded: {type(error).__name__}: {error}"
+        yield (
+            False,
+            f"helm_longctx.plugin cannot be loaded: {type(error).__name__}: {error}",
+        )
         return
     from helm_longctx.helm.registry import find_run_spec_function
 
@@ -218,7 +238,10 @@ def _data() -> Iterator[Finding]:
     except InputError as error:
         yield False, str(error)
         return
-    yield True, f"{'mirror' if root.mirror else 'cache'} {root.path}; see helm-longctx list --all"
+    yield (
+        True,
+        f"{'mirror' if root.mirror else 'cache'} {root.path}; see helm-longctx list --all",
+    )
     if SENTENCE_MODEL.is_present(root):
         yield True, "NLTK's punkt_tab is here"
     else:
@@ -236,9 +259,7 @@ def _configuration(local_path: Path) -> Iterator[Finding]:
     """Check the files that `helm-run` reads before it loads plugins. It fails with a traceback if one is malformed."""
     try:
         register_local_path(local_path)
-    except (
-        Exception
-    ) as error:  # from the YAML parser, or from HELM, which does not check the structure
+    except Exception as error:  # from the YAML parser, or from HELM, which does not check the structure
         yield False, f"in {local_path}: {describe_error(error)}"
         return
     files = sorted(path.name for path in local_path.glob("*.yaml"))
@@ -256,7 +277,8 @@ def _helms_clients(local_path: Path) -> Iterator[Finding]:
     except metadata.PackageNotFoundError:
         return
     clients = {
-        name: find_deployment(name).client_spec.class_name for name in read_names(local_path)
+        name: find_deployment(name).client_spec.class_name
+        for name in read_names(local_path)
     }
     names = [
         name
@@ -264,25 +286,26 @@ def _helms_clients(local_path: Path) -> Iterator[Finding]:
         if client.startswith("helm.clients.anthropic_client.")
     ]
     if names and not version.startswith("0."):
-        reason = (
-            f"{', '.join(names)}: HELM's own client cannot send requests with anthropic {version}"
-        )
-        advice = (
-            "use the client helm_longctx.models.apis.AnthropicClient, or install what HELM allows"
-        )
+        reason = f"{', '.join(names)}: HELM's own client cannot send requests with anthropic {version}"
+        advice = "use the client helm_longctx.models.apis.AnthropicClient, or install what HELM allows"
         yield None, f"{reason}; {advice}: pip install 'crfm-helm[anthropic]'"
 
 
 def _credentials(local_path: Path) -> Iterator[Finding]:
     """List the names of the credentials. Their values are never printed."""
     variables = sorted(
-        name for name in os.environ if name.endswith(("_KEY", "_TOKEN")) and os.environ[name]
+        name
+        for name in os.environ
+        if name.endswith(("_KEY", "_TOKEN")) and os.environ[name]
     )
     yield True, f"in the environment: {', '.join(variables) or 'none'}"
     path = local_path / "credentials.conf"
     if path.is_file():
         try:
-            yield True, f"in {path}: {', '.join(credential_names(local_path)) or 'none'}"
+            yield (
+                True,
+                f"in {path}: {', '.join(credential_names(local_path)) or 'none'}",
+            )
         except InputError as error:
             yield False, str(error)
 
@@ -298,11 +321,15 @@ def _models(local_path: Path) -> Iterator[Finding]:
         fill_registries(READY)
         register_local_path(local_path)
         configured = read_names(local_path)
-    except Exception:  # the checks of the configuration and of the credentials report it
+    except (
+        Exception
+    ):  # the checks of the configuration and of the credentials report it
         return
     judges: set[str] = set()
     for benchmark in BENCHMARKS:
-        judges.update(task.official_judge for task in benchmark.tasks if task.official_judge)
+        judges.update(
+            task.official_judge for task in benchmark.tasks if task.official_judge
+        )
     others = [
         name
         for name in (*read_names(READY), *sorted(judges))
@@ -324,11 +351,17 @@ def _tiny_run() -> Iterator[Finding]:
     for benchmark in BENCHMARKS:
         for entry_name, category in benchmark.entries.items():
             for task in category.tasks:
-                if task.is_self_contained and task.baseline and task.baseline.kind == "lookup":
+                if (
+                    task.is_self_contained
+                    and task.baseline
+                    and task.baseline.kind == "lookup"
+                ):
                     choices.append((benchmark, entry_name, task))
     # The fewer metrics a task has, the fewer libraries of metrics are imported.
     benchmark, name, task = min(choices, key=lambda choice: len(choice[2].metrics))
-    arguments = f"{benchmark.task_argument}={task.name},length={length_label(min(task.sizes))}"
+    arguments = (
+        f"{benchmark.task_argument}={task.name},length={length_label(min(task.sizes))}"
+    )
     entry = f"{name}:{arguments},num_samples=2,model=longctx/lexical"
     log = StringIO()
     with (
@@ -341,11 +374,15 @@ def _tiny_run() -> Iterator[Finding]:
             # The folder for HELM's files is empty, because another check reports mistakes in the user's files.
             folder = Path(path)
             runner = LongContextRunner(
-                **runner_arguments(folder, "doctor", folder, parallelism=1, has_cache=False)
+                **runner_arguments(
+                    folder, "doctor", folder, parallelism=1, has_cache=False
+                )
             )
             runner.logs_scores = False
             runner.run_all(make_run_specs([entry], [], [], "doctor", 2, folder))
-            rows = orjson.loads(next(folder.glob("runs/doctor/*/stats.json")).read_bytes())
+            rows = orjson.loads(
+                next(folder.glob("runs/doctor/*/stats.json")).read_bytes()
+            )
             wanted = {"name": MAIN_METRIC, "split": "test", "sub_split": task.name}
             score = next((row["mean"] for row in rows if row["name"] == wanted), None)
         except Exception as error:  # the check is there to find any error

@@ -26,7 +26,9 @@ from helm_longctx.errors import InputError
 
 RequestsPerMinute = Annotated[
     float | None,
-    typer.Option(help="Requests per minute that the provider allows, to estimate the time."),
+    typer.Option(
+        help="Requests per minute that the provider allows, to estimate the time."
+    ),
 ]
 
 
@@ -44,7 +46,9 @@ def estimate(
     requests_per_minute: RequestsPerMinute = None,
     tokens_per_minute: Annotated[
         float | None,
-        typer.Option(help="Tokens per minute that the provider allows, to estimate the time."),
+        typer.Option(
+            help="Tokens per minute that the provider allows, to estimate the time."
+        ),
     ] = None,
     detect: Annotated[
         float | None,
@@ -56,7 +60,9 @@ def estimate(
     ] = None,
     like: Annotated[
         str | None,
-        typer.Option(help="Suite of earlier runs whose variances and clusters are used."),
+        typer.Option(
+            help="Suite of earlier runs whose variances and clusters are used."
+        ),
     ] = None,
     as_json: JsonPath = None,
     output_path: OutputPath = Path("benchmark_output"),
@@ -76,7 +82,9 @@ def estimate(
     from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 
     known = read_spreads(output_path / "runs" / like) if like else {}
-    own: dict[str, Any] = read_prices(Path(options["prices"])) if options["prices"] else {}
+    own: dict[str, Any] = (
+        read_prices(Path(options["prices"])) if options["prices"] else {}
+    )
     models = split_names(options["model"] or [])
     if (price_input is None) != (price_output is None):
         raise InputError("--price-input and --price-output must be given together")
@@ -85,7 +93,10 @@ def estimate(
             raise InputError(
                 "--price-input and --price-output need --model, because they are the prices of its models"
             )
-        own = {**own, **{name: {"input": price_input, "output": price_output} for name in models}}
+        own = {
+            **own,
+            **{name: {"input": price_input, "output": price_output} for name in models},
+        }
     with hide_chatter():
         runner = LongContextRunner(
             **runner_arguments(output_path, "estimate", local_path, parallelism=2)

@@ -47,7 +47,10 @@ RUNS, RESULTS, JUDGES, TASKS, SETUP = PANELS
 def _own(where: str, panel: str, *, example: str) -> Command:
     """Return a command of this room. It has the name of its function."""
     return Command(
-        where.partition(":")[2].removesuffix("_tasks"), f"helm_longctx.cli.{where}", panel, example
+        where.partition(":")[2].removesuffix("_tasks"),
+        f"helm_longctx.cli.{where}",
+        panel,
+        example,
     )
 
 
@@ -58,7 +61,11 @@ _OWN = (
         RUNS,
         example='"deepseek mrcr 1m mmr" --model-url http://127.0.0.1:8000/v1',
     ),
-    _own("estimate:estimate", RUNS, example="helmet_rag:length=128k --model openai/gpt-6-luna"),
+    _own(
+        "estimate:estimate",
+        RUNS,
+        example="helmet_rag:length=128k --model openai/gpt-6-luna",
+    ),
     _own(
         "batch:batch",
         RUNS,
@@ -74,11 +81,17 @@ _OWN = (
     _own("results:reference", RESULTS, example="helmet --suite lc --length 128k"),
     _own("records:show", RESULTS, example="benchmark_output/runs/lc/RUN id17"),
     _own("results:schema", RESULTS, example="--suite lc"),
-    _own("rejudge:rejudge", JUDGES, example="--suite lc --judge openai/gpt-6-luna --to lc-luna"),
+    _own(
+        "rejudge:rejudge",
+        JUDGES,
+        example="--suite lc --judge openai/gpt-6-luna --to lc-luna",
+    ),
     _own("tables:list_tasks", TASKS, example="helmet --length 8k"),
     _own("tables:fetch", TASKS, example="helmet_rag:length=128k lv_eval:length=64k"),
     _own(
-        "records:prompts", TASKS, example="helmet_recall:task=json_kv,length=8k --style completion"
+        "records:prompts",
+        TASKS,
+        example="helmet_recall:task=json_kv,length=8k --style completion",
     ),
     _own(
         "records:score",
@@ -137,10 +150,14 @@ class _Commands(TyperGroup):
         self.commands[command.name] = command.load()
 
 
+# Since Typer 0.29, the help has `<bool>` beside flags. They take no value.
 _show_type: Any = getattr(TyperOption, "display_type_rich", None)
-if _show_type:  # since Typer 0.29, whose help has `<bool>` beside flags, which take no value
-    show_type: Any = lambda option, ctx: None if option.is_flag else _show_type(option, ctx)  # noqa: E731
-    TyperOption.display_type_rich = show_type  # type: ignore[method-assign]
+if _show_type:
+
+    def _show_type_of_values(option: Any, ctx: Any) -> Any:
+        return None if option.is_flag else _show_type(option, ctx)
+
+    TyperOption.display_type_rich = _show_type_of_values  # type: ignore[assignment, method-assign]
 
 BY_NAME = {command.name: command for command in COMMANDS}
 
@@ -198,7 +215,11 @@ def main() -> None:
         sys.stderr.close()
         raise SystemExit(1) from None
     except OSError as error:
-        where = f"{shorten(str(error.filename), 200)}: " if error.filename is not None else ""
+        where = (
+            f"{shorten(str(error.filename), 200)}: "
+            if error.filename is not None
+            else ""
+        )
         about = f"{where}{error.strerror}; name another path, or make it readable and writable"
         if not error.strerror:  # raised by a network library, not by the file system
             about = f"a download failed: {shorten(str(error), 200)}; check the network, or provide the file offline"
@@ -221,14 +242,21 @@ def _run_command() -> int:
         # Typer's message in one line, with the most similar name, or with the command that prints the help.
         path = error.ctx.command_path if error.ctx else _PROGRAM
         nearest = suggest(
-            getattr(error, "option_name", ""), getattr(error, "possibilities", None) or []
+            getattr(error, "option_name", ""),
+            getattr(error, "possibilities", None) or [],
         )
-        text = f"{error.message}{nearest}" if nearest else error.format_message().rstrip(".")
+        text = (
+            f"{error.message}{nearest}"
+            if nearest
+            else error.format_message().rstrip(".")
+        )
         text = _LONG_WORD.sub(r"\1…", text)
         # Typer itself suggests a similar command.
         help_text = "" if text.endswith("?") else f"; see {path} --help"
         command = path.removeprefix(_PROGRAM).strip()
-        raise InputError(": ".join(filter(None, (command, f"{text}{help_text}")))) from None
+        raise InputError(
+            ": ".join(filter(None, (command, f"{text}{help_text}")))
+        ) from None
     if status == _INTERRUPTED:  # for Ctrl-C, in newer versions of Typer
         raise KeyboardInterrupt
     return status

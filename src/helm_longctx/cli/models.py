@@ -16,7 +16,12 @@ from urllib.parse import urlsplit
 
 import typer
 
-from helm_longctx.config.shared import READY, LocalPath, fill_registries, without_helms_log
+from helm_longctx.config.shared import (
+    READY,
+    LocalPath,
+    fill_registries,
+    without_helms_log,
+)
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
@@ -64,7 +69,9 @@ def models(
     context: typer.Context,
     copy_to: Annotated[
         Path | None,
-        typer.Option(file_okay=False, help="Copy the files to this folder, to edit them."),
+        typer.Option(
+            file_okay=False, help="Copy the files to this folder, to edit them."
+        ),
     ] = None,
 ) -> None:
     """List the deployments that come with the package and the folder with their files, or add your own."""
@@ -84,7 +91,10 @@ def models(
         ("longctx/lexical", "none (finds words)"),
         ("longctx/null", "none (a constant answer)"),
     )
-    rows = [*((name, about, "", "any") for name, about in baselines), *list_deployments(folder)]
+    rows = [
+        *((name, about, "", "any") for name, about in baselines),
+        *list_deployments(folder),
+    ]
     print_table(text_table("Deployments", ("model", "server", "key", "window"), rows))
     print(f"helm-longctx run … --local-path {folder}")
 
@@ -109,9 +119,12 @@ def list_deployments(folder: Path) -> Iterator[tuple[str, str, str, str]]:
 
 @app.command("add")
 def add(
-    name: Annotated[str, typer.Argument(help="Name for run entries, such as my/llama.")],
+    name: Annotated[
+        str, typer.Argument(help="Name for run entries, such as my/llama.")
+    ],
     url: Annotated[
-        str, typer.Option(help="Address of the server, such as http://localhost:8000/v1.")
+        str,
+        typer.Option(help="Address of the server, such as http://localhost:8000/v1."),
     ],
     model: ServedName = None,
     api: Annotated[
@@ -130,10 +143,14 @@ def add(
     context: ContextLength = None,
     tokenizer: TokenizerName = None,
     header: Annotated[
-        list[str] | None, typer.Option(help="HTTP header, such as 'X-Team: nlp' or 'X-Key: $VAR'.")
+        list[str] | None,
+        typer.Option(help="HTTP header, such as 'X-Team: nlp' or 'X-Key: $VAR'."),
     ] = None,
     nvcf: Annotated[
-        bool, typer.Option("--nvcf", help="Treat --url as a function in NVIDIA Cloud Functions.")
+        bool,
+        typer.Option(
+            "--nvcf", help="Treat --url as a function in NVIDIA Cloud Functions."
+        ),
     ] = False,
     local_path: LocalPath = Path("prod_env"),
     replace_entries: Annotated[
@@ -155,7 +172,11 @@ def add(
     if tokenizer:
         fill_registries(READY)
     chosen = load_tokenizer(tokenizer) if tokenizer else None
-    access: dict[str, Any] = {"api_key_env": api_key_env, "token_env": token_env, "nvcf": nvcf}
+    access: dict[str, Any] = {
+        "api_key_env": api_key_env,
+        "token_env": token_env,
+        "nvcf": nvcf,
+    }
     with without_helms_log():
         endpoint = probe(
             url,
@@ -172,13 +193,17 @@ def add(
             chosen = find_tokenizer(endpoint.source, endpoint.model)
         except InputError as error:
             print(f"note: {error}")
-    files = add_entries(local_path, make_entries(endpoint, name, chosen), replace_entries)
+    files = add_entries(
+        local_path, make_entries(endpoint, name, chosen), replace_entries
+    )
     print(f"{endpoint.url}: {endpoint.model} answers {' and '.join(endpoint.routes)}")
     print(
         f"context: {endpoint.context or 'unknown'}; tokenizer: {chosen.name if chosen else 'none'}"
     )
     if endpoint.refused:
-        print(f"the server refuses these parameters of HELM: {', '.join(endpoint.refused)}")
+        print(
+            f"the server refuses these parameters of HELM: {', '.join(endpoint.refused)}"
+        )
     for gap in find_gaps(endpoint, chosen, BENCHMARKS):
         print(f"note: {gap}")
     _print_next(name, files, local_path)
@@ -187,11 +212,16 @@ def add(
 @app.command("convert")
 def convert(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="GGUF file with the weights of a language model.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="GGUF file with the weights of a language model."
+        ),
     ],
     to: Annotated[
         Path,
-        typer.Option(file_okay=False, help="New folder for safetensors weights and tokenizer."),
+        typer.Option(
+            file_okay=False, help="New folder for safetensors weights and tokenizer."
+        ),
     ],
     name: Annotated[
         str | None,
@@ -200,11 +230,14 @@ def convert(
         ),
     ] = None,
     dtype: Annotated[
-        str, typer.Option(help="Number type of the weights: float32, bfloat16 or float16.")
+        str,
+        typer.Option(help="Number type of the weights: float32, bfloat16 or float16."),
     ] = "float32",
     tokenizer: Annotated[
         str | None,
-        typer.Option(help="Tokenizer: hub name or folder. [default: the tokenizer in the file]"),
+        typer.Option(
+            help="Tokenizer: hub name or folder. [default: the tokenizer in the file]"
+        ),
     ] = None,
     local_path: LocalPath = Path("prod_env"),
     replace_entries: Annotated[
@@ -245,7 +278,10 @@ def convert(
 def _check_name(command: str, name: str) -> None:
     if not _NAME.fullmatch(name):
         raise bad_argument(
-            command, "NAME", name, "ORGANIZATION/NAME of letters, digits, '.', '_' and '-'"
+            command,
+            "NAME",
+            name,
+            "ORGANIZATION/NAME of letters, digits, '.', '_' and '-'",
         )
 
 
@@ -266,7 +302,10 @@ def _headers(lines: Sequence[str]) -> dict[str, str]:
             raise bad_argument("models add", "header", name, "'NAME: VALUE'")
         if SECRET_ARGUMENT.search(name) and "$" not in value:
             raise bad_argument(
-                "models add", "header", name, f"'{name}: $VAR', since its value is a secret"
+                "models add",
+                "header",
+                name,
+                f"'{name}: $VAR', since its value is a secret",
             )
         headers[name] = value
     return headers

@@ -33,13 +33,18 @@ EntryArgument = Annotated[
 def prompts(
     entry: EntryArgument,
     style: Annotated[
-        Style | None, typer.Option(help="Style of the prompts. [default: the official one]")
+        Style | None,
+        typer.Option(help="Style of the prompts. [default: the official one]"),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=0, help="Number of prompts to print. [default: all]")
+        int | None,
+        typer.Option(min=0, help="Number of prompts to print. [default: all]"),
     ] = None,
     parts: Annotated[
-        bool, typer.Option("--parts", help="Also print the context, and the question after it.")
+        bool,
+        typer.Option(
+            "--parts", help="Also print the context, and the question after it."
+        ),
     ] = False,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
@@ -52,7 +57,9 @@ def prompts(
     root = DataRoot.find(output_path)
     if any(asked.settings.count_with for asked in entries):
         fill_registries(READY)  # the name can belong to a tokenizer in HELM's registry
-    lines = chain.from_iterable(_prompt_lines(asked, style, parts, root) for asked in entries)
+    lines = chain.from_iterable(
+        _prompt_lines(asked, style, parts, root) for asked in entries
+    )
     for line in islice(lines, limit):
         # `print` would use the terminal's encoding, but the output must be UTF-8.
         sys.stdout.buffer.write(_json_line(line))
@@ -85,7 +92,9 @@ def _prompt_lines(
             yield line | {
                 "references": example.references,
                 "max_tokens": task.budget(settings, example),
-                "stop": list(stop_sequences(task, settings)) if sent == "completion" else [],
+                "stop": list(stop_sequences(task, settings))
+                if sent == "completion"
+                else [],
             }
 
 
@@ -110,7 +119,9 @@ def score(
     ],
     raw: Annotated[
         bool,
-        typer.Option("--raw", help="Score each prediction as it is, with the reasoning in it."),
+        typer.Option(
+            "--raw", help="Score each prediction as it is, with the reasoning in it."
+        ),
     ] = False,
 ) -> None:
     """Score outputs that you already have, without data. Print a JSON line for each record, in the same order.
@@ -128,11 +139,15 @@ def score(
         where = f"{records}:{row.number}"
         for reference in row["references"]:
             if not isinstance(reference, str):
-                raise InputError(f"{where}: references must be strings, found {shorten(reference)}")
+                raise InputError(
+                    f"{where}: references must be strings, found {shorten(reference)}"
+                )
         task.check_record(row, where)
         reasoning = row.pop("reasoning", None)
         if not isinstance(reasoning, str | None):
-            raise InputError(f"{where}: reasoning must be a string, found {shorten(reasoning)}")
+            raise InputError(
+                f"{where}: reasoning must be a string, found {shorten(reasoning)}"
+            )
         if not raw:
             prediction = row["prediction"]
             split = split_answer(prediction, reasoning)
@@ -144,12 +159,18 @@ def score(
         sys.stdout.buffer.write(_json_line(_score_record(task, record, where)))
     sys.stdout.flush()
     if unfinished:
-        _warn(f"the reasoning of {unfinished} predictions has no end, so they are scored whole")
+        _warn(
+            f"the reasoning of {unfinished} predictions has no end, so they are scored whole"
+        )
     if scored_in_part:
         most = f"{MOST_SCORED:,}"
-        _warn(f"only the first {most} characters of {scored_in_part} predictions were scored")
+        _warn(
+            f"only the first {most} characters of {scored_in_part} predictions were scored"
+        )
     if suspected:
-        _warn(f"{suspected} predictions may contain reasoning: they begin with unknown marks")
+        _warn(
+            f"{suspected} predictions may contain reasoning: they begin with unknown marks"
+        )
 
 
 def _warn(text: str) -> None:
@@ -168,9 +189,14 @@ def _score_record(task: Task, record: Record, where: str) -> Scores:
 
 def show(
     run: Annotated[
-        str, typer.Argument(help="Folder of the run, or its name in any suite under --output-path.")
+        str,
+        typer.Argument(
+            help="Folder of the run, or its name in any suite under --output-path."
+        ),
     ],
-    instance: Annotated[str, typer.Argument(help="Id of the instance, as on the run's page.")],
+    instance: Annotated[
+        str, typer.Argument(help="Id of the instance, as on the run's page.")
+    ],
     output_path: OutputPath = Path("benchmark_output"),
     sent: Annotated[
         bool,
@@ -187,7 +213,9 @@ def show(
     if not folder.is_dir():
         name = run.replace("/", "_")  # HELM replaces the slash in a model's name
         folders = [
-            path for path in output_path.glob("runs/*/*") if path.is_dir() and path.name == name
+            path
+            for path in output_path.glob("runs/*/*")
+            if path.is_dir() and path.name == name
         ]
         if len(folders) != 1:
             there = f"the name of one run under {output_path / 'runs'}; {len(folders)} runs have this name"
@@ -195,7 +223,9 @@ def show(
         (folder,) = folders
     if sent:
         # What the run's files say about an answer in addition to its text; for a failed request, its error.
-        for result in (state.get("result") or {} for state in find_states(folder, instance)):
+        for result in (
+            state.get("result") or {} for state in find_states(folder, instance)
+        ):
             facts = result.get("facts") or {}
             if not result.get("success"):
                 facts = {**facts, "error": result.get("error")}
@@ -204,4 +234,6 @@ def show(
             print(json.dumps(facts, ensure_ascii=False))
         return
     # The bytes must be unchanged, because the run's files have their SHA-256.
-    sys.stdout.buffer.write(full_prompt(folder, instance).encode("utf-8", "surrogatepass"))
+    sys.stdout.buffer.write(
+        full_prompt(folder, instance).encode("utf-8", "surrogatepass")
+    )

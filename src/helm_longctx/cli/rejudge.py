@@ -6,7 +6,13 @@ from typing import Annotated
 
 import typer
 
-from helm_longctx.config.shared import LocalPath, OutputPath, Suite, fill_registries, hide_chatter
+from helm_longctx.config.shared import (
+    LocalPath,
+    OutputPath,
+    Suite,
+    fill_registries,
+    hide_chatter,
+)
 from helm_longctx.errors import DamagedRunError, InputError
 from helm_longctx.results.suite import suite_folder, suite_path
 
@@ -14,13 +20,16 @@ from helm_longctx.results.suite import suite_folder, suite_path
 def rejudge(
     suite: Suite,
     runs: Annotated[
-        list[str] | None, typer.Argument(help="Names of runs. [default: all runs with a judge]")
+        list[str] | None,
+        typer.Argument(help="Names of runs. [default: all runs with a judge]"),
     ] = None,
     judge: Annotated[
-        str | None, typer.Option(help="Another judge, as in run entries. [default: the run's own]")
+        str | None,
+        typer.Option(help="Another judge, as in run entries. [default: the run's own]"),
     ] = None,
     to: Annotated[
-        str | None, typer.Option(help="Suite to write the results to. Required with --judge.")
+        str | None,
+        typer.Option(help="Suite to write the results to. Required with --judge."),
     ] = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
@@ -42,10 +51,16 @@ def rejudge(
 
     fill_registries(local_path)
     folders = [folder / run for run in runs] if runs else list(judged_runs(folder))
-    if absent := [run.name for run in folders if not (run / "scenario_state.json").is_file()]:
-        raise InputError(f"runs={', '.join(absent)!r}: suite {suite} has no such finished run")
+    if absent := [
+        run.name for run in folders if not (run / "scenario_state.json").is_file()
+    ]:
+        raise InputError(
+            f"runs={', '.join(absent)!r}: suite {suite} has no such finished run"
+        )
     if not folders:
-        raise InputError(f"suite {suite} has no run with a judge; name a run and --judge")
+        raise InputError(
+            f"suite {suite} has no run with a judge; name a run and --judge"
+        )
     with hide_chatter():
         rejudger = Rejudger(output_path, to or suite, local_path)
     without: list[str] = []

@@ -21,7 +21,12 @@ from helm_longctx.config.load import takes_options
 from helm_longctx.config.shared import Quiet, Verbose
 from helm_longctx.errors import InputError
 from helm_longctx.results.suite import suite_folder
-from helm_longctx.tasks.registry import BENCHMARKS, ReleaseRow, find_protocol, find_release
+from helm_longctx.tasks.registry import (
+    BENCHMARKS,
+    ReleaseRow,
+    find_protocol,
+    find_release,
+)
 
 _MODEL = "model="
 
@@ -62,7 +67,9 @@ def reproduce(
     ] = None,
     published: Annotated[
         str | None,
-        typer.Option(help="Published model to compare with, if your model has another name."),
+        typer.Option(
+            help="Published model to compare with, if your model has another name."
+        ),
     ] = None,
     *,
     quiet: Quiet = False,
@@ -77,14 +84,14 @@ def reproduce(
     words = protocol or []
     published = published or ""
     arguments = {name: value for name, value in options.items() if value is not None}
-    if models := [word.removeprefix(_MODEL) for word in words if word.startswith(_MODEL)]:
+    if models := [
+        word.removeprefix(_MODEL) for word in words if word.startswith(_MODEL)
+    ]:
         arguments["model"] = [*models, *arguments.get("model", [])]
     name = " ".join(word for word in words if not word.startswith(_MODEL))
     if not name:
         if given := arguments.keys() & {*_MODELS, "suite"}:
-            problem = (
-                f"--{min(given).replace('_', '-')} is given, and the name of a protocol is missing"
-            )
+            problem = f"--{min(given).replace('_', '-')} is given, and the name of a protocol is missing"
             raise InputError(f"reproduce: {problem}; `reproduce` lists them")
         print_protocol_list()
         return

@@ -11,7 +11,13 @@ import orjson
 import typer
 import yaml
 
-from helm_longctx.config.shared import LocalPath, OutputPath, Suite, complete_suite, fill_registries
+from helm_longctx.config.shared import (
+    LocalPath,
+    OutputPath,
+    Suite,
+    complete_suite,
+    fill_registries,
+)
 from helm_longctx.errors import InputError, bad_argument, is_format_error
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.boards import Board, make_boards, read_suite
@@ -31,7 +37,9 @@ from helm_longctx.tasks.registry import BENCHMARKS
 
 SchemaPath = Annotated[
     Path | None,
-    typer.Option(help="Schema with groups of your own, which the pages then also show."),
+    typer.Option(
+        help="Schema with groups of your own, which the pages then also show."
+    ),
 ]
 
 
@@ -39,13 +47,15 @@ def schema(
     suite: Annotated[
         str | None,
         typer.Option(
-            help="Print only the parts that this suite needs.", autocompletion=complete_suite
+            help="Print only the parts that this suite needs.",
+            autocompletion=complete_suite,
         ),
     ] = None,
     other: Annotated[
         Path | None,
         typer.Option(
-            "--with", help="Add the groups of this schema, in place of HELM's schema_classic.yaml."
+            "--with",
+            help="Add the groups of this schema, in place of HELM's schema_classic.yaml.",
         ),
     ] = None,
     output_path: OutputPath = Path("benchmark_output"),
@@ -65,8 +75,12 @@ def schema(
             statistics: set[str] = set()
             for run, _ in specs:
                 if (run / STATS).exists():
-                    statistics.update(stat["name"]["name"] for stat in read_json(run / STATS))
-            theirs = schemas.restrict_columns(schemas.restrict_groups(theirs, groups), statistics)
+                    statistics.update(
+                        stat["name"]["name"] for stat in read_json(run / STATS)
+                    )
+            theirs = schemas.restrict_columns(
+                schemas.restrict_groups(theirs, groups), statistics
+            )
     else:
         ours = schemas.fit_helm(schemas.make_schema(schemas.all_sections(BENCHMARKS)))
         groups = set()
@@ -80,11 +94,15 @@ def schema(
 
 def summarize(
     suite: Suite,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON instead of tables.")
+    ] = False,
     schema_path: SchemaPath = None,
     without_schema: Annotated[
         bool,
-        typer.Option("--without-schema", help="Forget the schema of an earlier --schema-path."),
+        typer.Option(
+            "--without-schema", help="Forget the schema of an earlier --schema-path."
+        ),
     ] = False,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
@@ -99,7 +117,9 @@ def summarize(
     if schema_path:
         schemas.read_helm_schema(schema_path)  # report a wrong file at once
     fill_registries(local_path)
-    with redirect_stdout(sys.stderr) if as_json else nullcontext():  # HELM prints warnings
+    with (
+        redirect_stdout(sys.stderr) if as_json else nullcontext()
+    ):  # HELM prints warnings
         results = read_results(folder, BENCHMARKS, keep_answers=False)
         boards = make_boards(results, BENCHMARKS)
         _write_pages(results, boards, suite, output_path, schema_path)
@@ -126,7 +146,8 @@ def _find_earlier_schema(folder: Path) -> Path | None:
             f"{path}, the schema of the last summarize, is missing; give --schema-path or --without-schema"
         )
     print(
-        f"with {path}, the schema of the last summarize (--without-schema: none)", file=sys.stderr
+        f"with {path}, the schema of the last summarize (--without-schema: none)",
+        file=sys.stderr,
     )
     return path
 
@@ -161,7 +182,9 @@ def reference(
     model: Annotated[
         list[str] | None, typer.Option(help="Only these models, e.g. `Qwen*`.")
     ] = None,
-    length: Annotated[str | None, typer.Option(help="Only this length, e.g. 128k.")] = None,
+    length: Annotated[
+        str | None, typer.Option(help="Only this length, e.g. 128k.")
+    ] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Add a benchmark's published results to a suite, as models named published/…"""
@@ -179,7 +202,9 @@ def serve(
     schema_path: SchemaPath = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Port to listen on.")
+    ] = 8000,
 ) -> None:
     """Run helm-server for a suite, on the loopback address only. helm-server itself listens on all addresses.
 
@@ -205,7 +230,13 @@ def serve(
         fill_registries(local_path)
         results = read_results(folder, BENCHMARKS, keep_answers=False)
         boards = make_boards(results, BENCHMARKS)
-        _write_pages(results, boards, suite, output_path, schema_path or find_chosen_schema(folder))
+        _write_pages(
+            results,
+            boards,
+            suite,
+            output_path,
+            schema_path or find_chosen_schema(folder),
+        )
     from helm.benchmark import server
 
     from helm_longctx.results.leaderboard.serving import change_server

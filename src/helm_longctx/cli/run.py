@@ -32,14 +32,18 @@ CHECKPOINT_SECONDS = 5.0
 """Seconds for which a checkpoint's files must stay as they are before it counts as complete."""
 
 Schema = Annotated[
-    bool, typer.Option("--schema", is_eager=True, help="Print the JSON schema of the YAML file.")
+    bool,
+    typer.Option(
+        "--schema", is_eager=True, help="Print the JSON schema of the YAML file."
+    ),
 ]
 
 
 @takes_options()
 def run(
     config: Annotated[
-        Path | None, typer.Argument(help="Configuration in YAML. Options replace its values.")
+        Path | None,
+        typer.Argument(help="Configuration in YAML. Options replace its values."),
     ] = None,
     *,
     quiet: Quiet = False,
@@ -81,14 +85,21 @@ def make_configured_runs(
         if config.watch is None:
             _run(config, prints, published, release)
         elif config.watch.is_dir():
-            watch(config, config.watch, lambda part: _run(part, prints, published, release))
+            watch(
+                config,
+                config.watch,
+                lambda part: _run(part, prints, published, release),
+            )
         else:
             raise config.places.error(
-                ("watch",), f"={str(config.watch)!r} is not a folder; give one with checkpoints"
+                ("watch",),
+                f"={str(config.watch)!r} is not a folder; give one with checkpoints",
             )
 
 
-def _run(config: RunConfig, prints: TextIO, published: str, release: Sequence[ReleaseRow]) -> None:
+def _run(
+    config: RunConfig, prints: TextIO, published: str, release: Sequence[ReleaseRow]
+) -> None:
     _check_names(config)
     from helm_longctx.apps.reproduction import protocols
     from helm_longctx.config.plan import make_plan, make_settings  # this imports HELM
@@ -192,7 +203,8 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
     if not made:
         return
     print_scores(
-        folder, make_boards(read_results(folder, BENCHMARKS, keep_answers=False), BENCHMARKS)
+        folder,
+        make_boards(read_results(folder, BENCHMARKS, keep_answers=False), BENCHMARKS),
     )
     unfinished = [name for name in made if (folder / name / JOURNAL).is_file()]
     options = f"--suite {config.suite} --output-path {config.output_path}"
@@ -214,7 +226,11 @@ def watch(config: RunConfig, folder: Path, make: Callable[[RunConfig], None]) ->
         for model in find_new(folder):
             print(f"{model.path} is complete.", flush=True)
             try:
-                make(config.model_copy(update={"models": [*config.models, model], "watch": None}))
+                make(
+                    config.model_copy(
+                        update={"models": [*config.models, model], "watch": None}
+                    )
+                )
             except InputError as error:
                 print(f"{model.path}: {error}", flush=True)
     except KeyboardInterrupt:

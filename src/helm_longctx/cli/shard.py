@@ -18,7 +18,9 @@ from helm_longctx.config.shared import (
 
 @takes_options(*SELECTION)
 def shard(
-    part: Annotated[str, typer.Argument(metavar="I/N", help="Shard to work on: 1/N to N/N.")],
+    part: Annotated[
+        str, typer.Argument(metavar="I/N", help="Shard to work on: 1/N to N/N.")
+    ],
     suite: Suite,
     most: MostInstances,
     entries: Entries = None,
@@ -59,7 +61,12 @@ def shard(
     set_up_logging()
     specs = make_specs(entries, options, suite, most, output_path, local_path)
     arguments = runner_arguments(
-        output_path, suite, local_path, threads, not disable_cache, skip_completed_runs=True
+        output_path,
+        suite,
+        local_path,
+        threads,
+        not disable_cache,
+        skip_completed_runs=True,
     )
     divide_paces(chosen.total)
     LongContextRunner(**arguments, strategy=OneShard(chosen)).run_all(specs)

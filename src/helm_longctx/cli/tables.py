@@ -35,26 +35,40 @@ def list_tasks(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME", help="Benchmarks, run entries or tasks. [default: list the benchmarks]"
+            metavar="NAME",
+            help="Benchmarks, run entries or tasks. [default: list the benchmarks]",
         ),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="List the tasks of all benchmarks.")] = False,
-    length: Annotated[str, typer.Option(help="Length for which to check the data.")] = "128k",
-    data: Annotated[
-        bool, typer.Option("--data", help="List the sources and licenses of the data instead.")
+    every: Annotated[
+        bool, typer.Option("--all", help="List the tasks of all benchmarks.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+    length: Annotated[
+        str, typer.Option(help="Length for which to check the data.")
+    ] = "128k",
+    data: Annotated[
+        bool,
+        typer.Option(
+            "--data", help="List the sources and licenses of the data instead."
+        ),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the table as JSON.")
+    ] = False,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """List the benchmarks, or tasks with lengths, metric, output budget, and whether their data is present."""
     named_tasks = _find_tasks(names or [])
     if data:
         cards = []
-        for benchmark in {benchmark.name: benchmark for benchmark, *_ in named_tasks}.values():
+        for benchmark in {
+            benchmark.name: benchmark for benchmark, *_ in named_tasks
+        }.values():
             cards += make_cards(benchmark)
         if as_json:
             sys.stdout.buffer.write(
-                orjson.dumps(cards, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+                orjson.dumps(
+                    cards, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+                )
             )
         elif cards:
             texts = [
@@ -70,7 +84,9 @@ def list_tasks(
             ]
             print_table(
                 text_table(
-                    "Data", ("benchmark", "data", "license", "size", "seen", "fetched"), texts
+                    "Data",
+                    ("benchmark", "data", "license", "size", "seen", "fetched"),
+                    texts,
                 )
             )
             print(
@@ -98,7 +114,9 @@ def list_tasks(
             orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
         )
     elif names or every:
-        _print_rows(rows, f"Data at {length}: {root.path}{'' if root.mirror else ' (cache)'}")
+        _print_rows(
+            rows, f"Data at {length}: {root.path}{'' if root.mirror else ' (cache)'}"
+        )
     else:
         benchmark_rows = []
         for benchmark in BENCHMARKS:
@@ -144,7 +162,11 @@ def _print_rows(rows: Sequence[Mapping[str, Any]], title: str) -> None:
 
 
 def _span(lengths: Sequence[int]) -> str:
-    return f"{length_label(min(lengths))}-{length_label(max(lengths))}" if lengths else "none"
+    return (
+        f"{length_label(min(lengths))}-{length_label(max(lengths))}"
+        if lengths
+        else "none"
+    )
 
 
 def _find_lengths(benchmark: Benchmark, task: Task, root: DataRoot) -> list[int]:
@@ -154,12 +176,18 @@ def _find_lengths(benchmark: Benchmark, task: Task, root: DataRoot) -> list[int]
         return all(source.is_present(root) for source in task.sources(length))
 
     lengths = benchmark.lengths_of(task)
-    return [length for length in lengths if task.is_published_at(length) or is_here(length)]
+    return [
+        length for length in lengths if task.is_published_at(length) or is_here(length)
+    ]
 
 
 def _range(number: int | Mapping[int, int]) -> int | str:
     """Return a number; the smallest and the largest if it depends on the length."""
-    return number if isinstance(number, int) else f"{min(number.values())}-{max(number.values())}"
+    return (
+        number
+        if isinstance(number, int)
+        else f"{min(number.values())}-{max(number.values())}"
+    )
 
 
 def _data(task: Task, length: int, root: DataRoot) -> str:
@@ -172,7 +200,9 @@ def _data(task: Task, length: int, root: DataRoot) -> str:
         return "generated"
     if root.mirror:
         return "missing"
-    return "fetched on first use" if task.is_published_at(length) else "only in a mirror"
+    return (
+        "fetched on first use" if task.is_published_at(length) else "only in a mirror"
+    )
 
 
 def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
@@ -188,7 +218,9 @@ def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
                 for name, category in benchmark.entries.items()
                 if _is_published(category, length)
             ]
-            lists = {("", benchmark.title): [f"{name}:{at}model=text" for name in whole]}
+            lists = {
+                ("", benchmark.title): [f"{name}:{at}model=text" for name in whole]
+            }
             for name, category in benchmark.entries.items():
                 for task in category.variants:
                     if task.check_machine and task.exists_at(length):
@@ -212,7 +244,9 @@ def _is_published(category: Category, length: int | None) -> bool:
 
 
 def confs(
-    folder: Annotated[Path, typer.Argument(file_okay=False, help="Folder to write to.")],
+    folder: Annotated[
+        Path, typer.Argument(file_okay=False, help="Folder to write to.")
+    ],
 ) -> None:
     """Write files of run entries for `helm-run --conf-paths`, one for each benchmark and length."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -233,7 +267,9 @@ def fetch(
     entries: Entries = None,
     to: Annotated[
         Path | None,
-        typer.Option(file_okay=False, help="Write to this mirror folder instead of the cache."),
+        typer.Option(
+            file_okay=False, help="Write to this mirror folder instead of the cache."
+        ),
     ] = None,
     output_path: OutputPath = Path("benchmark_output"),
     *,
@@ -293,7 +329,9 @@ def fetch(
         for task in entry.tasks:
             if task.generated == "never" or task.paths(entry.settings.length):
                 continue
-            official = entry.benchmark.find_official_entry(entry.name, task, entry.settings.length)
+            official = entry.benchmark.find_official_entry(
+                entry.name, task, entry.settings.length
+            )
             advice = f"; {official} asks the benchmark's own" if official else ""
             print(
                 f"{task.name}{at} has no official data, so similar examples will be generated{advice}"

@@ -27,7 +27,9 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
     if not estimates:
         return
     for deployment in dict.fromkeys(estimate.deployment for estimate in estimates):
-        of_model = [estimate for estimate in estimates if estimate.deployment == deployment]
+        of_model = [
+            estimate for estimate in estimates if estimate.deployment == deployment
+        ]
         # A model without a price has no columns of dollars, so that there is room for the names of the runs.
         columns: tuple[str, ...] = COUNTS
         if any(estimate.dollars.typical is not None for estimate in of_model):
@@ -40,26 +42,37 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
             rows.append(["all", *_cells(of_model)[: len(columns)]])
         print_table(text_table(deployment, ("run", *columns), rows, right=columns))
     tokenizers = sorted(
-        {estimate.prompt_tokens.counted_by or "an estimate from the text" for estimate in estimates}
+        {
+            estimate.prompt_tokens.counted_by or "an estimate from the text"
+            for estimate in estimates
+        }
     )
     print(
         f"Prompt tokens: counted by {', '.join(tokenizers)}. Output tokens: from 1.5 times the longest reference, or"
         " the length that a task requires, to the limit."
     )
-    sources = sorted({estimate.dollars.source or f"not known: {advice}" for estimate in estimates})
+    sources = sorted(
+        {estimate.dollars.source or f"not known: {advice}" for estimate in estimates}
+    )
     are_known = any(estimate.dollars.typical is not None for estimate in estimates)
     most = (
         " The column most assumes answers at the limit; the other columns assume typical answers."
         * are_known
     )
     print(f"Prices: {', '.join(sources)}.{most}")
-    if judges := [estimate.dollars.judges for estimate in estimates if estimate.judge_tokens.calls]:
+    if judges := [
+        estimate.dollars.judges for estimate in estimates if estimate.judge_tokens.calls
+    ]:
         known = [dollars for dollars in judges if dollars is not None]
-        price = f"${sum(known):,.2f}" if len(known) == len(judges) else "of unknown price"
+        price = (
+            f"${sum(known):,.2f}" if len(known) == len(judges) else "of unknown price"
+        )
         print(
             f"Judges: {sum(estimate.judge_tokens.prompt for estimate in estimates):,} prompt tokens, {price}."
         )
-    if minutes := [estimate.minutes for estimate in estimates if estimate.minutes is not None]:
+    if minutes := [
+        estimate.minutes for estimate in estimates if estimate.minutes is not None
+    ]:
         print(f"Time: {sum(minutes):,.0f} minutes at the given rates.")
 
 
@@ -69,7 +82,9 @@ def print_plans(
     """Print which difference of two models each task detects, and which sample a wanted difference needs."""
     for deployment in dict.fromkeys(plan.deployment for plan in plans):
         print_table(
-            _plan_table([plan for plan in plans if plan.deployment == deployment], known, detect)
+            _plan_table(
+                [plan for plan in plans if plan.deployment == deployment], known, detect
+            )
         )
     sources = ", ".join(sorted({plan.source for plan in plans}))
     print(
@@ -98,7 +113,9 @@ def _plan_table(
             ),
         ]
         if wanted:
-            price = "unknown" if plan.dollars is None else _format("dollars", plan.dollars)
+            price = (
+                "unknown" if plan.dollars is None else _format("dollars", plan.dollars)
+            )
             row += [f"{plan.needed:,}", price] if plan.needed else ["", ""]
         rows.append(row)
     if len(plans) > 1:

@@ -35,7 +35,9 @@ from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError, bad_argument, list_choices, shorten
 from helm_longctx.redaction.text import redact
 
-_REFUSAL = "holds a secret; give the NAME of the variable that holds it, or $NAME in headers"
+_REFUSAL = (
+    "holds a secret; give the NAME of the variable that holds it, or $NAME in headers"
+)
 
 _TAGS = ("name", "mapping", "local")
 """Tags of the unions in `schema.py`. pydantic adds them to the locations of errors."""
@@ -83,7 +85,9 @@ def load_config(path: Path | None, options: Options | None = None) -> RunConfig:
     except ValidationError as error:
         # The first mistake is explained, and the others are counted.
         mistakes = map(_explain, error.errors(include_url=False))
-        (where, what), *others = sorted(mistakes, key=lambda mistake: places.line(mistake[0]))
+        (where, what), *others = sorted(
+            mistakes, key=lambda mistake: places.line(mistake[0])
+        )
         more = ""
         if others:
             more = f" (and {len(others)} more mistake{'s' if len(others) > 1 else ''})"
@@ -96,7 +100,9 @@ class _Constructor(BoundedAliases, RoundTripConstructor):
     """Reads dates as texts, because suites are often named after dates."""
 
 
-_Constructor.add_constructor("tag:yaml.org,2002:timestamp", lambda self, node: str(node.value))
+_Constructor.add_constructor(
+    "tag:yaml.org,2002:timestamp", lambda self, node: str(node.value)
+)
 
 
 def _read(path: Path) -> Any:
@@ -134,7 +140,9 @@ def _plain(node: Any) -> Any:
         return {key: _plain(value) for key, value in node.items()}
     if isinstance(node, list):
         return [_plain(value) for value in node]
-    plain = next((kind for kind in (bool, int, float, str) if isinstance(node, kind)), None)
+    plain = next(
+        (kind for kind in (bool, int, float, str) if isinstance(node, kind)), None
+    )
     return node if plain is None or isinstance(node, bool | date) else plain(node)
 
 
@@ -160,10 +168,14 @@ def _explain(details: Any) -> tuple[KeyPath, str]:
     location = details["loc"]
     # pydantic adds the tag of a union after the place of the union's value.
     unions = [
-        number + 2 for number, part in enumerate(location) if part in ("models", "judges", "keys")
+        number + 2
+        for number, part in enumerate(location)
+        if part in ("models", "judges", "keys")
     ]
     path = tuple(
-        part for number, part in enumerate(location) if part not in _TAGS or number not in unions
+        part
+        for number, part in enumerate(location)
+        if part not in _TAGS or number not in unions
     )
     context = details.get("ctx") or {}
     if details["type"] == BAD_KEY:
@@ -171,7 +183,9 @@ def _explain(details: Any) -> tuple[KeyPath, str]:
     if details["type"] == NO_VALUE:
         return path, f" {details['msg']}"
     # The message comes from pydantic, or from a validator in `schema.py`.
-    message = re.sub(r"^(Input should be|Value error,|String should be) ", "", details["msg"])
+    message = re.sub(
+        r"^(Input should be|Value error,|String should be) ", "", details["msg"]
+    )
     message = message.replace(
         "a valid string", "a text; numbers and dates need quotes, as in '2026'"
     )
@@ -180,7 +194,11 @@ def _explain(details: Any) -> tuple[KeyPath, str]:
     )
     _, invalid, advice = message.rpartition(" is invalid; ")
     advice = advice if invalid else f"give {message}"
-    if choices := _CHOICE.findall(message) if details["type"] == "literal_error" else []:
+    if (
+        choices := _CHOICE.findall(message)
+        if details["type"] == "literal_error"
+        else []
+    ):
         advice = list_choices(details["input"], choices)
     return path, f"={shorten(details['input'])} is invalid; {advice}"
 
@@ -216,11 +234,17 @@ class Setting:
             f" [default: {default}]" if shown else ""
         )
         kind = (
-            list[str] if self.form.many in ("repeated", "pairs") else _kind(self.field.annotation)
+            list[str]
+            if self.form.many in ("repeated", "pairs")
+            else _kind(self.field.annotation)
         )
-        option = Annotated[kind | None, typer.Option(*self.names, help=about.replace("[", r"\["))]  # type: ignore[valid-type]
+        declared = typer.Option(*self.names, help=about.replace("[", r"\["))
+        option = Annotated[kind | None, declared]  # type: ignore[valid-type]
         return inspect.Parameter(
-            self.parameter, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option
+            self.parameter,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=option,
         )
 
 
@@ -231,7 +255,9 @@ def _kind(annotation: Any) -> type:
     return annotation if annotation in (bool, int, float) else str
 
 
-def _find_settings(section: type[Section], path: tuple[str, ...] = ()) -> Iterator[Setting]:
+def _find_settings(
+    section: type[Section], path: tuple[str, ...] = ()
+) -> Iterator[Setting]:
     for name, info in section.model_fields.items():
         forms = (datum for datum in info.metadata if isinstance(datum, OnCommandLine))
         form = next(forms, None)
@@ -263,9 +289,14 @@ def takes_options(*names: str, **helps: str) -> Callable[[Command], Command]:
             for parameter in signature.parameters.values()
             if parameter.kind is not parameter.VAR_KEYWORD
         ]
-        made = [SETTINGS[name].make_parameter(helps.get(name, "")) for name in names or SETTINGS]
+        made = [
+            SETTINGS[name].make_parameter(helps.get(name, ""))
+            for name in names or SETTINGS
+        ]
         # The options of the schema stand between a command's own arguments and its last options.
-        parameters = sorted([*own, *made], key=lambda parameter: (parameter.kind, parameter in own))
+        parameters = sorted(
+            [*own, *made], key=lambda parameter: (parameter.kind, parameter in own)
+        )
         command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return command
 
@@ -276,7 +307,9 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
     """Return the given values of options as a configuration file has them, and each option's key path."""
     values: dict[str, Any] = {}
     names: dict[KeyPath, str] = {}
-    given = {name: arguments[name] for name in SETTINGS if arguments.get(name) is not None}
+    given = {
+        name: arguments[name] for name in SETTINGS if arguments.get(name) is not None
+    }
     settings: list[tuple[KeyPath, str, Any]] = []
     for name, value in given.items():
         setting = SETTINGS[name]
@@ -320,14 +353,18 @@ def _list_models(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]
         )
     for name, setting in keys.items():
         is_local = (
-            setting.path[-1] in LocalModel.model_fields and name != "model_url" and bool(paths)
+            setting.path[-1] in LocalModel.model_fields
+            and name != "model_url"
+            and bool(paths)
         )
         if not is_local and not url:
             raise InputError(
                 f"{setting.names[0]} belongs to --model-url, not to --model-path; leave it out"
             )
         numbers = (
-            range(len(models), len(models) + len(paths)) if is_local else [len(models) + len(paths)]
+            range(len(models), len(models) + len(paths))
+            if is_local
+            else [len(models) + len(paths)]
         )
         for number in numbers:
             value = paths[number - len(models)] if name == "model_path" else given[name]

@@ -148,7 +148,9 @@ def _make_name(model: LocalModel, path: str, revision: str | None, many: bool) -
 
 def read_facts(model: LocalModel) -> ModelFacts:
     """Read what a model's files say of it, without loading it. Raises an `InputError` if there is no such model."""
-    from helm_longctx.models.local.packaged import find_model  # this imports transformers
+    from helm_longctx.models.local.packaged import (
+        find_model,
+    )  # this imports transformers
 
     path = find_model(model.path)
     commit = None
@@ -178,8 +180,12 @@ def read_facts(model: LocalModel) -> ModelFacts:
 
         if config.get("model_type") not in CONFIG_MAPPING:
             advice = "give remote_code: true, with a name on the hub and a commit of 40 hexadecimal digits as revision"
-            raise InputError(f"path={model.path!r} needs code of its own ({needed}); {advice}")
-    window = parse_length(model.context) if model.context else _find_window(model, config)
+            raise InputError(
+                f"path={model.path!r} needs code of its own ({needed}); {advice}"
+            )
+    window = (
+        parse_length(model.context) if model.context else _find_window(model, config)
+    )
     return ModelFacts(path, folder, commit, window, has_template)
 
 
@@ -187,7 +193,11 @@ def _read_object(model: LocalModel, path: Path) -> dict[str, Any]:
     """Read a JSON file of a model that has an object, or raise an `InputError`."""
     try:
         content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:  # the last for JSON that is too deep
+    except (
+        OSError,
+        ValueError,
+        RecursionError,
+    ) as error:  # the last for JSON that is too deep
         raise InputError(
             f"path={model.path!r}: {path.name} cannot be read ({type(error).__name__})"
         ) from None
@@ -198,7 +208,9 @@ def _read_object(model: LocalModel, path: Path) -> dict[str, Any]:
 
 def _parts_of_config(config: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a configuration and its part about texts, if it has one."""
-    return [part for part in (config, config.get("text_config")) if isinstance(part, dict)]
+    return [
+        part for part in (config, config.get("text_config")) if isinstance(part, dict)
+    ]
 
 
 def _find_window(model: LocalModel, config: dict[str, Any]) -> int | None:
@@ -240,7 +252,9 @@ def _check_quantization(model: LocalModel, config: dict[str, Any]) -> None:
 
     method = named.get("quant_method") if isinstance(named, dict) else None
     # The methods of bitsandbytes have names of their own without the method (transformers/quantizers/auto.py).
-    has_own_name = isinstance(named, dict) and ("load_in_4bit" in named or "load_in_8bit" in named)
+    has_own_name = isinstance(named, dict) and (
+        "load_in_4bit" in named or "load_in_8bit" in named
+    )
     if method not in AUTO_QUANTIZATION_CONFIG_MAPPING and not has_own_name:
         raise InputError(
             f"path={model.path!r}: config.json has the quantization {shorten(method)}, which this version of"
@@ -253,7 +267,11 @@ def _download_settings(model: LocalModel) -> Path:
 
     revision = model.revision if isinstance(model.revision, str) else None
     try:
-        return Path(snapshot_download(model.path, revision=revision, allow_patterns=list(SETTINGS)))
+        return Path(
+            snapshot_download(
+                model.path, revision=revision, allow_patterns=list(SETTINGS)
+            )
+        )
     except Exception as error:  # of the hub and of HTTP
         revision = f" with revision={model.revision!r}" if model.revision else ""
         problem = "is neither a folder nor a model that can be downloaded from the hub"
@@ -299,7 +317,9 @@ def find_sampling(model: str | Endpoint | LocalModel) -> dict[str, Any]:
     if isinstance(model.sampling, dict):
         return model.sampling
     if isinstance(model, Endpoint) and not model.tokenizer:
-        problem = "sampling='model' needs the model's files, which its server does not give"
+        problem = (
+            "sampling='model' needs the model's files, which its server does not give"
+        )
         raise InputError(
             f"{problem}; give its folder or its name on the hub as tokenizer, or the values"
         )
@@ -317,7 +337,13 @@ def _digest_files(model: LocalModel, facts: ModelFacts) -> str:
     if model.adapter is not None and Path(model.adapter).is_dir():
         folders.append(Path(model.adapter))
     digests = [digest_folder(folder) for folder in folders]
-    return digests[0] if len(digests) == 1 else digest(" ".join(digests))[:16] if digests else ""
+    return (
+        digests[0]
+        if len(digests) == 1
+        else digest(" ".join(digests))[:16]
+        if digests
+        else ""
+    )
 
 
 def make_files(model: LocalModel) -> dict[str, dict[str, Any]]:
@@ -334,9 +360,15 @@ def make_files(model: LocalModel) -> dict[str, dict[str, Any]]:
         "step": model.step,
     }
     arguments = {
-        "pretrained_model_name_or_path": model.path if model.path in MODELS else facts.path,
+        "pretrained_model_name_or_path": model.path
+        if model.path in MODELS
+        else facts.path,
         **{"revision": facts.commit, "dtype": model.dtype},
-        **{key: value for key, value in loading.items() if value not in (None, False, {})},
+        **{
+            key: value
+            for key, value in loading.items()
+            if value not in (None, False, {})
+        },
         "batch": model.batch_size,
     }
     if identity := _digest_files(model, facts):
@@ -372,8 +404,13 @@ def _check_packages(model: LocalModel, facts: ModelFacts) -> None:
         return
     if model.adapter is not None:
         require_modules(("peft",), f"adapter={model.adapter!r}", "peft")
-        is_hub_name = model.adapter.count("/") == 1 and not model.adapter.startswith((".", "/"))
-        if not is_hub_name and not (Path(model.adapter) / "adapter_config.json").is_file():
+        is_hub_name = model.adapter.count("/") == 1 and not model.adapter.startswith(
+            (".", "/")
+        )
+        if (
+            not is_hub_name
+            and not (Path(model.adapter) / "adapter_config.json").is_file()
+        ):
             raise InputError(
                 f"adapter={model.adapter!r} has no adapter_config.json; give a folder that PEFT has saved"
             )

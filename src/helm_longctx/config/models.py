@@ -84,7 +84,11 @@ class ModelBook:
     @property
     def missing(self) -> list[Endpoint]:
         """The endpoints that the files in `local_path` lack, or describe otherwise than the configuration does."""
-        return [endpoint for name, (endpoint, _) in self._endpoints.items() if name in self._files]
+        return [
+            endpoint
+            for name, (endpoint, _) in self._endpoints.items()
+            if name in self._files
+        ]
 
     @property
     def local_models(self) -> list[str]:
@@ -104,8 +108,12 @@ class ModelBook:
             if name in self._files:
                 with self._config.places.at(path):
                     is_judge = path[0] == "judge"
-                    asked = self._ask_judge(name, endpoint) if is_judge else _ask(endpoint)
-                    _check_model(name, asked, find_entries(self._config.local_path, name))
+                    asked = (
+                        self._ask_judge(name, endpoint) if is_judge else _ask(endpoint)
+                    )
+                    _check_model(
+                        name, asked, find_entries(self._config.local_path, name)
+                    )
                     self._files[name] = asked
         for files in self._files.values():
             written = add_entries(self._config.local_path, files, replace=True)
@@ -124,7 +132,9 @@ class ModelBook:
             raise InputError(str(error)) from None
         except KeyRefusedError:
             if key:
-                raise InputError(f"judge={name}: {endpoint.url} refuses {key.origin}") from None
+                raise InputError(
+                    f"judge={name}: {endpoint.url} refuses {key.origin}"
+                ) from None
             if lacks_key(deployment, credentials):
                 raise missing_key_error(deployment) from None
             raise
@@ -132,7 +142,9 @@ class ModelBook:
     def check_prices(self, names: list[str]) -> None:
         """Raise an `InputError` if there is a limit in dollars, and the prices of a model are not known."""
         limit = self._config.limits.max_cost
-        if unpriced := [name for name in names if limit is not None and find_prices(name) is None]:
+        if unpriced := [
+            name for name in names if limit is not None and find_prices(name) is None
+        ]:
             allowed = f"limits.prices with a file of their prices ({page_address('costs')}), or no max_cost"
             message = f"={limit:g} needs the prices of {', '.join(unpriced)}, which are not known; give {allowed}"
             raise self._config.places.error(("limits", "max_cost"), message)
@@ -173,9 +185,7 @@ class ModelBook:
             # A deployment that the user wrote must not get another server.
             is_own = DEPLOYMENTS in existing and MADE_FROM not in existing[DEPLOYMENTS]
             if is_own and _arguments(existing).get("base_url") != described.url:
-                where = (
-                    f"{name!r} is in {self._config.local_path / DEPLOYMENTS} with another address"
-                )
+                where = f"{name!r} is in {self._config.local_path / DEPLOYMENTS} with another address"
                 raise InputError(
                     f"{where}; give another name, or the name alone for that deployment"
                 )
@@ -185,9 +195,13 @@ class ModelBook:
         existing = find_entries(self._config.local_path, name)
         other = REGISTERED.get(name)
         is_other = (
-            other.client_spec.class_name not in LOCAL_CLIENTS if other else name in get_all_models()
+            other.client_spec.class_name not in LOCAL_CLIENTS
+            if other
+            else name in get_all_models()
         )
-        if is_other or (DEPLOYMENTS in existing and MADE_FROM not in existing[DEPLOYMENTS]):
+        if is_other or (
+            DEPLOYMENTS in existing and MADE_FROM not in existing[DEPLOYMENTS]
+        ):
             advice = "give another name (name), or the name alone"
             raise InputError(f"{name!r} is a model that HELM knows already; {advice}")
         self._local[name] = files = make_files(model)
@@ -210,8 +224,12 @@ class ModelBook:
         # HELM takes any name of some organizations for a model. One that is in no list and has no key is misspelled.
         # The keys of judges have a check of their own.
         needs_no_key = is_listed or self._config.dry_run or path[0] == "judge"
-        if not (needs_no_key or has_key(name, get_credentials(str(self._config.local_path)))):
-            raise InputError(f"{unknown_model('', name)}; or, if it is a newer one, set its key")
+        if not (
+            needs_no_key or has_key(name, get_credentials(str(self._config.local_path)))
+        ):
+            raise InputError(
+                f"{unknown_model('', name)}; or, if it is a newer one, set its key"
+            )
 
 
 def _offer_sampling(model: Endpoint | LocalModel, name: str) -> None:
@@ -221,7 +239,9 @@ def _offer_sampling(model: Endpoint | LocalModel, name: str) -> None:
     sampling = local_models.read_sampling(model)
     if sampling:
         values = ", ".join(f"{key} {value:g}" for key, value in sampling.items())
-        hlog(f"{name}: its generation_config.json says {values}; give sampling: model to answer so")
+        hlog(
+            f"{name}: its generation_config.json says {values}; give sampling: model to answer so"
+        )
 
 
 def describe(model: Endpoint) -> probe.Endpoint:
@@ -231,14 +251,19 @@ def describe(model: Endpoint) -> probe.Endpoint:
         api=model.api,
         model=model.model or model.name.rpartition("/")[2],
         # Until the server was asked, chat is assumed.
-        routes=("chat", "completions") if model.type == "both" else (model.type or "chat",),
+        routes=("chat", "completions")
+        if model.type == "both"
+        else (model.type or "chat",),
         context=parse_length(model.context) if model.context else None,
         **_access(model),
     )
 
 
 def _access(model: Endpoint) -> dict[str, Any]:
-    return {name: getattr(model, name) for name in ("api_key_env", "token_env", "headers", "nvcf")}
+    return {
+        name: getattr(model, name)
+        for name in ("api_key_env", "token_env", "headers", "nvcf")
+    }
 
 
 def _ask(model: Endpoint, key: str | None = None) -> Files:
@@ -266,7 +291,9 @@ def _ask(model: Endpoint, key: str | None = None) -> Files:
     return _entries(model, replace(endpoint, context=context), tokenizer)
 
 
-def _entries(model: Endpoint, endpoint: probe.Endpoint, tokenizer: Tokenizer | None) -> Files:
+def _entries(
+    model: Endpoint, endpoint: probe.Endpoint, tokenizer: Tokenizer | None
+) -> Files:
     files = make_entries(endpoint, model_name(model), tokenizer)
     given = {name: getattr(model, name) for name in _EXTRAS}
     extras = {name: value for name, value in given.items() if value}
@@ -285,7 +312,9 @@ def _is_same(model: Endpoint, wanted: Files, existing: Mapping[str, Any]) -> boo
     # Values that the configuration leaves to the server are not compared: the server was asked for them before.
     open_fields = {"max_sequence_length"} if model.context is None else set()
     open_fields |= {"tokenizer_name"} if model.tokenizer is None else set()
-    open_fields |= {"window_service_spec"} if open_fields else set()  # depends on the two others
+    open_fields |= (
+        {"window_service_spec"} if open_fields else set()
+    )  # depends on the two others
     # Deployments that users wrote, or made with `models add`, have no mapping.
     open_fields |= {MADE_FROM} if MADE_FROM not in existing[DEPLOYMENTS] else set()
     open_arguments = {"model"} if model.model is None else set()
@@ -294,7 +323,9 @@ def _is_same(model: Endpoint, wanted: Files, existing: Mapping[str, Any]) -> boo
     def select_compared(row: Mapping[str, Any]) -> dict[str, Any]:
         spec = row.get("client_spec") or {}
         arguments = {
-            key: value for key, value in spec.get("args", {}).items() if key not in open_arguments
+            key: value
+            for key, value in spec.get("args", {}).items()
+            if key not in open_arguments
         }
         return {
             **{key: value for key, value in row.items() if key not in open_fields},
@@ -304,7 +335,9 @@ def _is_same(model: Endpoint, wanted: Files, existing: Mapping[str, Any]) -> boo
             },
         }
 
-    return select_compared(wanted[DEPLOYMENTS]) == select_compared(existing[DEPLOYMENTS])
+    return select_compared(wanted[DEPLOYMENTS]) == select_compared(
+        existing[DEPLOYMENTS]
+    )
 
 
 def _check_model(name: str, asked: Files, existing: Mapping[str, Any]) -> None:
@@ -318,7 +351,9 @@ def _check_model(name: str, asked: Files, existing: Mapping[str, Any]) -> None:
         return
     if old["model"] != new["model"]:
         change = f"was the model {old['model']!r} of {old['base_url']}, but {new['base_url']} has {new['model']!r}"
-        raise InputError(f"{name!r} {change}; give another name (--model-name, in YAML `name`)")
+        raise InputError(
+            f"{name!r} {change}; give another name (--model-name, in YAML `name`)"
+        )
     kept = "complete runs stay, and unfinished runs ask all questions again"
     hlog(f"{name} has moved from {old['base_url']} to {new['base_url']}: {kept}")
 

@@ -52,8 +52,14 @@ class Places:
             if isinstance(node, CommentedMap) and part in node:
                 positions = node.lc.data or {}
                 # A part that another mapping was merged in has no position.
-                line = 1 + int(positions[part][0] if part in positions else node.lc.line)
-            elif isinstance(node, CommentedSeq) and isinstance(part, int) and part < len(node):
+                line = 1 + int(
+                    positions[part][0] if part in positions else node.lc.line
+                )
+            elif (
+                isinstance(node, CommentedSeq)
+                and isinstance(part, int)
+                and part < len(node)
+            ):
                 line = 1 + int(node.lc.item(part)[0])
             else:
                 break
@@ -63,4 +69,6 @@ class Places:
 
 def _steps(path: KeyPath) -> str:
     """Write a path as in JavaScript: `.models[0].url`."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in path
+    )

@@ -10,7 +10,12 @@ from typing import Any
 
 from helm.benchmark.run_spec import RunSpec
 
-from helm_longctx.config.local_models import find_sampling, list_models, model_name, plain_models
+from helm_longctx.config.local_models import (
+    find_sampling,
+    list_models,
+    model_name,
+    plain_models,
+)
 from helm_longctx.config.models import ModelBook
 from helm_longctx.config.places import KeyPath, Places
 from helm_longctx.config.schema import ClientCredentials, Endpoint, RunConfig
@@ -86,19 +91,28 @@ class Plan:
     @property
     def deployments(self) -> list[str]:
         """The deployments of the runs, each once."""
-        return list(dict.fromkeys(spec.adapter_spec.model_deployment for spec in self.specs))
+        return list(
+            dict.fromkeys(spec.adapter_spec.model_deployment for spec in self.specs)
+        )
 
     def commands(self) -> list[str]:
         """Return the equivalent shell commands: `helm-longctx models add` for new endpoints, and `helm-run`."""
-        add = [_add_command(endpoint, self.config.local_path) for endpoint in self.missing]
+        add = [
+            _add_command(endpoint, self.config.local_path) for endpoint in self.missing
+        ]
         # helm-run drops entries whose model is not among --models-to-run (helm/benchmark/run.py:66). So entries that
         # name a model get a second command without that option.
         groups = [
-            ([entry.text for entry in self.entries if not entry.model], plain_models(self.config))
+            (
+                [entry.text for entry in self.entries if not entry.model],
+                plain_models(self.config),
+            )
         ]
         groups += [([entry.text for entry in self.entries if entry.model], [])]
         return add + [
-            _run_command(self.config, entries, models) for entries, models in groups if entries
+            _run_command(self.config, entries, models)
+            for entries, models in groups
+            if entries
         ]
 
     def estimates(self) -> list[Estimate]:
@@ -108,15 +122,23 @@ class Plan:
         """
         runner = make_runner(self.config)
         later = self.retries
-        known = (spec for spec in self.specs if is_long_context(spec) and spec not in later)
+        known = (
+            spec for spec in self.specs if is_long_context(spec) and spec not in later
+        )
         return [estimate_run(runner, spec, {}, Rate()) for spec in known]
 
     @property
     def retries(self) -> list[RunSpec]:
         """The runs that ask again for the cut answers of runs that are not finished."""
         folder = suite_path(self.config.output_path, self.config.suite)
-        asking = (spec for spec in self.specs if is_long_context(spec) and retry_factor(spec))
-        return [spec for spec in asking if find_incomplete_files(folder / earlier_name(spec.name))]
+        asking = (
+            spec for spec in self.specs if is_long_context(spec) and retry_factor(spec)
+        )
+        return [
+            spec
+            for spec in asking
+            if find_incomplete_files(folder / earlier_name(spec.name))
+        ]
 
 
 def make_plan(config: RunConfig) -> Plan:
@@ -126,7 +148,9 @@ def make_plan(config: RunConfig) -> Plan:
     with one tiny request for each style of prompts, and HELM's files are written.
     """
     entries = plan_entries(config)
-    book = ModelBook(config, [(entry.model, entry.path) for entry in entries if entry.model])
+    book = ModelBook(
+        config, [(entry.model, entry.path) for entry in entries if entry.model]
+    )
     book.register()
     credentials = read_credentials(config.local_path)
     for number, name in enumerate(map(model_name, config.judge.judges)):
@@ -146,7 +170,9 @@ def make_plan(config: RunConfig) -> Plan:
         specs = _make_specs(config, entries)
     # The weights of one model after the other are in memory. HELM's order alternates between models.
     order = {name: number for number, name in enumerate(book.local_models)}
-    specs = sorted(specs, key=lambda spec: order.get(spec.adapter_spec.model_deployment, -1))
+    specs = sorted(
+        specs, key=lambda spec: order.get(spec.adapter_spec.model_deployment, -1)
+    )
     return Plan(config, entries, specs, missing if config.dry_run else ())
 
 
@@ -174,7 +200,9 @@ def make_settings(config: RunConfig) -> Settings:
             raise config.places.error(path, about)
     # The other usual variables of the families whose keys the configuration names are not used.
     families = [
-        name for name in type(config.judge.keys).model_fields if getattr(config.judge.keys, name)
+        name
+        for name in type(config.judge.keys).model_fields
+        if getattr(config.judge.keys, name)
     ]
     kinds = ("API_KEY", *(field.upper() for field in ClientCredentials.model_fields))
     unused: list[str] = []
@@ -245,11 +273,15 @@ def _make_specs(config: RunConfig, entries: Sequence[PlannedEntry]) -> list[RunS
     return specs
 
 
-def _run_command(config: RunConfig, entries: Sequence[str], models: Sequence[str]) -> str:
+def _run_command(
+    config: RunConfig, entries: Sequence[str], models: Sequence[str]
+) -> str:
     variables = {name: shlex.quote(value) for name, value in _limits(config).items()}
     # The shell fills in the key, so no key is printed.
     variables |= {
-        name: f'"${source}"' for name, (source, _) in _keys(config).items() if source != name
+        name: f'"${source}"'
+        for name, (source, _) in _keys(config).items()
+        if source != name
     }
     options = {
         "--run-entries": entries,
@@ -261,15 +293,34 @@ def _run_command(config: RunConfig, entries: Sequence[str], models: Sequence[str
         "--local-path": [str(config.local_path)],
         "--runner-class-name": [RUNNER],
     }
-    lines = [f"{option} {shlex.join(values)}" for option, values in options.items() if values]
-    command = " ".join([*(f"{name}={value}" for name, value in variables.items()), "helm-run"])
+    lines = [
+        f"{option} {shlex.join(values)}" for option, values in options.items() if values
+    ]
+    command = " ".join(
+        [*(f"{name}={value}" for name, value in variables.items()), "helm-run"]
+    )
     return " \\\n    ".join([command, *lines, "--skip-completed-runs"])
 
 
 def _add_command(endpoint: Endpoint, local_path: Path) -> str:
-    names = ("url", "model", "api", "type", "api_key_env", "token_env", "context", "tokenizer")
-    values = {name: getattr(endpoint, name) for name in names} | {"local_path": local_path}
-    given = {f"--{name.replace('_', '-')}": str(value) for name, value in values.items() if value}
+    names = (
+        "url",
+        "model",
+        "api",
+        "type",
+        "api_key_env",
+        "token_env",
+        "context",
+        "tokenizer",
+    )
+    values = {name: getattr(endpoint, name) for name in names} | {
+        "local_path": local_path
+    }
+    given = {
+        f"--{name.replace('_', '-')}": str(value)
+        for name, value in values.items()
+        if value
+    }
     words = ["helm-longctx", "models", "add", model_name(endpoint)]
     for option in given.items():
         if option != ("--api", "openai"):
@@ -297,13 +348,17 @@ def plan_entries(config: RunConfig) -> list[PlannedEntry]:
         if not (model or config.models):
             allowed = "a list of names of models, or of mappings with name and url"
             raise config.places.error(
-                ("models",), f" is missing, and {shorten(text)} names no model; give {allowed}"
+                ("models",),
+                f" is missing, and {shorten(text)} names no model; give {allowed}",
             )
         if model or plain_models(config):
             planned.setdefault(text, PlannedEntry(text, path, model))
         # A sampling is a part of a run's entry, so a model with one has entries of its own.
         for named, sampling, sampling_path in [] if model else sampled:
-            drawn = {**({} if arguments.get("metric") in GIVEN_TEXTS else sampling), **judged}
+            drawn = {
+                **({} if arguments.get("metric") in GIVEN_TEXTS else sampling),
+                **judged,
+            }
             with config.places.at(sampling_path):
                 _check(name, drawn)
             text = _format(name, {**drawn, "model": named})
@@ -320,7 +375,9 @@ def _combine(config: RunConfig) -> Iterator[Parts]:
         with config.places.at(key_path):
             protocol = find_protocol(protocol_name, BENCHMARKS)[1]
             if not protocol.entries:
-                raise InputError(f"{protocol.name!r} cannot be run ({protocol.obstacle})")
+                raise InputError(
+                    f"{protocol.name!r} cannot be run ({protocol.obstacle})"
+                )
         for text in protocol.run_entries:
             name, own, _ = _split(config.places, text, key_path)
             allowed = _list_arguments(name, own)
@@ -334,13 +391,16 @@ def _combine(config: RunConfig) -> Iterator[Parts]:
             yield name, {**own, **config.arguments}, key_path
     for number, text in enumerate(config.entries or []):
         yield from (
-            _split(config.places, entry, ("entries", number)) for entry in expand_entry(text)
+            _split(config.places, entry, ("entries", number))
+            for entry in expand_entry(text)
         )
     for number, path in enumerate(config.conf_paths or []):
         entries = read_conf(str(path))
         if isinstance(entries, InputError):
             raise config.places.error(("conf_paths", number), f": {entries}")
-        yield from (_split(config.places, text, ("conf_paths", number)) for text in entries)
+        yield from (
+            _split(config.places, text, ("conf_paths", number)) for text in entries
+        )
 
 
 def _check_questions(config: RunConfig) -> None:
@@ -355,7 +415,9 @@ def _check_questions(config: RunConfig) -> None:
             benchmark, protocol = find_protocol(text, BENCHMARKS)
             official: dict[str, str] = {}
             for run_entry in protocol.entries:
-                official |= find_official_entries(parse_entry([benchmark], run_entry), root)
+                official |= find_official_entries(
+                    parse_entry([benchmark], run_entry), root
+                )
             if official:
                 protocols.append(protocol.name)
                 entries |= dict.fromkeys(entry for entry in official.values() if entry)
@@ -404,10 +466,15 @@ def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[Parts]:
         if key not in taken:
             choices = list_choices(key, taken)
             raise config.places.error(
-                ("arguments", key), f" is an argument that none of the tasks takes; {choices}"
+                ("arguments", key),
+                f" is an argument that none of the tasks takes; {choices}",
             )
-    if config.lengths and not any(name in OURS and OURS[name].axis for name, *_ in parts):
-        raise config.places.error(("lengths",), " is given, but no task has lengths; leave it out")
+    if config.lengths and not any(
+        name in OURS and OURS[name].axis for name, *_ in parts
+    ):
+        raise config.places.error(
+            ("lengths",), " is given, but no task has lengths; leave it out"
+        )
     for name, own, path in parts:
         shared = {
             key: value
@@ -438,15 +505,20 @@ def _order_check(argument: str) -> tuple[bool, str]:
     return argument not in _CHECKED_FIRST, argument
 
 
-def _lengths(config: RunConfig, name: str, own: Mapping[str, Any]) -> list[tuple[KeyPath, Any]]:
+def _lengths(
+    config: RunConfig, name: str, own: Mapping[str, Any]
+) -> list[tuple[KeyPath, Any]]:
     """Return the lengths of a task with its own arguments, each with its place; a single None if it has no lengths."""
     if name not in OURS or OURS[name].axis is None or "length" in own:
         return [((), None)]
     if not config.lengths:
         raise config.places.error(
-            ("lengths",), f" is missing, and {name} has lengths; give a list such as [8k, 128k]"
+            ("lengths",),
+            f" is missing, and {name} has lengths; give a list such as [8k, 128k]",
         )
-    return [(("lengths", number), length) for number, length in enumerate(config.lengths)]
+    return [
+        (("lengths", number), length) for number, length in enumerate(config.lengths)
+    ]
 
 
 def _list_arguments(name: str, own: Mapping[str, Any]) -> list[str]:
@@ -458,7 +530,10 @@ def _list_arguments(name: str, own: Mapping[str, Any]) -> list[str]:
             *expander_names(),
         ]
     function = find_run_spec_function(name)
-    return [*(inspect.signature(function).parameters if function else ()), *expander_names()]
+    return [
+        *(inspect.signature(function).parameters if function else ()),
+        *expander_names(),
+    ]
 
 
 def _check_name(name: str) -> None:
@@ -474,13 +549,17 @@ def _check(name: str, arguments: Mapping[str, Any]) -> str:
         allowed = _list_arguments(name, {})
         for key in arguments:
             if key not in allowed:
-                raise InputError(f"{name}: unknown argument {key}; {list_choices(key, allowed)}")
+                raise InputError(
+                    f"{name}: unknown argument {key}; {list_choices(key, allowed)}"
+                )
     model = next((str(arguments[key]) for key in _MODEL if key in arguments), "")
     # To HELM a word without a slash is a group of models (helm/benchmark/run.py:51).
     return model if "/" in model else ""
 
 
-def _judge(config: RunConfig, name: str, arguments: Mapping[str, Any]) -> dict[str, str]:
+def _judge(
+    config: RunConfig, name: str, arguments: Mapping[str, Any]
+) -> dict[str, str]:
     """Return the argument `judge` of an entry with the configuration's judges; empty if they cannot judge the entry.
 
     Citations keep their NLI model: language models judge them only if the entry itself has the argument `judge`.
@@ -490,7 +569,9 @@ def _judge(config: RunConfig, name: str, arguments: Mapping[str, Any]) -> dict[s
         return {}
     annotator = OURS[name].entries[name].judge
     is_judged = annotator and "judge" in _list_arguments(name, arguments)
-    is_able = names == "none" or (annotator and issubclass(load_class(annotator), AnswerAnnotator))
+    is_able = names == "none" or (
+        annotator and issubclass(load_class(annotator), AnswerAnnotator)
+    )
     return {"judge": names} if is_judged and is_able else {}
 
 

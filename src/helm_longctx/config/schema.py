@@ -75,7 +75,9 @@ class OnCommandLine:
         many: how the option gives several values: separated by commas, by being repeated, or as repeated `NAME=VALUE`.
     """
 
-    def __init__(self, *names: str, many: Literal["", "commas", "repeated", "pairs"] = ""):
+    def __init__(
+        self, *names: str, many: Literal["", "commas", "repeated", "pairs"] = ""
+    ):
         self.names = names
         self.many = many
 
@@ -149,8 +151,12 @@ def _is_secret(name: str, value: Any) -> bool:
 
 def _check_variable(name: str) -> None:
     if not _VARIABLE.fullmatch(name) or _RANDOM.fullmatch(name):
-        allowed = "the name of an environment variable that holds the secret, such as MY_KEY"
-        raise PydanticCustomError(NO_VALUE, "is not the name of a variable; give " + allowed)
+        allowed = (
+            "the name of an environment variable that holds the secret, such as MY_KEY"
+        )
+        raise PydanticCustomError(
+            NO_VALUE, "is not the name of a variable; give " + allowed
+        )
 
 
 _HEADERS = _check_items(
@@ -162,7 +168,9 @@ _HEADERS = _check_items(
 )
 _BODY = _check_items(
     lambda name, value: (
-        "has the name of a secret; give secrets in headers" if _is_secret(name, value) else ""
+        "has the name of a secret; give secrets in headers"
+        if _is_secret(name, value)
+        else ""
     )
 )
 _LOAD = _check_items(
@@ -174,7 +182,9 @@ _LOAD = _check_items(
 )
 _DRAWING = _check_items(
     lambda name, _: (
-        "" if name in MODEL_SAMPLING else f"is not a key; {list_choices(name, MODEL_SAMPLING)}"
+        ""
+        if name in MODEL_SAMPLING
+        else f"is not a key; {list_choices(name, MODEL_SAMPLING)}"
     )
 )
 _NOT_EMPTY = _require(bool, "at least one")
@@ -183,11 +193,17 @@ Variable = Annotated[str, _check(_check_variable), Field(examples=["MY_KEY"])]
 Length = Annotated[
     Any,
     _check(parse_length),
-    Field(json_schema_extra={"type": ["string", "integer"]}, examples=["8k", "128k", 131072]),
+    Field(
+        json_schema_extra={"type": ["string", "integer"]},
+        examples=["8k", "128k", 131072],
+    ),
 ]
 Name = Annotated[
     str,
-    _require(_NAME.fullmatch, "ORGANIZATION/NAME or NAME of letters, digits, '.', '_' and '-'"),
+    _require(
+        _NAME.fullmatch,
+        "ORGANIZATION/NAME or NAME of letters, digits, '.', '_' and '-'",
+    ),
     Field(examples=["my/llama"]),
 ]
 Suite = Annotated[str, _require(is_suite_name, SUITE_NAME)]
@@ -195,7 +211,9 @@ Rule = Annotated[str, _require(is_rule, ALLOWED)]
 Texts = Annotated[list[str], _NOT_EMPTY]
 Lengths = Annotated[list[Length], _NOT_EMPTY]
 Times = Annotated[
-    str, _check(lambda value: read_times("", "retry_cut", value)), Field(examples=["4x"])
+    str,
+    _check(lambda value: read_times("", "retry_cut", value)),
+    Field(examples=["4x"]),
 ]
 Whole = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
@@ -204,7 +222,10 @@ Folder = Annotated[Path, Field(strict=False)]
 Folders = Annotated[list[Folder], _NOT_EMPTY]
 Scalar = Annotated[
     Any,
-    _require(lambda value: isinstance(value, str | int | float), "a text, a number, true or false"),
+    _require(
+        lambda value: isinstance(value, str | int | float),
+        "a text, a number, true or false",
+    ),
     Field(json_schema_extra={"type": ["string", "number", "boolean"]}),
 ]
 
@@ -238,7 +259,9 @@ Api = Annotated[str, AfterValidator(_check_api), Field(json_schema_extra=_list_a
 class Endpoint(Section):
     """A model on a server. The server is asked about it before the run."""
 
-    name: Name = Field(description="the model's name in run entries and tables: ORGANIZATION/NAME")
+    name: Name = Field(
+        description="the model's name in run entries and tables: ORGANIZATION/NAME"
+    )
     url: Annotated[str, OnCommandLine("--model-url")] = Field(
         description="the server's address, with or without the route, such as http://localhost:8000/v1"
     )
@@ -254,7 +277,8 @@ class Endpoint(Section):
         description="the model's name on the server. Default: found in the server's list",
     )
     api_key_env: Annotated[Variable | None, _OPTION] = Field(
-        default=None, description="the NAME of the environment variable with the server's key"
+        default=None,
+        description="the NAME of the environment variable with the server's key",
     )
     token_env: Variable | None = Field(
         default=None,
@@ -269,7 +293,8 @@ class Endpoint(Section):
         default={}, description="additional fields in the body of each request"
     )
     nvcf: bool = Field(
-        default=False, description="whether the address is a function in NVIDIA Cloud Functions"
+        default=False,
+        description="whether the address is a function in NVIDIA Cloud Functions",
     )
     context: Annotated[Length | None, _OPTION] = Field(
         default=None,
@@ -314,7 +339,9 @@ class LocalModel(Section):
         default=None,
         description="the step of training. Default: the number in step-1000, checkpoint-500 and the like",
     )
-    dtype: Annotated[Literal["bfloat16", "float16", "float32", "auto"] | None, _OPTION] = Field(
+    dtype: Annotated[
+        Literal["bfloat16", "float16", "float32", "auto"] | None, _OPTION
+    ] = Field(
         default=None,
         description="the type of the weights. Default: bfloat16 on a GPU, and float32 elsewhere",
     )
@@ -322,18 +349,23 @@ class LocalModel(Section):
         default=None,
         description="the implementation of attention, such as flash_attention_2. Default: transformers' own",
     )
-    load: Annotated[dict[str, Any], _LOAD, OnCommandLine("--load", many="pairs")] = Field(
-        default={},
-        description="further arguments of from_pretrained, such as attn_implementation's settings",
+    load: Annotated[dict[str, Any], _LOAD, OnCommandLine("--load", many="pairs")] = (
+        Field(
+            default={},
+            description="further arguments of from_pretrained, such as attn_implementation's settings",
+        )
     )
     adapter: Annotated[str | None, _OPTION] = Field(
-        default=None, description="a PEFT adapter for the model: a folder, or a name on the hub"
+        default=None,
+        description="a PEFT adapter for the model: a folder, or a name on the hub",
     )
     remote_code: Annotated[bool, OnCommandLine("--remote-code")] = Field(
-        default=False, description="run the model's code on the hub; needs a commit as revision"
+        default=False,
+        description="run the model's code on the hub; needs a commit as revision",
     )
     engine: Annotated[Literal["transformers", "vllm", "sglang"], _OPTION] = Field(
-        default="transformers", description="the program that runs the model in this process"
+        default="transformers",
+        description="the program that runs the model in this process",
     )
     batch_size: Annotated[int, Field(ge=1)] = Field(
         default=16,
@@ -378,15 +410,21 @@ AskedModel = Annotated[
     | Annotated[Endpoint, Tag("mapping")]
     | Annotated[LocalModel, Tag("local")],
     Discriminator(_find_tag),
-    Field(description="a name that HELM knows, or a mapping with name and url, or one with path"),
+    Field(
+        description="a name that HELM knows, or a mapping with name and url, or one with path"
+    ),
 ]
 
 
 class ClientCredentials(Section):
     """Client credentials of OAuth 2.0, as the NAMES of the variables that hold them."""
 
-    client_id: Variable = Field(description="the NAME of the variable with the client's id")
-    client_secret: Variable = Field(description="the NAME of the variable with the client's secret")
+    client_id: Variable = Field(
+        description="the NAME of the variable with the client's id"
+    )
+    client_secret: Variable = Field(
+        description="the NAME of the variable with the client's secret"
+    )
     token_url: Variable = Field(
         description="the NAME of the variable with the address of the token server"
     )
@@ -405,7 +443,8 @@ class Keys(Section):
     """Keys of judges, for each family of judges the NAME of a variable, or the NAMES of up to four OAuth variables."""
 
     gpt: Key | None = Field(
-        default=None, description="for judges whose name contains gpt, o1 to o9 or openai"
+        default=None,
+        description="for judges whose name contains gpt, o1 to o9 or openai",
     )
     llama: Key | None = Field(
         default=None, description="for judges whose name contains llama or meta"
@@ -418,7 +457,9 @@ class Keys(Section):
 class Judge(Section):
     """The judges of answers, and their keys."""
 
-    judges: Annotated[list[Model], _NOT_EMPTY, OnCommandLine("--judge", many="commas")] = Field(
+    judges: Annotated[
+        list[Model], _NOT_EMPTY, OnCommandLine("--judge", many="commas")
+    ] = Field(
         default=["auto"],
         description="the judges: auto, none, or one or several models; several are a jury",
     )
@@ -446,14 +487,17 @@ class Judge(Section):
 class Limits(Section):
     """Limits of the runs. The defaults are the same as for `helm-run` (docs/running.md)."""
 
-    max_eval_instances: Annotated[Whole, OnCommandLine("--max-eval-instances", "-m")] = Field(
+    max_eval_instances: Annotated[
+        Whole, OnCommandLine("--max-eval-instances", "-m")
+    ] = Field(
         default=MOST_INSTANCES, description="maximum instances per run, drawn by HELM"
     )
     max_cost: Annotated[Positive | None, _OPTION] = Field(
         default=None, description="maximum cost of all requests to models, in dollars"
     )
     prices: Annotated[Folder | None, _OPTION] = Field(
-        default=None, description="YAML file of prices by deployment or model, for unknown prices"
+        default=None,
+        description="YAML file of prices by deployment or model, for unknown prices",
     )
     request_timeout: Annotated[Positive | None, _OPTION] = Field(
         default=None, description="timeout per request in seconds, retries included"
@@ -462,7 +506,8 @@ class Limits(Section):
         default=None, description="maximum retries of a request that fails temporarily"
     )
     stop_when: Annotated[Rule | None, _OPTION] = Field(
-        default=None, description=f"the question that ends the runs when it is decided: {ALLOWED}"
+        default=None,
+        description=f"the question that ends the runs when it is decided: {ALLOWED}",
     )
 
 
@@ -484,13 +529,15 @@ class RunConfig(Section):
         description="run entries, such as helmet_rag, or benchmarks, for all run entries of their published"
         " tables; each is run at each length",
     )
-    lengths: Annotated[Lengths | None, OnCommandLine("--length", "--lengths", many="commas")] = (
-        Field(
-            default=None,
-            description="the lengths of the tasks, such as 8k,128k; tasks without lengths are run once",
-        )
+    lengths: Annotated[
+        Lengths | None, OnCommandLine("--length", "--lengths", many="commas")
+    ] = Field(
+        default=None,
+        description="the lengths of the tasks, such as 8k,128k; tasks without lengths are run once",
     )
-    arguments: Annotated[dict[str, Scalar], OnCommandLine("--argument", many="pairs")] = Field(
+    arguments: Annotated[
+        dict[str, Scalar], OnCommandLine("--argument", many="pairs")
+    ] = Field(
         default={},
         description="arguments of run entries, for each task or protocol that takes them, such as num_samples=10",
     )
@@ -501,11 +548,14 @@ class RunConfig(Section):
         description="run entries with arguments, such as helmet_rag:length=8k, also HELM's own",
     )
     conf_paths: Annotated[
-        Folders | None, OnCommandLine("--conf-path", "--conf-paths", "-c", many="repeated")
+        Folders | None,
+        OnCommandLine("--conf-path", "--conf-paths", "-c", many="repeated"),
     ] = Field(default=None, description="files of run entries, as for helm-run")
-    protocols: Annotated[Texts | None, OnCommandLine("--protocol", many="repeated")] = Field(
-        default=None,
-        description="names of reported protocols, such as deepseek mrcr 1m mmr (docs/reproduce.md)",
+    protocols: Annotated[Texts | None, OnCommandLine("--protocol", many="repeated")] = (
+        Field(
+            default=None,
+            description="names of reported protocols, such as deepseek mrcr 1m mmr (docs/reproduce.md)",
+        )
     )
     generated: Annotated[bool, OnCommandLine("--generated")] = Field(
         default=False,
@@ -523,12 +573,13 @@ class RunConfig(Section):
         description="the factor by which the output budget of cut answers is multiplied in a second run, such as 4x",
     )
     judge: Judge = Field(
-        default=Judge(), description="the judges of answers, for entries that are judged"
+        default=Judge(),
+        description="the judges of answers, for entries that are judged",
     )
     limits: Limits = Field(default=Limits(), description="the limits of the runs")
-    parallelism: Annotated[Whole, OnCommandLine("--parallelism", "--num-threads", "-n")] = Field(
-        default=4, description="concurrent requests, as helm-run's -n"
-    )
+    parallelism: Annotated[
+        Whole, OnCommandLine("--parallelism", "--num-threads", "-n")
+    ] = Field(default=4, description="concurrent requests, as helm-run's -n")
     dry_run: Annotated[bool, OnCommandLine("--dry-run")] = Field(
         default=False, description="only print the runs and an estimate of their cost"
     )
@@ -558,7 +609,8 @@ class RunConfig(Section):
             raise key_error("tasks", f"is missing; give one of {', '.join(ways)}")
         if len(chosen) > 1:
             raise key_error(
-                chosen[1], f"is given together with {chosen[0]}; give one of {', '.join(ways)}"
+                chosen[1],
+                f"is given together with {chosen[0]}; give one of {', '.join(ways)}",
             )
         allowed = {
             "lengths": ("tasks",),
@@ -569,6 +621,7 @@ class RunConfig(Section):
             if getattr(self, key) and chosen[0] not in owners:
                 where = " and ".join(owners)
                 raise key_error(
-                    key, f"belongs to {where}, not to {chosen[0]}; give {key} only with {where}"
+                    key,
+                    f"belongs to {where}, not to {chosen[0]}; give {key} only with {where}",
                 )
         return self

@@ -6,7 +6,12 @@ import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
+from contextlib import (
+    AbstractContextManager,
+    contextmanager,
+    nullcontext,
+    redirect_stdout,
+)
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -27,28 +32,42 @@ def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
     """Return the suites in the output folder whose names start with a text, for the completion of a shell."""
     runs = Path(context.params.get("output_path") or "benchmark_output") / "runs"
     # HELM makes a link `latest` in the folder of the suites.
-    names = sorted(path.name for path in runs.glob("*") if path.is_dir() and path.name != "latest")
+    names = sorted(
+        path.name for path in runs.glob("*") if path.is_dir() and path.name != "latest"
+    )
     return [name for name in names if name.startswith(incomplete)]
 
 
-Suite = Annotated[str, typer.Option(help="Name of the suite.", autocompletion=complete_suite)]
-OutputPath = Annotated[Path, typer.Option("--output-path", "-o", help="HELM's output folder.")]
+Suite = Annotated[
+    str, typer.Option(help="Name of the suite.", autocompletion=complete_suite)
+]
+OutputPath = Annotated[
+    Path, typer.Option("--output-path", "-o", help="HELM's output folder.")
+]
 LocalPath = Annotated[
     Path, typer.Option(help="Folder with HELM's YAML files and credentials.conf.")
 ]
 Entries = Annotated[
     list[str] | None,
-    typer.Argument(metavar="RUN-ENTRIES", help="Run entries, e.g. helmet_rag:length=8k,model=a/b."),
+    typer.Argument(
+        metavar="RUN-ENTRIES", help="Run entries, e.g. helmet_rag:length=8k,model=a/b."
+    ),
 ]
 MostInstances = Annotated[
-    int, typer.Option("--max-eval-instances", "-m", min=1, help="Maximum instances per run.")
+    int,
+    typer.Option(
+        "--max-eval-instances", "-m", min=1, help="Maximum instances per run."
+    ),
 ]
 JsonPath = Annotated[
-    Path | None, typer.Option("--json", help="Also write all results to this file, as JSON.")
+    Path | None,
+    typer.Option("--json", help="Also write all results to this file, as JSON."),
 ]
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Log only errors.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the whole log of HELM.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Show the whole log of HELM.")
+]
 
 READY = Path(str(resources.files("helm_longctx") / "models"))
 """The folder with the deployments that come with the package."""
@@ -77,7 +96,9 @@ def check_folder(option: str, path: Path | None) -> None:
 def check_picture(command: str, path: Path) -> None:
     """Raise an `InputError` if a plot's format is unknown, or the extra `plot` is not installed."""
     if path.suffix not in PICTURES:
-        raise bad_argument(command, "plot", str(path), f"a file that ends in {', '.join(PICTURES)}")
+        raise bad_argument(
+            command, "plot", str(path), f"a file that ends in {', '.join(PICTURES)}"
+        )
     require("plot", f"plot={str(path)!r}")
 
 
@@ -87,7 +108,11 @@ def fill_registries(local_path: Path) -> None:
     These are HELM's own models and deployments, the ones in the YAML files of `local_path`, and this package's plugin.
     """
     import helm_longctx.plugin  # noqa: F401
-    from helm_longctx.helm.patches import load_with_libyaml, log_what_helm_prints, yaml_reader
+    from helm_longctx.helm.patches import (
+        load_with_libyaml,
+        log_what_helm_prints,
+        yaml_reader,
+    )
     from helm_longctx.helm.registry import register_builtin_models
 
     log_what_helm_prints()
@@ -130,7 +155,9 @@ def register_local_path(local_path: Path) -> None:
 
 def entry_file(about: str, entries: Iterable[str]) -> str:
     """Return the content of a file of run entries for `helm-run --conf-paths`."""
-    lines = ",\n".join(f'  {{description: "{entry}", priority: 1}}' for entry in entries)
+    lines = ",\n".join(
+        f'  {{description: "{entry}", priority: 1}}' for entry in entries
+    )
     return f"# {about}\n\nentries: [\n{lines}\n]\n"
 
 
@@ -152,9 +179,15 @@ def make_specs(
     for entry in [*(entries or []), *(options["entry"] or [])]:
         expanded += expand_entry(entry)
     of_tasks = {
-        name: options[name] for name in ("tasks", "length", "argument", "model") if options[name]
+        name: options[name]
+        for name in ("tasks", "length", "argument", "model")
+        if options[name]
     }
-    config = load_config(None, read_options(of_tasks)) if of_tasks.keys() - {"model"} else None
+    config = (
+        load_config(None, read_options(of_tasks))
+        if of_tasks.keys() - {"model"}
+        else None
+    )
     for text in (*expanded, *((config and config.tasks) or [])):
         check_name(split_entry(text)[0], may_be_helms)
     from helm_longctx.helm.command_line import make_run_specs  # this imports HELM
@@ -191,7 +224,9 @@ def without_helms_log() -> AbstractContextManager[None]:
 def set_log_levels(quiet: bool, verbose: bool) -> Iterator[TextIO]:
     """Log only errors, all of HELM, or warnings and progress in the block. Yields the stream for HELM's prints."""
     if quiet and verbose:
-        raise InputError("run: --quiet and --verbose cannot be used together; give one of them")
+        raise InputError(
+            "run: --quiet and --verbose cannot be used together; give one of them"
+        )
     helms = "ERROR" if quiet else os.environ.get("HELM_LOG_LEVEL", "INFO").upper()
     ours = "ERROR" if quiet else logging.getLogger("helm_longctx").level
     filtered = nullcontext(sys.stderr) if verbose else _filter_log()

@@ -106,7 +106,8 @@ class ResumingStream(io.RawIOBase):
         try:
             response = self._response = self._response or self._open()
             data = _read_raw(
-                response, count if self.size is None else min(count, self.size - self.position)
+                response,
+                count if self.size is None else min(count, self.size - self.position),
             )
             # If no size was announced, the end of the response is the end of the file.
             if not data and self.size:
@@ -159,7 +160,9 @@ class ResumingStream(io.RawIOBase):
             while left:
                 data = _read_raw(response, min(left, _BLOCK))
                 if not data:
-                    raise ConnectionError("the connection ended before the position to resume at")
+                    raise ConnectionError(
+                        "the connection ended before the position to resume at"
+                    )
                 left -= len(data)
         except BaseException:
             response.close()
@@ -188,7 +191,8 @@ class ResumingStream(io.RawIOBase):
         # Status 206 is only valid after a Range header, which the first request does not have.
         elif status == 206 and self.position:
             match = re.fullmatch(
-                r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", "").strip()
+                r"bytes (\d+)-\d+/(\d+|\*)",
+                response.headers.get("Content-Range", "").strip(),
             )
             # Servers may send `*` for a total that they do not know (RFC 9110, section 14.4).
             totals = ("*", match[2] if match and self.size is None else str(self.size))
@@ -202,15 +206,24 @@ class ResumingStream(io.RawIOBase):
             )
 
 
-def retry(function: Callable[..., Result], *arguments: object, **named: object) -> Result:
+def retry(
+    function: Callable[..., Result], *arguments: object, **named: object
+) -> Result:
     """Call a function, and call it again after growing waits as long as its errors look temporary."""
-    from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
+    from tenacity import (
+        Retrying,
+        retry_if_exception,
+        stop_after_attempt,
+        wait_exponential,
+    )
 
     growing = wait_exponential(WAIT, WAIT_MOST)
 
     def wait(state: RetryCallState) -> float:
         error = state.outcome and state.outcome.exception()
-        return max(growing(state), min((error and retry_after(error)) or 0.0, RETRY_AFTER_MOST))
+        return max(
+            growing(state), min((error and retry_after(error)) or 0.0, RETRY_AFTER_MOST)
+        )
 
     def log(state: RetryCallState) -> None:
         error = state.outcome and state.outcome.exception()
@@ -233,7 +246,9 @@ def _read_raw(response: Response, count: int) -> bytes:
     try:
         data: bytes = response.raw.read(count, decode_content=False)
     except urllib3.exceptions.HTTPError as error:
-        raise ConnectionError(f"the connection broke ({type(error).__name__})") from error
+        raise ConnectionError(
+            f"the connection broke ({type(error).__name__})"
+        ) from error
     return data
 
 
@@ -260,7 +275,8 @@ def _is_temporary(error: BaseException) -> bool:
     if isinstance(error, requests.exceptions.SSLError) or _is_offline(error):
         return False
     return isinstance(
-        error, (ConnectionError, TimeoutError, requests.ConnectionError, requests.Timeout)
+        error,
+        (ConnectionError, TimeoutError, requests.ConnectionError, requests.Timeout),
     )
 
 

@@ -31,7 +31,9 @@ def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
         ensure_release_files(release, paths, root, command)
 
 
-def find_lacking(sources: Iterable[Source], root: DataRoot, command: str) -> dict[str, InputError]:
+def find_lacking(
+    sources: Iterable[Source], root: DataRoot, command: str
+) -> dict[str, InputError]:
     """Do what `ensure` does, but go on after a failure. Return the error of each file that is missing, by its path."""
     groups: dict[object, list[Source]] = {}
     for source in sources:
@@ -47,7 +49,9 @@ def find_lacking(sources: Iterable[Source], root: DataRoot, command: str) -> dic
     return errors
 
 
-def describe_files(sources: Iterable[Source], root: DataRoot) -> dict[str, dict[str, Any]]:
+def describe_files(
+    sources: Iterable[Source], root: DataRoot
+) -> dict[str, dict[str, Any]]:
     """Return size, SHA-256 and origin of each file of sources that is there, by its path under the data root.
 
     A digest is taken from the record of the fetch if the file still has the recorded size. Otherwise it is computed.
@@ -65,7 +69,9 @@ def _describe_file(path: Path) -> dict[str, Any]:
     stored = record.get("stored", {}).get(path.name, {})
     if stored.get("size") != path.stat().st_size:
         return describe_stored(path)
-    origin = {name: record[name] for name in ("repo", "commit", "url") if name in record}
+    origin = {
+        name: record[name] for name in ("repo", "commit", "url") if name in record
+    }
     return {**stored, **origin}
 
 

@@ -33,7 +33,13 @@ from helm_longctx.data.download import (
     sha256_of,
     warn_if_changed,
 )
-from helm_longctx.data.jsonl import JSON, JsonArray, JsonLines, first_json_content, read_first_row
+from helm_longctx.data.jsonl import (
+    JSON,
+    JsonArray,
+    JsonLines,
+    first_json_content,
+    read_first_row,
+)
 from helm_longctx.data.root import USE_A_MIRROR, DataRoot
 from helm_longctx.data.unpack import MOST_NAMED, check_ratio, first_in_zip, unzip
 from helm_longctx.errors import InputError, ShapeError
@@ -96,7 +102,11 @@ class HubDataset(Source):
     def folder(self) -> str:
         """Its folder under the data root."""
         return "/".join(
-            ["hub", self.name.replace("/", "__"), *([self.config] if self.config else [])]
+            [
+                "hub",
+                self.name.replace("/", "__"),
+                *([self.config] if self.config else []),
+            ]
         )
 
     @property
@@ -125,7 +135,9 @@ class HubDataset(Source):
             files[split] = []
             for name in names:
                 sha256 = self.sha256.get(name, "")
-                path = download(self.repo_id, name, located.commit, digests, sha256=sha256)
+                path = download(
+                    self.repo_id, name, located.commit, digests, sha256=sha256
+                )
                 files[split].append(path)
         source: dict[str, object] = {
             "repo": self.repo_id,
@@ -149,7 +161,9 @@ class HubDataset(Source):
             stored = [f"{split}.jsonl" for split in files]
             source["stored"] = {name: describe_stored(part / name) for name in stored}
             warn_if_changed(folder / "source.json", source, self.label)
-            (part / "source.json").write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
+            (part / "source.json").write_bytes(
+                orjson.dumps(source, option=orjson.OPT_INDENT_2)
+            )
             first = next(iter(files.values()))[0]
             labels = _features(first) if first.suffix == PARQUET else {}
             (part / "features.json").write_bytes(orjson.dumps(labels))
@@ -178,7 +192,9 @@ class HubDataset(Source):
                 content = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
                 contents[f"{self.folder}/{split}.jsonl"] = content
                 if self.labelled:
-                    contents[f"{self.folder}/features.json"] = orjson.dumps(_features(file))
+                    contents[f"{self.folder}/features.json"] = orjson.dumps(
+                        _features(file)
+                    )
         return contents
 
     def find_differences(self) -> list[str]:
@@ -196,7 +212,9 @@ class HubDataset(Source):
                     rows += count_parquet_rows(file)
             expected = self.splits[split]  # 0 if the number is not known
             if expected and rows != expected:
-                differences.append(f"split {split} has {rows:,} rows, expected {expected:,}")
+                differences.append(
+                    f"split {split} has {rows:,} rows, expected {expected:,}"
+                )
         return differences + compare_digests(self.repo_id, located.commit, known)
 
     def find_files(self) -> ParquetFiles:
@@ -210,7 +228,9 @@ class HubDataset(Source):
         if all(files.values()):
             return ParquetFiles(commit, files, is_conversion=False)
         commit, available = list_files(self.repo_id, PARQUET_REVISION)
-        converted = {split: self._converted_files(split, available) for split in self.splits}
+        converted = {
+            split: self._converted_files(split, available) for split in self.splits
+        }
         return ParquetFiles(commit, converted, is_conversion=True)
 
     @property
@@ -282,12 +302,16 @@ class HubFile(SingleFile):
     def remedy(self) -> str:
         """What to do if the server refuses access, in addition to setting a token."""
         return (
-            f"set {self.setting} to a repository with a copy of it, or " if self.setting else ""
+            f"set {self.setting} to a repository with a copy of it, or "
+            if self.setting
+            else ""
         ) + USE_A_MIRROR
 
     def write(self, part: Path) -> Mapping[str, object]:
         """Download the file, and return its origin."""
-        path, source = _download(self.repo_id, self.name, self.kind, self.revision, self.sha256)
+        path, source = _download(
+            self.repo_id, self.name, self.kind, self.revision, self.sha256
+        )
         shutil.copyfile(path, part)
         return source
 
@@ -301,7 +325,13 @@ class HubFile(SingleFile):
     @property
     def pin(self) -> Pin:
         """The commit and the digest that are checked."""
-        return Pin(self.repo_id, self.kind, self.revision, (self.name,), {self.name: self.sha256})
+        return Pin(
+            self.repo_id,
+            self.kind,
+            self.revision,
+            (self.name,),
+            {self.name: self.sha256},
+        )
 
     @property
     def stored_sha256(self) -> Mapping[str, str]:
@@ -311,7 +341,9 @@ class HubFile(SingleFile):
     def find_differences(self) -> list[str]:
         """Compare the digest, if it is known."""
         commit = self.revision or list_files(self.repo_id, kind=self.kind)[0]
-        return compare_digests(self.repo_id, commit, {self.name: self.sha256}, self.kind)
+        return compare_digests(
+            self.repo_id, commit, {self.name: self.sha256}, self.kind
+        )
 
     def origin(self, root: DataRoot) -> str:
         """Return the repository of the file, from the record next to it. Without a record, it is `repo`."""
@@ -344,7 +376,9 @@ class HubZip(SingleFile):
 
     def write(self, part: Path) -> Mapping[str, object]:
         """Download the zip file and unpack the member, and return the zip file's origin."""
-        path, source = _download(self.repo, self.name, "dataset", self.commit, self.sha256)
+        path, source = _download(
+            self.repo, self.name, "dataset", self.commit, self.sha256
+        )
         unzip(path, self.member, part, self._names)
         return source
 
@@ -362,7 +396,9 @@ class HubZip(SingleFile):
     @property
     def pin(self) -> Pin:
         """The commit and the digest that are checked."""
-        return Pin(self.repo, "dataset", self.commit, (self.name,), {self.name: self.sha256})
+        return Pin(
+            self.repo, "dataset", self.commit, (self.name,), {self.name: self.sha256}
+        )
 
     def find_differences(self) -> list[str]:
         """Compare the digest of the zip file, if it is known."""
@@ -455,12 +491,16 @@ def label_names(folder: Path, column: str) -> list[str]:
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise InputError(f"{path} has no names for column {column!r}") from error
     if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise InputError(f"{path}: the names of column {column!r} must be a list of strings")
+        raise InputError(
+            f"{path}: the names of column {column!r} must be a list of strings"
+        )
     return names
 
 
 def list_files(
-    repo: str, revision: str | None = None, kind: Literal["dataset", "model"] = "dataset"
+    repo: str,
+    revision: str | None = None,
+    kind: Literal["dataset", "model"] = "dataset",
 ) -> tuple[str, list[str]]:
     """Ask the hub for the commit of a revision, by default the latest one, and for the names of its files, sorted.
 
@@ -473,7 +513,9 @@ def list_files(
         raise InputError(
             f"the hub's response names no commit of {revision or repo}; check HF_ENDPOINT"
         )
-    return info.sha, sorted(file.rfilename for file in getattr(info, "siblings", None) or [])
+    return info.sha, sorted(
+        file.rfilename for file in getattr(info, "siblings", None) or []
+    )
 
 
 class RangedStream(ResumingStream):
@@ -489,7 +531,11 @@ class RangedStream(ResumingStream):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Set the position of the next byte, and return it. Another position ends the request."""
-        starts = {io.SEEK_SET: 0, io.SEEK_CUR: self.position, io.SEEK_END: self.size or 0}
+        starts = {
+            io.SEEK_SET: 0,
+            io.SEEK_CUR: self.position,
+            io.SEEK_END: self.size or 0,
+        }
         position = starts[whence] + offset
         if position != self.position:
             self._drop()
@@ -509,7 +555,9 @@ def open_on_hub(repo: str, name: str, commit: str) -> Iterator[BinaryIO]:
         yield cast(BinaryIO, file)
 
 
-def first_parquet_row(file: BinaryIO, columns: tuple[str, ...] | None = None) -> Mapping[str, Any]:
+def first_parquet_row(
+    file: BinaryIO, columns: tuple[str, ...] | None = None
+) -> Mapping[str, Any]:
     """Return the first row of a parquet file. Its end and the first pages of the columns are read."""
     from pyarrow import parquet
 
@@ -539,7 +587,9 @@ def compare_digests(
 
     differences = []
     for name, expected in digests.items():
-        metadata = get_hf_file_metadata(hf_hub_url(repo, name, repo_type=kind, revision=commit))
+        metadata = get_hf_file_metadata(
+            hf_hub_url(repo, name, repo_type=kind, revision=commit)
+        )
         given = metadata.etag or ""
         # For small files the hub announces git's blob id, of 40 digits.
         if expected and len(given) == len(expected) and given != expected:
@@ -560,7 +610,11 @@ def _open_file(repo: str, name: str, commit: str) -> Iterator[BinaryIO]:
 
 
 def _download(
-    repo: str, name: str, kind: Literal["dataset", "model"], commit: str = "", sha256: str = ""
+    repo: str,
+    name: str,
+    kind: Literal["dataset", "model"],
+    commit: str = "",
+    sha256: str = "",
 ) -> tuple[Path, dict[str, object]]:
     """Download a file at a commit, by default the latest one. Return its path and the record of its source."""
     commit = commit or list_files(repo, kind=kind)[0]
@@ -589,10 +643,14 @@ def download(
     )
     from huggingface_hub.constants import HF_HUB_CACHE
 
-    metadata = get_hf_file_metadata(hf_hub_url(repo, name, repo_type=kind, revision=commit))
+    metadata = get_hf_file_metadata(
+        hf_hub_url(repo, name, repo_type=kind, revision=commit)
+    )
     expected = sha256 or metadata.etag or ""
     # The function returns a path, None, or a marker for a file that does not exist. Only a path is a string.
-    if not isinstance(try_to_load_from_cache(repo, name, repo_type=kind, revision=commit), str):
+    if not isinstance(
+        try_to_load_from_cache(repo, name, repo_type=kind, revision=commit), str
+    ):
         Path(HF_HUB_CACHE).mkdir(parents=True, exist_ok=True)
         check_space(Path(HF_HUB_CACHE), metadata.size or 0)
     path = Path(hf_hub_download(repo, name, repo_type=kind, revision=commit))
@@ -609,7 +667,11 @@ def download(
 
 
 def _write_rows(
-    path: Path, rows: Iterable[Mapping[str, Any]], expected: int | None, packed: int, what: str
+    path: Path,
+    rows: Iterable[Mapping[str, Any]],
+    expected: int | None,
+    packed: int,
+    what: str,
 ) -> None:
     """Write rows as JSON lines, and check their number.
 
@@ -646,12 +708,17 @@ def _read_files(
     for path in paths:
         # A row can hold a whole book, so few rows are in memory at a time.
         yield from (
-            _read_parquet(path, columns, 64) if path.suffix == PARQUET else JsonArray(path, {})
+            _read_parquet(path, columns, 64)
+            if path.suffix == PARQUET
+            else JsonArray(path, {})
         )
 
 
 def _read_parquet(
-    path: Path, columns: Sequence[str] | None, at_once: int, wanted: tuple[str, int] | None = None
+    path: Path,
+    columns: Sequence[str] | None,
+    at_once: int,
+    wanted: tuple[str, int] | None = None,
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of a parquet file.
 
@@ -671,7 +738,9 @@ def _read_parquet(
         if wanted:
             column, value = wanted
             index = file.schema_arrow.names.index(column)
-            ranges = {n: file.metadata.row_group(n).column(index).statistics for n in groups}
+            ranges = {
+                n: file.metadata.row_group(n).column(index).statistics for n in groups
+            }
             groups = [n for n, range_ in ranges.items() if _can_contain(range_, value)]
         for batch in file.iter_batches(
             batch_size=at_once, row_groups=groups, columns=columns and list(columns)
@@ -696,7 +765,9 @@ def _features(path: Path | IO[bytes]) -> dict[str, list[str]]:
 
     metadata = parquet.read_schema(path).metadata or {}
     try:
-        description = orjson.loads(metadata.get(b"huggingface", b'{"info": {"features": {}}}'))
+        description = orjson.loads(
+            metadata.get(b"huggingface", b'{"info": {"features": {}}}')
+        )
         names = {}
         for name, column in description["info"]["features"].items():
             # `datasets` describes a column of lists by a list. It has no label names.

@@ -158,7 +158,9 @@ class JsonRows:
                         raise self._explain_column(row, column, where)
                 yield FileRow(row, self.path, index)
 
-    def _explain_column(self, row: Mapping[str, Any], column: str, where: str) -> ShapeError:
+    def _explain_column(
+        self, row: Mapping[str, Any], column: str, where: str
+    ) -> ShapeError:
         """Return the error for a row whose column is missing or has another type."""
         types = self.types[column]
         alternatives = types if isinstance(types, tuple) else (types,)
@@ -206,7 +208,9 @@ class JsonArray(JsonRows):
             if not data[:_MARGIN].strip():
                 return
             if not data[:_MARGIN].lstrip().startswith(b"["):
-                raise InputError(f"{file.name}: not a JSON array: it does not begin with [")
+                raise InputError(
+                    f"{file.name}: not a JSON array: it does not begin with ["
+                )
             for match in STRING_OR_BRACE.finditer(data):
                 if match[0] == b"{":
                     # Only the outermost brace starts a row; braces inside it belong to nested objects.

@@ -109,14 +109,20 @@ class PinnedFile(SingleFile):
     log_level = logging.DEBUG
 
     @classmethod
-    def of_repository(cls, folder: str, path: str, sha256: str, *, target: str) -> PinnedFile:
+    def of_repository(
+        cls, folder: str, path: str, sha256: str, *, target: str
+    ) -> PinnedFile:
         """Return a file of a GitHub repository at a commit.
 
         Args:
             folder: `OWNER/NAME/COMMIT`, and a folder in the repository if the file is in one.
             target: the folder under the data root in which the file gets the same path.
         """
-        return cls(f"{target}/{path}", f"https://raw.githubusercontent.com/{folder}/{path}", sha256)
+        return cls(
+            f"{target}/{path}",
+            f"https://raw.githubusercontent.com/{folder}/{path}",
+            sha256,
+        )
 
     @property
     def pin(self) -> Pin | None:
@@ -133,7 +139,11 @@ class PinnedFile(SingleFile):
         with ResumingStream(self.url) as stream:
             io.BufferedReader(stream).read(MOST_PINNED)
             sha256 = stream.digest.hexdigest()
-        return [] if sha256 == self.sha256 else [f"SHA-256 {sha256}, expected {self.sha256}"]
+        return (
+            []
+            if sha256 == self.sha256
+            else [f"SHA-256 {sha256}, expected {self.sha256}"]
+        )
 
     def write(self, part: Path) -> Mapping[str, object]:
         """Download the file. Its digest is in the code, so it has no record."""
@@ -189,7 +199,10 @@ def _first_members(release: Release) -> Mapping[str, bytes]:
 
     _, url, size, _ = _locate(release)
     with io.BufferedReader(ResumingStream(url, size, get_token())) as file:
-        return {normalize(name) or name: content for name, content in first_in_tar(file).items()}
+        return {
+            normalize(name) or name: content
+            for name, content in first_in_tar(file).items()
+        }
 
 
 def _fetch_archive(
@@ -210,12 +223,16 @@ def _fetch_archive(
     with (
         ResumingStream(url, size, get_token()) as stream,
         # disable=None: no progress bar if standard error is not a terminal
-        tqdm(total=size, unit="B", unit_scale=True, desc=release.archive, disable=None) as bar,
+        tqdm(
+            total=size, unit="B", unit_scale=True, desc=release.archive, disable=None
+        ) as bar,
     ):
         stream.progress = bar.update
         buffered = io.BufferedReader(stream, 1 << 16)
         records = unpack(buffered, release.archive, wanted, part)
-        while buffered.read(BLOCK):  # the digest also covers the bytes after the last member
+        while buffered.read(
+            BLOCK
+        ):  # the digest also covers the bytes after the last member
             pass
         sha256 = stream.digest.hexdigest()
     if sha256 != expected:
@@ -235,7 +252,9 @@ def _locate(release: Release) -> tuple[str, str, int, str]:
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
     commit, _ = hub.list_files(release.repo, release.commit or "main")
-    url = hf_hub_url(release.repo, release.archive, repo_type="dataset", revision=commit)
+    url = hf_hub_url(
+        release.repo, release.archive, repo_type="dataset", revision=commit
+    )
     metadata = get_hf_file_metadata(url)
     if not metadata.size or not re.fullmatch(r"[0-9a-f]{64}", metadata.etag or ""):
         raise InputError(
@@ -263,12 +282,18 @@ def _fetch_single(
     commit, available = retry(hub.list_files, repo, revision)
     names = {member: member.removeprefix(release.prefix) for member in wanted}
     # The name without the prefix is used if the repository has it, otherwise the name with the prefix.
-    names = {member: name if name in available else member for member, name in names.items()}
-    if lacking := [names[member] for member in wanted if names[member] not in available]:
+    names = {
+        member: name if name in available else member for member, name in names.items()
+    }
+    if lacking := [
+        names[member] for member in wanted if names[member] not in available
+    ]:
         raise InputError(
             f"it has no {', '.join(lacking)}, with or without {release.prefix}; upload them to it"
         )
-    _log.warning("fetching %d files of %s: %s", len(wanted), repo, ", ".join(names.values()))
+    _log.warning(
+        "fetching %d files of %s: %s", len(wanted), repo, ", ".join(names.values())
+    )
     records: dict[str, Provenance] = {}
     for member, path in wanted.items():
         digests: dict[str, str] = {}
@@ -296,7 +321,9 @@ def _move_files(
     """Record the provenance of files in `release.json`, and then move them: a file without its record would do harm."""
     for path in records:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
-    with hold_lock(folder / ".release.lock", "a record of another fetch may be lost", hub.TIMEOUT):
+    with hold_lock(
+        folder / ".release.lock", "a record of another fetch may be lost", hub.TIMEOUT
+    ):
         kept = None
         old = folder / "release.json"
         # A damaged file is ignored, so that no download is lost. Bytes that are not UTF-8 raise a ValueError, too.
@@ -314,7 +341,10 @@ def _move_files(
                 )
         kept = {**kept, **records}
         text = orjson.dumps(
-            kept, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+            kept,
+            option=orjson.OPT_INDENT_2
+            | orjson.OPT_SORT_KEYS
+            | orjson.OPT_APPEND_NEWLINE,
         )
         (part / "release.json").write_bytes(text)
         os.replace(part / "release.json", folder / "release.json")

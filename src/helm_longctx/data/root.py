@@ -56,7 +56,9 @@ class DataRoot:
         """Return the mirror that `HELM_LONGCTX_DATA` names, or the cache; an `InputError` if it is no folder."""
         mirror = read_setting(ENVIRONMENT)
         if not mirror:
-            return DataRoot(Path(benchmark_output) / "scenarios" / CACHE_NAME, mirror=False)
+            return DataRoot(
+                Path(benchmark_output) / "scenarios" / CACHE_NAME, mirror=False
+            )
         # Without this check, a misspelled folder would be reported as missing files.
         if not Path(mirror).is_dir():
             raise InputError(

@@ -63,7 +63,9 @@ def unpack(
         # tarfile's own mode "r|gz" is not used: it accepts a truncated archive as complete and inflates without limit.
         with (
             _InflatingStream(source, archive) as plain,
-            tarfile.open(fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=_Member) as members,
+            tarfile.open(
+                fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=_Member
+            ) as members,
         ):
             for member in members:
                 name = normalize(member.name)
@@ -116,16 +118,26 @@ def unzip(path: Path, member: str, target: Path, names: Sequence[str] = ()) -> N
             matching = [name for name in archive.namelist() if name in allowed]
             if len(matching) != 1:
                 count = len(matching) or "no"
-                raise InputError(f"it has {count} files named {member}, expected 1; {USE_A_MIRROR}")
+                raise InputError(
+                    f"it has {count} files named {member}, expected 1; {USE_A_MIRROR}"
+                )
             name = matching[0]
-            size = archive.getinfo(name).file_size  # zipfile never unpacks more than this size
+            size = archive.getinfo(
+                name
+            ).file_size  # zipfile never unpacks more than this size
             check_ratio(member, size, path.stat().st_size)
             check_space(target.parent, size)
             check_space(target.parent, size)
             with archive.open(name) as content, target.open("wb") as out:
                 shutil.copyfileobj(content, out, BLOCK)
     # RuntimeError: the member is encrypted. NotImplementedError: it is packed with an unknown method.
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        RuntimeError,
+        NotImplementedError,
+    ) as error:
         raise InputError(
             f"it is not a complete zip file ({type(error).__name__}); {USE_A_MIRROR}"
         ) from error
@@ -156,7 +168,9 @@ def first_in_tar(file: BinaryIO) -> dict[str, bytes]:
     try:
         with (
             plain,
-            tarfile.open(fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=_Member) as members,
+            tarfile.open(
+                fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=_Member
+            ) as members,
         ):
             for member in members:
                 if not (member.isreg() and member.name.endswith(JSON)):
@@ -234,7 +248,11 @@ def _write_member(
     members: tarfile.TarFile, member: tarfile.TarInfo, archive: str, target: Path
 ) -> Provenance:
     # A sparse member could unpack to any number of zeros, and a link could point out of the folder.
-    content = members.extractfile(member) if member.isreg() and not member.issparse() else None
+    content = (
+        members.extractfile(member)
+        if member.isreg() and not member.issparse()
+        else None
+    )
     if content is None:
         raise InputError(f"{archive}: {normalize(member.name)} is not a regular file")
     target.parent.mkdir(parents=True, exist_ok=True)

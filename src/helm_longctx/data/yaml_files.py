@@ -33,7 +33,9 @@ def _count_characters(node: Any, counts: dict[int, float]) -> float:
     """Return the number of characters of a node's values, and 1 for each value. Aliases count as their values do."""
     if id(node) in counts:
         return counts[id(node)]
-    counts[id(node)] = math.inf  # until its parts are counted: a part of itself has no end
+    counts[id(node)] = (
+        math.inf
+    )  # until its parts are counted: a part of itself has no end
     count = 1.0
     if isinstance(node.value, str):
         count += len(node.value)
@@ -96,5 +98,10 @@ def explain_yaml_error(path: Path, error: Exception) -> InputError:
     mark = getattr(error, "problem_mark", None)
     line = mark.line + 1 if mark else 1
     problem = getattr(error, "problem", None)
-    problem = problem or "it is not text, is nested too deeply, or a value does not have its type"
-    return InputError(f"{path}:{line}: the file is not YAML: {problem}; write plain YAML")
+    problem = (
+        problem
+        or "it is not text, is nested too deeply, or a value does not have its type"
+    )
+    return InputError(
+        f"{path}:{line}: the file is not YAML: {problem}; write plain YAML"
+    )

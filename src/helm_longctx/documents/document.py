@@ -62,7 +62,11 @@ def number_cell(
         return Cell(DASH, note=note)
     notes = "; ".join(filter(None, (note, lacking)))
     return Cell(
-        add_mark(show(value), lacking), value, detail, notes, tag="lacking" if lacking else ""
+        add_mark(show(value), lacking),
+        value,
+        detail,
+        notes,
+        tag="lacking" if lacking else "",
     )
 
 
@@ -111,7 +115,8 @@ class Table:
 
         def kind_of(row: Sequence[Cell]) -> str:
             return next(
-                (cell.tag for cell in row if cell.tag in ("own", "unranked", "floor")), "other"
+                (cell.tag for cell in row if cell.tag in ("own", "unranked", "floor")),
+                "other",
             )
 
         return [(kind, list(rows)) for kind, rows in groupby(self.rows, key=kind_of)]
@@ -142,8 +147,13 @@ def text_table(
     right: Collection[str] = (),
 ) -> Table:
     """Return a table of texts alone."""
-    heads = [Column(name, is_number=name in right, folds=name not in right) for name in columns]
-    return Table(title, title, heads, [[Cell(text) for text in row] for row in rows], about)
+    heads = [
+        Column(name, is_number=name in right, folds=name not in right)
+        for name in columns
+    ]
+    return Table(
+        title, title, heads, [[Cell(text) for text in row] for row in rows], about
+    )
 
 
 def tabulate(
@@ -155,7 +165,11 @@ def tabulate(
 ) -> Table:
     """Return a table with a row for each item. Columns come with what makes their cells; empty ones are left out."""
     rows = [[cell(item) for _, cell in columns] for item in items]
-    used = [index for index in range(len(columns)) if any(row[index].text != DASH for row in rows)]
+    used = [
+        index
+        for index in range(len(columns))
+        if any(row[index].text != DASH for row in rows)
+    ]
     return Table(
         name,
         title,
@@ -199,7 +213,10 @@ class Figure:
 
     def full_spec(self, rows: Iterable[Row] | None = None) -> dict[str, Any]:
         """Return the specification with its data."""
-        return {**self.spec, "datasets": {"rows": list(self.rows if rows is None else rows)}}
+        return {
+            **self.spec,
+            "datasets": {"rows": list(self.rows if rows is None else rows)},
+        }
 
 
 @dataclass(frozen=True)
@@ -292,7 +309,9 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]])
     part = path.with_name(f"{path.name}.part")
     try:
         # The csv module writes the line ends. Answers of models can have lone surrogates. UTF-8 does not allow them.
-        with part.open("w", encoding="utf-8-sig", errors="surrogatepass", newline="") as file:
+        with part.open(
+            "w", encoding="utf-8-sig", errors="surrogatepass", newline=""
+        ) as file:
             table = csv.writer(file)
             table.writerow(map(quote_formula, columns))
             for row in rows:
@@ -325,7 +344,9 @@ def quote_formula(value: Any) -> Any:
 
 def unquote_formula(value: Any) -> Any:
     """Return the cell from which `quote_formula` made a value."""
-    is_quoted = isinstance(value, str) and value.startswith("'") and _FORMULA.match(value)
+    is_quoted = (
+        isinstance(value, str) and value.startswith("'") and _FORMULA.match(value)
+    )
     return value[1:] if is_quoted else value
 
 

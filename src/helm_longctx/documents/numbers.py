@@ -75,7 +75,8 @@ def interval_text(
 ) -> str:
     """Return a mean such as `54.2 (45.1–63.3)`, or only `54.2` if its interval is not known."""
     return in_brackets(
-        add_mark(show(interval.mean), is_marked), range_text(interval.low, interval.high, show)
+        add_mark(show(interval.mean), is_marked),
+        range_text(interval.low, interval.high, show),
     )
 
 

@@ -27,7 +27,14 @@ _AXIS = {"format": ".0%", "tickMinStep": 0.01}
 
 
 def _theme(
-    ink: str, faint: str, grid: str, paper: str, accent: str, palette: str, ramp: str, poles: str
+    ink: str,
+    faint: str,
+    grid: str,
+    paper: str,
+    accent: str,
+    palette: str,
+    ramp: str,
+    poles: str,
 ) -> Spec:
     axis = {
         "labelColor": ink,
@@ -99,7 +106,12 @@ _LEGEND = {"orient": "bottom", "columns": 4, "title": None}
 
 # The scale is fixed, so that the colours of two panels can be compared.
 _HEAT = {
-    **{"field": "score", "type": "quantitative", "scale": {"domain": [0, 1]}, "title": "score"},
+    **{
+        "field": "score",
+        "type": "quantitative",
+        "scale": {"domain": [0, 1]},
+        "title": "score",
+    },
     "legend": {"format": ".0%"},
 }
 
@@ -165,7 +177,12 @@ def interval_plot(
     }
     interval = {
         "transform": scored,
-        "mark": {"type": "rule", "strokeWidth": 2, "color": {"expr": "accent"}, "opacity": 0.55},
+        "mark": {
+            "type": "rule",
+            "strokeWidth": 2,
+            "color": {"expr": "accent"},
+            "opacity": 0.55,
+        },
         "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y},
     }
     # Published points are hollow. Their fill is the colour of the paper, so that the interval is not visible in them.
@@ -208,24 +225,45 @@ def curves(
         is_share: whether scores are shares, shown in percent.
     """
     axis = {"labelAngle": 0, "grid": False}
-    x = {"field": over, "type": "ordinal", "sort": list(levels), "title": x_title, "axis": axis}
+    x = {
+        "field": over,
+        "type": "ordinal",
+        "sort": list(levels),
+        "title": x_title,
+        "axis": axis,
+    }
     # Without axes of their own, the panels above an empty panel would have theirs below it.
-    own_axes = {"resolve": {"axis" if over == "length" else "scale": {"x": "independent"}}}
+    own_axes = {
+        "resolve": {"axis" if over == "length" else "scale": {"x": "independent"}}
+    }
     return {
         **_base(),
         **own_axes,
-        "facet": {"field": "part", "type": "nominal", "title": None, "sort": list(parts)},
+        "facet": {
+            "field": "part",
+            "type": "nominal",
+            "title": None,
+            "sort": list(parts),
+        },
         "columns": 3,
         "spec": {
             **{"width": 330, "height": 190},
-            "encoding": {"x": x, "color": {**_model_scales()["color"], "legend": _LEGEND}},
+            "encoding": {
+                "x": x,
+                "color": {**_model_scales()["color"], "legend": _LEGEND},
+            },
             "layer": _curve_layers(over, _AXIS if is_share else {"format": ".2f"}),
         },
     }
 
 
 def _curve_layers(over: str, axis: Spec) -> list[Spec]:
-    y = {"field": "score", "type": "quantitative", "title": None, "axis": {"tickCount": 5, **axis}}
+    y = {
+        "field": "score",
+        "type": "quantitative",
+        "title": None,
+        "axis": {"tickCount": 5, **axis},
+    }
     number = _PERCENT if axis is _AXIS else {"type": "quantitative", **axis}
     tooltip = [
         *({"field": name, "title": name} for name in ("model", "part", over)),
@@ -275,12 +313,19 @@ def depth_maps(
         },
     }
     text = "format(100 * datum.score, '.1f') + (datum.mark || '')"
-    about = [{"field": name, "title": name} for name in ("model", "length", "depth", "n")]
+    about = [
+        {"field": name, "title": name} for name in ("model", "length", "depth", "n")
+    ]
     scores = [{"field": name, **_PERCENT} for name in ("score", "low", "high")]
     layers = _heat_layers(_HEAT, "datum.score > 0.55", text, [*about, *scores])
     return {
         **_base(),
-        "facet": {"field": "model", "type": "nominal", "title": None, "sort": list(models)},
+        "facet": {
+            "field": "model",
+            "type": "nominal",
+            "title": None,
+            "sort": list(models),
+        },
         "columns": 3,
         # With a width in pixels, pages know how many panels fit side by side.
         "spec": {
@@ -318,10 +363,19 @@ def heat_tables(parts: Sequence[str], lengths: Sequence[str], x_title: str) -> S
             {"fold": list(lengths), "as": ["length", "score"]},
             {"filter": "isValid(datum.score)"},
         ],
-        "facet": {"field": "part", "type": "nominal", "title": None, "sort": list(parts)},
+        "facet": {
+            "field": "part",
+            "type": "nominal",
+            "title": None,
+            "sort": list(parts),
+        },
         "columns": 2,
         "spec": {
-            **{"width": 52 * len(lengths), "height": {"step": 20}, "encoding": encoding},
+            **{
+                "width": 52 * len(lengths),
+                "height": {"step": 20},
+                "encoding": encoding,
+            },
             "layer": _heat_layers(_HEAT, "datum.score > 0.55", text, tooltip),
         },
     }
@@ -331,7 +385,10 @@ def mirror(spec: Spec) -> Spec:
     """Return a heat map of a relation without order. It shows each row also with `row` and `column` exchanged."""
     both = {"row_": "[datum.row, datum.column]", "column_": "[datum.column, datum.row]"}
     pairs = [{"calculate": names, "as": field} for field, names in both.items()]
-    return {**spec, "transform": [*pairs, {"flatten": list(both), "as": ["row", "column"]}]}
+    return {
+        **spec,
+        "transform": [*pairs, {"flatten": list(both), "as": ["row", "column"]}],
+    }
 
 
 def matrix(
@@ -378,7 +435,9 @@ def matrix(
     return {**_base({"step": 52}, {"step": 26}), "encoding": encoding, "layer": layers}
 
 
-def _heat_layers(heat: Spec, is_strong: str, text: str, tooltip: Sequence[Spec]) -> list[Spec]:
+def _heat_layers(
+    heat: Spec, is_strong: str, text: str, tooltip: Sequence[Spec]
+) -> list[Spec]:
     """Return coloured cells and their texts, in contrast with the cells in every theme."""
     ink = {"expr": f"{is_strong} ? paper : ink"}
     return [
@@ -404,8 +463,16 @@ def scatter(parts: Mapping[str, str], x: str, y: str, counts: str = "") -> Spec:
         counts: what rows are, in the plural, if equal rows are one point whose area is their number; else each row is
             a point of a model.
     """
-    axis = {"type": "quantitative", "scale": {"zero": False, "nice": True}, "axis": _AXIS}
-    tooltip = [{"field": counts or "model"}, {"field": "x", **_PERCENT}, {"field": "y", **_PERCENT}]
+    axis = {
+        "type": "quantitative",
+        "scale": {"zero": False, "nice": True},
+        "axis": _AXIS,
+    }
+    tooltip = [
+        {"field": counts or "model"},
+        {"field": "x", **_PERCENT},
+        {"field": "y", **_PERCENT},
+    ]
     points: list[Spec] = [
         {"calculate": "datum[across]", "as": "x"},
         {"calculate": "datum[up]", "as": "y"},
@@ -416,7 +483,12 @@ def scatter(parts: Mapping[str, str], x: str, y: str, counts: str = "") -> Spec:
         count = {"op": "count", "as": counts}
         points.append({"aggregate": [count], "groupby": ["x", "y"]})
         scale = {"rangeMin": 30, "rangeMax": 300}
-        size["size"] = {"field": counts, "type": "quantitative", "scale": scale, "legend": None}
+        size["size"] = {
+            "field": counts,
+            "type": "quantitative",
+            "scale": scale,
+            "legend": None,
+        }
     # Above the plot, no point can cover the text.
     corner = {"x": {"value": 0}, "y": {"value": -22}}
     return {
@@ -443,7 +515,9 @@ def scatter(parts: Mapping[str, str], x: str, y: str, counts: str = "") -> Spec:
                 },
             },
             {
-                "transform": [{"filter": {"or": [_axes("row", "column"), _axes("column", "row")]}}],
+                "transform": [
+                    {"filter": {"or": [_axes("row", "column"), _axes("column", "row")]}}
+                ],
                 "mark": {"type": "text", "align": "left", "fontSize": 13},
                 "encoding": {"text": {"field": "label"}, **corner},
             },
@@ -512,11 +586,20 @@ def property_scatter(
             {"calculate": "datum[across]", "as": "x"},
             {"calculate": "datum[up]", "as": "y"},
             {"filter": "isValid(datum.x) && isValid(datum.y)"},
-            *({"filter": f"only_{kind} == '' || datum.{kind} == only_{kind}"} for kind in kinds),
+            *(
+                {"filter": f"only_{kind} == '' || datum.{kind} == only_{kind}"}
+                for kind in kinds
+            ),
         ],
         "mark": {"type": "point", "size": 60, "filled": True, "opacity": 0.8},
         "encoding": {
-            "x": {**number, "field": "x", "scale": scale, "axis": ticks, "title": title},
+            "x": {
+                **number,
+                "field": "x",
+                "scale": scale,
+                "axis": ticks,
+                "title": title,
+            },
             "y": {
                 **number,
                 "field": "y",
@@ -563,7 +646,12 @@ def frontier(amount: str) -> Spec:
                 },
             },
             {
-                "mark": {"type": "point", "size": 70, "filled": True, "color": {"expr": "accent"}},
+                "mark": {
+                    "type": "point",
+                    "size": 70,
+                    "filled": True,
+                    "color": {"expr": "accent"},
+                },
                 "encoding": {"tooltip": tooltip, "opacity": _if("datum.best", 1, 0.4)},
             },
             {
@@ -623,8 +711,12 @@ def write_picture(spec: Spec, path: Path) -> None:
     import vl_convert
 
     if path.suffix == ".svg":
-        path.write_text(vl_convert.vegalite_to_svg(spec, config=THEMES["light"]), encoding="utf-8")
+        path.write_text(
+            vl_convert.vegalite_to_svg(spec, config=THEMES["light"]), encoding="utf-8"
+        )
     elif path.suffix == ".pdf":
         path.write_bytes(vl_convert.vegalite_to_pdf(spec, config=THEMES["light"]))
     else:
-        path.write_bytes(vl_convert.vegalite_to_png(spec, scale=SCALE, config=THEMES["light"]))
+        path.write_bytes(
+            vl_convert.vegalite_to_png(spec, scale=SCALE, config=THEMES["light"])
+        )

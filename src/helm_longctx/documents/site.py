@@ -51,7 +51,9 @@ def write_site(report: Report, folder: Path) -> list[Path]:
     for page in report.pages:
         for block in page.blocks:
             write_data(block, folder / "data")
-        write_page(folder / page.file, "page.html", report=report, page=page, active=page.group)
+        write_page(
+            folder / page.file, "page.html", report=report, page=page, active=page.group
+        )
     return [folder / page.file for page in report.pages]
 
 
@@ -72,7 +74,9 @@ def write_assets(folder: Path) -> None:
         (assets / name).write_bytes(
             (resources.files("helm_longctx.documents") / "assets" / name).read_bytes()
         )
-    (assets / "themes.js").write_text(f"window.THEMES = {safe_json(THEMES)};\n", encoding="utf-8")
+    (assets / "themes.js").write_text(
+        f"window.THEMES = {safe_json(THEMES)};\n", encoding="utf-8"
+    )
     (assets / "vega.js").write_text(make_plot_script(), encoding="utf-8")
 
 
@@ -134,7 +138,10 @@ class Kind:
 def markdown_table(table: Table) -> str:
     """Return the header and the rows of a table in Markdown. The user's models are bold."""
     align = ["---:" if column.is_number else "---" for column in table.columns]
-    rows = [[_show(cell, escape_markdown, "**{}**", "({})") for cell in row] for row in table.rows]
+    rows = [
+        [_show(cell, escape_markdown, "**{}**", "({})") for cell in row]
+        for row in table.rows
+    ]
     header = map(escape_markdown, table.header)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, align, *rows))
 
@@ -153,7 +160,9 @@ def latex_table(table: Table, *, is_long: bool = False) -> str:
         after_header = [r"\endhead"]
     rows = []
     for row in table.rows:
-        cells = [_show(cell, escape_tex, r"\textbf{{{}}}", r"{{\tiny ({})}}") for cell in row]
+        cells = [
+            _show(cell, escape_tex, r"\textbf{{{}}}", r"{{\tiny ({})}}") for cell in row
+        ]
         text = " & ".join(cells)
         # After the end of a row, a bracket or a star would be an argument of that end.
         guard = "{}" if text.startswith(("[", "*")) else ""
@@ -181,7 +190,11 @@ def _show(cell: Cell, escape: Callable[[str], str], own: str, detail: str) -> st
 KINDS: Mapping[str, Kind] = {
     "markdown": Kind("report.md", "report.md", "svg", escape_markdown, markdown_table),
     "latex": Kind(
-        "report.tex", "report.tex", "pdf", escape_tex, partial(latex_table, is_long=True)
+        "report.tex",
+        "report.tex",
+        "pdf",
+        escape_tex,
+        partial(latex_table, is_long=True),
     ),
     "pdf": Kind("document.html", "report.html", "svg"),
 }
@@ -212,7 +225,13 @@ def print_page(browser: str, page: Path, target: Path) -> Path:
     """Print a page into a PDF file. Raises an `InputError` if the browser fails."""
     # Chromium's sandbox does not work for root, who starts browsers only in containers.
     sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    command = [browser, "--headless", "--disable-gpu", *sandbox, "--no-pdf-header-footer"]
+    command = [
+        browser,
+        "--headless",
+        "--disable-gpu",
+        *sandbox,
+        "--no-pdf-header-footer",
+    ]
     # The profile is new, because with the profile of a running browser Chromium only opens the page there.
     command += [
         f"--user-data-dir={page.parent / 'profile'}",
@@ -220,7 +239,9 @@ def print_page(browser: str, page: Path, target: Path) -> Path:
         page.as_uri(),
     ]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=_PRINT_SECONDS, check=False)
+        done = subprocess.run(
+            command, capture_output=True, timeout=_PRINT_SECONDS, check=False
+        )
     except subprocess.TimeoutExpired:
         raise InputError(
             f"format=pdf: {browser} did not print the report in {_PRINT_SECONDS} s; use another format"
@@ -244,7 +265,11 @@ def _write(report: Report, folder: Path, kind: Kind) -> Path:
                 if isinstance(block, Figure):
                     picture = folder / "plots" / f"{block.name}.{kind.picture}"
                     write_picture(block.full_spec(_first_rows(block, page)), picture)
-    text = _environment(kind).get_template(kind.template).render(report=report, pages=pages)
+    text = (
+        _environment(kind)
+        .get_template(kind.template)
+        .render(report=report, pages=pages)
+    )
     path = folder / kind.file
     # Texts can contain lone surrogates, which UTF-8 does not allow.
     path.write_text(text, encoding="utf-8", errors="replace")
@@ -281,5 +306,9 @@ def _environment(kind: Kind) -> Environment:
     delimiters |= {f"{name}_end_string": end for name, (_, end) in marks.items()}
     # Jinja escapes nothing here, but the templates pass each text through the filter.
     environment = templates().overlay(autoescape=False, **delimiters)
-    environment.filters = {**environment.filters, "text": kind.escape, "table": kind.table}
+    environment.filters = {
+        **environment.filters,
+        "text": kind.escape,
+        "table": kind.table,
+    }
     return environment

@@ -89,7 +89,9 @@ def evaluate(
 
     check_encoding()
     if resume not in (True, False, ANYWAY):
-        raise bad_argument("evaluate", "resume", resume, ("True", "False", repr(ANYWAY)))
+        raise bad_argument(
+            "evaluate", "resume", resume, ("True", "False", repr(ANYWAY))
+        )
     with interruptible(lambda: "answers are kept; resume=True continues"), take_turn():
         given = _describe_models(model, name, tokenizer, context, batch_size)
         options = _read_options(given_arguments, given)
@@ -110,7 +112,11 @@ def _describe_models(
 
     models = model if isinstance(model, list) else [model]
     names: list[str | None] = (
-        [name] if isinstance(name, str) else list(name) if name else [None] * len(models)
+        [name]
+        if isinstance(name, str)
+        else list(name)
+        if name
+        else [None] * len(models)
     )
     if not models or len(names) != len(models):
         raise bad_argument(
@@ -120,7 +126,9 @@ def _describe_models(
             "one for each model",
         )
     if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
-        raise bad_argument("evaluate", "batch_size", batch_size, "a whole number from 1")
+        raise bad_argument(
+            "evaluate", "batch_size", batch_size, "a whole number from 1"
+        )
     window = None if context is None else parse_length(context, "evaluate: context")
     given = [
         describe_given(*each, tokenizer, window, batch_size)
@@ -182,7 +190,9 @@ def _read_options(arguments: Mapping[str, Any], given: Sequence[GivenModel]) -> 
         return value
 
     values = without_none(values)
-    names: dict[tuple[str | int, ...], str] = {(key,): f"evaluate: {key}" for key in values}
+    names: dict[tuple[str | int, ...], str] = {
+        (key,): f"evaluate: {key}" for key in values
+    }
     names |= {("limits", key): f"evaluate: {key}" for key in values.get("limits", {})}
     return Options(values, names)
 
@@ -222,7 +232,9 @@ def _make_runs(
                 config.parallelism,
                 skip_completed_runs=True,
             ),
-            strategy=AskObjects({name: each.identity for name, each in objects.items()}, resume),
+            strategy=AskObjects(
+                {name: each.identity for name, each in objects.items()}, resume
+            ),
         )
         runner.owns_process = False
         runner.logs_scores = False
@@ -234,5 +246,6 @@ def _make_runs(
     names = {spec.name for spec in specs}
     results = read_results(suite, BENCHMARKS)
     return EvaluationResult(
-        suite, tuple(each for each in results if each.run and each.run.path.name in names)
+        suite,
+        tuple(each for each in results if each.run and each.run.path.name in names),
     )

@@ -31,7 +31,10 @@ def describe_function(function: Any) -> dict[str, Any]:
     """
     values = _Values()
     code = "".join(values.describe(function))
-    return {"code": _digest(code), **{name: _digest(text) for name, text in values.closed.items()}}
+    return {
+        "code": _digest(code),
+        **{name: _digest(text) for name, text in values.closed.items()},
+    }
 
 
 class _Values:
@@ -74,7 +77,12 @@ class _Values:
     def _describe_function(self, function: types.FunctionType) -> Iterator[str]:
         yield from _describe_code(function.__code__)
         yield repr([_plain(value) for value in function.__defaults__ or ()])
-        yield repr({name: _plain(each) for name, each in (function.__kwdefaults__ or {}).items()})
+        yield repr(
+            {
+                name: _plain(each)
+                for name, each in (function.__kwdefaults__ or {}).items()
+            }
+        )
         for name, cell in zip(
             function.__code__.co_freevars, function.__closure__ or (), strict=True
         ):
@@ -92,7 +100,9 @@ class _Values:
     def _describe_value(self, name: str, value: Any) -> Iterator[str]:
         if isinstance(value, (*PLAIN, tuple, frozenset)):
             self.closed[name] = _plain(value)
-        elif isinstance(value, types.FunctionType | types.MethodType | functools.partial):
+        elif isinstance(
+            value, types.FunctionType | types.MethodType | functools.partial
+        ):
             yield from self.describe(value)
 
 
@@ -145,11 +155,17 @@ def describe_tokenizer(tokenizer: Any) -> dict[str, Any]:
         return {}
     if not hasattr(tokenizer, "encode"):
         folder = Path(tokenizer)
-        return {"tokenizer": digest_folder(folder) if folder.is_dir() else str(tokenizer)}
+        return {
+            "tokenizer": digest_folder(folder) if folder.is_dir() else str(tokenizer)
+        }
     backend = getattr(tokenizer, "backend_tokenizer", None)
     described = {} if backend is None else {"tokenizer": _digest(backend.to_str())}
     template = getattr(tokenizer, "chat_template", None)
-    return described if template is None else {**described, "chat_template": _digest(str(template))}
+    return (
+        described
+        if template is None
+        else {**described, "chat_template": _digest(str(template))}
+    )
 
 
 def digest_weights(model: Any) -> str:
@@ -191,7 +207,11 @@ def find_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
         return []
     plain: dict[str, Any] = orjson.loads(orjson.dumps(now, default=str))
     names: Iterable[str] = [*plain, *(name for name in before if name not in plain)]
-    return [name for name in names if name not in _NOTES and plain.get(name) != before.get(name)]
+    return [
+        name
+        for name in names
+        if name not in _NOTES and plain.get(name) != before.get(name)
+    ]
 
 
 RESUMED = "resumed"

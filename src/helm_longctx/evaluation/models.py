@@ -87,7 +87,11 @@ class GivenModel:
 
 
 def describe_given(
-    model: Any, name: str | None, tokenizer: Any, window: int | None, batch_size: int | None
+    model: Any,
+    name: str | None,
+    tokenizer: Any,
+    window: int | None,
+    batch_size: int | None,
 ) -> GivenModel:
     """Return what kind of model the user gives.
 
@@ -117,7 +121,9 @@ def describe_given(
         model, tokenizer = model.model, model.tokenizer
     if hasattr(model, "generate") and hasattr(model, "config"):
         given = _describe_transformers(model, name, tokenizer, batch_size or 1)
-    elif any(base.__module__.partition(".")[0] in _ENGINES for base in type(model).__mro__):
+    elif any(
+        base.__module__.partition(".")[0] in _ENGINES for base in type(model).__mro__
+    ):
         engine = Engine.find(model)
         batch = batch_size or _BATCH
         name = _object_name(name or Path(engine.path).name)
@@ -127,17 +133,30 @@ def describe_given(
         identity = _identify(model, facts)
         tokenizer = tokenizer or engine.tokenizer
         answer = EngineFunction(engine, batch)
-        given = GivenModel(name, name, batch, answer, _ENGINE, identity, tokenizer, engine.window)
+        given = GivenModel(
+            name, name, batch, answer, _ENGINE, identity, tokenizer, engine.window
+        )
     elif callable(model):
         is_async = inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(
             type(model).__call__
         )
-        name = _object_name(name or getattr(model, "__name__", None) or type(model).__name__)
-        facts = {"qualname": getattr(model, "__qualname__", None), **describe_function(model)}
+        name = _object_name(
+            name or getattr(model, "__name__", None) or type(model).__name__
+        )
+        facts = {
+            "qualname": getattr(model, "__qualname__", None),
+            **describe_function(model),
+        }
         identity = _identify(model, facts | describe_tokenizer(tokenizer))
         batch = batch_size or (_CONCURRENT if is_async else 1)
         given = GivenModel(
-            name, name, batch, Function(model, batch_size), _FUNCTION, identity, tokenizer
+            name,
+            name,
+            batch,
+            Function(model, batch_size),
+            _FUNCTION,
+            identity,
+            tokenizer,
         )
     else:
         allowed = (
@@ -154,10 +173,15 @@ def _describe_server(
     if not model.startswith(("http://", "https://")):
         if name is not None:
             raise bad_argument(
-                "evaluate", "name", name, f"no name for the deployment {model!r}, which has its own"
+                "evaluate",
+                "name",
+                name,
+                f"no name for the deployment {model!r}, which has its own",
             )
         return GivenModel(
-            model, model, ignored={"tokenizer": _OWN, "context": _OWN, "batch_size": _ONE_PROMPT}
+            model,
+            model,
+            ignored={"tokenizer": _OWN, "context": _OWN, "batch_size": _ONE_PROMPT},
         )
     name = name if name and "/" in name else f"endpoint/{name or 'model'}"
     entry = {"url": model, "name": name, "tokenizer": tokenizer, "context": window}
@@ -172,12 +196,20 @@ def _describe_path(
     given = {"name": name, "context": window, "batch_size": batch_size}
     entry = {**(model if isinstance(model, dict) else {"path": str(model)})}
     entry |= {key: value for key, value in given.items() if value is not None}
-    ignored = {"tokenizer": "leave it out, because a folder or a name on the hub has its own"}
-    return GivenModel(str(entry.get("name") or entry.get("path")), entry, ignored=ignored)
+    ignored = {
+        "tokenizer": "leave it out, because a folder or a name on the hub has its own"
+    }
+    return GivenModel(
+        str(entry.get("name") or entry.get("path")), entry, ignored=ignored
+    )
 
 
-def _describe_transformers(model: Any, name: str | None, tokenizer: Any, batch: int) -> GivenModel:
-    from helm_longctx.models.local.objects import TransformersModel  # this imports torch
+def _describe_transformers(
+    model: Any, name: str | None, tokenizer: Any, batch: int
+) -> GivenModel:
+    from helm_longctx.models.local.objects import (
+        TransformersModel,
+    )  # this imports torch
     from helm_longctx.models.local.weights import check_weights, find_not_loaded
 
     if missing := find_not_loaded(model):
@@ -198,7 +230,8 @@ def _describe_transformers(model: Any, name: str | None, tokenizer: Any, batch: 
         raise bad_argument("evaluate", "cache_implementation", cache, allowed)
     loaded = TransformersModel(model, tokenizer, model.training, batch)
     facts = {
-        key: getattr(loaded, key) for key in ("path", "commit", "dtype", "attn_implementation")
+        key: getattr(loaded, key)
+        for key in ("path", "commit", "dtype", "attn_implementation")
     }
     facts["adapters"] = {
         each: str(config) for each, config in getattr(model, "peft_config", {}).items()
@@ -206,7 +239,14 @@ def _describe_transformers(model: Any, name: str | None, tokenizer: Any, batch: 
     facts |= describe_loaded(model, tokenizer)
     name = _object_name(name or Path(loaded.path).name)
     return GivenModel(
-        name, name, batch, loaded, _TRANSFORMERS, _identify(model, facts), tokenizer, loaded.window
+        name,
+        name,
+        batch,
+        loaded,
+        _TRANSFORMERS,
+        _identify(model, facts),
+        tokenizer,
+        loaded.window,
     )
 
 
@@ -235,8 +275,14 @@ def register(given: GivenModel, folder: Path) -> Iterator[None]:
         InputError: HELM has a deployment of this name, or the tokenizer cannot be loaded.
     """
     other = REGISTERED.get(given.name)
-    if other.client_spec.class_name not in _CLIENTS if other else given.name in get_all_models():
-        raise bad_argument("evaluate", "name", given.name, "a name that no model of HELM has")
+    if (
+        other.client_spec.class_name not in _CLIENTS
+        if other
+        else given.name in get_all_models()
+    ):
+        raise bad_argument(
+            "evaluate", "name", given.name, "a name that no model of HELM has"
+        )
     source = given.tokenizer
     can_chat = getattr(given.tokenizer, "chat_template", True) is not None
     if source is not None and not isinstance(source, str | PathLike):
@@ -247,7 +293,11 @@ def register(given: GivenModel, folder: Path) -> Iterator[None]:
         "name": given.name,
         "model_name": given.name,
         "client_spec": {"class_name": given.client, "args": {"deployment": given.name}},
-        **({"tokenizer_name": found.name if found.registered else given.name} if found else {}),
+        **(
+            {"tokenizer_name": found.name if found.registered else given.name}
+            if found
+            else {}
+        ),
         **({"max_sequence_length": given.window} if given.window and found else {}),
     }
     files = {
@@ -280,7 +330,9 @@ class AskObjects(Strategy):
         resumes: whether complete runs are kept and unfinished ones go on; `anyway` also if the model has changed.
     """
 
-    def __init__(self, identities: Mapping[str, Mapping[str, Any]], resumes: bool | str):
+    def __init__(
+        self, identities: Mapping[str, Mapping[str, Any]], resumes: bool | str
+    ):
         self._identities = identities
         self._resumes = resumes
 
@@ -319,11 +371,19 @@ class AskObjects(Strategy):
         if identity is not None:
             run.journal.advice = "call evaluate again with resume=True"
             before = read_model(run.path) if self._resumes else {}
-            changed = sorted({*find_changes(before, identity), *before.get(RESUMED, ())})
-            write_model(run.path, {**identity, **({RESUMED: changed} if changed else {})})
+            changed = sorted(
+                {*find_changes(before, identity), *before.get(RESUMED, ())}
+            )
+            write_model(
+                run.path, {**identity, **({RESUMED: changed} if changed else {})}
+            )
             if changed:
-                hwarn(f"{run.spec.name} goes on with another model: changed {', '.join(changed)}")
+                hwarn(
+                    f"{run.spec.name} goes on with another model: changed {', '.join(changed)}"
+                )
             if self._resumes:
-                hlog(f"{run.spec.name} goes on with {len(run.journal)} answers of an earlier call")
+                hlog(
+                    f"{run.spec.name} goes on with {len(run.journal)} answers of an earlier call"
+                )
         else:
             super().begin(run)

@@ -96,7 +96,9 @@ class EvaluationResult:
 
         from helm_longctx.apps.exchange.export import answers
 
-        return pd.DataFrame([answer._asdict() for answer in answers(self.results, BENCHMARKS)])
+        return pd.DataFrame(
+            [answer._asdict() for answer in answers(self.results, BENCHMARKS)]
+        )
 
     def compare(self, other: EvaluationResult | None = None) -> pd.DataFrame:
         """Compare the models with each other and with another result's models, on the questions that both answered.
@@ -118,7 +120,9 @@ class EvaluationResult:
             raise InputError(
                 f"compare: both results have the model {shared[0]!r}; give one of them a name="
             )
-        table = SharedTable(make_boards(sum(results, ()), BENCHMARKS), sorted(own) + sorted(others))
+        table = SharedTable(
+            make_boards(sum(results, ()), BENCHMARKS), sorted(own) + sorted(others)
+        )
         rows: list[dict[str, Any]] = []
         for pairing in table.pairings():
             found = pairing.comparison
@@ -142,8 +146,12 @@ class EvaluationResult:
                     "one_failed": failures.one.share if failures else 0.0,
                     "other_failed": failures.other.share if failures else 0.0,
                     "failed_p": failures.p_value if failures else math.nan,
-                    "failed_as_wrong": (failures.as_wrong if failures else found).effect.mean,
-                    "failed_as_right": (failures.as_right if failures else found).effect.mean,
+                    "failed_as_wrong": (
+                        failures.as_wrong if failures else found
+                    ).effect.mean,
+                    "failed_as_right": (
+                        failures.as_right if failures else found
+                    ).effect.mean,
                 }
             )
         return pd.DataFrame(rows)
@@ -160,7 +168,9 @@ class EvaluationResult:
 
         require("report", "report")
         folder = report_path(self.suite.parents[1], self.suite.name)
-        return write_report(self.suite, BENCHMARKS, folder, "html", published=True, server="")
+        return write_report(
+            self.suite, BENCHMARKS, folder, "html", published=True, server=""
+        )
 
     def __repr__(self) -> str:
         printed = io.StringIO()

@@ -68,13 +68,19 @@ def is_awaited(thread: threading.Thread, waiting: set[int]) -> bool:
     seen: set[int] = set()
     while waiting:
         seen |= waiting
-        awaited = [each for ident in waiting for each in _find_waits(stacks.get(ident, []))]
+        awaited = [
+            each for ident in waiting for each in _find_waits(stacks.get(ident, []))
+        ]
         if any(each is thread for each in awaited):
             return True
         computing = {
             ident
             for ident, stack in stacks.items()
-            if any(each is future for future in awaited for each in _find_computations(stack))
+            if any(
+                each is future
+                for future in awaited
+                for each in _find_computations(stack)
+            )
         }
         if thread.ident in computing:
             return True

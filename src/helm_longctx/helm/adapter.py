@@ -70,7 +70,9 @@ class LongContextAdapter(Adapter):
         Threads tokenize several prompts at once, because tokenizers release the GIL. Raises a `TooLongError` if the run
         entry has `truncation=error`, and an `InputError` if a prompt cannot be cut so that it fits, or cannot be sent.
         """
-        evaluated = [instance for instance in instances if instance.split in EVAL_SPLITS]
+        evaluated = [
+            instance for instance in instances if instance.split in EVAL_SPLITS
+        ]
         if not evaluated:
             return []
         # All instances of a run have the same.
@@ -79,7 +81,9 @@ class LongContextAdapter(Adapter):
         # Tokenizing uses a whole core, so more threads than cores would only need more memory.
         workers = min(parallelism, os.cpu_count() or 1)
         states = _each(self._adapt_named, evaluated, workers)
-        if settings.truncation == "error" and any(state.prompt_truncated for state in states):
+        if settings.truncation == "error" and any(
+            state.prompt_truncated for state in states
+        ):
             excess = _each(self._excess, states, workers)
             raise TooLongError(
                 [
@@ -103,7 +107,9 @@ class LongContextAdapter(Adapter):
         try:
             return self._adapt(instance)
         except InputError as error:
-            raise InputError(f"{instance.sub_split}: instance {instance.id}: {error}") from error
+            raise InputError(
+                f"{instance.sub_split}: instance {instance.id}: {error}"
+            ) from error
 
     def _adapt(self, instance: Instance) -> RequestState:
         spec = self.adapter_spec
@@ -130,7 +136,10 @@ class LongContextAdapter(Adapter):
             max_tokens=max_tokens,
             # Chats have no stop sequences of ours (HELMET scripts/run_api.sh), only the stop sequences of HELM's run
             # expanders.
-            stop_sequences=[*spec.stop_sequences, *(sample.stop if style == "completion" else [])],
+            stop_sequences=[
+                *spec.stop_sequences,
+                *(sample.stop if style == "completion" else []),
+            ],
             random=spec.random,
         )
         request = with_sampling(request, settings.sampling)
@@ -145,7 +154,9 @@ class LongContextAdapter(Adapter):
         # The requests of a program have other lengths.
         if fitted.tokens is None and not sample.method:
             sent = sent.extend(
-                fewest_tokens=estimate_fewest_tokens([fitted.prompt, *_others(instance)])
+                fewest_tokens=estimate_fewest_tokens(
+                    [fitted.prompt, *_others(instance)]
+                )
             )
         return RequestState(
             instance=replace(instance, extra_data=sent.to_json()),
@@ -173,18 +184,27 @@ class LongContextAdapter(Adapter):
         return self.deployment_style or ("chat" if sample.chat else "completion")
 
     def _fit(
-        self, instance: Instance, prompt: str, sample: Sample, max_tokens: int, style: Style
+        self,
+        instance: Instance,
+        prompt: str,
+        sample: Sample,
+        max_tokens: int,
+        style: Style,
     ) -> FittedPrompt:
         """Cut the first user turn so that the prompt fits. The program of a method gets it whole."""
         if sample.method:
             return FittedPrompt(prompt)
-        if instance.input.messages is not None and not (style == "chat" and self.sends_messages):
+        if instance.input.messages is not None and not (
+            style == "chat" and self.sends_messages
+        ):
             raise InputError(
                 f"the prompt is a conversation, which deployment {self.adapter_spec.model_deployment!r} cannot send"
                 f" (style={style}); use style=chat and a client that sends messages, such as OpenAI's"
             )
         try:
-            return self.truncator.fit(prompt, sample, max_tokens, style, _others(instance))
+            return self.truncator.fit(
+                prompt, sample, max_tokens, style, _others(instance)
+            )
         except NoRoomError:
             # With truncation=error, a single error later names all prompts that are too long.
             if sample.request.truncation == "error":
@@ -204,14 +224,20 @@ class LongContextAdapter(Adapter):
         assert sample.style
         prompt = _prompt(state.instance, sample, sample.style)
         return self.truncator.excess(
-            prompt, sample, self._max_tokens(sample), sample.style, _others(state.instance)
+            prompt,
+            sample,
+            self._max_tokens(sample),
+            sample.style,
+            _others(state.instance),
         )
 
 
 def _prompt(instance: Instance, sample: Sample, style: Style) -> str:
     """Return the first user turn in the style that is sent. No other turn can be cut."""
     messages = instance.input.messages
-    text = str(messages[_first_turn(messages)]["content"] if messages else instance.input.text)
+    text = str(
+        messages[_first_turn(messages)]["content"] if messages else instance.input.text
+    )
     return text if style == "chat" else text + (sample.separator + sample.answer_prefix)
 
 
@@ -240,15 +266,21 @@ def _others(instance: Instance) -> list[str]:
     if not messages:
         return []
     first = _first_turn(messages)
-    return [message["content"] for index, message in enumerate(messages) if index != first]
+    return [
+        message["content"] for index, message in enumerate(messages) if index != first
+    ]
 
 
 def _first_turn(messages: Sequence[Mapping[str, str]]) -> int:
     """Return the index of the first message of the user. The long context of a conversation is in it."""
-    return next(index for index, message in enumerate(messages) if message["role"] == "user")
+    return next(
+        index for index, message in enumerate(messages) if message["role"] == "user"
+    )
 
 
-def _each(function: Callable[[Item], Result], items: list[Item], workers: int) -> list[Result]:
+def _each(
+    function: Callable[[Item], Result], items: list[Item], workers: int
+) -> list[Result]:
     if workers < 2:
         return [function(item) for item in items]
 

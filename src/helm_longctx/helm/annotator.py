@@ -15,7 +15,9 @@ class JudgeAnnotator(Annotator):
         """Check the argument `judge` before anything is sent, or raise an `InputError`."""
 
 
-def check_annotators(specs: Iterable[AnnotatorSpec], credentials: Mapping[str, Any]) -> None:
+def check_annotators(
+    specs: Iterable[AnnotatorSpec], credentials: Mapping[str, Any]
+) -> None:
     """Check a run's judges before anything is sent, or raise an `InputError`."""
     for spec in specs:
         annotator = get_class_by_name(spec.class_name)

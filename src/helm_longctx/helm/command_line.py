@@ -49,7 +49,10 @@ def check_command_line(command: list[str]) -> None:
         SystemExit: there are mistakes. HELM catches other exceptions of a plugin, but not this one.
     """
     # `python -m helm.benchmark.run` has the path of the module as its first argument.
-    if not (Path(command[0]).stem == "helm-run" or command[0].endswith("helm/benchmark/run.py")):
+    if not (
+        Path(command[0]).stem == "helm-run"
+        or command[0].endswith("helm/benchmark/run.py")
+    ):
         return
     from helm.benchmark.run import build_parser
 
@@ -134,7 +137,9 @@ def make_run_specs(
     from helm.benchmark.run import build_parser, run_entries_to_run_specs
 
     find_registered_first.apply()
-    args = build_parser().parse_args(["-m", str(most), "--suite", suite, "-o", str(output_path)])
+    args = build_parser().parse_args(
+        ["-m", str(most), "--suite", suite, "-o", str(output_path)]
+    )
     args.run_entries = list(entries)
     args.conf_paths = [str(path) for path in conf_paths]
     args.models_to_run = list(models) or None
@@ -147,7 +152,10 @@ def make_run_specs(
     # Run specs can depend on the output path.
     output_path.mkdir(parents=True, exist_ok=True)
     set_benchmark_output_path(str(output_path))
-    wanted = [RunEntry(description=entry, priority=1, groups=None) for entry in args.run_entries]
+    wanted = [
+        RunEntry(description=entry, priority=1, groups=None)
+        for entry in args.run_entries
+    ]
     wanted += (
         read_run_entries(args.conf_paths).entries if args.conf_paths else []
     )  # HELM fails at no paths
@@ -161,7 +169,9 @@ def make_run_specs(
 
 def asks_for_ours(args: Namespace) -> bool:
     """Whether the command names a run entry, a conf file or the runner of this package, even if misspelled."""
-    is_our_runner = find_similar(args.runner_class_name or "", [RUNNER], likeness=_MISSPELLED)
+    is_our_runner = find_similar(
+        args.runner_class_name or "", [RUNNER], likeness=_MISSPELLED
+    )
     confs = [Path(path).name for path in args.conf_paths]
     names = [benchmark.name for benchmark in BENCHMARKS]
     has_our_conf = any(any(name in conf for name in names) for conf in confs)
@@ -181,7 +191,9 @@ def _our_entries(args: Namespace) -> list[str]:
         # The name of an entry of HELM or of another plugin can be similar to ours, so only unknown names count. HELM is
         # asked last, because it imports all its scenarios to answer.
         is_similar = bool(find_similar(name, OURS, likeness=_MISSPELLED))
-        if expand_entry(name)[0] in OURS or (is_similar and get_run_spec_function(name) is None):
+        if expand_entry(name)[0] in OURS or (
+            is_similar and get_run_spec_function(name) is None
+        ):
             ours.append(text)
     return ours
 
@@ -204,7 +216,9 @@ def read_conf(path: str, priority: int | None = None) -> list[str] | InputError:
     except (
         Exception
     ) as error:  # the parser raises many kinds, and the content can have any structure
-        return InputError(f"{shorten(path)} is not a file of run entries: {shorten(str(error))}")
+        return InputError(
+            f"{shorten(path)} is not a file of run entries: {shorten(str(error))}"
+        )
 
 
 def _check_options(args: Namespace) -> Iterator[InputError]:
@@ -255,7 +269,9 @@ def _check_entry(text: str, args: Namespace) -> Entry:
 def _can_run(model: str, args: Namespace) -> bool:
     """Whether HELM can run a model. True where HELM registers models after this plugin: they cannot be checked."""
     registers_later = (
-        args.plugins or args.enable_huggingface_models or args.enable_local_huggingface_models
+        args.plugins
+        or args.enable_huggingface_models
+        or args.enable_local_huggingface_models
     )
     return bool(registers_later) or is_model(model)
 
@@ -266,7 +282,9 @@ def is_model(model: str) -> bool:
     if model in ModelRunExpander(model).get_model_group_to_model_names():
         return True
     try:
-        return bool(get_default_model_deployment_for_model(model) or get_model_deployment(model))
+        return bool(
+            get_default_model_deployment_for_model(model) or get_model_deployment(model)
+        )
     except ValueError:
         return False
 
@@ -274,7 +292,8 @@ def is_model(model: str) -> bool:
 def unknown_model(where: str, model: str) -> InputError:
     """Return an error about a model that HELM does not know. It names the most similar model."""
     similar = find_similar(
-        model, [*get_all_models(), *(deployment.name for deployment in ALL_MODEL_DEPLOYMENTS)]
+        model,
+        [*get_all_models(), *(deployment.name for deployment in ALL_MODEL_DEPLOYMENTS)],
     )
     question = f"did you mean {similar[0]}? Give" if similar else "give"
     return InputError(

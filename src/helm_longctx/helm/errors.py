@@ -40,7 +40,9 @@ def refuse_runs(
     if count == 1:
         reasons = next(iter(refusals.values()))
     others = f". {failure}" if failure else ""
-    return InputError(f"{len(refusals)} of {count} runs were not made: {reasons}{others}")
+    return InputError(
+        f"{len(refusals)} of {count} runs were not made: {reasons}{others}"
+    )
 
 
 def explain(error: BaseException) -> str | None:
@@ -49,6 +51,8 @@ def explain(error: BaseException) -> str | None:
         # The message of a library can have line breaks.
         return redact(" ".join(str(error).split()))
     text = str(error)
-    if isinstance(error, ValueError) and text.startswith(("Unknown model", "Model deployment")):
+    if isinstance(error, ValueError) and text.startswith(
+        ("Unknown model", "Model deployment")
+    ):
         return f"{text}; give one of HELM's models, of --local-path or of `helm-longctx models`"
     return None

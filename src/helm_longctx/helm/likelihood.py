@@ -23,7 +23,9 @@ from helm_longctx.tasks.task import MAIN_METRIC
 class LikelihoodMetric(LongContextMetric):
     """Reads log-probabilities instead of answers. The score is the likelihood of a token, in 0 to 1."""
 
-    def _scores(self, state: RequestState, sample: Sample) -> Iterator[tuple[str, float]]:
+    def _scores(
+        self, state: RequestState, sample: Sample
+    ) -> Iterator[tuple[str, float]]:
         assert state.result
         outputs = state.result.completions
         answers = state.request.answers
@@ -52,7 +54,11 @@ def likelihoods(outputs: Sequence[GeneratedOutput], answers: int) -> dict[str, f
         return values
     bare = _values(without)
     gains = {f"{name}_gain": values[name] - bare[name] for name in values}
-    return {**values, **{f"{name}_without_context": value for name, value in bare.items()}, **gains}
+    return {
+        **values,
+        **{f"{name}_without_context": value for name, value in bare.items()},
+        **gains,
+    }
 
 
 def _values(outputs: Sequence[GeneratedOutput]) -> dict[str, float]:

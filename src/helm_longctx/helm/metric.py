@@ -52,7 +52,10 @@ from helm_longctx.tasks.task import (
     limit_prediction,
 )
 
-FAILURE_METRICS = {Failure.TOO_LONG: "request_too_long", Failure.REFUSED: "request_refused"}
+FAILURE_METRICS = {
+    Failure.TOO_LONG: "request_too_long",
+    Failure.REFUSED: "request_refused",
+}
 """Failures that have their own counts, because they depend on the model and repeat."""
 
 OTHER_FAILURES = "request_failed"
@@ -122,10 +125,13 @@ class LongContextMetric(Metric):
         """
         trials: dict[int, dict[MetricName, Stat]] = defaultdict(dict)
         rows = AnswerRows()
-        for state in sorted(scenario_state.request_states, key=lambda each: each.train_trial_index):
+        for state in sorted(
+            scenario_state.request_states, key=lambda each: each.train_trial_index
+        ):
             place = (state.instance.split, state.instance.sub_split)
             values = [
-                (_metric_name(name, *place), value) for name, value in self.answer_values(state)
+                (_metric_name(name, *place), value)
+                for name, value in self.answer_values(state)
             ]
             rows.add(state, values)
             of_trial = trials[state.train_trial_index]
@@ -154,7 +160,8 @@ class LongContextMetric(Metric):
     ) -> list[Stat]:
         """Return the statistics of one answer."""
         return [
-            Stat(MetricName(name)).add(value) for name, value in self.answer_values(request_state)
+            Stat(MetricName(name)).add(value)
+            for name, value in self.answer_values(request_state)
         ]
 
     def derive_stats(self, stats_dict: dict[MetricName, Stat]) -> list[Stat]:
@@ -164,14 +171,22 @@ class LongContextMetric(Metric):
         if not context.sub_split or context.perturbation:
             return []
         task = self.benchmark.task(context.sub_split)
-        means = {name.name: stat.mean for name, stat in stats_dict.items() if stat.mean is not None}
+        means = {
+            name.name: stat.mean
+            for name, stat in stats_dict.items()
+            if stat.mean is not None
+        }
         score = task.headline_mean(means)
         if score is None:
-            score = means.get(MAIN_METRIC)  # of gold answers, which have no official metric
+            score = means.get(
+                MAIN_METRIC
+            )  # of gold answers, which have no official metric
         if score is None:
             return []
         # With a single headline metric, each answer has this statistic already.
-        several = [] if MAIN_METRIC in means else [Stat(MetricName(MAIN_METRIC)).add(score)]
+        several = (
+            [] if MAIN_METRIC in means else [Stat(MetricName(MAIN_METRIC)).add(score)]
+        )
         return [Stat(MetricName(task_score(task.name))).add(score), *several]
 
     def get_metadata(self) -> list[MetricMetadata]:
@@ -184,7 +199,9 @@ class LongContextMetric(Metric):
     def answer_values(self, state: RequestState) -> Iterator[tuple[str, float | None]]:
         """Yield the name and the value of each statistic of one answer."""
         sample = Sample.from_json(state.instance.extra_data)
-        answer = answer_of(state.result) if state.result else Answer(failure=Failure.UNKNOWN)
+        answer = (
+            answer_of(state.result) if state.result else Answer(failure=Failure.UNKNOWN)
+        )
         failure = answer.failure
         if state.result and failure is None:
             yield "request_cached", float(answer.is_cached)
@@ -192,7 +209,10 @@ class LongContextMetric(Metric):
             yield "thinking_unfinished", float(answer.is_thinking_unfinished)
             yield "answer_empty", float(answer.is_empty)
             yield "answer_in_reasoning", float(answer.is_only_in_reasoning)
-            yield "reasoning_suspected", float(answer.suspects_reasoning(references(state)))
+            yield (
+                "reasoning_suspected",
+                float(answer.suspects_reasoning(references(state))),
+            )
             yield "answer_repeats", float(bool(answer.is_repeating))
             yield "answer_scored_in_part", float(len(answer.text) > MOST_SCORED)
             if answer.usage is not None:
@@ -229,7 +249,9 @@ class LongContextMetric(Metric):
             if failure is None:
                 yield from _efficiency(answer, state.result.request_time)
 
-    def _scores(self, state: RequestState, sample: Sample) -> Iterator[tuple[str, float]]:
+    def _scores(
+        self, state: RequestState, sample: Sample
+    ) -> Iterator[tuple[str, float]]:
         assert state.instance.sub_split
         assert state.result
         task = self.benchmark.task(state.instance.sub_split)
@@ -253,7 +275,9 @@ class LongContextMetric(Metric):
 
         HELM's mean of the trials' means is the same only if every answer has a value.
         """
-        values: dict[MetricName, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        values: dict[MetricName, dict[str, list[float]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
         for row in rows if repeats > 1 else ():
             for stat in row.stats:
                 if stat.mean is not None:
@@ -267,14 +291,18 @@ class LongContextMetric(Metric):
         # Statistics that are derived from the replaced means must be derived again.
         for context in {replace(name, name="") for name in gaps}:
             of_context = {
-                name: stat for name, stat in found.items() if replace(name, name="") == context
+                name: stat
+                for name, stat in found.items()
+                if replace(name, name="") == context
             }
             for derived in self.derive_stats(of_context):
                 name = replace(context, name=derived.name.name)
                 found[name] = Stat(name).add(derived.mean)
         return [*found.values()]
 
-    def _passes(self, rows: Collection[PerInstanceStats], repeats: int) -> Iterator[Stat]:
+    def _passes(
+        self, rows: Collection[PerInstanceStats], repeats: int
+    ) -> Iterator[Stat]:
         """Yield pass@k of each metric that is a success or a failure: the share of questions with a success."""
         if repeats < 2:
             return
@@ -284,7 +312,9 @@ class LongContextMetric(Metric):
                 name = stat.name
                 if stat.mean is None or not name.sub_split or name.perturbation:
                     continue
-                is_headline = self.benchmark.task(name.sub_split).headline == (name.name,)
+                is_headline = self.benchmark.task(name.sub_split).headline == (
+                    name.name,
+                )
                 if is_headline and self.benchmark.metric(name.name).success:
                     of_question = best[name]
                     of_question[row.instance_id] = max(
@@ -301,10 +331,14 @@ class AnswerRows:
     """A list of the statistics of answers, whose HELM objects, ten times as large, are made when it is read."""
 
     def __init__(self) -> None:
-        self._rows: list[tuple[str, int, tuple[MetricName, ...], tuple[float | None, ...]]] = []
+        self._rows: list[
+            tuple[str, int, tuple[MetricName, ...], tuple[float | None, ...]]
+        ] = []
         self._names: dict[tuple[MetricName, ...], tuple[MetricName, ...]] = {}
 
-    def add(self, state: RequestState, values: Sequence[tuple[MetricName, float | None]]) -> None:
+    def add(
+        self, state: RequestState, values: Sequence[tuple[MetricName, float | None]]
+    ) -> None:
         """Add the values of an answer."""
         assert state.instance.id is not None
         if values:
@@ -312,14 +346,18 @@ class AnswerRows:
             # Most answers have the same statistics, so their names are stored once.
             names = self._names.setdefault(names, names)
             numbers = tuple(value for _, value in values)
-            self._rows.append((state.instance.id, state.train_trial_index, names, numbers))
+            self._rows.append(
+                (state.instance.id, state.train_trial_index, names, numbers)
+            )
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def __iter__(self) -> Iterator[PerInstanceStats]:
         for instance, trial, names, values in self._rows:
-            stats = [Stat(name).add(value) for name, value in zip(names, values, strict=True)]
+            stats = [
+                Stat(name).add(value) for name, value in zip(names, values, strict=True)
+            ]
             yield PerInstanceStats(instance, None, trial, stats)
 
 
@@ -332,8 +370,12 @@ def _metric_name(name: str, split: str | None, sub_split: str | None) -> MetricN
 def _worst_cases(stats: Iterable[Stat]) -> Iterator[Stat]:
     """Yield HELM's statistics of the worst perturbations. Without perturbations, they are the statistics themselves."""
     worst = [
-        PerturbationDescription("robustness", robustness=True, computed_on=PERTURBATION_WORST),
-        PerturbationDescription("fairness", fairness=True, computed_on=PERTURBATION_WORST),
+        PerturbationDescription(
+            "robustness", robustness=True, computed_on=PERTURBATION_WORST
+        ),
+        PerturbationDescription(
+            "fairness", fairness=True, computed_on=PERTURBATION_WORST
+        ),
     ]
     for stat in stats:
         if stat.count:
@@ -354,7 +396,10 @@ def _efficiency(answer: Answer, seconds: float) -> Iterator[tuple[str, float]]:
     if usage is None:
         return
     if first:
-        yield "prefill_tokens_per_second", (usage.input_tokens - usage.cached_tokens) / first
+        yield (
+            "prefill_tokens_per_second",
+            (usage.input_tokens - usage.cached_tokens) / first,
+        )
     # An answer of one token has no second one whose time could be measured.
     tokens, rest = (
         (usage.output_tokens, seconds)
@@ -379,7 +424,10 @@ def _step_values(answer: Answer, sample: Sample) -> Iterator[tuple[str, float]]:
         if sample.read[1] is not None:
             yield "evidence_read", float(sample.read[1])
     if "cuts" in notes and sample.depth is not None:
-        yield "fact_compactions", float(sum(cut > sample.depth for cut in notes["cuts"]))
+        yield (
+            "fact_compactions",
+            float(sum(cut > sample.depth for cut in notes["cuts"])),
+        )
 
 
 def _usage_values(
@@ -401,7 +449,11 @@ def scored_record(state: RequestState, sample: Sample) -> Record:
     """Return the record that the task's scorer and its judges get (see `tasks/task.py`)."""
     assert state.result
     # The model continued the prefix, and the official code scores both together (HELMET eval.py:101).
-    prefix = sample.answer_prefix if sample.style == "completion" and sample.prefix_scored else ""
+    prefix = (
+        sample.answer_prefix
+        if sample.style == "completion" and sample.prefix_scored
+        else ""
+    )
     answer = answer_of(state.result)
     # As in the official code, the prefix comes before the reasoning, which is removed with it.
     has_reasoning = answer.reasoning is not None and not answer.has_open_reasoning
@@ -417,7 +469,9 @@ def scored_record(state: RequestState, sample: Sample) -> Record:
 
 def references(state: RequestState) -> list[str]:
     """Return the reference answers of an instance."""
-    return [reference.output.text for reference in state.instance.all_correct_references]
+    return [
+        reference.output.text for reference in state.instance.all_correct_references
+    ]
 
 
 def jury_stats(rows: Iterable[PerInstanceStats]) -> list[Stat]:
@@ -431,11 +485,15 @@ def jury_stats(rows: Iterable[PerInstanceStats]) -> list[Stat]:
             named = read_statistic(stat.name.name)
             # HELM also has statistics without a value, whose mean is None.
             if named.judge and stat.mean is not None:
-                place = MetricName("", split=stat.name.split, sub_split=stat.name.sub_split)
+                place = MetricName(
+                    "", split=stat.name.split, sub_split=stat.name.sub_split
+                )
                 every[named.metric, place][named.judge][row.instance_id] = stat.mean
     found = []
     for (headline, name), by_judge in every.items():
-        instances = sorted({instance for scores in by_judge.values() for instance in scores})
+        instances = sorted(
+            {instance for scores in by_judge.values() for instance in scores}
+        )
         ratings = {
             judge: [scores.get(i, math.nan) for i in instances]
             for judge, scores in sorted(by_judge.items())
@@ -448,9 +506,13 @@ def jury_stats(rows: Iterable[PerInstanceStats]) -> list[Stat]:
             )
         }
         for one, other in combinations(ratings, 2) if has_grades else ():
-            values[kappa_of(one, other)] = cohen_kappa(ratings[one], ratings[other], "quadratic")
+            values[kappa_of(one, other)] = cohen_kappa(
+                ratings[one], ratings[other], "quadratic"
+            )
         found += [
-            Stat(MetricName(metric, split=name.split, sub_split=name.sub_split)).add(value)
+            Stat(MetricName(metric, split=name.split, sub_split=name.sub_split)).add(
+                value
+            )
             for metric, value in values.items()
             if not math.isnan(value)
         ]

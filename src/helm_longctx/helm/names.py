@@ -6,9 +6,7 @@ from importlib.metadata import entry_points
 from helm_longctx.errors import InputError, find_similar, shorten
 from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry, read_helms_names
 
-SUITE_NAME = (
-    "a folder's name of at most 255 bytes, without '/', line breaks and other control characters"
-)
+SUITE_NAME = "a folder's name of at most 255 bytes, without '/', line breaks and other control characters"
 """What the name of a suite is."""
 
 
@@ -23,15 +21,23 @@ def check_name(name: str, is_helms: Callable[[str], bool]) -> None:
     # Commas separate tasks, so `--tasks ruler:task=vt,count_with=x` has the task `count_with=x`.
     if "=" in name:
         advice = "give it by --argument (in YAML: arguments), or the whole entry by --entry (in YAML: entries)"
-        raise InputError(f"{shorten(name)} is not a run entry but an argument; {advice}")
+        raise InputError(
+            f"{shorten(name)} is not a run entry but an argument; {advice}"
+        )
     if expand_entry(name)[0] not in OURS and not is_helms(name):
-        similar = find_similar(name, [*OURS, *(benchmark.name for benchmark in BENCHMARKS)])
+        similar = find_similar(
+            name, [*OURS, *(benchmark.name for benchmark in BENCHMARKS)]
+        )
         question = f"did you mean {similar[0]}? Give" if similar else "give"
-        allowed = "a name in the lists of `helm-longctx list`, or a run entry of HELM's own"
+        allowed = (
+            "a name in the lists of `helm-longctx list`, or a run entry of HELM's own"
+        )
         raise InputError(f"{shorten(name)} is not a run entry; {question} {allowed}")
 
 
 def may_be_helms(name: str) -> bool:
     """Whether HELM or another plugin can have a run entry of a name. The names of plugins are not known yet."""
-    has_plugins = any(point.value != "helm_longctx.plugin" for point in entry_points(group="helm"))
+    has_plugins = any(
+        point.value != "helm_longctx.plugin" for point in entry_points(group="helm")
+    )
     return has_plugins or name in read_helms_names()

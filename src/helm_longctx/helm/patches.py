@@ -80,14 +80,20 @@ class Patch:
         owner = getattr(owner, cls, None) if cls else owner
         # If the function is a static method, so must be the replacement. `getattr` would hide that.
         attribute = inspect.getattr_static(owner, self.name, None)
-        theirs = attribute.__func__ if isinstance(attribute, staticmethod) else attribute
+        theirs = (
+            attribute.__func__ if isinstance(attribute, staticmethod) else attribute
+        )
         if getattr(theirs, _MARK, False):
             return False
-        there = tuple(inspect.signature(theirs).parameters) if callable(theirs) else None
+        there = (
+            tuple(inspect.signature(theirs).parameters) if callable(theirs) else None
+        )
         if there != self.parameters:
             what = "is gone"
             if there is not None:
-                what = f"takes {', '.join(there)} instead of {', '.join(self.parameters)}"
+                what = (
+                    f"takes {', '.join(there)} instead of {', '.join(self.parameters)}"
+                )
             raise RuntimeError(
                 f"helm-longctx: HELM's {self.owner}.{self.name} {what}; this version of crfm-helm is not supported"
             )
@@ -117,7 +123,9 @@ def _replaces(
     """
 
     def make(replacement: Callable[..., Any]) -> Patch:
-        names = parameters.split() or list(inspect.signature(replacement).parameters)[1:]
+        names = (
+            parameters.split() or list(inspect.signature(replacement).parameters)[1:]
+        )
         patch = Patch(owner, name, tuple(names), replacement)
         if of_runs:
             _OF_RUNS.append(patch)
@@ -173,7 +181,9 @@ def _open_our_store(theirs: Any, config: Any) -> AbstractContextManager[Any]:
 @_replaces(_CLIENTS, "_get_client")
 def _tell_whose_client(theirs: Any, self: Any, model_deployment_name: str) -> Any:
     """HELM's cache keys have the engine's name, which two deployments can share. Our cache needs the deployment."""
-    token = client_in_the_making.set(ClientInTheMaking(model_deployment_name, self.credentials))
+    token = client_in_the_making.set(
+        ClientInTheMaking(model_deployment_name, self.credentials)
+    )
     record = DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.get(model_deployment_name)
     if record is not None and record.client_spec.class_name == _VLLM_CLIENT:
         _take_tokenizers.apply()
@@ -211,7 +221,9 @@ def _keep_posts_at_their_origin(
     if _is_of_post(response.request):
         first = getattr(response.request, _FIRST, response.request.url)
         check_origin(first, prepared_request.url)
-        setattr(prepared_request, _FIRST, first)  # some redirects turn a POST into a GET
+        setattr(
+            prepared_request, _FIRST, first
+        )  # some redirects turn a POST into a GET
     theirs(self, prepared_request, response)
 
 
@@ -237,20 +249,32 @@ def _limit_posts(
 
 @_replaces("helm.clients.auto_client", "provide_api_key")
 def _need_no_credentials(
-    theirs: Any, credentials: Mapping[str, Any], host_organization: str, model: str | None = None
+    theirs: Any,
+    credentials: Mapping[str, Any],
+    host_organization: str,
+    model: str | None = None,
 ) -> Any:
     """HELM warns of a key that its credentials file lacks, but our clients read keys from environment variables."""
     record = DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.get(model or "")
-    is_ours = record is not None and record.client_spec.class_name.startswith(f"{_OUR_CLIENTS}.")
+    is_ours = record is not None and record.client_spec.class_name.startswith(
+        f"{_OUR_CLIENTS}."
+    )
     has_key = f"{host_organization}ApiKey" in credentials or model in credentials.get(
         "deployments", {}
     )
-    return None if is_ours and not has_key else theirs(credentials, host_organization, model)
+    return (
+        None
+        if is_ours and not has_key
+        else theirs(credentials, host_organization, model)
+    )
 
 
 @_replaces("helm.benchmark.runner", "downsample_eval_instances")
 def _warn_of_subsamples(
-    theirs: Any, instances: list[Instance], max_eval_instances: int, eval_splits: list[str]
+    theirs: Any,
+    instances: list[Instance],
+    max_eval_instances: int,
+    eval_splits: list[str],
 ) -> list[Instance]:
     """HELM's `-m` can draw a part of a benchmark's official sample, but published scores are of the whole sample."""
     subset: list[Instance] = theirs(instances, max_eval_instances, eval_splits)
@@ -378,10 +402,14 @@ def _leave_out_qafacteval(theirs: Any, self: Any, eval_cache_path: str) -> None:
     warn_once(
         "QAFactEval is left out: its table of published answers is a pickle, which HELM would download and run"
     )
-    raise KeyError("QAFactEval")  # HELM's metric takes this for an answer that is not in the table
+    raise KeyError(
+        "QAFactEval"
+    )  # HELM's metric takes this for an answer that is not in the table
 
 
-@_replaces("helm.clients.openai_client:OpenAIClient", "_make_chat_raw_request", of_runs=False)
+@_replaces(
+    "helm.clients.openai_client:OpenAIClient", "_make_chat_raw_request", of_runs=False
+)
 def _send_seeds(theirs: Any, self: Any, request: Request) -> dict[str, Any]:
     """HELM's client for OpenAI's protocol sends no seed, but the requests of HELMET's judges have one."""
     raw: dict[str, Any] = theirs(self, request)
@@ -397,7 +425,11 @@ def _send_seeds(theirs: Any, self: Any, request: Request) -> dict[str, Any]:
     of_runs=False,
 )
 def _take_tokenizers(
-    theirs: Any, *args: Any, tokenizer: object = None, tokenizer_name: object = None, **kwargs: Any
+    theirs: Any,
+    *args: Any,
+    tokenizer: object = None,
+    tokenizer_name: object = None,
+    **kwargs: Any,
 ) -> None:
     """HELM's `VLLMClient` passes its tokenizer to this constructor. It gives it to the package `openai`."""
     theirs(*args, **kwargs)
@@ -444,7 +476,9 @@ def apply_patches() -> None:
     add_log_filter()
     applied = [patch for patch in _OF_RUNS if patch.apply()]
     if _register_arguments in applied:
-        for deployment in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.values():  # those that exist already
+        for (
+            deployment
+        ) in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.values():  # those that exist already
             register_arguments(deployment.client_spec.args)
     if not isinstance(helm.common.request.time, SteadyClock):
         helm.common.request.time = SteadyClock()
@@ -482,9 +516,12 @@ def apply_slurm_patch(module: str) -> None:
     """Make the jobs of HELM's Slurm runner load plugins, or raise a `RuntimeError`. Idempotent."""
 
     @_replaces("helm.benchmark.slurm_runner", "submit_slurm_job", of_runs=False)
-    def submit_other_worker(theirs: Any, command: str, slurm_args: Mapping[str, Any]) -> Any:
+    def submit_other_worker(
+        theirs: Any, command: str, slurm_args: Mapping[str, Any]
+    ) -> Any:
         return theirs(
-            command.replace(" -m helm.benchmark.slurm_runner ", f" -m {module} "), slurm_args
+            command.replace(" -m helm.benchmark.slurm_runner ", f" -m {module} "),
+            slurm_args,
         )
 
     submit_other_worker.apply()

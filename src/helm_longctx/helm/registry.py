@@ -25,10 +25,16 @@ def find_deployment(name: str) -> ModelDeployment:
 
 def find_client_arguments(deployment: str) -> Mapping[str, Any]:
     """Return the arguments of a deployment's client; none if it is not registered."""
-    from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT
+    from helm.benchmark.model_deployment_registry import (
+        DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
+    )
 
     registered = DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.get(deployment)
-    return (registered.client_spec.args or {}) if registered and registered.client_spec else {}
+    return (
+        (registered.client_spec.args or {})
+        if registered and registered.client_spec
+        else {}
+    )
 
 
 def find_run_spec_function(entry: str) -> Specs | None:
@@ -63,7 +69,9 @@ def read_credentials(local_path: Path) -> Mapping[str, Any]:
 
 def register_builtin_models() -> None:
     """Register the models and deployments that HELM comes with."""
-    from helm.benchmark.config_registry import register_builtin_configs_from_helm_package
+    from helm.benchmark.config_registry import (
+        register_builtin_configs_from_helm_package,
+    )
 
     register_builtin_configs_from_helm_package()
 

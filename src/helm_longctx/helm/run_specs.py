@@ -51,7 +51,9 @@ def register_run_specs(benchmarks: Iterable[Benchmark]) -> None:
         for entry in benchmark.entries:
             run_spec_function(entry)(partial(build_run_spec, benchmark, entry))
         if benchmark.category_argument:
-            run_spec_function(benchmark.name)(partial(build_run_spec, benchmark, benchmark.name))
+            run_spec_function(benchmark.name)(
+                partial(build_run_spec, benchmark, benchmark.name)
+            )
 
 
 def check_run_entry(name: str, arguments: Mapping[str, Any]) -> Entry:
@@ -87,14 +89,22 @@ def make_entry_spec(entry: Entry) -> RunSpec:
         method=ADAPTER_METHOD,
         # HELM's adapters add these texts to a prompt.
         **dict.fromkeys(
-            ("input_prefix", "input_suffix", "output_prefix", "output_suffix", "instance_prefix"),
+            (
+                "input_prefix",
+                "input_suffix",
+                "output_prefix",
+                "output_suffix",
+                "instance_prefix",
+            ),
             "",
         ),
         max_train_instances=0,
         num_outputs=1,
         num_trials=entry.repeats,
         # The temperature belongs to the protocol, so all tasks have the same.
-        temperature=max(task.variant(entry.settings).temperature for task in entry.tasks),
+        temperature=max(
+            task.variant(entry.settings).temperature for task in entry.tasks
+        ),
         max_tokens=entry.max_tokens,
     )
     return RunSpec(
@@ -126,7 +136,9 @@ def make_metrics(entry: Entry) -> list[MetricSpec]:
     """Return the metric specs of an entry."""
     # The version is an argument of the metric, because HELM puts runs with different scenarios into different tables.
     metric = LikelihoodMetric if entry.metric else LongContextMetric
-    return [spec_of(MetricSpec, metric, benchmark=entry.benchmark.name, package=VERSION)]
+    return [
+        spec_of(MetricSpec, metric, benchmark=entry.benchmark.name, package=VERSION)
+    ]
 
 
 def make_annotators(entry: Entry) -> list[AnnotatorSpec]:

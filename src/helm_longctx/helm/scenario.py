@@ -73,7 +73,8 @@ class LongContextScenario(Scenario):
         """Return all instances, as HELM's own runner asks for them, or raise an `InputError` if only ours can run."""
         if self.entry.settings.retry_cut:
             raise _needs_our_runner(
-                self.entry, "reads the answers of another run, which HELM's own runner cannot do"
+                self.entry,
+                "reads the answers of another run, which HELM's own runner cannot do",
             )
         self.entry.check_machine()  # our runner does this earlier
         instances = list(self.iter_instances(output_path))
@@ -95,7 +96,9 @@ class LongContextScenario(Scenario):
             if task.unscored and not self.entry.metric:
                 _log.warning("%s has no score: %s", task.name, task.unscored)
             for example in load_examples(task, settings, root):
-                yield to_instance(self.benchmark, task, settings, example, self.entry.max_tokens)
+                yield to_instance(
+                    self.benchmark, task, settings, example, self.entry.max_tokens
+                )
 
     def get_metadata(self) -> ScenarioMetadata:
         """Return the title, description and main metric that the leaderboard shows."""
@@ -120,15 +123,23 @@ def _needs_our_runner(entry: Entry, reason: str) -> InputError:
 
 
 def to_instance(
-    benchmark: Benchmark, task: Task, settings: Settings, example: Example, run_max_tokens: int
+    benchmark: Benchmark,
+    task: Task,
+    settings: Settings,
+    example: Example,
+    run_max_tokens: int,
 ) -> Instance:
     """Return an example's instance: its prompt as a chat, and a `Sample` with the run's output budget."""
     limits = (
-        benchmark.axis is not None and benchmark.axis.limits_prompt and settings.method == PLAIN
+        benchmark.axis is not None
+        and benchmark.axis.limits_prompt
+        and settings.method == PLAIN
     )
     prompt = task.prompt(example, task.variant(settings).system)
     second = example.follow_up
-    is_program = settings.method != PLAIN and METHODS[settings.method].answer is not None
+    is_program = (
+        settings.method != PLAIN and METHODS[settings.method].answer is not None
+    )
     sample = Sample(
         source=example.source,
         max_tokens=task.budget(settings, example),
@@ -173,7 +184,8 @@ def to_instance(
         ),
         # HELM's pages show references with this tag as the correct answers.
         references=[
-            Reference(Output(text=text), tags=[CORRECT_TAG]) for text in example.references
+            Reference(Output(text=text), tags=[CORRECT_TAG])
+            for text in example.references
         ],
         split=TEST_SPLIT,
         sub_split=task.name,

@@ -1,8 +1,14 @@
 """What a deployment takes: chats or completions, and how the tokens of answers are drawn."""
 
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
-from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
-from helm.benchmark.model_metadata_registry import INSTRUCTION_FOLLOWING_MODEL_TAG, model_has_tag
+from helm.benchmark.model_deployment_registry import (
+    ModelDeployment,
+    get_model_deployment,
+)
+from helm.benchmark.model_metadata_registry import (
+    INSTRUCTION_FOLLOWING_MODEL_TAG,
+    model_has_tag,
+)
 from helm.benchmark.run_spec import RunSpec
 from helm.common.object_spec import get_class_by_name
 from helm.common.optional_dependencies import OptionalDependencyNotInstalled
@@ -28,7 +34,9 @@ RAW_TEXT_CLIENTS = frozenset(
 )
 """HELM's clients that send the prompt unchanged as a completion."""
 
-MESSAGE_CLIENTS = frozenset({"GoogleGenAIClient", "HuggingFaceClient", "LiteLLMCompletionClient"})
+MESSAGE_CLIENTS = frozenset(
+    {"GoogleGenAIClient", "HuggingFaceClient", "LiteLLMCompletionClient"}
+)
 """HELM's clients that send a request's messages, besides those in the records of providers. Classes derived from them
 do, too; other clients omit them or fail."""
 
@@ -81,7 +89,10 @@ def sends_messages(deployment: str) -> bool:
     client = client_class(record)
     if getattr(client, "sends_messages", False):
         return True
-    if _declared_style(record) is not None or record.client_spec.class_name == HUGGING_FACE_CLIENT:
+    if (
+        _declared_style(record) is not None
+        or record.client_spec.class_name == HUGGING_FACE_CLIENT
+    ):
         return deployment_style(deployment) != "completion"
     names = MESSAGE_CLIENTS.union(
         name for name, helm_client in helm_clients() if helm_client.sends_messages
@@ -104,7 +115,9 @@ def client_class(deployment: ModelDeployment) -> type:
 
 
 def _follows_instructions(deployment: ModelDeployment) -> bool:
-    return model_has_tag(deployment.model_name or deployment.name, INSTRUCTION_FOLLOWING_MODEL_TAG)
+    return model_has_tag(
+        deployment.model_name or deployment.name, INSTRUCTION_FOLLOWING_MODEL_TAG
+    )
 
 
 def check_sampling(spec: RunSpec) -> None:
@@ -124,7 +137,9 @@ def check_sampling(spec: RunSpec) -> None:
 def check_drawing(sampling: Sampling, spec: AdapterSpec) -> None:
     """Check sampling for an adapter spec, as `check_sampling` does."""
     given = dict(sampling.items())
-    without_effect = [name for name in given if name != "temperature" and not spec.temperature]
+    without_effect = [
+        name for name in given if name != "temperature" and not spec.temperature
+    ]
     if without_effect:
         name = without_effect[0]
         raise InputError(
@@ -136,7 +151,11 @@ def check_drawing(sampling: Sampling, spec: AdapterSpec) -> None:
     declare = getattr(client_class(deployment), "takes_sampling", None)
     taken = declare(deployment.client_spec.args or {}) if declare else _OF_HELM
     if refused := [name for name in given if name not in taken]:
-        what = f"it takes {', '.join(taken)}" if taken else "it always takes the most likely token"
+        what = (
+            f"it takes {', '.join(taken)}"
+            if taken
+            else "it always takes the most likely token"
+        )
         raise InputError(
             f"{refused[0]}={given[refused[0]]:.12g} cannot be sent to {spec.model_deployment}: {what}; leave it out"
         )

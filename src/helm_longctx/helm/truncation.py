@@ -13,10 +13,16 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
+from helm.benchmark.model_deployment_registry import (
+    ModelDeployment,
+    get_model_deployment,
+)
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.scenarios.scenario import create_scenario
-from helm.benchmark.tokenizer_config_registry import TokenizerConfig, get_tokenizer_config
+from helm.benchmark.tokenizer_config_registry import (
+    TokenizerConfig,
+    get_tokenizer_config,
+)
 from helm.common.hierarchical_logger import hwarn
 from helm.common.object_spec import get_class_by_name
 
@@ -86,7 +92,12 @@ class Truncator:
             self.tokenizer()
 
     def fit(
-        self, prompt: str, sample: Sample, max_tokens: int, style: Style, others: Sequence[str] = ()
+        self,
+        prompt: str,
+        sample: Sample,
+        max_tokens: int,
+        style: Style,
+        others: Sequence[str] = (),
     ) -> FittedPrompt:
         """Return the prompt, cut by the rule of its sample if it is too long.
 
@@ -100,7 +111,10 @@ class Truncator:
         texts = [counted, *others]
         # Most prompts need no tokenizer, because the number of bytes is an upper bound. A long prompt must be copied to
         # count them, but not to count characters.
-        most = (len(text.encode("utf-8", "surrogatepass")) + _SPECIAL_TOKENS for text in texts)
+        most = (
+            len(text.encode("utf-8", "surrogatepass")) + _SPECIAL_TOKENS
+            for text in texts
+        )
         if sum(map(len, texts)) < limit and sum(most) <= limit:
             return FittedPrompt(prompt)
         if sample.cut == "context_middle":
@@ -110,7 +124,8 @@ class Truncator:
                 *self._context_and_limit(prompt, sample, max_tokens, others)
             )
             return FittedPrompt(
-                prompt[:start] + fitted.prompt + prompt[end:] if fitted.cut else prompt, fitted.cut
+                prompt[:start] + fitted.prompt + prompt[end:] if fitted.cut else prompt,
+                fitted.cut,
             )
         if sample.cut in MIDDLE:
             return self._around_middle(prompt, sample, limit)
@@ -123,7 +138,12 @@ class Truncator:
         return replace(fitted, prompt=fitted.prompt[header:] if fitted.cut else prompt)
 
     def excess(
-        self, prompt: str, sample: Sample, max_tokens: int, style: Style, others: Sequence[str] = ()
+        self,
+        prompt: str,
+        sample: Sample,
+        max_tokens: int,
+        style: Style,
+        others: Sequence[str] = (),
     ) -> int:
         """Return the number of tokens by which a prompt is too long. Takes the arguments of `fit`."""
         if sample.cut == "context_middle":
@@ -154,7 +174,9 @@ class Truncator:
         """
         assert sample.context_span is not None
         start, end = sample.context_span
-        beside = sum(map(self._count, filter(None, (prompt[:start], prompt[end:], *others))))
+        beside = sum(
+            map(self._count, filter(None, (prompt[:start], prompt[end:], *others)))
+        )
         room = sample.extend(reserved=max(sample.reserved, beside + max_tokens))
         return prompt[start:end], self._limit(room, max_tokens, "chat")
 
@@ -199,7 +221,9 @@ class Truncator:
 
 
 def _text_to_count(prompt: str, sample: Sample, style: Style) -> str:
-    return CHAT_HEADER + prompt if style == "chat" and sample.cut not in MIDDLE else prompt
+    return (
+        CHAT_HEADER + prompt if style == "chat" and sample.cut not in MIDDLE else prompt
+    )
 
 
 def load_deployment_counter(name: str) -> Callable[[str], int] | None:
@@ -242,13 +266,18 @@ def load_tokenizer(config: TokenizerConfig) -> Any:
 
 def _hugging_face(config: TokenizerConfig) -> Any:
     """Load a tokenizer of Hugging Face, without transformers if its files say everything about it."""
-    arguments = {"pretrained_model_name_or_path": config.name, **config.tokenizer_spec.args}
+    arguments = {
+        "pretrained_model_name_or_path": config.name,
+        **config.tokenizer_spec.args,
+    }
 
     def load() -> Any:
         ignore_broken_torchvision()
         theirs = get_class_by_name(config.tokenizer_spec.class_name)
         # HELM locks a tokenizer while it is used. Here only functions that change nothing are called.
-        with theirs.get_tokenizer(helm_tokenizer_name=config.name, **arguments) as tokenizer:
+        with theirs.get_tokenizer(
+            helm_tokenizer_name=config.name, **arguments
+        ) as tokenizer:
             return tokenizer
 
     name = arguments["pretrained_model_name_or_path"]
@@ -281,7 +310,9 @@ def settings_with_tokenizer(entry: Entry, root: DataRoot) -> Settings:
     if not name:
         return entry.settings
     tokenizer = _find_tokenizer(name, root)
-    return replace(entry.settings, counter=make_counter(tokenizer), codec=make_codec(tokenizer))
+    return replace(
+        entry.settings, counter=make_counter(tokenizer), codec=make_codec(tokenizer)
+    )
 
 
 def with_deployments_tokenizer(spec: RunSpec) -> RunSpec:
@@ -293,7 +324,9 @@ def with_deployments_tokenizer(spec: RunSpec) -> RunSpec:
     if spec.adapter_spec.method != ADAPTER_METHOD:
         return spec
     entry = create_scenario(spec.scenario_spec).entry
-    if entry.settings.count_with or not any("count_with" in task.arguments for task in entry.tasks):
+    if entry.settings.count_with or not any(
+        "count_with" in task.arguments for task in entry.tasks
+    ):
         return spec
     name = get_model_deployment(spec.adapter_spec.model_deployment).tokenizer_name
     if not name:
@@ -305,7 +338,8 @@ def with_deployments_tokenizer(spec: RunSpec) -> RunSpec:
         )
     scenario = spec.scenario_spec
     return replace(
-        spec, scenario_spec=replace(scenario, args={**scenario.args, "count_with": name})
+        spec,
+        scenario_spec=replace(scenario, args={**scenario.args, "count_with": name}),
     )
 
 
@@ -323,9 +357,7 @@ def _find_tokenizer(name: str, root: DataRoot) -> Any:
     if config := get_tokenizer_config(name):
         try:
             tokenizer = load_tokenizer(config)
-        except (
-            Exception
-        ) as error:  # each library raises another kind if a file or the network is missing
+        except Exception as error:  # each library raises another kind if a file or the network is missing
             raise InputError(
                 f"count_with={config.name!r} cannot be loaded ({type(error).__name__}); give a tokenizer whose files"
                 " are on this machine or can be downloaded, or longctx/words, which downloads nothing"
@@ -345,7 +377,10 @@ def _find_tokenizer(name: str, root: DataRoot) -> Any:
             " hub, or a folder with tokenizer.json"
         )
     file = HubFile(
-        name, "tokenizer.json", f"tokenizers/{name.replace('/', '__')}/tokenizer.json", kind="model"
+        name,
+        "tokenizer.json",
+        f"tokenizers/{name.replace('/', '__')}/tokenizer.json",
+        kind="model",
     )
     ensure([file], root, f"the same command, with a login that can read {name}")
     return read_tokenizer(root / file.path)

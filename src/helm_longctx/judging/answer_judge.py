@@ -26,7 +26,11 @@ from helm_longctx.judging.judge import (
     find_judges,
     parse_judges,
 )
-from helm_longctx.judging.keys.client import UnavailableClient, check_judge, find_official_judge
+from helm_longctx.judging.keys.client import (
+    UnavailableClient,
+    check_judge,
+    find_official_judge,
+)
 from helm_longctx.models.results import failure_of
 from helm_longctx.redaction.abbreviation import describe_error, digest
 from helm_longctx.tasks.judgement import ANSWER, Judgement
@@ -74,7 +78,9 @@ class AnswerAnnotator(JudgeAnnotator):
         """Return the official judge, or nothing if it cannot be asked."""
         try:
             official = find_official_judge(self.official, self._client.credentials)
-        except InputError as error:  # the answers are paid for, so no error may end the run
+        except (
+            InputError
+        ) as error:  # the answers are paid for, so no error may end the run
             _log.error("answers are not judged: %s", error)
             return []
         return [official] if official else []
@@ -128,7 +134,9 @@ class AnswerAnnotator(JudgeAnnotator):
 
     def annotate_all(self, request_states: list[RequestState]) -> list[dict[str, Any]]:
         """Return the annotations of all answers, each under the annotator's name."""
-        return [{self.name: annotation} for annotation in self._annotations(request_states)]
+        return [
+            {self.name: annotation} for annotation in self._annotations(request_states)
+        ]
 
     def _annotations(self, states: list[RequestState]) -> list[dict[str, Any]]:
         all_questions = [self._questions(state) for state in states]
@@ -162,7 +170,9 @@ class AnswerAnnotator(JudgeAnnotator):
             return {}
         try:
             return self.questions(*_task_and_record(state))
-        except Exception as error:  # the answers are paid for, so no error may end the run
+        except (
+            Exception
+        ) as error:  # the answers are paid for, so no error may end the run
             log_once(self._logged, state, error)
             # Without a verdict of a judge that the user named, the judgement has failed. With `auto` it is optional.
             return None if self._is_named else {}
@@ -192,7 +202,9 @@ class AnswerAnnotator(JudgeAnnotator):
             else:
                 texts[judge] = {part: reply.text for part, reply in parts.items()}
             if any(verdict is None for verdict in verdicts[judge].values()):
-                errors[judge] = sorted({reply.error for reply in parts.values() if reply.error})
+                errors[judge] = sorted(
+                    {reply.error for reply in parts.values() if reply.error}
+                )
         annotation = {
             "replies": texts,
             "verdicts": verdicts,
@@ -215,7 +227,9 @@ class ModelAnnotator(JudgeAnnotator):
         self._logged = set[str]()
         try:
             self._model = find()
-        except Exception as error:  # the answers are paid for, so no error may end the run
+        except (
+            Exception
+        ) as error:  # the answers are paid for, so no error may end the run
             self._unavailable = True
             _log.error("%s: %s", what, explain(error))
 
@@ -261,7 +275,11 @@ def judge_requests(spec: AnnotatorSpec, state: RequestState) -> list[JudgeReques
     if own is not None and own.answers_silence(record):
         return []
     asks_nobody = AutoClient({}, "", BlackHoleCacheBackendConfig())
-    return [*annotator(**spec.args, auto_client=asks_nobody).questions(task, record).values()]
+    return [
+        *annotator(**spec.args, auto_client=asks_nobody)
+        .questions(task, record)
+        .values()
+    ]
 
 
 def typical_answer(spec: AnnotatorSpec, task: str, record: Record, tokens: int) -> str:
@@ -272,7 +290,9 @@ def typical_answer(spec: AnnotatorSpec, task: str, record: Record, tokens: int) 
     return "word " * tokens
 
 
-def judge_names(spec: AnnotatorSpec, credentials: Mapping[str, Any] | None = None) -> list[str]:
+def judge_names(
+    spec: AnnotatorSpec, credentials: Mapping[str, Any] | None = None
+) -> list[str]:
     """Return the deployments that an annotator asks about answers, or raise an `InputError`.
 
     There are none if it is no `AnswerAnnotator`. `auto` is the official judge on its usual host, or with the content of
@@ -305,7 +325,9 @@ def log_once(logged: set[str], state: RequestState, error: Exception) -> None:
     """Log why an answer is not judged. Each reason is logged once."""
     what = str(error) if isinstance(error, InputError) else type(error).__name__
     if what not in logged:
-        _log.error("answer %s (and perhaps others) is not judged: %s", state.instance.id, what)
+        _log.error(
+            "answer %s (and perhaps others) is not judged: %s", state.instance.id, what
+        )
     logged.add(what)
 
 

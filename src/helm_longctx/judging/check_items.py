@@ -61,12 +61,16 @@ class Check:
         """Score that a correct judge would give."""
         # The benchmark's own rule scores the expected grades as a judge would write them, so that both scores are
         # comparable.
-        score = self.score(dict.fromkeys(self.requests, json.dumps(dict(self.item.expected))))
+        score = self.score(
+            dict.fromkeys(self.requests, json.dumps(dict(self.item.expected)))
+        )
         assert score is not None, self.item.id
         return score
 
 
-def observe(checks: Sequence[Check], judges: Sequence[Judge], repeats: int) -> pd.DataFrame:
+def observe(
+    checks: Sequence[Check], judges: Sequence[Judge], repeats: int
+) -> pd.DataFrame:
     """Ask every judge about every item, `repeats` times.
 
     Returns:
@@ -89,7 +93,9 @@ def observe(checks: Sequence[Check], judges: Sequence[Judge], repeats: int) -> p
 
 def _row(check: Check, replies: Mapping[str, Reply]) -> dict[str, Any]:
     item = check.item
-    about = {name: getattr(item, name) for name in ("id", "task", "kind", "like", "place")}
+    about = {
+        name: getattr(item, name) for name in ("id", "task", "kind", "like", "place")
+    }
     row = {
         **about,
         "state": "judged",
@@ -110,5 +116,7 @@ def _row(check: Check, replies: Mapping[str, Reply]) -> dict[str, Any]:
         verdict |= reply.verdict or {}
     row["verdict"] = verdict
     row["right"] = item.accepts(verdict)
-    row["score"] = check.score({part: reply.text or "" for part, reply in replies.items()})
+    row["score"] = check.score(
+        {part: reply.text or "" for part, reply in replies.items()}
+    )
     return row

@@ -57,11 +57,14 @@ Does the passage alone support all that the statement says? Answer with 1 for ye
 _log = logging.getLogger(__name__)
 
 
-def find_entailment(judge: str, client: AutoClient, folder: Path) -> EntailmentJudge | None:
+def find_entailment(
+    judge: str, client: AutoClient, folder: Path
+) -> EntailmentJudge | None:
     """Create the judge that a `judge=` argument names, None for no judge, or raise an `InputError`."""
     if judge == "auto" and not gpu_has_room(TRUE_NLI_BYTES):
         _log.warning(
-            "citations are not judged: no GPU has room for %s; name a judge with judge=", TRUE_NLI
+            "citations are not judged: no GPU has room for %s; name a judge with judge=",
+            TRUE_NLI,
         )
         return None
     if judge == "none":
@@ -95,7 +98,9 @@ class HubModel:
 
     def __init__(self, model: str):
         self._folder = Path(model) if Path(model).is_dir() else None
-        self._model, _, self._revision = (model, "", "") if self._folder else model.partition("@")
+        self._model, _, self._revision = (
+            (model, "", "") if self._folder else model.partition("@")
+        )
         self._lock = threading.Lock()
         self._loaded: Any = None
 
@@ -150,7 +155,9 @@ class HubEntailment(HubModel):
             model: _NliModel = self._find()
             verdicts = model.entails(pairs)
         if long := verdicts.count(None):
-            _log.warning("%s: %d of %d pairs are too long for it", self.name, long, len(verdicts))
+            _log.warning(
+                "%s: %d of %d pairs are too long for it", self.name, long, len(verdicts)
+            )
         return verdicts
 
     def _load(self) -> _NliModel:
@@ -165,7 +172,10 @@ class HubEntailment(HubModel):
 
         gpu = torch.cuda.is_available()
         # transformers ignores the revision if the name is a folder.
-        options: dict[str, Any] = {"revision": self._version, "trust_remote_code": False}
+        options: dict[str, Any] = {
+            "revision": self._version,
+            "trust_remote_code": False,
+        }
         try:
             if self._version is None:
                 raise LookupError("the commit is unknown")
@@ -173,12 +183,18 @@ class HubEntailment(HubModel):
             entailed = _entailment_label(self._model, config)
             # The tokenizer comes first: if it cannot be loaded, weights of up to 45 GB need not be downloaded.
             tokenizer = AutoTokenizer.from_pretrained(self._model, **options)
-            kind = AutoModelForSeq2SeqLM if entailed is None else AutoModelForSequenceClassification
+            kind = (
+                AutoModelForSeq2SeqLM
+                if entailed is None
+                else AutoModelForSequenceClassification
+            )
             options[dtype_argument()] = torch.bfloat16 if gpu else torch.float32
             model = kind.from_pretrained(self._model, **options)
         except InputError:
             raise
-        except Exception as error:  # errors of the hub, the disk, or a broken installation
+        except (
+            Exception
+        ) as error:  # errors of the hub, the disk, or a broken installation
             raise InputError(
                 f"judge={self._model!r} is neither a HELM deployment nor a model that can be loaded on this machine"
                 f" ({type(error).__name__}); see {page_address('judges#citations')}"
@@ -224,12 +240,18 @@ class _NliModel:
         for batch in _batches([lengths[i] for i in fitting]):
             indices = [fitting[i] for i in batch]
             encoded = [inputs[index] for index in indices]
-            padded = self.tokenizer.pad(encoded, return_tensors="pt").to(self.model.device)
+            padded = self.tokenizer.pad(encoded, return_tensors="pt").to(
+                self.model.device
+            )
             with torch.inference_mode():
                 if self.entailed is None:
                     # The official max_new_tokens; exactly "1" is entailment there, too.
-                    written = self.model.generate(**padded, max_new_tokens=10, do_sample=False)
-                    replies = self.tokenizer.batch_decode(written, skip_special_tokens=True)
+                    written = self.model.generate(
+                        **padded, max_new_tokens=10, do_sample=False
+                    )
+                    replies = self.tokenizer.batch_decode(
+                        written, skip_special_tokens=True
+                    )
                     are_entailed = [reply == "1" for reply in replies]
                 else:
                     labels = self.model(**padded).logits.argmax(dim=-1)
@@ -246,7 +268,9 @@ def find_commit(model: str, revision: str) -> str | None:
     if re.fullmatch(r"[0-9a-f]{40}", revision):
         return revision
     try:
-        return Path(hf_hub_download(model, "config.json", revision=revision or None)).parent.name
+        return Path(
+            hf_hub_download(model, "config.json", revision=revision or None)
+        ).parent.name
     except Exception:  # loading the model fails for the same reason and reports it
         return None
 
@@ -294,7 +318,9 @@ class DeploymentEntailment:
         by_pair = dict(zip(different, judged, strict=True))
         verdicts = [by_pair[pair] for pair in pairs]
         if failed := verdicts.count(None):
-            _log.warning("%s: no verdict on %d of %d pairs", self.name, failed, len(verdicts))
+            _log.warning(
+                "%s: no verdict on %d of %d pairs", self.name, failed, len(verdicts)
+            )
         return verdicts
 
     def _verdict(self, pair: Pair) -> bool | None:
@@ -337,7 +363,9 @@ class CachedEntailment:
         keys = []
         for pair in pairs:
             text = "\0".join((self._judge.name, *pair))
-            keys.append(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
+            keys.append(
+                hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+            )
         stored: dict[str, bool] = {}
         select = "SELECT key, entailed FROM verdicts WHERE key = ?"
         with self._lock:
@@ -346,15 +374,25 @@ class CachedEntailment:
                 if row:
                     stored[key] = bool(row[1])
         # New pairs are collected by key, so that a pair that occurs several times in one call is judged once.
-        new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in stored}
+        new = {
+            key: pair
+            for key, pair in zip(keys, pairs, strict=True)
+            if key not in stored
+        }
         verdicts: dict[str, bool | None] = {}
         if new:
             # Judging takes minutes, so it happens outside the lock. Two threads may judge the same pair. Both
             # verdicts are equal.
-            verdicts = dict(zip(new, self._judge.entails(list(new.values())), strict=True))
-        known = [(key, verdict) for key, verdict in verdicts.items() if verdict is not None]
+            verdicts = dict(
+                zip(new, self._judge.entails(list(new.values())), strict=True)
+            )
+        known = [
+            (key, verdict) for key, verdict in verdicts.items() if verdict is not None
+        ]
         with self._lock, self._database:
-            self._database.executemany("INSERT OR REPLACE INTO verdicts VALUES (?, ?)", known)
+            self._database.executemany(
+                "INSERT OR REPLACE INTO verdicts VALUES (?, ?)", known
+            )
         return [stored.get(key, verdicts.get(key)) for key in keys]
 
 

@@ -26,7 +26,12 @@ from helm_longctx.helm.style import sends_messages
 from helm_longctx.models.apis.calls import call_all
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.sending import Retries, Sender
-from helm_longctx.models.results import answer_of, describe_failure, is_output_cut, usage_of
+from helm_longctx.models.results import (
+    answer_of,
+    describe_failure,
+    is_output_cut,
+    usage_of,
+)
 from helm_longctx.models.sampling import SampledRequest
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error, digest
 from helm_longctx.redaction.text import redact
@@ -121,7 +126,9 @@ class Judge:
         self.name = deployment
         self.model = model
         self._messages = messages
-        self._sender = Sender(client, Retries(TRIES, setting(WAIT), takes_any_reply=True))
+        self._sender = Sender(
+            client, Retries(TRIES, setting(WAIT), takes_any_reply=True)
+        )
         self._takes_system = takes_system
         self._readings = int(setting(READINGS))
         # Locks are stored by digests, because these are short: a judge gets thousands of long prompts.
@@ -142,7 +149,9 @@ class Judge:
             with self._locks[digest(request.text)]:
                 return self._ask_until_readable(request, repeat)
         except Exception as error:  # no error may cost the verdicts on other requests
-            return Reply(None, None, f"the reply cannot be used: {type(error).__name__}")
+            return Reply(
+                None, None, f"the reply cannot be used: {type(error).__name__}"
+            )
 
     def _ask_until_readable(self, request: JudgeRequest, repeat: int) -> Reply:
         text = None
@@ -156,13 +165,22 @@ class Judge:
             text, error = reply_text(result)
             if result.success and not result.cached:
                 estimate = Usage(
-                    len(request.text) // CHARACTERS, output_tokens=len(text or "") // CHARACTERS
+                    len(request.text) // CHARACTERS,
+                    output_tokens=len(text or "") // CHARACTERS,
                 )
                 usages.append(usage_of(result) or estimate)
             verdict = _parse(request, text) if text else None
             # A verdict at the very end of a cut reply could be only its beginning, as `GRADE: 1` of `GRADE: 10`.
-            is_open = text and is_output_cut(result) and (text[-1].isalnum() or text[-1] == ".")
-            if is_open and verdict is not None and _parse(request, f"{text}0") != verdict:
+            is_open = (
+                text
+                and is_output_cut(result)
+                and (text[-1].isalnum() or text[-1] == ".")
+            )
+            if (
+                is_open
+                and verdict is not None
+                and _parse(request, f"{text}0") != verdict
+            ):
                 # Scorers read the text, so it is not kept.
                 text = None
                 verdict = None
@@ -171,7 +189,9 @@ class Judge:
                 return Reply(text, verdict, None, usages)
         return Reply(text, None, error, usages)
 
-    def _result(self, request: JudgeRequest, number: int, repeat: int) -> RequestResult | str:
+    def _result(
+        self, request: JudgeRequest, number: int, repeat: int
+    ) -> RequestResult | str:
         """Request reply `number`. Return it, or the error if the call keeps failing."""
         prompt = request.text
         messages = self._messages
@@ -179,7 +199,9 @@ class Judge:
             # HELM's clients ignore a prompt that comes with messages, or refuse it.
             turns = {"system": request.system, "user": request.prompt}
             prompt = ""
-            messages = [{"role": role, "content": content} for role, content in turns.items()]
+            messages = [
+                {"role": role, "content": content} for role, content in turns.items()
+            ]
         seeded = SampledRequest(
             model=self.model,
             model_deployment=self.name,
@@ -201,7 +223,11 @@ class Judge:
             return f"the call failed: {describe_failure(attempt.result)}"
         # A reply without a verdict is kept, too, because it is paid for: another one is requested under another number.
         attempt.cache_replies()
-        return attempt.outcome if isinstance(attempt.outcome, RequestResult) else attempt.result
+        return (
+            attempt.outcome
+            if isinstance(attempt.outcome, RequestResult)
+            else attempt.result
+        )
 
 
 def reply_text(result: RequestResult) -> tuple[str | None, str]:
@@ -216,7 +242,10 @@ def reply_text(result: RequestResult) -> tuple[str | None, str]:
         if result.error:
             return None, f"the reply cannot be used: {abbreviate(redact(result.error))}"
         if is_cut:
-            return None, f"the reply ended at the token limit before its answer; {MORE_TOKENS}"
+            return (
+                None,
+                f"the reply ended at the token limit before its answer; {MORE_TOKENS}",
+            )
         return None, "the reply is empty"
     # HELM's clients pass on any JSON value as the text.
     if not isinstance(completion.text, str):
@@ -224,7 +253,10 @@ def reply_text(result: RequestResult) -> tuple[str | None, str]:
     answer = answer_of(result)
     text = answer.text
     if answer.has_open_reasoning:
-        return None, f"the reply ended at the token limit within its reasoning; {MORE_TOKENS}"
+        return (
+            None,
+            f"the reply ended at the token limit within its reasoning; {MORE_TOKENS}",
+        )
     if is_cut:
         return text, "the reply ended at the token limit without a verdict"
     return text, "the reply has no verdict"
@@ -237,14 +269,20 @@ def _parse(request: JudgeRequest, text: str) -> Verdict | None:
         return None
 
 
-def messages_before(deployment: registry.ModelDeployment) -> list[dict[str, str]] | None:
+def messages_before(
+    deployment: registry.ModelDeployment,
+) -> list[dict[str, str]] | None:
     """Return the messages that make a deployment send a prompt as a chat, the style in which judges are asked.
 
     A client that takes both sends a chat if the request has messages, even an empty list. Other clients get None,
     since HELM's fail if a request has messages and a prompt.
     """
-    declare = getattr(get_class_by_name(deployment.client_spec.class_name), "request_form", None)
-    return [] if declare and declare(deployment.client_spec.args or {}) == "both" else None
+    declare = getattr(
+        get_class_by_name(deployment.client_spec.class_name), "request_form", None
+    )
+    return (
+        [] if declare and declare(deployment.client_spec.args or {}) == "both" else None
+    )
 
 
 def parse_judges(judge: str) -> list[str]:
@@ -267,7 +305,9 @@ def find_judges(judge: str, client: AutoClient) -> list[Judge]:
     from helm_longctx.judging.keys.client import judge_client
 
     apply_seed_patch()
-    return [make_judge(name, judge_client(name, client)) for name in parse_judges(judge)]
+    return [
+        make_judge(name, judge_client(name, client)) for name in parse_judges(judge)
+    ]
 
 
 def make_judge(name: str, client: Client) -> Judge:
@@ -275,7 +315,11 @@ def make_judge(name: str, client: Client) -> Judge:
     deployment = registry.get_model_deployment(name)
     model = deployment.model_name or name
     return Judge(
-        name, model, client, messages_before(deployment), takes_system=sends_messages(name)
+        name,
+        model,
+        client,
+        messages_before(deployment),
+        takes_system=sends_messages(name),
     )
 
 
@@ -299,16 +343,22 @@ class Spending:
                 self.output_tokens += usage.output_tokens
                 # One unknown price makes the sum unknown: a part of it would look like the whole.
                 self.dollars = (
-                    None if dollars is None or self.dollars is None else self.dollars + dollars
+                    None
+                    if dollars is None or self.dollars is None
+                    else self.dollars + dollars
                 )
 
     def __str__(self) -> str:
-        dollars = "no known price" if self.dollars is None else f"about ${self.dollars:.2f}"
+        dollars = (
+            "no known price" if self.dollars is None else f"about ${self.dollars:.2f}"
+        )
         return f"{self.calls} calls, {self.input_tokens:,} tokens in, {self.output_tokens:,} out, {dollars}"
 
 
 def ask_judges(
-    judges: Sequence[Judge], requests: Sequence[Mapping[str, JudgeRequest]], repeat: int = 0
+    judges: Sequence[Judge],
+    requests: Sequence[Mapping[str, JudgeRequest]],
+    repeat: int = 0,
 ) -> list[dict[str, dict[str, Reply]]]:
     """Send all requests to every judge, and show the cost. Returns for each item the replies by judge and name."""
     spending = Spending({judge.name: _prices(judge) for judge in judges})
@@ -350,13 +400,17 @@ def _prices(judge: Judge) -> Prices | None:
     return None
 
 
-def _log_outcome(by_item: Sequence[Mapping[str, Mapping[str, Reply]]], spending: Spending) -> None:
+def _log_outcome(
+    by_item: Sequence[Mapping[str, Mapping[str, Reply]]], spending: Spending
+) -> None:
     if len(by_item) > 1:
         hlog(f"judges: {spending}")
     errors: Counter[tuple[str, str]] = Counter()
     for item in by_item:
         for judge, replies in item.items():
-            errors.update((judge, reply.error) for reply in replies.values() if reply.error)
+            errors.update(
+                (judge, reply.error) for reply in replies.values() if reply.error
+            )
     # Equal errors are logged once, because a judge that is gone would otherwise log thousands of equal lines.
     for (judge, error), times in errors.most_common(5):
         herror(f"judge {judge} gave no verdict on {times} questions: {error}")

@@ -28,7 +28,9 @@ class EmbeddingModel(HubModel):
         with self._lock:  # HELM runs annotators in several threads
             model = self._find()
             # Each side is a batch of its own, because the other texts of a batch change the last digits.
-            return float(model.similarity(model.encode(list(texts)), model.encode([other])).max())
+            return float(
+                model.similarity(model.encode(list(texts)), model.encode([other])).max()
+            )
 
     def _load(self) -> Any:
         ignore_broken_torchvision()
@@ -45,14 +47,18 @@ class EmbeddingModel(HubModel):
                 model_kwargs={dtype_argument(): torch.float32},
                 processor_kwargs=self._options,
             )
-        except Exception as error:  # errors of the hub, the disk, or a broken installation
+        except (
+            Exception
+        ) as error:  # errors of the hub, the disk, or a broken installation
             raise InputError(
                 f"judge={self._model!r} is not a sentence-transformers model that can be loaded on this machine"
                 f" ({type(error).__name__}); see {page_address('judges#similarity')}"
             ) from error
 
 
-def find_embedding_model(judge: str, official: str, needed: int) -> EmbeddingModel | None:
+def find_embedding_model(
+    judge: str, official: str, needed: int
+) -> EmbeddingModel | None:
     """Create the model of a `judge=` argument, or raise an `InputError`. Returns None if similarity is not measured.
 
     `auto` is the official model, if a GPU has `needed` free bytes. Others are `none`, a folder, `name` or
@@ -60,7 +66,8 @@ def find_embedding_model(judge: str, official: str, needed: int) -> EmbeddingMod
     """
     if judge == "auto" and not gpu_has_room(needed):
         _log.warning(
-            "similarity is not measured: no GPU has room for %s; name a model with judge=", official
+            "similarity is not measured: no GPU has room for %s; name a model with judge=",
+            official,
         )
         return None
     if judge == "none":

@@ -36,7 +36,11 @@ class Engine(NamedTuple):
     def find(engine: Any) -> Engine:
         """Return the parts of a `vllm.LLM` or a `sglang.Engine`."""
         # Both get token ids, because they would add special tokens to a text in which the chat template has put them.
-        return _find_vllm(engine) if hasattr(engine, "llm_engine") else _find_sglang(engine)
+        return (
+            _find_vllm(engine)
+            if hasattr(engine, "llm_engine")
+            else _find_sglang(engine)
+        )
 
 
 def _find_vllm(engine: Any) -> Engine:
@@ -76,7 +80,9 @@ def _find_vllm(engine: Any) -> Engine:
         return [
             [
                 place[token].logprob
-                for token, place in list(zip(ids, output.prompt_logprobs, strict=True))[start:]
+                for token, place in list(zip(ids, output.prompt_logprobs, strict=True))[
+                    start:
+                ]
             ]
             for ids, start, output in zip(texts, starts, outputs, strict=True)
         ]
@@ -109,15 +115,24 @@ def _find_sglang(engine: Any) -> Engine:
 
     def score(texts: Sequence[list[int]], starts: Sequence[int]) -> list[list[float]]:
         settings = {"temperature": 0, "max_new_tokens": 1}
-        asked = {"input_ids": list(texts), "return_logprob": True, "logprob_start_len": 0}
+        asked = {
+            "input_ids": list(texts),
+            "return_logprob": True,
+            "logprob_start_len": 0,
+        }
         outputs = engine.generate(sampling_params=settings, **asked)
         rows = [output["meta_info"]["input_token_logprobs"] for output in outputs]
         return [
-            [value for value, *_ in row[start:]] for start, row in zip(starts, rows, strict=True)
+            [value for value, *_ in row[start:]]
+            for start, row in zip(starts, rows, strict=True)
         ]
 
     return Engine(
-        answer, score, str(manager.server_args.model_path), manager.tokenizer, manager.context_len
+        answer,
+        score,
+        str(manager.server_args.model_path),
+        manager.tokenizer,
+        manager.context_len,
     )
 
 
@@ -156,10 +171,14 @@ class GivenEngineClient(FunctionClient):
         with self._turn:  # an engine answers one thread
             engine = self._find_engine()
             if request.messages is not None and not engine.tokenizer.chat_template:
-                raise InputError(f"{engine.path} has no chat template; give style=completion")
+                raise InputError(
+                    f"{engine.path} has no chat template; give style=completion"
+                )
             text = make_prompt(request).render(engine.tokenizer)
             return make_scored_result(
-                request, respond(engine.tokenizer, engine.score, request, text), cached=False
+                request,
+                respond(engine.tokenizer, engine.score, request, text),
+                cached=False,
             )
 
 
@@ -189,15 +208,24 @@ class EngineClient(GivenEngineClient):
         **facts: Any,
     ):
         window_argument = "max_model_len" if engine == "vllm" else "context_length"
-        options = {"revision": revision, "dtype": dtype, window_argument: window, **(load or {})}
-        self._options = {name: value for name, value in options.items() if value is not None}
+        options = {
+            "revision": revision,
+            "dtype": dtype,
+            window_argument: window,
+            **(load or {}),
+        }
+        self._options = {
+            name: value for name, value in options.items() if value is not None
+        }
         self._options["trust_remote_code"] = remote_code
         self._path = find_model(pretrained_model_name_or_path)
         self._engine = engine
         self.concurrency = batch
         self._loaded: Any = None
         self._failure: Exception | None = None
-        self._answer = Function(lambda prompts: self._find_engine().answer(prompts), batch)  # type: ignore[assignment]
+        self._answer = Function(
+            lambda prompts: self._find_engine().answer(prompts), batch
+        )  # type: ignore[assignment]
 
     @classmethod
     def takes_sampling(cls, arguments: Mapping[str, Any]) -> tuple[str, ...]:
@@ -205,7 +233,9 @@ class EngineClient(GivenEngineClient):
         return ()
 
     def _find_engine(self) -> Engine:
-        if self._failure:  # loading takes minutes, so it is not tried again for each question
+        if (
+            self._failure
+        ):  # loading takes minutes, so it is not tried again for each question
             raise self._failure
         if self._loaded is None:
             try:

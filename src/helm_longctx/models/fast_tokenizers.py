@@ -30,15 +30,25 @@ _OLD_FILES = ("special_tokens_map.json", "added_tokens.json")
 """Files that transformers reads if the configuration has no `DECODER`."""
 
 _CHANGES = (
-    *("auto_map", "add_bos_token", "add_eos_token", "add_prefix_space", "split_special_tokens"),
+    *(
+        "auto_map",
+        "add_bos_token",
+        "add_eos_token",
+        "add_prefix_space",
+        "split_special_tokens",
+    ),
     "fix_mistral_regex",
 )
 """Keys of the configuration by which transformers changes the tokenizer."""
 
-_SPECIAL = tuple(f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"))
+_SPECIAL = tuple(
+    f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+)
 """Keys of special tokens, in the order in which transformers adds those that the file lacks."""
 
-_MODEL_TYPES = frozenset({None, "", "glm4", "gpt_oss", "llama", "mistral", "olmo2", "smollm3"})
+_MODEL_TYPES = frozenset(
+    {None, "", "glm4", "gpt_oss", "llama", "mistral", "olmo2", "smollm3"}
+)
 """Types of models for which transformers takes the class that the configuration names; it has exceptions for some."""
 
 
@@ -54,7 +64,10 @@ class FastTokenizer:
     is_fast = True
 
     def __init__(
-        self, backend_tokenizer: Tokenizer, config: Mapping[str, Any], load: Callable[[], Any]
+        self,
+        backend_tokenizer: Tokenizer,
+        config: Mapping[str, Any],
+        load: Callable[[], Any],
     ):
         self.backend_tokenizer = backend_tokenizer
         self._config = config
@@ -82,8 +95,12 @@ class FastTokenizer:
         """Return the text of tokens."""
         # Without the key, it depends on the version of transformers whether spaces are cleaned up.
         if self._config.get("clean_up_tokenization_spaces", True):
-            return str(self._whole.decode(tokens, skip_special_tokens=skip_special_tokens))
-        return self.backend_tokenizer.decode(tokens, skip_special_tokens=skip_special_tokens)
+            return str(
+                self._whole.decode(tokens, skip_special_tokens=skip_special_tokens)
+            )
+        return self.backend_tokenizer.decode(
+            tokens, skip_special_tokens=skip_special_tokens
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Encode as the tokenizer of transformers does."""
@@ -107,7 +124,9 @@ def read_fast_tokenizer(
     folder = Path(name)
     if not folder.is_dir():
         found = (
-            try_to_load_from_cache(name, FILE, revision=revision) if name.count("/") == 1 else None
+            try_to_load_from_cache(name, FILE, revision=revision)
+            if name.count("/") == 1
+            else None
         )
         if not isinstance(found, str):
             return None
@@ -117,8 +136,15 @@ def read_fast_tokenizer(
     try:
         config = json.loads((folder / CONFIG).read_bytes())
         model = folder / "config.json"
-        model_type = json.loads(model.read_bytes()).get("model_type") if model.is_file() else None
-        has_older = any((folder / name).exists() for name in _OLD_FILES) and DECODER not in config
+        model_type = (
+            json.loads(model.read_bytes()).get("model_type")
+            if model.is_file()
+            else None
+        )
+        has_older = (
+            any((folder / name).exists() for name in _OLD_FILES)
+            and DECODER not in config
+        )
         # Whether transformers reads the tokenizer's file, and changes nothing in it besides its special tokens.
         is_plain = str(config.get("tokenizer_class")).removesuffix("Fast") in _PLAIN
         is_plain &= all(config.get(key) is None for key in _CHANGES)
@@ -128,8 +154,14 @@ def read_fast_tokenizer(
         # A saved tokenizer can have settings for training.
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        return FastTokenizer(tokenizer, config, load) if _add_tokens(tokenizer, config) else None
-    except Exception:  # the package raises plain Exception; transformers then says what is wrong
+        return (
+            FastTokenizer(tokenizer, config, load)
+            if _add_tokens(tokenizer, config)
+            else None
+        )
+    except (
+        Exception
+    ):  # the package raises plain Exception; transformers then says what is wrong
         return None
 
 
@@ -141,17 +173,29 @@ def _add_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> bool:
     known = {token.content for token in added.values()}
     for number, record in config.get(DECODER, {}).items():
         token = added.get(int(number))
-        if token is None or any(getattr(token, name) != value for name, value in record.items()):
+        if token is None or any(
+            getattr(token, name) != value for name, value in record.items()
+        ):
             return False
     named = {
-        key: value for key, value in config.items() if key.endswith("_token") and value is not None
+        key: value
+        for key, value in config.items()
+        if key.endswith("_token") and value is not None
     }
-    lists = (config.get(key) or () for key in ("additional_special_tokens", "extra_special_tokens"))
+    lists = (
+        config.get(key) or ()
+        for key in ("additional_special_tokens", "extra_special_tokens")
+    )
     others = [
-        value for key, value in named.items() if key not in _SPECIAL or not isinstance(value, str)
+        value
+        for key, value in named.items()
+        if key not in _SPECIAL or not isinstance(value, str)
     ]
     if (
-        not {_content(token) for token in (*others, *(each for tokens in lists for each in tokens))}
+        not {
+            _content(token)
+            for token in (*others, *(each for tokens in lists for each in tokens))
+        }
         <= known
     ):
         return False

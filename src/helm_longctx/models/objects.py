@@ -172,7 +172,9 @@ class Prompt:
         return ids
 
     def _is_rendered(self, tokenizer: Any) -> bool:
-        return len(self.messages) > 1 or (self.is_chat and bool(tokenizer.chat_template))
+        return len(self.messages) > 1 or (
+            self.is_chat and bool(tokenizer.chat_template)
+        )
 
 
 def make_prompt(request: Request) -> Prompt:
@@ -182,7 +184,12 @@ def make_prompt(request: Request) -> Prompt:
     stop = tuple(request.stop_sequences)
     is_chat = request.messages is not None
     return Prompt(
-        turns[-1]["content"], turns, request.max_tokens, stop, **vars(facts), is_chat=is_chat
+        turns[-1]["content"],
+        turns,
+        request.max_tokens,
+        stop,
+        **vars(facts),
+        is_chat=is_chat,
     )
 
 
@@ -194,7 +201,11 @@ class Gatherer(Generic[Item, Answer]):
         size: most items of a list.
     """
 
-    def __init__(self, answer_all: Callable[[list[Item]], Sequence[Answer | Exception]], size: int):
+    def __init__(
+        self,
+        answer_all: Callable[[list[Item]], Sequence[Answer | Exception]],
+        size: int,
+    ):
         self._answer_all = answer_all
         self._size = size
         self._waiting: list[tuple[Item, Future[Answer]]] = []
@@ -316,7 +327,9 @@ class FunctionClient(Client):
                 Failure.BAD_REQUEST, f"{type(error).__name__}: {describe_error(error)}"
             )
         if not isinstance(text, str):
-            raise InputError(f"the function returned {_describe(text)}; it must return a text")
+            raise InputError(
+                f"the function returned {_describe(text)}; it must return a text"
+            )
         for stop in request.stop_sequences:
             text = text.split(stop, 1)[0]
         return RequestResult(

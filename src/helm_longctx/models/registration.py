@@ -11,9 +11,15 @@ import yaml
 from helm.benchmark import model_deployment_registry as deployments
 from helm.benchmark import model_metadata_registry as models
 from helm.benchmark import tokenizer_config_registry as tokenizers
-from helm.benchmark.window_services.no_tokenizer_window_service import NoTokenizerWindowService
+from helm.benchmark.window_services.no_tokenizer_window_service import (
+    NoTokenizerWindowService,
+)
 
-from helm_longctx.models.baselines.clients import BaselineClient, LexicalClient, NullClient
+from helm_longctx.models.baselines.clients import (
+    BaselineClient,
+    LexicalClient,
+    NullClient,
+)
 
 _MODELS: tuple[tuple[str, str, type[BaselineClient], str], ...] = (
     (
@@ -74,7 +80,9 @@ def register() -> None:
             "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer", folder
         )
         tokenizers.register_tokenizer_config(
-            tokenizers.TokenizerConfig(WORDS, spec, end_of_text_token="", prefix_token="")
+            tokenizers.TokenizerConfig(
+                WORDS, spec, end_of_text_token="", prefix_token=""
+            )
         )
     window = NoTokenizerWindowService
     for name, title, client, about in _MODELS:
@@ -94,7 +102,9 @@ def register() -> None:
         deployments.register_model_deployment(
             deployments.ModelDeployment(
                 name=name,
-                client_spec=deployments.ClientSpec(f"{client.__module__}.{client.__name__}"),
+                client_spec=deployments.ClientSpec(
+                    f"{client.__module__}.{client.__name__}"
+                ),
                 tokenizer_name=WORDS,
                 # Other window services would tokenize each prompt to compare its length with a limit. There is none.
                 window_service_spec=deployments.WindowServiceSpec(
@@ -121,7 +131,9 @@ def register_ready() -> None:
             )
     for row in _read_ready("tokenizer_configs"):
         if row["name"] not in tokenizers.TOKENIZER_NAME_TO_CONFIG:
-            tokenizers.register_tokenizer_config(dacite.from_dict(tokenizers.TokenizerConfig, row))
+            tokenizers.register_tokenizer_config(
+                dacite.from_dict(tokenizers.TokenizerConfig, row)
+            )
 
 
 def _read_ready(key: str, name: str = "") -> list[dict[str, Any]]:

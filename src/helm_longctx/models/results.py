@@ -56,7 +56,9 @@ def parse_result(content: Mapping[str, Any]) -> RequestResult:
     result = dacite.from_dict(RequestResult, plain, dacite.Config(check_types=False))
     facts = content.get("facts")
     return (
-        LongContextResult(**vars(result), facts=AnswerFacts.from_json(facts)) if facts else result
+        LongContextResult(**vars(result), facts=AnswerFacts.from_json(facts))
+        if facts
+        else result
     )
 
 
@@ -83,7 +85,9 @@ def answer_of(result: RequestResult) -> Answer:
 
     The first completion is the answer. Further ones are those of earlier requests, or of scored texts.
     """
-    facts = replace(facts_of(result), failure=failure_of(result), usage=usage_of(result))
+    facts = replace(
+        facts_of(result), failure=failure_of(result), usage=usage_of(result)
+    )
     about = {
         "error": result.error or "",
         "seconds": result.request_time,
@@ -93,7 +97,9 @@ def answer_of(result: RequestResult) -> Answer:
         return Answer(**vars(facts), **about)
     first, *others = result.completions
     return replace(
-        _read_output(first, facts), **about, earlier=tuple(_text_of(output) for output in others)
+        _read_output(first, facts),
+        **about,
+        earlier=tuple(_text_of(output) for output in others),
     )
 
 
@@ -161,7 +167,9 @@ def _classify_error(result: RequestResult) -> Failure:
     """Return the kind of failure of a client that does not name it."""
     kind = failure_of_text(result.error or "")
     # HELM leaves `is_retriable` at None where a client does not know. Only False says that the failure is final.
-    is_final = result.error_flags is not None and result.error_flags.is_retriable is False
+    is_final = (
+        result.error_flags is not None and result.error_flags.is_retriable is False
+    )
     return Failure.BAD_REQUEST if is_final and kind is Failure.UNKNOWN else kind
 
 

@@ -19,4 +19,6 @@ def make_safe_name(name: str) -> str:
     safe = _OTHER.sub("-", name).strip("-")
     if name.isascii() and safe and len(safe) <= MOST:
         return safe
-    return f"{safe[: MOST - _DIGITS - 1].strip('-') or 'model'}-{digest(name)[:_DIGITS]}"
+    return (
+        f"{safe[: MOST - _DIGITS - 1].strip('-') or 'model'}-{digest(name)[:_DIGITS]}"
+    )

@@ -42,8 +42,15 @@ def with_answers(
     request: Request, answers: Sequence[str], context: tuple[int, int] | None
 ) -> ScoringRequest:
     """Make the request for the log-probabilities of gold answers after the prompt of a request."""
-    greedy = {"echo_prompt": True, "max_tokens": 0, "stop_sequences": [], "temperature": 0.0}
-    return with_fields(ScoringRequest, request, **greedy, answers=tuple(answers), context=context)
+    greedy = {
+        "echo_prompt": True,
+        "max_tokens": 0,
+        "stop_sequences": [],
+        "temperature": 0.0,
+    }
+    return with_fields(
+        ScoringRequest, request, **greedy, answers=tuple(answers), context=context
+    )
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,9 @@ def distributions_of(result: RequestResult) -> Sequence[Sequence[Distribution]]:
     """
     parts = facts_of(result).distributions or ()
     if result.completions[0].text and not any(parts):
-        raise FailureError(Failure.MALFORMED, "the server's answer has no log-probabilities")
+        raise FailureError(
+            Failure.MALFORMED, "the server's answer has no log-probabilities"
+        )
     return parts
 
 
@@ -103,7 +112,11 @@ def scored_texts(request: ScoringRequest, prompt: str) -> Iterator[tuple[str, st
             )
         prompts.append(prompt[: shift + start] + prompt[shift + end :])
     for text in prompts:
-        gap = SEPARATOR if text and not text[-1].isspace() and not request.messages else ""
+        gap = (
+            SEPARATOR
+            if text and not text[-1].isspace() and not request.messages
+            else ""
+        )
         for answer in request.answers:
             yield text, gap + answer
 
@@ -116,21 +129,28 @@ def scored_output(answer: str, tokens: Sequence[tuple[str, float]]) -> Generated
     """
     found = [Token(text, logprob) for text, logprob in tokens]
     return GeneratedOutput(
-        answer, math.fsum(token.logprob for token in found), found, {"reason": "endoftext"}
+        answer,
+        math.fsum(token.logprob for token in found),
+        found,
+        {"reason": "endoftext"},
     )
 
 
 def windows_output(windows: Sequence[Window]) -> GeneratedOutput:
     """Return the completion of a text whose own tokens were scored. The result's facts have the windows."""
     total = math.fsum(window.logprob * window.tokens for window in windows)
-    return GeneratedOutput(text="", logprob=total, tokens=[], finish_reason={"reason": "endoftext"})
+    return GeneratedOutput(
+        text="", logprob=total, tokens=[], finish_reason={"reason": "endoftext"}
+    )
 
 
 def count_texts(request: Request) -> int:
     """Return how many texts a server gets for a request, each in a request of its own."""
     if not isinstance(request, ScoringRequest):
         return 1
-    return max(len(request.answers), 1) * (2 if request.answers and request.context else 1)
+    return max(len(request.answers), 1) * (
+        2 if request.answers and request.context else 1
+    )
 
 
 def input_tokens(request: Request, prompt_tokens: int, characters: int) -> int:
@@ -147,7 +167,9 @@ def input_tokens(request: Request, prompt_tokens: int, characters: int) -> int:
     )
 
 
-def check_scoring(client: Any, deployment: str, argument: str = "metric=likelihood") -> None:
+def check_scoring(
+    client: Any, deployment: str, argument: str = "metric=likelihood"
+) -> None:
     """Check that a deployment can give log-probabilities of texts, before a run sends its first request.
 
     Raises:

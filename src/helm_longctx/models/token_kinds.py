@@ -39,10 +39,12 @@ KINDS = {
         "Crème brûlée à Zürich, smörgåsbord, żółć, señor, façade, naïve.",
     ),
     "digits": Kind(
-        re.compile(r"\d"), "0071 3.14159 1,000,000 2026-11-28 00000 98765432109876543210"
+        re.compile(r"\d"),
+        "0071 3.14159 1,000,000 2026-11-28 00000 98765432109876543210",
     ),
     "white space": Kind(
-        re.compile(r"\s{2}|^[\t\n\r]$"), "one        two\t\tthree\n\n\n\nfour    \n        five"
+        re.compile(r"\s{2}|^[\t\n\r]$"),
+        "one        two\t\tthree\n\n\n\nfour    \n        five",
     ),
 }
 """The kinds. A token is of the first one whose pattern it contains."""
@@ -53,4 +55,6 @@ WORDS = "words and punctuation"
 
 def find_kind(token: str) -> str:
     """Return the kind of a token."""
-    return next((name for name, kind in KINDS.items() if kind.pattern.search(token)), WORDS)
+    return next(
+        (name for name, kind in KINDS.items() if kind.pattern.search(token)), WORDS
+    )

@@ -51,7 +51,9 @@ def describe_error(error: BaseException) -> str:
     text can quote a prompt, so it is abbreviated.
     """
     text = redact(" ".join(error_text(error).split()))
-    is_import = isinstance(error, ImportError) or isinstance(error.__cause__, ImportError)
+    is_import = isinstance(error, ImportError) or isinstance(
+        error.__cause__, ImportError
+    )
     return text if isinstance(error, InputError) or is_import else abbreviate(text)
 
 
@@ -83,7 +85,9 @@ class AbbreviatingFilter(logging.Filter):
             # HELM also logs tracebacks as text while it handles an exception, so the messages can stand in the text.
             message = _abbreviate_messages(message, sys.exc_info()[1])
             is_long = len(message) > LOG_LIMIT
-            record.msg = f"{abbreviate(message)} … {message[-TAIL:]}" if is_long else message
+            record.msg = (
+                f"{abbreviate(message)} … {message[-TAIL:]}" if is_long else message
+            )
             record.args = ()
         # Formatters print `exc_text` if it is set, so the long message of the exception is never formatted.
         if record.exc_info and record.exc_info[1] and not record.exc_text:

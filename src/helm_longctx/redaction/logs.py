@@ -45,7 +45,9 @@ class _RedactingFactory:
             text = logging.Formatter().formatException(record.exc_info)
             if (clean := redact(text)) != text:
                 record.exc_text = clean
-                record.exc_info = None  # formatters print `exc_text` instead of the exception
+                record.exc_info = (
+                    None  # formatters print `exc_text` instead of the exception
+                )
         if record.stack_info:
             record.stack_info = redact(record.stack_info)
         return record
@@ -53,7 +55,11 @@ class _RedactingFactory:
 
 def redact_uncaught() -> None:
     """Redact warnings and uncaught exceptions, including those in threads and those that Python ignores. Idempotent."""
-    for module, name in ((sys, "excepthook"), (threading, "excepthook"), (sys, "unraisablehook")):
+    for module, name in (
+        (sys, "excepthook"),
+        (threading, "excepthook"),
+        (sys, "unraisablehook"),
+    ):
         if not hasattr(hook := getattr(module, name), "redacts"):
             setattr(module, name, _redact_hook(hook))
     theirs = warnings.formatwarning

@@ -15,9 +15,7 @@ def check_origin(url: str, target: str) -> None:
     second = _origin(target)
     if first == second:
         return
-    reason = (
-        f"{first} redirects to {second}, which gets no key and no prompt; give the final address"
-    )
+    reason = f"{first} redirects to {second}, which gets no key and no prompt; give the final address"
     warn_once(reason)  # HELM's own clients omit the cause of a failed connection
     raise FailureError(Failure.UNREACHABLE, reason)
 

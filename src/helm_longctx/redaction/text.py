@@ -34,7 +34,8 @@ _HEADERS = re.compile(r"headers?$", re.I)
 """Names of arguments that hold HTTP headers. Gateways invent header names, so every value counts as a secret."""
 
 _PLAIN_HEADER = re.compile(
-    r"(accept(-.*)?|content-type|user-agent|http-referer|referer|x-title|.*-(beta|version))$", re.I
+    r"(accept(-.*)?|content-type|user-agent|http-referer|referer|x-title|.*-(beta|version))$",
+    re.I,
 )
 """Headers whose values are not secrets."""
 
@@ -63,7 +64,11 @@ _WITH_DIGIT = r"(?=[\w.*~+/=%-]{0,200}\d)"
 # bounded, so that backtracking cannot make the time grow faster than the text.
 _PATTERNS = [
     (["hf_"], r"hf_[A-Za-z0-9]{20,}", MARK),  # Hugging Face
-    (["AIza", "ya29.", "AQ."], r"AIza[\w-]{30,}|ya29\.[\w-]{20,}|AQ\.[\w-]{30,}", MARK),  # Google
+    (
+        ["AIza", "ya29.", "AQ."],
+        r"AIza[\w-]{30,}|ya29\.[\w-]{20,}|AQ\.[\w-]{30,}",
+        MARK,
+    ),  # Google
     (
         ["AKIA", "ASIA", "ABSK"],
         r"(?:AKIA|ASIA)[A-Z0-9]{16}|ABSK[A-Za-z0-9+/=]{40,}",
@@ -75,7 +80,11 @@ _PATTERNS = [
         r"fw_(?=[A-Za-z]{0,99}\d)[A-Za-z0-9]{20,}|dapi[0-9a-f]{32}",
         MARK,
     ),  # Fireworks, Databricks
-    (["gsk_", "pplx-", "tgp_v1_", "r8_"], r"(?:gsk_|pplx-|tgp_v1_|r8_)[A-Za-z0-9-]{20,}", MARK),
+    (
+        ["gsk_", "pplx-", "tgp_v1_", "r8_"],
+        r"(?:gsk_|pplx-|tgp_v1_|r8_)[A-Za-z0-9-]{20,}",
+        MARK,
+    ),
     (
         ["gh", "github_pat_", "glpat-"],
         r"gh[oprsu]_[A-Za-z0-9]{36,}|github_pat_\w{22,}|glpat-[\w-]{20,}",
@@ -110,7 +119,11 @@ _PATTERNS = [
         rf"((?i:authorization){_IS}(?:(?i:bearer|basic) +|(?:\w{{1,20}} +)?{_WITH_DIGIT})){_VALUE}",
         rf"\1{MARK}",
     ),
-    (["secret", "token"], rf"([\"'](?:secret|token){_IS}){_WITH_DIGIT}{_VALUE}", rf"\1{MARK}"),
+    (
+        ["secret", "token"],
+        rf"([\"'](?:secret|token){_IS}){_WITH_DIGIT}{_VALUE}",
+        rf"\1{MARK}",
+    ),
     (
         ["?", "&"],
         rf"([?&](?:key|token|sig|signature|code|[\w-]{{1,30}}-key)=){_WITH_DIGIT}{_VALUE}",
@@ -161,7 +174,8 @@ def redact(text: str) -> str:
     if any(sign in text for sign in _OMISSIONS):
         # The beginning of a registered value is replaced; other words stay.
         text = _compile(_QUOTED).sub(
-            lambda m: MARK if any(form.startswith(m[1]) for form in _forms) else m[0], text
+            lambda m: MARK if any(form.startswith(m[1]) for form in _forms) else m[0],
+            text,
         )
     for hints, pattern, replacement in _PATTERNS:
         if any(hint in text for hint in hints):
@@ -177,7 +191,9 @@ def register_secret(value: str) -> None:
         return
     # Its encodings in URLs, JSON, Python's `repr` and base64.
     forms = {value, quote(value, safe=""), quote_plus(value), repr(value)[1:-1]}
-    forms |= {json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
+    forms |= {
+        json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)
+    }
     forms |= {
         form
         for before in range(3)
@@ -213,7 +229,9 @@ def register_arguments(value: object, name: str = "", secret: bool = False) -> N
         headers = bool(_HEADERS.search(name))
         for key, item in value.items():
             register_arguments(
-                item, str(key), secret or (headers and not _PLAIN_HEADER.match(str(key)))
+                item,
+                str(key),
+                secret or (headers and not _PLAIN_HEADER.match(str(key))),
             )
     elif isinstance(value, list | tuple):
         for item in value:
@@ -242,7 +260,9 @@ def _register_address(address: str) -> None:
 def register_credentials(credentials: Mapping[str, Any]) -> None:
     """Register the secrets in HELM's credentials: values with names such as `openaiApiKey`, all under `deployments`."""
     for name, value in credentials.items():
-        register_arguments(value, secret=name == "deployments" or bool(SECRET_NAME.search(name)))
+        register_arguments(
+            value, secret=name == "deployments" or bool(SECRET_NAME.search(name))
+        )
 
 
 def _base64(value: bytes, before: int) -> set[str]:
@@ -255,7 +275,9 @@ def _base64(value: bytes, before: int) -> set[str]:
     return {whole, whole.replace("+", "-").replace("/", "_")}
 
 
-register_format(SecretFormat(("sk-ant-",), r"sk-ant-(?=[\w*-]{0,60}[\d*])[\w*-]{8,}"))  # Anthropic
+register_format(
+    SecretFormat(("sk-ant-",), r"sk-ant-(?=[\w*-]{0,60}[\d*])[\w*-]{8,}")
+)  # Anthropic
 register_format(  # OpenAI
     SecretFormat(
         ("sk-",),

@@ -88,7 +88,9 @@ class Board:
     @property
     def file_name(self) -> str:
         """The name as part of a file's name."""
-        return group_name(self.benchmark, "", "", folder=self.folder, metric=self.metric)
+        return group_name(
+            self.benchmark, "", "", folder=self.folder, metric=self.metric
+        )
 
     def folder_at(self, length: int | None) -> str:
         """Return the folder of the user's files for a length; empty if there are none."""
@@ -122,10 +124,14 @@ class Board:
         """The scores of each part at a length and in a context, by model, in the order of `models`."""
         by_place: dict[tuple[str, int | None, str], dict[ShownModel, Result]] = {}
         for key, result in self.scores.items():
-            by_place.setdefault((key.part, key.length, key.context), {})[key.model] = result
+            by_place.setdefault((key.part, key.length, key.context), {})[key.model] = (
+                result
+            )
         order = {model: index for index, model in enumerate(self.models)}
         return {
-            place: {model: scores[model] for model in sorted(scores, key=order.__getitem__)}
+            place: {
+                model: scores[model] for model in sorted(scores, key=order.__getitem__)
+            }
             for place, scores in by_place.items()
         }
 
@@ -157,7 +163,11 @@ class Board:
         return found
 
     def shared_scores(
-        self, models: Sequence[ShownModel], task: str, length: int | None, context: str = "full"
+        self,
+        models: Sequence[ShownModel],
+        task: str,
+        length: int | None,
+        context: str = "full",
     ) -> list[Result]:
         """Return each model's score of a task, all by the same judge and on the same prompts; none if there are none.
 
@@ -168,7 +178,9 @@ class Board:
         if not all(model in scores for model in models):
             return []
         for model in models:
-            for each in self._scores_by_judge.get(ScoreKey(model, task, length, context), ()):
+            for each in self._scores_by_judge.get(
+                ScoreKey(model, task, length, context), ()
+            ):
                 found[each.conditions].append(each)
         whole = [rows for rows in found.values() if len(rows) == len(models)]
         return max(
@@ -186,7 +198,9 @@ class Board:
     @cached_property
     def published(self) -> frozenset[ShownModel]:
         """The models whose scores were published, and not measured here."""
-        return frozenset([key.model for key, score in self.scores.items() if score.is_published])
+        return frozenset(
+            [key.model for key, score in self.scores.items() if score.is_published]
+        )
 
     @cached_property
     def own_models(self) -> list[ShownModel]:
@@ -211,13 +225,17 @@ class Board:
     @cached_property
     def lengths(self) -> list[int | None]:
         """All lengths with a score, ascending."""
-        return sorted({place.length for place in self.scores}, key=lambda length: length or 0)
+        return sorted(
+            {place.length for place in self.scores}, key=lambda length: length or 0
+        )
 
     @cached_property
     def columns(self) -> list[str]:
         """The parts whose mean is the overall score: the averaged categories, or the tasks of a single one."""
         averaged = [
-            entry for entry, category in self.benchmark.entries.items() if category.averaged
+            entry
+            for entry, category in self.benchmark.entries.items()
+            if category.averaged
         ]
         if len(averaged) == 1:
             return [task.name for task in self.benchmark.entries[averaged[0]].tasks]
@@ -228,7 +246,10 @@ class Board:
         """The parts with a column of their own that are in no mean: other categories, and variants of tasks."""
         entries = self.benchmark.entries.items()
         rest = [entry for entry, category in entries if not category.averaged]
-        return [*rest, *(task.name for _, category in entries for task in category.variants)]
+        return [
+            *rest,
+            *(task.name for _, category in entries for task in category.variants),
+        ]
 
     @cached_property
     def titles(self) -> dict[str, str]:
@@ -254,12 +275,16 @@ class Board:
         """Return the parts that models have in tables with all tasks: each category comes before its tasks."""
         parts = [OVERALL] if len(self.benchmark.categories) > 1 else []
         for entry, category in self.benchmark.entries.items():
-            parts += [entry, *(task.name for task in (*category.tasks, *category.variants))]
+            parts += [
+                entry,
+                *(task.name for task in (*category.tasks, *category.variants)),
+            ]
         return [
             part
             for part in dict.fromkeys(parts)
             if any(
-                (each := self.find(model, part, length, context)) and not self.repeats_task(each)
+                (each := self.find(model, part, length, context))
+                and not self.repeats_task(each)
                 for model in models
             )
         ]
@@ -276,7 +301,9 @@ class Board:
 
     def columns_at(self, length: int | None, context: str = "full") -> list[str]:
         """Return the columns of the mean that exist at a length."""
-        return [part for part in self.columns if self._has_scores(part, length, context)]
+        return [
+            part for part in self.columns if self._has_scores(part, length, context)
+        ]
 
     def _has_scores(self, part: str, length: int | None, context: str) -> bool:
         return bool(self.scores_of(part, length, context))
@@ -296,7 +323,9 @@ class Board:
     def _find_tasks(self, part: str, length: int | None) -> list[str]:
         if part == OVERALL:
             return [
-                task for column in self.columns_at(length) for task in self.tasks_of(column, length)
+                task
+                for column in self.columns_at(length)
+                for task in self.tasks_of(column, length)
             ]
         if category := self.benchmark.entries.get(part):
             return [task.name for task in category.tasks_at(length)]
@@ -317,7 +346,11 @@ class Board:
             for length in self.lengths
         }
         # The lengths are ascending, so the last one is the longest.
-        return [length for length, count in having.items() if 2 * count > max(having.values())][-1]
+        return [
+            length
+            for length, count in having.items()
+            if 2 * count > max(having.values())
+        ][-1]
 
     def main_part(self, length: int | None) -> str:
         """Return the part by which models are ranked: that with most of the user's models, first the overall score.
@@ -363,9 +396,13 @@ class Board:
         ranked = (
             whole
             if whole in sets
-            else max(sets, key=lambda tasks: (sets.count(tasks), len(tasks)), default=whole)
+            else max(
+                sets, key=lambda tasks: (sets.count(tasks), len(tasks)), default=whole
+            )
         )
-        judged = [each for each, tasks in zip(own, sets, strict=True) if tasks == ranked]
+        judged = [
+            each for each, tasks in zip(own, sets, strict=True) if tasks == ranked
+        ]
         origins = Counter((each.judges, each.is_generated) for each in judged)
         chosen = max(
             judged,
@@ -389,7 +426,9 @@ class Board:
     def without_rank(self, length: int | None, part: str = OVERALL) -> list[Result]:
         """Return the scores of a part without a rank: of other tasks or questions, or by another judge."""
         ranked = {each.model for each in self.ranking(length, part)}
-        return [each for each in self.competing(length, part) if each.model not in ranked]
+        return [
+            each for each in self.competing(length, part) if each.model not in ranked
+        ]
 
     def competing(self, length: int | None, part: str = OVERALL) -> list[Result]:
         """Return all scores of a part, the best first, without the floors. They can be means over different tasks."""
@@ -401,7 +440,9 @@ class Board:
                 for model, score in scores.items()
                 if model not in self._floors
             }
-            self._competing[key] = [scores[model] for model in sorted(means, key=means.__getitem__)]
+            self._competing[key] = [
+                scores[model] for model in sorted(means, key=means.__getitem__)
+            ]
         return list(self._competing[key])
 
     @cached_property
@@ -454,7 +495,9 @@ class Board:
 
 def score_key(result: Result) -> ScoreKey:
     """Return the place of a result, which results of several judges share."""
-    return ScoreKey(result.model, result.task or result.entry, result.length, result.context)
+    return ScoreKey(
+        result.model, result.task or result.entry, result.length, result.context
+    )
 
 
 class Suite(NamedTuple):
@@ -491,7 +534,9 @@ def make_boards(
     """Return a board for each benchmark and each set of own questions: with own runs first, then by `leads`."""
     results = list(results)
     groups = defaultdict(list)
-    sets = find_question_sets(dict.fromkeys([(each.folder, each.length) for each in results]))
+    sets = find_question_sets(
+        dict.fromkeys([(each.folder, each.length) for each in results])
+    )
     for result in results:
         groups[result.benchmark, result.metric, sets[result.folder]].append(result)
     short = shorten_folders({folder for _, _, folder in groups})
@@ -535,12 +580,18 @@ def _restrict(
 ) -> tuple[Benchmark, Sequence[Result]]:
     """Return the benchmark and the results that a board shows: of the user's questions, the tasks that ran."""
     if metric:  # nothing was published, and likelihoods are on another scale
-        benchmark = replace(benchmark, published=tuple, protocols=tuple, effective_score=None)
+        benchmark = replace(
+            benchmark, published=tuple, protocols=tuple, effective_score=None
+        )
     own = {result.entry for result in results if not result.is_published}
     if own:  # beside own models, a category in no mean that only published models have would be an empty column
         entries = {
             *own,
-            *(entry for entry, category in benchmark.entries.items() if category.averaged),
+            *(
+                entry
+                for entry, category in benchmark.entries.items()
+                if category.averaged
+            ),
         }
         results = [result for result in results if result.entry in entries]
     categories = tuple(
@@ -556,7 +607,8 @@ def published_boards(benchmarks: Iterable[Benchmark]) -> list[Board]:
     """Return a board of the published results of each benchmark that has some."""
     benchmarks = tuple(benchmarks)
     return make_boards(
-        [result for benchmark in benchmarks for result in published_results(benchmark)], benchmarks
+        [result for benchmark in benchmarks for result in published_results(benchmark)],
+        benchmarks,
     )
 
 
@@ -571,7 +623,9 @@ def find_question_sets(places: Iterable[tuple[str, int | None]]) -> dict[str, st
         lengths[folder].add(length)
     found: dict[str, list[str]] = defaultdict(list)
     for folder, (first, *others) in lengths.items():
-        found[folder if others or first is None else _without_length(folder, first)].append(folder)
+        found[
+            folder if others or first is None else _without_length(folder, first)
+        ].append(folder)
     sets = {folder: folder for folder in lengths}
     for name, folders in found.items():
         # Two folders for one length, or a folder with the set's name, would be mixed.
@@ -600,13 +654,19 @@ def shorten_folders(folders: Iterable[str]) -> dict[str, str]:
         ends = ("/".join(parts[-count:]) for count in range(1, len(parts) + 1))
         # The whole folder is the last one, which no other folder ends in unless it is longer.
         short[folder] = next(
-            (end for end in ends if sum(f"/{other}".endswith(f"/{end}") for other in paths) == 1),
+            (
+                end
+                for end in ends
+                if sum(f"/{other}".endswith(f"/{end}") for other in paths) == 1
+            ),
             folder,
         )
     return short
 
 
-def choose_results(results: Iterable[Result], key: Callable[[Result], Hashable]) -> list[Result]:
+def choose_results(
+    results: Iterable[Result], key: Callable[[Result], Hashable]
+) -> list[Result]:
     """Return for each key the result that counts: the one with the most instances, or else of the official judge.
 
     Results of generated questions count only if there are none of the benchmark's own, and published results only if
@@ -615,7 +675,9 @@ def choose_results(results: Iterable[Result], key: Callable[[Result], Hashable])
     return list(choose_by_key(results, key).values())
 
 
-def choose_by_key(results: Iterable[Result], key: Callable[[Result], Key]) -> dict[Key, Result]:
+def choose_by_key(
+    results: Iterable[Result], key: Callable[[Result], Key]
+) -> dict[Key, Result]:
     """Return the result that counts for each key, as `choose_results` chooses them."""
     best: dict[Key, Result] = {}
     for result in results:
@@ -662,7 +724,9 @@ def mean_over_tasks(
         tasks: the tasks that the mean should be of.
         results: results of tasks, in which further tasks are ignored. Of several of a task the one that counts is used.
     """
-    return _average_tasks(tasks, choose_by_key(results, operator.attrgetter("task")), metric)
+    return _average_tasks(
+        tasks, choose_by_key(results, operator.attrgetter("task")), metric
+    )
 
 
 def _average_tasks(
@@ -674,14 +738,22 @@ def _average_tasks(
         if result := chosen.get(task.name):
             statistic = result.statistics.get(metric)
             interval = (
-                result.interval if metric == MAIN_METRIC else statistic and statistic.interval
+                result.interval
+                if metric == MAIN_METRIC
+                else statistic and statistic.interval
             )
             if interval and not math.isnan(interval.mean):
                 found[task.name] = interval
-    missing = [Caveat("missing", task.name) for task in expected if task.name not in found]
+    missing = [
+        Caveat("missing", task.name) for task in expected if task.name not in found
+    ]
     others = [caveat for name in found for caveat in chosen[name].caveats]
     # Of published scores no clusters are known.
-    clusters = [chosen[name].clusters_of(metric) for name in found if not chosen[name].is_published]
+    clusters = [
+        chosen[name].clusters_of(metric)
+        for name in found
+        if not chosen[name].is_published
+    ]
     if len(clusters) < len(found):
         clusters = []
     mean = mean_of_means(list(found.values()), clusters)
@@ -743,7 +815,9 @@ def tasks_of(category: Category, rows: Iterable[Result]) -> tuple[Task, ...]:
     if not category.needs_path:
         return category.tasks_at(rows[0].length) if rows else category.tasks
     names = {row.task for row in rows}
-    return tuple(task for task in (*category.tasks, *category.variants) if task.name in names)
+    return tuple(
+        task for task in (*category.tasks, *category.variants) if task.name in names
+    )
 
 
 def average(entry: str, tasks: Sequence[Task], rows: Sequence[Result]) -> Result:
@@ -787,14 +861,20 @@ def overall_results(categories: Iterable[Result], benchmark: Benchmark) -> list[
         categories: results of `category_results`, of which the best of each category counts.
     """
     averaged = [
-        (entry, category) for entry, category in benchmark.entries.items() if category.averaged
+        (entry, category)
+        for entry, category in benchmark.entries.items()
+        if category.averaged
     ]
     if len(averaged) > 1 and not benchmark.overall:
         return []
     groups: dict[tuple[object, ...], dict[str, Result]] = defaultdict(dict)
     entries = {entry for entry, _ in averaged}
-    used = [each for each in categories if each.context == "full" and each.entry in entries]
-    for result in choose_results(used, lambda each: (each.folder, each.entry, *_place(each))):
+    used = [
+        each for each in categories if each.context == "full" and each.entry in entries
+    ]
+    for result in choose_results(
+        used, lambda each: (each.folder, each.entry, *_place(each))
+    ):
         groups[(result.folder, *_place(result))][result.entry] = result
     overalls = []
     for found in groups.values():
@@ -814,9 +894,15 @@ def overall_results(categories: Iterable[Result], benchmark: Benchmark) -> list[
             for task, weight in part.weighted_tasks:
                 tasks.append((task, weight / len(parts)))
         interval = mean_of_results(tasks)
-        about = {"interval": interval, "caveats": caveats, **_of_parts(list(found.values()))}
+        about = {
+            "interval": interval,
+            "caveats": caveats,
+            **_of_parts(list(found.values())),
+        }
         first = next(iter(found.values()))
-        overalls.append(replace(first, entry=OVERALL, task="", run=None, statistics={}, **about))
+        overalls.append(
+            replace(first, entry=OVERALL, task="", run=None, statistics={}, **about)
+        )
     return overalls
 
 
@@ -826,7 +912,9 @@ def _mixed_judges(
     """Return a lack for each official judge in whose place several judged, as one judge gave the published scores."""
     judges: dict[str, set[str]] = defaultdict(set)
     for entry, category in averaged:
-        for official in {task.official_judge for task in category.tasks if task.official_judge}:
+        for official in {
+            task.official_judge for task in category.tasks if task.official_judge
+        }:
             if entry in found:
                 judges[official] |= found[entry].judges
     return [

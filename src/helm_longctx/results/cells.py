@@ -81,7 +81,9 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
             "low": None if math.isnan(interval.low) else interval.low,
             "high": None if math.isnan(interval.high) else interval.high,
             "n": interval.n,
-            "lacking": [caveat.code for caveat in result.caveats] if result.caveats else [],
+            "lacking": [caveat.code for caveat in result.caveats]
+            if result.caveats
+            else [],
             "judges": sorted(result.judges),
             "published": result.is_published,
             "floor": place.model in floors,
@@ -115,7 +117,9 @@ def write_scores(boards: Iterable[Board], folder: Path) -> None:
 def own_scores(board: Board) -> list[Result]:
     """Return the scores of the user's models, without means of a single score, which would repeat it."""
     return [
-        score for score in board.scores.values() if not score.is_published and len(score.parts) != 1
+        score
+        for score in board.scores.values()
+        if not score.is_published and len(score.parts) != 1
     ]
 
 
@@ -127,7 +131,9 @@ def score_notes(result: Result) -> list[str]:
     if cut := find_wide_bounds(result):
         notes.append(cut.text)
     if right := without_errors(result):
-        notes.append(f"{percent(right.mean)} without questions with known errors (n = {right.n})")
+        notes.append(
+            f"{percent(right.mean)} without questions with known errors (n = {right.n})"
+        )
     return notes
 
 
@@ -144,7 +150,9 @@ def score_numbers(result: Result) -> dict[str, Any]:
         for name in ("wrong", "left_out", "best")
     }
     values["without_errors"] = right.mean if right else math.nan
-    return {name: None if math.isnan(value) else value for name, value in values.items()}
+    return {
+        name: None if math.isnan(value) else value for name, value in values.items()
+    }
 
 
 def unread_share(result: Result) -> float | None:
@@ -159,7 +167,11 @@ def unread_share(result: Result) -> float | None:
     if result.is_published:
         return None
     if not result.parts:
-        return result.statistics[UNREAD].interval.mean if UNREAD in result.statistics else None
+        return (
+            result.statistics[UNREAD].interval.mean
+            if UNREAD in result.statistics
+            else None
+        )
     shares = [unread_share(part) for part in result.parts if part.has_score]
     known = [share for share in shares if share is not None]
     return fmean(known) if known and len(known) == len(shares) else None
@@ -217,7 +229,9 @@ def bounds(result: Result) -> CutBounds | None:
         found[name].interval.mean if name in found else score for name in VALUES
     )
     # A sum in another order can differ in its last digit.
-    return CutBounds(min(wrong, score), left_out, max(best, score), found[CUT].interval.mean)
+    return CutBounds(
+        min(wrong, score), left_out, max(best, score), found[CUT].interval.mean
+    )
 
 
 def find_wide_bounds(result: Result) -> CutBounds | None:
@@ -245,7 +259,9 @@ def without_errors(result: Result) -> Interval | None:
             return None
         intervals.append(known)
     clusters = [task.clusters_of() for task, _ in result.weighted_tasks]
-    return mean_of_means(intervals, clusters, [weight for _, weight in result.weighted_tasks])
+    return mean_of_means(
+        intervals, clusters, [weight for _, weight in result.weighted_tasks]
+    )
 
 
 def find_perplexity(result: Result) -> Interval | None:
@@ -253,7 +269,11 @@ def find_perplexity(result: Result) -> Interval | None:
 
     It is the exponential of minus the mean log-probability of a token, over texts.
     """
-    if result.metric != PERPLEXITY or result.parts or MEAN_LOGPROB not in result.statistics:
+    if (
+        result.metric != PERPLEXITY
+        or result.parts
+        or MEAN_LOGPROB not in result.statistics
+    ):
         return None
     logprob = result.statistics[MEAN_LOGPROB].interval
     return Interval(
@@ -320,9 +340,13 @@ def score_columns(
         is_ranked = part == ranked_by
         if any(scores):
             # A score that is not comparable cannot be the best of its column, and a single one is none.
-            comparable = [each for each in board.ranking(length, part) if not each.caveats]
+            comparable = [
+                each for each in board.ranking(length, part) if not each.caveats
+            ]
             best = comparable[0].interval.mean if len(comparable) > 1 else None
-            score_name = f":\n{SCORE_NAMES[PERPLEXITY]}" if board.metric == PERPLEXITY else ""
+            score_name = (
+                f":\n{SCORE_NAMES[PERPLEXITY]}" if board.metric == PERPLEXITY else ""
+            )
             about = "The ranks are by this column." if is_ranked else ""
             head = Column(f"{title}{score_name}", about, is_ranked=is_ranked)
             pairs = zip(results, lines, strict=True)
@@ -330,9 +354,13 @@ def score_columns(
                 score_cell(each, best if context == "full" else None)
                 for each, (_, context) in pairs
             ]
-            yield ScoreColumn(head, cells, [score.interval if score else None for score in scores])
+            yield ScoreColumn(
+                head, cells, [score.interval if score else None for score in scores]
+            )
         # Published scores have no answers.
-        own = [None if score is None or score.is_published else score for score in scores]
+        own = [
+            None if score is None or score.is_published else score for score in scores
+        ]
         shares = [unread_share(score) if score else None for score in own]
         if any(shares):
             head = Column(
@@ -350,7 +378,10 @@ def score_columns(
             yield ScoreColumn(Column(f"{title}:\nperplexity"), cells, perplexities)
         right = [without_errors(score) if score else None for score in own]
         if with_errata and any(right):
-            cells = [Cell(interval_text(each), each.mean) if each else Cell(DASH) for each in right]
+            cells = [
+                Cell(interval_text(each), each.mean) if each else Cell(DASH)
+                for each in right
+            ]
             yield ScoreColumn(Column(f"{title} without\nknown errors"), cells, right)
 
 
@@ -358,7 +389,9 @@ MOST_COLUMNS = 3
 """Columns of scores that fit a terminal. If there are more, and fewer models, the models are the columns."""
 
 
-def score_tables(boards: Iterable[Board], published: int = PUBLISHED_MODELS) -> Iterator[Table]:
+def score_tables(
+    boards: Iterable[Board], published: int = PUBLISHED_MODELS
+) -> Iterator[Table]:
     """Yield the tables of own boards for terminals, by length and context, with what the user has run.
 
     The user's models come first by rank, then floors, then published models. Means and tasks that only published models
@@ -403,12 +436,18 @@ def _choose_parts(
 
 def _shared_folder(board: Board, models: Sequence[ShownModel]) -> str:
     """Return the first part that the names of all own models share, as those of one endpoint do; else nothing."""
-    own = [model for model in models if model in board.own_models and not board.is_floor(model)]
+    own = [
+        model
+        for model in models
+        if model in board.own_models and not board.is_floor(model)
+    ]
     folders = {model.rpartition("/")[0] for model in own}
     return f"{folders.pop()}/" if len(folders) == 1 < len(own) else ""
 
 
-def _describe_scores(board: Board, length: int | None, context: str, shared: str) -> str:
+def _describe_scores(
+    board: Board, length: int | None, context: str, shared: str
+) -> str:
     parts = [board.title, "closed book" if context == "none" else "", label(length)]
     title = " ".join(filter(None, parts))
     about = f"{title}: scores in % (95 % intervals)"
@@ -449,10 +488,13 @@ def _choose_models(
     having = [place for place in board.scores if place.length == length]
     models = {place.model for place in having if place.context == context}
     ranked = [
-        each.model for each in (*board.ranking(length, part), *board.without_rank(length, part))
+        each.model
+        for each in (*board.ranking(length, part), *board.without_rank(length, part))
     ]
     floors = sorted(board.floors(part, length), key=lambda each: -each.interval.mean)
-    order = dict.fromkeys([*ranked, *(floor.model for floor in floors), *board.own_models])
+    order = dict.fromkeys(
+        [*ranked, *(floor.model for floor in floors), *board.own_models]
+    )
     own = [model for model in order if model in board.own_models and model in models]
     if board.runs and not own:
         return []
@@ -480,7 +522,10 @@ def shown_models(ranking: Sequence[Result]) -> list[ShownModel]:
 def all_models(board: Board) -> list[ShownModel]:
     """Return the user's models, the floors, and the published models, each by rank."""
     part = board.main_part(board.main_length)
-    scores = [*board.ranking(board.main_length, part), *board.without_rank(board.main_length, part)]
+    scores = [
+        *board.ranking(board.main_length, part),
+        *board.without_rank(board.main_length, part),
+    ]
     ranked = [score.model for score in scores]
     kinds = ("own", "floor", "published")
     return sorted(
@@ -491,7 +536,13 @@ def all_models(board: Board) -> list[ShownModel]:
 
 def kind_of(board: Board, model: ShownModel) -> str:
     """Return the kind of a model in the data of plots: `own`, `published` or `floor`."""
-    return "floor" if board.is_floor(model) else "published" if model in board.published else "own"
+    return (
+        "floor"
+        if board.is_floor(model)
+        else "published"
+        if model in board.published
+        else "own"
+    )
 
 
 @cache
@@ -506,7 +557,9 @@ def model_cell(board: Board, model: ShownModel, context: str = "full") -> Cell:
         return Cell(show_model(model), detail="closed book", tag="floor")
     kind = kind_of(board, model)
     details = {"own": "", "published": "published", "floor": "floor"}
-    return Cell(show_model(model), detail=details[kind], tag="" if kind == "published" else kind)
+    return Cell(
+        show_model(model), detail=details[kind], tag="" if kind == "published" else kind
+    )
 
 
 def score_cell(result: Result | None, best: float | None = None) -> Cell:
@@ -519,7 +572,9 @@ def score_cell(result: Result | None, best: float | None = None) -> Cell:
             else "; ".join(describe(result.caveats)) or "no scored answer",
         )
     interval = result.interval
-    notes = [f"n = {interval.n}" if interval.n else "the number of questions is not known"]
+    notes = [
+        f"n = {interval.n}" if interval.n else "the number of questions is not known"
+    ]
     if not result.is_published:
         notes += score_notes(result)
     if result.caveats:
@@ -555,7 +610,9 @@ def rank_cell(rank: Rank | None, note: str = "no rank") -> Cell:
 
 def plot_row(board: Board, result: Result, **about: str) -> dict[str, Any]:
     """Return a score with its model, its interval and its mark for the data of a plot."""
-    marks = {"mark": MARK, "note": caveat_kinds(result.caveats)} if result.caveats else {}
+    marks = (
+        {"mark": MARK, "note": caveat_kinds(result.caveats)} if result.caveats else {}
+    )
     kind = kind_of(board, result.model)
     return {
         "model": short_name(result.model),
@@ -570,7 +627,10 @@ def interval_row(interval: Interval) -> dict[str, float | None]:
     """Return a mean with its interval for the data of a plot."""
     ends = {"score": interval.mean, "low": interval.low, "high": interval.high}
     # Six digits are exact enough for every use, and keep pages small.
-    return {name: None if math.isnan(value) else round(value, 6) for name, value in ends.items()}
+    return {
+        name: None if math.isnan(value) else round(value, 6)
+        for name, value in ends.items()
+    }
 
 
 SERVER = "http://127.0.0.1:8000"
@@ -586,7 +646,10 @@ _MOST_LINES = 12
 def print_scores(folder: Path, boards: Sequence[Board]) -> None:
     """Print the scores of a suite, and where its answers and pages are."""
     print_blocks(score_tables(boards))
-    for line in (*map(escape_invisible, notes(boards)), *answer_addresses(folder, boards)):
+    for line in (
+        *map(escape_invisible, notes(boards)),
+        *answer_addresses(folder, boards),
+    ):
         print(line)
     print(
         f"The leaderboard: helm-longctx serve --suite {folder.name} --output-path {folder.parent.parent}"
@@ -665,7 +728,9 @@ def _notes_on_results(board: Board) -> Iterator[str]:
                 for each in results
             ]
             yield f"Several judges: {board.title}, {key.model}, {_heading(board, results[0])}: {'; '.join(scores)}"
-    wide = [(score, cut) for score in own_scores(board) if (cut := find_wide_bounds(score))]
+    wide = [
+        (score, cut) for score in own_scores(board) if (cut := find_wide_bounds(score))
+    ]
     for score, cut in wide[:_MOST_LINES]:
         yield f"Cut answers: {board.title}, {score.model}, {_heading(board, score)}: {cut.text}"
     if len(wide) > _MOST_LINES:
@@ -702,7 +767,9 @@ def _columns(board: Board, model: ShownModel) -> dict[str, Result]:
 
 def _heading(board: Board, score: Result) -> str:
     closed = "closed book" if score.context == "none" else ""
-    return " ".join(filter(None, (closed, board.titles[score.part], label(score.length))))
+    return " ".join(
+        filter(None, (closed, board.titles[score.part], label(score.length)))
+    )
 
 
 def _notes(scores: dict[str, Result]) -> str:
@@ -710,4 +777,6 @@ def _notes(scores: dict[str, Result]) -> str:
     for heading, score in scores.items():
         for reason in describe(score.caveats):
             columns.setdefault(reason, []).append(heading)
-    return "; ".join(f"{', '.join(headings)}: {reason}" for reason, headings in columns.items())
+    return "; ".join(
+        f"{', '.join(headings)}: {reason}" for reason, headings in columns.items()
+    )

@@ -168,9 +168,15 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
     # The user's own questions have no published scores, whatever their length.
     if length is not None and length not in task.sizes and not is_own:
         yield Caveat("length", task.name, length_label(length))
-    if (samples := task.sample(settings)) < (official := task.official_sample(settings)):
+    if (samples := task.sample(settings)) < (
+        official := task.official_sample(settings)
+    ):
         # Only the data says how many questions a user's file has.
-        yield Caveat("num_samples", task.name, str(samples) if is_own else f"{samples}/{official}")
+        yield Caveat(
+            "num_samples",
+            task.name,
+            str(samples) if is_own else f"{samples}/{official}",
+        )
     if outcome.means.get(("subsampled", task.name)):
         yield Caveat("subsampled", task.name)
     if times := settings.retry_cut:
@@ -189,17 +195,27 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
         yield Caveat("judge", task.name, settings.judge)
     if outcome.files_changed:
         yield Caveat("files", task.name)
-    share_of_answers = 1 - sum(outcome.means.get((name, task.name), 0) for name in FAILURES)
+    share_of_answers = 1 - sum(
+        outcome.means.get((name, task.name), 0) for name in FAILURES
+    )
     answers = round(
-        outcome.means.get(("num_instances", task.name), 0) * entry.repeats * share_of_answers
+        outcome.means.get(("num_instances", task.name), 0)
+        * entry.repeats
+        * share_of_answers
     )
     for name in SHARES:
         if share := outcome.means.get((name, task.name)):
-            detail = f"{share * answers:.0f}/{answers}" if name in COUNTED else f"{share:.4g}"
+            detail = (
+                f"{share * answers:.0f}/{answers}"
+                if name in COUNTED
+                else f"{share:.4g}"
+            )
             yield Caveat(name, task.name, detail)
 
 
-def data_caveats(task: Task, length: int | None, digests: Mapping[str, str]) -> Iterator[Caveat]:
+def data_caveats(
+    task: Task, length: int | None, digests: Mapping[str, str]
+) -> Iterator[Caveat]:
     """Yield a caveat for each file of a run that is not the pinned one.
 
     Args:
@@ -219,4 +235,7 @@ def describe(caveats: Iterable[Caveat]) -> list[str]:
     tasks: dict[str, list[str]] = {}
     for caveat in caveats:
         tasks.setdefault(caveat.text, []).append(caveat.task)
-    return [f"{text} ({', '.join(names)})" if any(names) else text for text, names in tasks.items()]
+    return [
+        f"{text} ({', '.join(names)})" if any(names) else text
+        for text, names in tasks.items()
+    ]

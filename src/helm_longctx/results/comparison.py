@@ -12,9 +12,20 @@ from urllib.parse import quote
 
 import numpy as np
 
-from helm_longctx.documents.numbers import p_sentence, percent, range_text, signed_percent
+from helm_longctx.documents.numbers import (
+    p_sentence,
+    percent,
+    range_text,
+    signed_percent,
+)
 from helm_longctx.errors import InputError, list_choices, shorten
-from helm_longctx.results.boards import OVERALL, Board, label, mean_of_results, show_model
+from helm_longctx.results.boards import (
+    OVERALL,
+    Board,
+    label,
+    mean_of_results,
+    show_model,
+)
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import (
     FAILURES_DECIDE,
@@ -27,7 +38,9 @@ from helm_longctx.results.statistics.comparison import (
     decide_all,
     reverse_comparison,
 )
-from helm_longctx.results.statistics.comparison import find_differences as decide_differences
+from helm_longctx.results.statistics.comparison import (
+    find_differences as decide_differences,
+)
 from helm_longctx.results.statistics.intervals import Floats
 from helm_longctx.results.statistics.ranking import (
     Rank,
@@ -54,21 +67,32 @@ def add_reverses(decisions: Differences) -> Differences:
     return found
 
 
-def find_ranks(ranking: Iterable[Result], differences: Differences) -> dict[ShownModel, Rank]:
+def find_ranks(
+    ranking: Iterable[Result], differences: Differences
+) -> dict[ShownModel, Rank]:
     """Return each model's rank, with those that differences leave open; published ones are not compared."""
     scores = {result.model: result.interval.mean for result in ranking}
     # Each pair counts once, but the differences have both directions.
     return rank_ranges(
-        scores, {pair: differences[pair] for pair in combinations(scores, 2) if pair in differences}
+        scores,
+        {
+            pair: differences[pair]
+            for pair in combinations(scores, 2)
+            if pair in differences
+        },
     )
 
 
-def describe_best(best: ShownModel, others: Iterable[ShownModel], differences: Differences) -> str:
+def describe_best(
+    best: ShownModel, others: Iterable[ShownModel], differences: Differences
+) -> str:
     """Say with which models the best one is tied, or that it is better than all; nothing if there is no other."""
     decisions = {other: differences[best, other] for other in others}
     if not decisions:
         return ""
-    open_models = [other for other, decision in decisions.items() if decision.is_left_to_failures]
+    open_models = [
+        other for other, decision in decisions.items() if decision.is_left_to_failures
+    ]
     tied = [
         other
         for other, decision in decisions.items()
@@ -81,13 +105,19 @@ def describe_best(best: ShownModel, others: Iterable[ShownModel], differences: D
         failures = describe_failures(
             show_model(best), show_model(other), decisions[other].comparison
         )
-        sentences.append(f"{FAILURES_DECIDE.capitalize()} about {show_model(other)} ({failures}).")
+        sentences.append(
+            f"{FAILURES_DECIDE.capitalize()} about {show_model(other)} ({failures})."
+        )
     if len(open_models) > 4:
-        sentences.append(f"{FAILURES_DECIDE.capitalize()} about {len(open_models) - 4} more.")
+        sentences.append(
+            f"{FAILURES_DECIDE.capitalize()} about {len(open_models) - 4} more."
+        )
     better = len(decisions) - len(tied) - len(open_models)
     if not tied and not open_models:
         largest = max(decision.adjusted for decision in decisions.values())
-        sentences.append(f"It is better than all others (adjusted {p_sentence(largest)}).")
+        sentences.append(
+            f"It is better than all others (adjusted {p_sentence(largest)})."
+        )
     elif better:
         sentences.append(f"It is better than {better} of the models.")
     return " ".join(sentences)
@@ -106,10 +136,10 @@ def describe_pair(one: ShownModel, other: ShownModel, decision: Decision) -> str
     names = f"{show_model(one)} is {outcome} {show_model(other)}"
     if decision.is_left_to_failures:
         names = f"{show_model(one)} and {show_model(other)}: {FAILURES_DECIDE}"
-    difference = (
-        f"{signed_percent(effect.mean)}, {range_text(effect.low, effect.high, signed_percent)}"
+    difference = f"{signed_percent(effect.mean)}, {range_text(effect.low, effect.high, signed_percent)}"
+    failures = describe_failures(
+        show_model(one), show_model(other), decision.comparison
     )
-    failures = describe_failures(show_model(one), show_model(other), decision.comparison)
     notes = [difference, f"adjusted {p_sentence(decision.adjusted)}", failures]
     return f"{names} ({'; '.join(note for note in notes if note)})"
 
@@ -146,7 +176,10 @@ def find_differences(board: Board, part: str, length: int | None) -> Differences
     models among themselves, and they would make the own p-values larger.
     """
     scores = [*board.ranking(length, part), *board.without_rank(length, part)]
-    families: dict[bool, dict[tuple[ShownModel, ShownModel], Comparison]] = {False: {}, True: {}}
+    families: dict[bool, dict[tuple[ShownModel, ShownModel], Comparison]] = {
+        False: {},
+        True: {},
+    }
     for one, other in combinations(scores, 2):
         if one.is_published and other.is_published:
             continue
@@ -155,11 +188,15 @@ def find_differences(board: Board, part: str, length: int | None) -> Differences
         tasks = [task for task in board.tasks_of(part, length) if task in shared]
         # A published score has no instances to pair.
         comparison = (
-            _compare_answers(board, one, other, tasks) if tasks and not has_published else None
+            _compare_answers(board, one, other, tasks)
+            if tasks and not has_published
+            else None
         )
         if comparison or (comparison := _compare_means(board, one, other, tasks)):
             families[has_published][one.model, other.model] = comparison
-    return add_reverses(decide_differences(families[False]) | decide_differences(families[True]))
+    return add_reverses(
+        decide_differences(families[False]) | decide_differences(families[True])
+    )
 
 
 def _compare_answers(
@@ -172,7 +209,9 @@ def _compare_answers(
     if len(cells) < len(tasks):
         return None
     weights = task_weights(board, tasks, one.length, one.part)
-    shared = SharedAnswers(models, cells, [weights.get(cell.task, 0.0) for cell in cells])
+    shared = SharedAnswers(
+        models, cells, [weights.get(cell.task, 0.0) for cell in cells]
+    )
     return shared.compare(range(len(shared.questions)))
 
 
@@ -189,11 +228,17 @@ def _compare_means(
         if board.tasks_behind(score) == frozenset(tasks):
             ends.append(score.interval)
             continue
-        found = [each for task in tasks if (each := board.score(score.model, task, score.length))]
+        found = [
+            each
+            for task in tasks
+            if (each := board.score(score.model, task, score.length))
+        ]
         if not tasks or len(found) < len(tasks):
             return None
         weights = task_weights(board, tasks, score.length, score.part)
-        ends.append(mean_of_results([(result, weights[result.task]) for result in found]))
+        ends.append(
+            mean_of_results([(result, weights[result.task]) for result in found])
+        )
     return compare_intervals_with_failures(
         ends[0], ends[1], find_failure_share(one), find_failure_share(other)
     )
@@ -216,7 +261,9 @@ def _judges_of(board: Board, score: Result, tasks: Sequence[str]) -> frozenset[s
         return score.judges
     found = [board.score(score.model, task, score.length) for task in tasks]
     return (
-        frozenset().union(*(each.judges for each in found if each)) if all(found) else score.judges
+        frozenset().union(*(each.judges for each in found if each))
+        if all(found)
+        else score.judges
     )
 
 
@@ -254,7 +301,8 @@ def task_weights(
     present = dict.fromkeys(tasks)
     columns = [part] if part != OVERALL else board.columns
     found = [
-        [task for task in board.tasks_of(column, length) if task in present] for column in columns
+        [task for task in board.tasks_of(column, length) if task in present]
+        for column in columns
     ]
     filled = [each for each in found if each] or [[task] for task in present]
     weights: dict[str, float] = defaultdict(float)
@@ -399,7 +447,10 @@ class SharedAnswers:
     """
 
     def __init__(
-        self, models: Sequence[ShownModel], cells: Sequence[_Cell], weights: Sequence[float]
+        self,
+        models: Sequence[ShownModel],
+        cells: Sequence[_Cell],
+        weights: Sequence[float],
     ):
         self.models = tuple(models)
         first = models[0]
@@ -410,18 +461,24 @@ class SharedAnswers:
             answered += [_question(cell, weight, name, rows[name]) for name in rows]
             asked = cell.asked.get(first, {})
             unanswered += [
-                _question(cell, weight, name, asked[name]) for name in asked if name not in rows
+                _question(cell, weight, name, asked[name])
+                for name in asked
+                if name not in rows
             ]
         self.questions = [*answered, *unanswered]
         self.items = [question.item for question in answered]
         self.weights = [question.weight for question in answered]
         self.groups = [question.group for question in answered]
         self._rows: dict[str, list[list[InstanceScore]]] = {
-            model: [question.cell.answers[model][question.item.instance] for question in answered]
+            model: [
+                question.cell.answers[model][question.item.instance]
+                for question in answered
+            ]
             for model in models
         }
         self.scores: dict[str, Floats] = {
-            model: np.array(list(map(mean_of, found))) for model, found in self._rows.items()
+            model: np.array(list(map(mean_of, found)))
+            for model, found in self._rows.items()
         }
 
     def answers_of(self, model: str, place: int) -> Sequence[InstanceScore]:
@@ -435,7 +492,9 @@ class SharedAnswers:
     @property
     def weighted_places(self) -> list[int]:
         """The places in `questions` that are in a mean."""
-        return [place for place, question in enumerate(self.questions) if question.weight]
+        return [
+            place for place, question in enumerate(self.questions) if question.weight
+        ]
 
     def _split(self, part: Callable[[_Question], Part | None]) -> dict[Part, list[int]]:
         """Return the places in `questions` of each part in which all models answered an instance."""
@@ -444,7 +503,11 @@ class SharedAnswers:
             if (name := part(question)) is not None:
                 parts[name].append(place)
         # The answered questions are the first ones.
-        return {name: places for name, places in parts.items() if places[0] < len(self.items)}
+        return {
+            name: places
+            for name, places in parts.items()
+            if places[0] < len(self.items)
+        }
 
     def compare(self, places: Sequence[int]) -> Comparison:
         """Compare the first model with the second one on a part of the instances.
@@ -453,7 +516,10 @@ class SharedAnswers:
             places: places in `questions`.
         """
         one, other, *_ = self.models
-        cells = {id(self.questions[place].cell): self.questions[place].cell for place in places}
+        cells = {
+            id(self.questions[place].cell): self.questions[place].cell
+            for place in places
+        }
         results = (
             result
             for cell in cells.values()
@@ -461,7 +527,11 @@ class SharedAnswers:
             if result.model in (one, other)
         )
         # The looks at the run that was looked at most often, until now.
-        looks = max((run.looks for result in results for run in result.runs), key=len, default=())
+        looks = max(
+            (run.looks for result in results for run in result.runs),
+            key=len,
+            default=(),
+        )
         size = sum(place < len(self.items) for place in places)
         looks = (*looks, size) if looks and size > looks[-1] else looks
         return compare_parts(self.pair_scores(one, other, places), looks)
@@ -494,7 +564,9 @@ class SharedAnswers:
             parts.append(pairs)
         return parts
 
-    def _pair_questions(self, one: str, other: str, places: Sequence[int]) -> AskedPairs | None:
+    def _pair_questions(
+        self, one: str, other: str, places: Sequence[int]
+    ) -> AskedPairs | None:
         """Return all questions of a cell at places, or nothing if both models answered all of them."""
         questions = [self.questions[place] for place in places]
         asked = questions[0].cell.asked
@@ -533,7 +605,9 @@ def _mean_or_nan(repeats: Sequence[InstanceScore]) -> float:
     return fmean(scores) if scores else math.nan
 
 
-def _question(cell: _Cell, weight: float, name: str, repeats: Sequence[InstanceScore]) -> _Question:
+def _question(
+    cell: _Cell, weight: float, name: str, repeats: Sequence[InstanceScore]
+) -> _Question:
     item = Item(
         entry=cell.entry,
         task=cell.task,
@@ -547,11 +621,17 @@ def _question(cell: _Cell, weight: float, name: str, repeats: Sequence[InstanceS
 class SharedTable(SharedAnswers):
     """The scores of models on the instances that all of them have, by one judge, or an `InputError` without any."""
 
-    def __init__(self, boards: Iterable[Board], names: Sequence[str], length: int | None = None):
+    def __init__(
+        self, boards: Iterable[Board], names: Sequence[str], length: int | None = None
+    ):
         boards = list(boards)
         known: dict[str, ShownModel] = {}
         for board in boards:
-            known |= {score.model: score.model for score in board.scores.values() if score.answers}
+            known |= {
+                score.model: score.model
+                for score in board.scores.values()
+                if score.answers
+            }
         for name in names:
             if name not in known:
                 raise InputError(
@@ -563,7 +643,9 @@ class SharedTable(SharedAnswers):
         self._length = length
         places = {
             board: dict.fromkeys(
-                (each.task, each.length, each.context) for each in board.tasks if each.answers
+                (each.task, each.length, each.context)
+                for each in board.tasks
+                if each.answers
             )
             for board in boards
         }
@@ -576,11 +658,16 @@ class SharedTable(SharedAnswers):
         ]
         # A line for each reason why tasks that all models have are not compared.
         refusals: dict[str, list[str]] = defaultdict(list)
-        for board, place in ((board, place) for board, every in places.items() for place in every):
-            if length in (None, place[1]) and (reason := _find_refusal(board, models, place)):
+        for board, place in (
+            (board, place) for board, every in places.items() for place in every
+        ):
+            if length in (None, place[1]) and (
+                reason := _find_refusal(board, models, place)
+            ):
                 refusals[reason] += [place[0]] * (place[0] not in refusals[reason])
         self.refusals = [
-            f"{', '.join(names)} cannot be compared: {reason}" for reason, names in refusals.items()
+            f"{', '.join(names)} cannot be compared: {reason}"
+            for reason, names in refusals.items()
         ]
         if not cells:
             reason = self.refusals[0] if self.refusals else "run the same tasks"
@@ -609,9 +696,9 @@ class SharedTable(SharedAnswers):
         families: dict[tuple[str, ...], list[Pairing]] = defaultdict(list)
         for each in (part for table in tables for part in table._compare_parts()):
             # Each length is a question of its own, as on the report's page of that length.
-            families[(each.by, each.part) if each.by in ("all", "length") else (each.by,)].append(
-                each
-            )
+            families[
+                (each.by, each.part) if each.by in ("all", "length") else (each.by,)
+            ].append(each)
         found = []
         for family in families.values():
             decisions = decide_all([pairing.comparison for pairing in family])
@@ -624,7 +711,9 @@ class SharedTable(SharedAnswers):
                 for pairing, decision in zip(family, decisions, strict=True)
             ]
         # The sort is stable, so that lengths and depths stay in their order.
-        return sorted(found, key=lambda each: ("all", "length", "task", "depth").index(each.by))
+        return sorted(
+            found, key=lambda each: ("all", "length", "task", "depth").index(each.by)
+        )
 
     def standings(self, pairings: Iterable[Pairing]) -> list[Standing]:
         """Rank the models, best first."""
@@ -633,17 +722,24 @@ class SharedTable(SharedAnswers):
             for pairing in pairings
             if pairing.by == "all"
         }
-        cells = self._split(lambda question: id(question.cell) if question.weight else None)
+        cells = self._split(
+            lambda question: id(question.cell) if question.weight else None
+        )
         answered = [
-            [place for place in places if place < len(self.items)] for places in cells.values()
+            [place for place in places if place < len(self.items)]
+            for places in cells.values()
         ]
         # A row for each model and a column for each task and length.
         table = np.array(
-            [[self.scores[model][places].mean() for places in answered] for model in self.models]
+            [
+                [self.scores[model][places].mean() for places in answered]
+                for model in self.models
+            ]
         )
         means = table @ np.array([self.weights[places[0]] for places in answered])
         ranks = rank_ranges(
-            dict(zip(self.models, map(float, means), strict=True)), decide_differences(every)
+            dict(zip(self.models, map(float, means), strict=True)),
+            decide_differences(every),
         )
         standings = [
             Standing(model=model, mean=float(mean), rank=ranks[model])
@@ -651,12 +747,17 @@ class SharedTable(SharedAnswers):
         ]
         return sorted(standings, key=lambda standing: standing.rank.rank)
 
-    def describe(self, pairings: Iterable[Pairing], standings: Sequence[Standing]) -> Iterator[str]:
+    def describe(
+        self, pairings: Iterable[Pairing], standings: Sequence[Standing]
+    ) -> Iterator[str]:
         """Yield a sentence on which model is better over all and, with several lengths, one for each length."""
         parts: dict[str, dict[tuple[ShownModel, ShownModel], Decision]] = {"": {}}
         # At the other lengths, only some of the models share instances.
         lengths = {cell.length for cell, weight in self._weights if weight}
-        parts |= {label(length): {} for length in sorted(lengths, key=lambda length: length or 0)}
+        parts |= {
+            label(length): {}
+            for length in sorted(lengths, key=lambda length: length or 0)
+        }
         for pairing in pairings:
             if pairing.by in ("all", "length") and pairing.part in parts:
                 parts[pairing.part][pairing.one, pairing.other] = pairing.decision
@@ -666,15 +767,21 @@ class SharedTable(SharedAnswers):
                     part, standings[0].model, decisions
                 )
 
-    def _describe_best(self, length: str, best: ShownModel, decisions: Differences) -> str:
+    def _describe_best(
+        self, length: str, best: ShownModel, decisions: Differences
+    ) -> str:
         """Say whether the model with the highest mean (`best`, or the best at a length) is better than the others."""
         if length:
             # The mean is over all instances that a model answered, as the report has it.
             cells = [
-                (cell, weight) for cell, weight in self._weights if label(cell.length) == length
+                (cell, weight)
+                for cell, weight in self._weights
+                if label(cell.length) == length
             ]
             means = [
-                sum(weight * cell.results[place].interval.mean for cell, weight in cells)
+                sum(
+                    weight * cell.results[place].interval.mean for cell, weight in cells
+                )
                 for place in range(len(self.models))
             ]
             best = self.models[means.index(max(means))]
@@ -682,17 +789,19 @@ class SharedTable(SharedAnswers):
         differences = add_reverses(decisions)
         if len(others) == 1:
             return f"{describe_pair(best, others[0], differences[best, others[0]])}."
-        return (
-            f"{show_model(best)} has the highest mean. {describe_best(best, others, differences)}"
-        )
+        return f"{show_model(best)} has the highest mean. {describe_best(best, others, differences)}"
 
     def contrasts(
         self, one: ShownModel, other: ShownModel, most: int, address: str
     ) -> list[Contrast]:
         """Return the instances with the largest differences between two models, with wins and losses in turn."""
         gaps = self.scores[one] - self.scores[other]
-        wins = [int(place) for place in np.argsort(-gaps, kind="stable") if gaps[place] > 0]
-        losses = [int(place) for place in np.argsort(gaps, kind="stable") if gaps[place] < 0]
+        wins = [
+            int(place) for place in np.argsort(-gaps, kind="stable") if gaps[place] > 0
+        ]
+        losses = [
+            int(place) for place in np.argsort(gaps, kind="stable") if gaps[place] < 0
+        ]
         turns = [place for pair in zip(wins, losses, strict=False) for place in pair]
         # If one model wins more often, its further wins follow.
         rest = [*wins[len(losses) :], *losses[len(wins) :]]
@@ -711,12 +820,16 @@ class SharedTable(SharedAnswers):
 
     def _compare_parts(self) -> Iterator[Pairing]:
         one, other = self.models
-        lengths = self._split(lambda question: question.item.length if question.weight else None)
+        lengths = self._split(
+            lambda question: question.item.length if question.weight else None
+        )
         depths = self._split(lambda question: question.depth)
         parts = {
             "all": self._split(lambda question: "" if question.weight else None),
             "length": {label(length): lengths[length] for length in sorted(lengths)},
-            "task": self._split(lambda question: question.item.task or question.item.entry),
+            "task": self._split(
+                lambda question: question.item.task or question.item.entry
+            ),
             "depth": {f"{depth} %": depths[depth] for depth in sorted(depths)},
         }
         for by, places_of in parts.items():
@@ -725,7 +838,9 @@ class SharedTable(SharedAnswers):
 
 
 def _find_cells(
-    board: Board, models: Sequence[ShownModel], places: Iterable[tuple[str, int | None, str]]
+    board: Board,
+    models: Sequence[ShownModel],
+    places: Iterable[tuple[str, int | None, str]],
 ) -> list[_Cell]:
     """Return the tasks, lengths and contexts of which all models have answers to the same instances."""
     cells = []
@@ -734,7 +849,9 @@ def _find_cells(
         answers = [by_instance(result.answers) for result in results]
         if not answers:
             continue
-        shared = [name for name in answers[0] if all(name in answer for answer in answers)]
+        shared = [
+            name for name in answers[0] if all(name in answer for answer in answers)
+        ]
         if not shared:
             continue
         rows: dict[str, dict[str, list[InstanceScore]]] = {
@@ -786,11 +903,17 @@ def _find_refusal(
     texts = []
     for result in results:
         others = result.asked_conditions
-        judges = [f"is judged by {' and '.join(sorted(result.judges))}"] if has_judges else []
+        judges = (
+            [f"is judged by {' and '.join(sorted(result.judges))}"]
+            if has_judges
+            else []
+        )
         texts.append(
             f"{show_model(result.model)} {', '.join([*judges, *others]) or 'has the default prompts'}"
         )
-    advice = "judge all with one judge (helm-longctx rejudge --suite … --judge … --to …)"
+    advice = (
+        "judge all with one judge (helm-longctx rejudge --suite … --judge … --to …)"
+    )
     return f"{'; '.join(texts)}; {advice if has_judges else 'run the same arguments for all'}"
 
 
@@ -804,9 +927,13 @@ def _weigh(cells: Sequence[_Cell]) -> list[float]:
     weights = {}
     for by_length in lengths.values():
         for found in by_length.values():
-            shares = task_weights(found[0].board, [cell.task for cell in found], found[0].length)
+            shares = task_weights(
+                found[0].board, [cell.task for cell in found], found[0].length
+            )
             for cell in found:
-                weights[id(cell)] = shares.get(cell.task, 0.0) / (len(lengths) * len(by_length))
+                weights[id(cell)] = shares.get(cell.task, 0.0) / (
+                    len(lengths) * len(by_length)
+                )
     return [weights[id(cell)] for cell in cells]
 
 

@@ -11,7 +11,11 @@ import numpy as np
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.results.boards import Board
 from helm_longctx.results.comparison import SharedTable
-from helm_longctx.results.statistics.comparison import Comparison, compare_parts, decide_all
+from helm_longctx.results.statistics.comparison import (
+    Comparison,
+    compare_parts,
+    decide_all,
+)
 from helm_longctx.runs.shown_models import PLAIN_PROMPTS, AskedMethod, ShownModel
 
 
@@ -69,7 +73,9 @@ def find_gains(
             model = result.model
             every[model.without_method][model.setup.method] = model
     runs = {
-        model: names for model, names in every.items() if PLAIN_PROMPTS in names and len(names) > 1
+        model: names
+        for model, names in every.items()
+        if PLAIN_PROMPTS in names and len(names) > 1
     }
     for name in models:
         if name not in runs:
@@ -91,11 +97,23 @@ def find_gains(
         for method, name in names.items():
             if method:
                 table = SharedTable(boards, (name, plain), length)
-                comparison = compare_parts(table.pair_scores(name, plain, table.weighted_places))
+                comparison = compare_parts(
+                    table.pair_scores(name, plain, table.weighted_places)
+                )
                 places = [place for place, weight in enumerate(table.weights) if weight]
-                costs, without = (_measure_costs(table, each, places) for each in (name, plain))
+                costs, without = (
+                    _measure_costs(table, each, places) for each in (name, plain)
+                )
                 found.append(
-                    Gain(model, method, comparison, math.nan, costs, without, tuple(table.refusals))
+                    Gain(
+                        model,
+                        method,
+                        comparison,
+                        math.nan,
+                        costs,
+                        without,
+                        tuple(table.refusals),
+                    )
                 )
         decisions = decide_all([gain.comparison for gain in found])
         gains += [
@@ -105,13 +123,16 @@ def find_gains(
     return gains
 
 
-def _measure_costs(table: SharedTable, model: ShownModel, places: Sequence[int]) -> Costs:
+def _measure_costs(
+    table: SharedTable, model: ShownModel, places: Sequence[int]
+) -> Costs:
     def mean(*names: str) -> float | None:
         """Return the mean over questions of the means over repeats of a sum of statistics; None if one is missing."""
         means = []
         for place in places:
             values = [
-                [each.values.get(name) for name in names] for each in table.answers_of(model, place)
+                [each.values.get(name) for name in names]
+                for each in table.answers_of(model, place)
             ]
             if any(None in found for found in values):
                 return None
@@ -119,7 +140,9 @@ def _measure_costs(table: SharedTable, model: ShownModel, places: Sequence[int])
         return fmean(means)
 
     parts = table.pair_scores(model, model, places)
-    score = sum(part.weight * float(np.mean(np.asarray(part.a, dtype=float))) for part in parts)
+    score = sum(
+        part.weight * float(np.mean(np.asarray(part.a, dtype=float))) for part in parts
+    )
     amounts = mean("billed_prompt_tokens", "output_tokens"), mean("cost")
     per_point = (
         None if amount is None or score <= 0 else len(places) * amount / (100 * score)

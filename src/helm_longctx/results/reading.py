@@ -82,12 +82,18 @@ VALUES: Mapping[str, float | None] = {WRONG: 0.0, LEFT_OUT: None, BEST: 1.0}
 """The score that a cut answer gets in each of them; None if the answer is left out."""
 
 
-def cut_values(rows: Sequence[InstanceScore], value: float | None, metric: str = "") -> list[Value]:
+def cut_values(
+    rows: Sequence[InstanceScore], value: float | None, metric: str = ""
+) -> list[Value]:
     """Return a metric, or the score, of answers, where cut ones have another value, or are left out for None."""
     if value is None:
         return values_of((row for row in rows if not row.values.get(CUT)), metric)
     # An answer that lacks the metric has no place in its mean, whatever cut it.
-    having = [row for row in rows if (row.values.get(metric) if metric else row.score) is not None]
+    having = [
+        row
+        for row in rows
+        if (row.values.get(metric) if metric else row.score) is not None
+    ]
     return [
         each._replace(value=value) if row.values.get(CUT) else each
         for row, each in zip(having, values_of(having, metric), strict=True)
@@ -105,7 +111,9 @@ def find_errata(
     errata = [each for each in benchmark.errata() if rows and each.task == rows[0].task]
     questions = {row.instance: row for row in rows} if errata else {}
     found = {
-        name: tuple(each for each in errata if each.concerns(name, row.length, row.errata))
+        name: tuple(
+            each for each in errata if each.concerns(name, row.length, row.errata)
+        )
         for name, row in questions.items()
     }
     return {name: each for name, each in found.items() if each}
@@ -140,19 +148,30 @@ def task_statistics(
     """
     values: dict[str, list[tuple[float, str, str]]] = defaultdict(list)
     for row in rows:
-        scores = {**row.values, **({} if row.score is None else {MAIN_METRIC: row.score})}
+        scores = {
+            **row.values,
+            **({} if row.score is None else {MAIN_METRIC: row.score}),
+        }
         for name, value in scores.items():
             values[name].append((value, row.group, row.instance))
     total = round(means.get("num_instances", 0))
     is_of_answers = ANSWER_LOGPROB in values
     found = {
-        name: _statistic(name, values.get(name, []), means.get(name), total, is_of_answers)
+        name: _statistic(
+            name, values.get(name, []), means.get(name), total, is_of_answers
+        )
         # A score of HELM's own scenarios has another name in the files.
-        for name in dict.fromkeys([*means, *([MAIN_METRIC] if MAIN_METRIC in values else [])])
+        for name in dict.fromkeys(
+            [*means, *([MAIN_METRIC] if MAIN_METRIC in values else [])]
+        )
     }
     # A task's score is also stored under a separate name, which only the task's mean has.
     own = task_score(rows[0].task)
-    found = {**found, own: found[MAIN_METRIC]} if own in found and MAIN_METRIC in found else found
+    found = (
+        {**found, own: found[MAIN_METRIC]}
+        if own in found and MAIN_METRIC in found
+        else found
+    )
     if task and MAIN_METRIC in found:
         if any(row.values.get(CUT) for row in rows):
             found |= {
@@ -161,11 +180,15 @@ def task_statistics(
             }
         if errata:
             right = [row for row in rows if row.instance not in errata]
-            found[WITHOUT_ERRORS] = _score_of(WITHOUT_ERRORS, task, partial(values_of, right))
+            found[WITHOUT_ERRORS] = _score_of(
+                WITHOUT_ERRORS, task, partial(values_of, right)
+            )
     return found
 
 
-def _score_of(name: str, task: Task, values: Callable[[str], Sequence[Value]]) -> Statistic:
+def _score_of(
+    name: str, task: Task, values: Callable[[str], Sequence[Value]]
+) -> Statistic:
     # A score of several metrics is the mean of their means.
     means = [
         mean_over_questions(values(metric))
@@ -192,7 +215,9 @@ def _statistic(
     # A statistic of the whole run, such as the agreement of a jury, has no values of instances.
     count = len({instance for _, _, instance in values}) or total
     if name in CONDITIONS or not values:
-        return Statistic(replace(without_ends(math.nan if mean is None else mean), n=count))
+        return Statistic(
+            replace(without_ends(math.nan if mean is None else mean), n=count)
+        )
     kind = ValueKind.NATS if is_log_probability(name) else ValueKind.SCORE
     if kind is ValueKind.NATS and is_of_answers:
         interval = interval_with_misses(numbers, groups)
@@ -211,7 +236,10 @@ def _statistic(
         low = interval.low + by
         high = interval.high + by
         interval = Interval(
-            mean, max(low, 0.0) if is_share else low, min(high, 1.0) if is_share else high, count
+            mean,
+            max(low, 0.0) if is_share else low,
+            min(high, 1.0) if is_share else high,
+            count,
         )
     return Statistic(interval, standard_error(numbers, groups), clusters)
 
@@ -268,7 +296,8 @@ class Run:
     def package(self) -> str:
         """The version of helm-longctx that made the run; empty for older runs."""
         packages = (
-            metric.get("args", {}).get("package") for metric in self.spec.get("metric_specs", [])
+            metric.get("args", {}).get("package")
+            for metric in self.spec.get("metric_specs", [])
         )
         return next(filter(None, packages), "")
 
@@ -330,7 +359,11 @@ class Result:
         """The results of the user's tasks that the score is of; none if it was published."""
         if self.is_published:
             return []
-        return [self] if self.task else [task for part in self.parts for task in part.task_results]
+        return (
+            [self]
+            if self.task
+            else [task for part in self.parts for task in part.task_results]
+        )
 
     @property
     def weighted_tasks(self) -> list[tuple[Result, float]]:
@@ -390,7 +423,10 @@ class Result:
     @property
     def conditions(self) -> tuple[str, ...]:
         """What results of a task must share to be compared."""
-        return (*(f"judge={judge}" for judge in sorted(self.judges)), *self.asked_conditions)
+        return (
+            *(f"judge={judge}" for judge in sorted(self.judges)),
+            *self.asked_conditions,
+        )
 
     @property
     def error(self) -> float:
@@ -419,7 +455,11 @@ class Result:
     @property
     def runs(self) -> list[Run]:
         """The runs that the score is from, each once; none for a published score."""
-        found = [self.run] if self.run else [run for part in self.parts for run in part.runs]
+        found = (
+            [self.run]
+            if self.run
+            else [run for part in self.parts for run in part.runs]
+        )
         return list({run.path: run for run in found}.values())
 
     @property
@@ -463,7 +503,9 @@ def read_results(
     return [*named, *chain.from_iterable(published)]
 
 
-def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark]) -> list[Result]:
+def read_run(
+    path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark]
+) -> list[Result]:
     """Read the result of each task of a finished run, one of another scenario's run, or raise an `InputError`."""
     with reading(path / RUN_SPEC):
         arguments = spec["scenario_spec"].get("args", {})
@@ -496,7 +538,10 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
         task = next((each for each in tasks if each.name == name), None)
         errata = find_errata(benchmark, rows) if benchmark else {}
         statistics = task_statistics(
-            task, rows, {each: mean for (each, of), mean in means.items() if of == name}, errata
+            task,
+            rows,
+            {each: mean for (each, of), mean in means.items() if of == name},
+            errata,
         )
         score = (
             statistics[MAIN_METRIC].interval
@@ -511,7 +556,9 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
             first.length,
             first.context,
         )
-        caveats = [Caveat("remote_code", name, code)] if model.get("remote_code") else []
+        caveats = (
+            [Caveat("remote_code", name, code)] if model.get("remote_code") else []
+        )
         if changed := model.get("resumed"):
             caveats.append(Caveat("resumed", name, ", ".join(changed)))
         if outcome and task:
@@ -540,13 +587,17 @@ def _read_means(path: Path, is_ours: bool) -> dict[tuple[str, str], float]:
     stats = read_json(path)
     with reading(path):
         stats = [stat for stat in stats if "perturbation" not in stat["name"]]
-        if is_ours and len({tuple(sorted(stat["name"].items(), key=str)) for stat in stats}) < len(
-            stats
-        ):
+        if is_ours and len(
+            {tuple(sorted(stat["name"].items(), key=str)) for stat in stats}
+        ) < len(stats):
             raise ValueError("a statistic is there twice")
         # Some scenarios of HELM have only validation instances. The last one of equal keys counts.
         stats.sort(key=lambda each: each["name"].get("split") == "test")
-        means = [(stat["name"], stat["mean"]) for stat in stats if stat.get("mean") is not None]
+        means = [
+            (stat["name"], stat["mean"])
+            for stat in stats
+            if stat.get("mean") is not None
+        ]
         return {(name["name"], name.get("sub_split", "")): mean for name, mean in means}
 
 
@@ -554,16 +605,21 @@ def _judges(task: Task | None, judge: str) -> frozenset[str]:
     """Return a run's judge: the one that its entry names, or the official one on any host. Empty without a judge."""
     if task is None or task.official_judge is None:
         return frozenset()
-    return frozenset([task.official_judge if not judge or task.is_official(judge) else judge])
+    return frozenset(
+        [task.official_judge if not judge or task.is_official(judge) else judge]
+    )
 
 
 def interval_of(answers: Iterable[InstanceScore]) -> Interval:
     """Return the mean of answers' scores, clustered by their groups, and the number of instances."""
     scored = [answer for answer in answers if answer.score is not None]
     interval = mean_interval(
-        [each.score for each in scored if each.score is not None], [each.group for each in scored]
+        [each.score for each in scored if each.score is not None],
+        [each.group for each in scored],
     )
-    return replace(interval, n=len({(each.task, each.length, each.instance) for each in scored}))
+    return replace(
+        interval, n=len({(each.task, each.length, each.instance) for each in scored})
+    )
 
 
 def published_results(
@@ -608,7 +664,9 @@ def published_results(
                 context="full",
                 interval=statistics[MAIN_METRIC].interval,
                 judges=part.judges,
-                caveats=_published_caveats(part, task, row) if row.source or row.scorer else (),
+                caveats=_published_caveats(part, task, row)
+                if row.source or row.scorer
+                else (),
                 statistics=statistics,
                 is_published=True,
             )
@@ -620,14 +678,19 @@ def _find_published_part(
     benchmark: Benchmark, category: str, name: str, length: int | None
 ) -> _PublishedPart:
     """Return what the scores of a task, or of a whole category for an empty name, share at a length."""
-    entry = next(entry for entry, each in benchmark.entries.items() if each.name == category)
+    entry = next(
+        entry for entry, each in benchmark.entries.items() if each.name == category
+    )
     if name:
         tasks: tuple[Task, ...] = (benchmark.task(name),)
     else:
         tasks = benchmark.entries[entry].tasks_at(length)
     # The publication does not name the protocol of a model, so the smallest sample is used.
     samples = [
-        min(task.sample(Settings(length, protocol=protocol)) for protocol in task.variants)
+        min(
+            task.sample(Settings(length, protocol=protocol))
+            for protocol in task.variants
+        )
         for task in tasks
     ]
     headline = tasks[0].headline if name else ()
@@ -664,7 +727,9 @@ class _PublishedPart(NamedTuple):
 _IS_PUBLISHED = Statistic(without_ends(1.0))
 
 
-def _published_caveats(part: _PublishedPart, name: str, row: Published) -> tuple[Caveat, ...]:
+def _published_caveats(
+    part: _PublishedPart, name: str, row: Published
+) -> tuple[Caveat, ...]:
     """Return why a published score does not compare: it was imported, or made by another scorer."""
     caveats = [Caveat("imported", name, row.source)] if row.source else []
     for task in part.tasks:
@@ -677,7 +742,9 @@ def _published_caveats(part: _PublishedPart, name: str, row: Published) -> tuple
 def _widest_interval(mean: float, count: int) -> Interval:
     """Return a mean in 0…1 with the ends of Wilson's interval; of an unknown number of questions without ends."""
     return Interval(
-        mean, *(wilson(mean, count, normal_quantile()) if count else (math.nan, math.nan)), count
+        mean,
+        *(wilson(mean, count, normal_quantile()) if count else (math.nan, math.nan)),
+        count,
     )
 
 

@@ -122,16 +122,21 @@ class Question:
         """Return the answer as far as it is known."""
         if not self._pairs:
             return Verdict(
-                "", Interval(math.nan, -1.0 if self._rule.kind == BETTER else 0.0, 1.0, 0)
+                "",
+                Interval(math.nan, -1.0 if self._rule.kind == BETTER else 0.0, 1.0, 0),
             )
         if self._rule.kind != BETTER:
             return self._decide_score()
         # This is how `compare` decides, so that both agree.
         found = compare_parts(self._pairs, self._now)
-        better, worse = self._models if found.effect.mean > 0 else reversed(self._models)
+        better, worse = (
+            self._models if found.effect.mean > 0 else reversed(self._models)
+        )
         if found.decisive_p_value < SIGNIFICANCE:
             return Verdict(f"{better} is better than {worse}", found.effect)
-        return Verdict("", found.effect, is_left_to_failures=found.p_value < SIGNIFICANCE)
+        return Verdict(
+            "", found.effect, is_left_to_failures=found.p_value < SIGNIFICANCE
+        )
 
     def _decide_score(self) -> Verdict:
         """Return the answer about the score of one model."""
@@ -176,7 +181,9 @@ def _mean_scores(questions: Mapping[Key, Sequence[InstanceScore]]) -> dict[Key, 
     }
 
 
-def _fill_failures(questions: Mapping[Key, Sequence[InstanceScore]], failure: float) -> list[Pairs]:
+def _fill_failures(
+    questions: Mapping[Key, Sequence[InstanceScore]], failure: float
+) -> list[Pairs]:
     """Return the scores of one model on all questions that were put to it.
 
     Args:
@@ -192,7 +199,10 @@ def _fill_failures(questions: Mapping[Key, Sequence[InstanceScore]], failure: fl
             scores = [answer.score for answer in questions[key]]
             means.append(fmean(failure if score is None else score for score in scores))
         part = Pairs(
-            a=means, b=[0.0] * len(means), groups=[key[1] for key in keys], weight=1 / len(tasks)
+            a=means,
+            b=[0.0] * len(means),
+            groups=[key[1] for key in keys],
+            weight=1 / len(tasks),
         )
         parts.append(part)
     return parts

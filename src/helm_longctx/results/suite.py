@@ -41,7 +41,9 @@ def suite_folder(output_path: Path, suite: str) -> Path:
     if not folder.is_dir():
         # HELM makes a link `latest` in the folder of the suites.
         suites = sorted(
-            path.name for path in folder.parent.glob("*") if path.is_dir() and path.name != "latest"
+            path.name
+            for path in folder.parent.glob("*")
+            if path.is_dir() and path.name != "latest"
         )
         choices = list_choices(suite, suites) or "there is no suite yet"
         raise InputError(f"suite={suite!r} is not in {folder.parent}; {choices}")
@@ -110,7 +112,10 @@ _NO_INSTANCES: dict[str, Any] = {
 
 
 def write_reference(
-    benchmark: Benchmark, folder: Path, models: Sequence[str] = ("*",), length: int | None = None
+    benchmark: Benchmark,
+    folder: Path,
+    models: Sequence[str] = ("*",),
+    length: int | None = None,
 ) -> int:
     """Add published rows to those in the suite, and return their number, or raise an `InputError` if none matches.
 
@@ -123,7 +128,9 @@ def write_reference(
         if any(fnmatch(row.model.lower(), pattern.lower()) for pattern in models)
     ]
     if not chosen:
-        names = ", ".join(dict.fromkeys(row.model for row in rows)) or "none at that length"
+        names = (
+            ", ".join(dict.fromkeys(row.model for row in rows)) or "none at that length"
+        )
         raise InputError(
             f"no published result of {benchmark.title} matches model={','.join(models)!r}; choose from {names}"
         )
@@ -153,8 +160,15 @@ def add_rows(benchmark: Benchmark, folder: Path, rows: Iterable[Published]) -> N
         Path(ROWS).stem: [asdict(row) for row in every.values()],
         "run_spec": {
             "name": run.name,
-            "scenario_spec": {"class_name": SCENARIO_CLASS, "args": {MAKER: benchmark.url}},
-            "adapter_spec": {"method": ADAPTER_METHOD, "model": MAKER, "model_deployment": MAKER},
+            "scenario_spec": {
+                "class_name": SCENARIO_CLASS,
+                "args": {MAKER: benchmark.url},
+            },
+            "adapter_spec": {
+                "method": ADAPTER_METHOD,
+                "model": MAKER,
+                "model_deployment": MAKER,
+            },
             "metric_specs": [],
             "groups": [],
         },

@@ -31,7 +31,12 @@ from helm_longctx.runner.prefixes import CHARACTERS, Beginning, Schedule
 from helm_longctx.runner.resuming import find_answer
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import StoredRequest
-from helm_longctx.runner.windows import SizedResult, WaitingPrompts, name_window, shorten_request
+from helm_longctx.runner.windows import (
+    SizedResult,
+    WaitingPrompts,
+    name_window,
+    shorten_request,
+)
 from helm_longctx.runs.journal import Journal
 from helm_longctx.runs.prompts import request_text
 from helm_longctx.tasks.answer import Answer
@@ -100,7 +105,9 @@ def ask_all(
                     break
                 calls.start(schedule.take(), pending[number])
             for number, call in calls.wait():
-                results[number], is_answered = asking.count(number, pending[number].request, call)
+                results[number], is_answered = asking.count(
+                    number, pending[number].request, call
+                )
                 schedule.finish(number, is_answered)
                 # One answer shows that the address, key and model are right.
                 width = parallelism
@@ -119,7 +126,9 @@ def ask_all(
         asking.sender.stop()
         calls.close()
         asking.progress.close()
-    return asking.name_windows(pending, [results[number] for number in range(len(pending))])
+    return asking.name_windows(
+        pending, [results[number] for number in range(len(pending))]
+    )
 
 
 class Asking:
@@ -134,7 +143,9 @@ class Asking:
         waiting: the sizes of the prompts that were not sent yet.
     """
 
-    def __init__(self, sender: Sender, journal: Journal, spending: Spending, total: int):
+    def __init__(
+        self, sender: Sender, journal: Journal, spending: Spending, total: int
+    ):
         self.sender = sender
         self.journal = journal
         self.limit = sender.limit
@@ -213,7 +224,11 @@ class Asking:
         result = call.result() if call else self.late_failure()
         sample = asked.sample
         instance = asked.state.instance.id
-        tokens = sample.prompt_tokens or sample.input_tokens or asked.characters // CHARACTERS
+        tokens = (
+            sample.prompt_tokens
+            or sample.input_tokens
+            or asked.characters // CHARACTERS
+        )
         self.progress.count(tokens, result)
         answer = answer_of(result)
         self.settle(number, answer, is_late=call is None)
@@ -252,7 +267,9 @@ class Asking:
         results = {}
         for number, state in enumerate(states):
             assert state.result
-            results[number] = SizedResult(pending[number].request.characters, state.result)
+            results[number] = SizedResult(
+                pending[number].request.characters, state.result
+            )
         renamed = name_window(results)
         self._breaker.rename(len(renamed))
         return [
@@ -262,7 +279,9 @@ class Asking:
 
     def late_failure(self) -> RequestResult:
         """Return the failure of a request that took too long."""
-        text = f"no answer within {self.sender.limit:g} seconds ({TIMEOUT} sets the limit)"
+        text = (
+            f"no answer within {self.sender.limit:g} seconds ({TIMEOUT} sets the limit)"
+        )
         return make_failure(Failure.TEMPORARY, text)
 
     def finish(self) -> int:
@@ -279,7 +298,11 @@ def find_facts(asked: StoredRequest) -> PromptFacts:
     sample = asked.sample
     instance = asked.state.instance
     return PromptFacts(
-        str(instance.id), str(instance.sub_split or ""), sample.length, sample.depth, sample.rest
+        str(instance.id),
+        str(instance.sub_split or ""),
+        sample.length,
+        sample.depth,
+        sample.rest,
     )
 
 
@@ -303,10 +326,14 @@ class Progress:
         # With `disable=None` there is no bar if there is no terminal. A notebook has none, but shows bars.
         self._total = total
         self._bar = tqdm(
-            total=total, unit="request", disable=False if "ipykernel" in sys.modules else None
+            total=total,
+            unit="request",
+            disable=False if "ipykernel" in sys.modules else None,
         )
         self._start = self._last_shown = time.monotonic()
-        self._answered = self._recalled = self._cached = self._failures = self._tokens = 0
+        self._answered = self._recalled = self._cached = self._failures = (
+            self._tokens
+        ) = 0
 
     def recall(self) -> None:
         """Count a request whose answer was in the journal."""
@@ -331,11 +358,19 @@ class Progress:
             return
         self._last_shown = now
         speed = f"{self._tokens_per_second:,.0f} input tokens per second"
-        waiting = f"{in_flight} in flight, the oldest for {tqdm.format_interval(longest)}"
+        waiting = (
+            f"{in_flight} in flight, the oldest for {tqdm.format_interval(longest)}"
+        )
         if self._bar.disable:
             done = self._answered + self._failures
-            left = (self._total - self._recalled - done) * (now - self._start) / max(done, 1)
-            left_text = f"{tqdm.format_interval(left)} left" if done else "none answered yet"
+            left = (
+                (self._total - self._recalled - done)
+                * (now - self._start)
+                / max(done, 1)
+            )
+            left_text = (
+                f"{tqdm.format_interval(left)} left" if done else "none answered yet"
+            )
             counts = f"{self._recalled + done} of {self._total} requests, {self._failures} failed"
             hlog(f"{counts}, {speed}, {left_text}; {waiting}")
         else:
@@ -386,7 +421,9 @@ class Breaker:
         # Every other request would fail for the same reason, so the run ends at the first failure.
         if kind.ends_run:
             raise InputError(f"the model cannot be asked: {error}")
-        self._in_a_row += 0 if kind in _ABOUT_ONE_PROMPT and self._has_answers else weight
+        self._in_a_row += (
+            0 if kind in _ABOUT_ONE_PROMPT and self._has_answers else weight
+        )
         has_failed = not self._has_answers and self._kinds.total() >= self._total
         if self._in_a_row >= self._limit or has_failed:
             raise InputError(
@@ -408,7 +445,10 @@ class Breaker:
         if self._kinds:
             hwarn(
                 "failed: "
-                + ", ".join(f"{number} {kind.value}" for kind, number in self._kinds.most_common())
+                + ", ".join(
+                    f"{number} {kind.value}"
+                    for kind, number in self._kinds.most_common()
+                )
             )
         return self._kinds.total()
 

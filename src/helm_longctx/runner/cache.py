@@ -138,7 +138,9 @@ def digest_cache(folder: str) -> DigestCacheBackendConfig:
     return DigestCacheBackendConfig(folder)
 
 
-def server_digest(deployment: str, credentials: Mapping[str, Any], proxy: str | None = None) -> str:
+def server_digest(
+    deployment: str, credentials: Mapping[str, Any], proxy: str | None = None
+) -> str:
     """Return the SHA-256 of a deployment's name, client, client arguments and address, without secrets.
 
     A proxy is a HELM server that gets the requests instead (`--server-url`). Raises a `ValueError` if the deployment is
@@ -175,7 +177,9 @@ def _without_secrets(value: Any) -> Any:
             if not _IGNORED_ARGUMENTS.search(str(name))
         }
         return {
-            name: _without_secrets(part) for name, part in arguments.items() if part is not None
+            name: _without_secrets(part)
+            for name, part in arguments.items()
+            if part is not None
         }
     if isinstance(value, list | tuple):
         return [_without_secrets(part) for part in value]
@@ -220,7 +224,9 @@ class CacheFile:
     def get(self, key: str) -> Any:
         """Return the value of a key, if there is one. Raises a `CacheError` if the file cannot be read."""
         with self._open_connection() as connection:
-            row = connection.execute("SELECT value FROM unnamed WHERE key = ?", (key,)).fetchone()
+            row = connection.execute(
+                "SELECT value FROM unnamed WHERE key = ?", (key,)
+            ).fetchone()
             return self._value(key, row[0]) if row else None
 
     def __contains__(self, key: str) -> bool:
@@ -229,7 +235,9 @@ class CacheFile:
     def items(self) -> Iterator[tuple[str, Any]]:
         """Yield all keys and values, in the order of writing."""
         with self._name_errors(), closing(self._connect()) as connection:
-            for key, data in connection.execute("SELECT key, value FROM unnamed ORDER BY rowid"):
+            for key, data in connection.execute(
+                "SELECT key, value FROM unnamed ORDER BY rowid"
+            ):
                 value = self._value(key, data)
                 if value is not None:
                     yield key, value
@@ -263,7 +271,9 @@ class CacheFile:
     def _commit(self, changes: Sequence[Change]) -> None:
         """Make changes in one transaction. After a failed one, the next does not wait for locks."""
         try:
-            with self._open_connection(0 if self._is_unwritable else WAIT) as connection:
+            with self._open_connection(
+                0 if self._is_unwritable else WAIT
+            ) as connection:
                 connection.execute("BEGIN IMMEDIATE")
                 for statement, values in changes:
                     connection.execute(statement, values)
@@ -325,7 +335,9 @@ class CacheFile:
                 "remove that file",
             )
             what = f"the request cache {self._path} cannot be used ({error})"
-            raise CacheError(f"{what}: {remedy}, or give helm-run --disable-cache") from error
+            raise CacheError(
+                f"{what}: {remedy}, or give helm-run --disable-cache"
+            ) from error
 
 
 def open_cache_file(path: str) -> CacheFile:
@@ -354,7 +366,11 @@ def _seal(key: str, value: Any) -> bytes:
 
 
 def _digest(key: str, data: bytes) -> bytes:
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass") + b"\0" + data).hexdigest().encode()
+    return (
+        hashlib.sha256(key.encode("utf-8", "surrogatepass") + b"\0" + data)
+        .hexdigest()
+        .encode()
+    )
 
 
 _SEAL_START = b"\nsha256:"

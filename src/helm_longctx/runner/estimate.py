@@ -13,14 +13,24 @@ import zstandard
 from helm.benchmark.model_deployment_registry import (
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS,
 )
-from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
+from helm.benchmark.model_deployment_registry import (
+    ModelDeployment,
+    get_model_deployment,
+)
 from helm.benchmark.run_spec import RunSpec
 from helm.common.object_spec import get_class_by_name
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
 from helm_longctx.errors import InputError
-from helm_longctx.helm.truncation import load_deployment_counter, with_deployments_tokenizer
-from helm_longctx.judging.answer_judge import judge_names, judge_requests, typical_answer
+from helm_longctx.helm.truncation import (
+    load_deployment_counter,
+    with_deployments_tokenizer,
+)
+from helm_longctx.judging.answer_judge import (
+    judge_names,
+    judge_requests,
+    typical_answer,
+)
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.scoring import count_texts, input_tokens
 from helm_longctx.redaction.abbreviation import digest
@@ -64,7 +74,9 @@ and of the files that each run has (measured)."""
 TOKEN_BYTES = 4
 """Bytes of a token of an answer in the run's files."""
 
-_WITHOUT_MODEL: dict[str, None] = dict.fromkeys(("model", "model_deployment", "messages"))
+_WITHOUT_MODEL: dict[str, None] = dict.fromkeys(
+    ("model", "model_deployment", "messages")
+)
 """Fields of a request that the digest of requests leaves out. The digest of a prompt also covers its messages."""
 
 
@@ -177,7 +189,10 @@ class Rate:
 
     def minutes(self, requests: int, tokens: int) -> float | None:
         """Return the shortest time that requests take, in minutes. Returns None without a limit."""
-        limits = ((requests, self.requests_per_minute), (tokens, self.tokens_per_minute))
+        limits = (
+            (requests, self.requests_per_minute),
+            (tokens, self.tokens_per_minute),
+        )
         return max((amount / limit for amount, limit in limits if limit), default=None)
 
 
@@ -197,10 +212,14 @@ def estimate_run(
         disk_bytes = _disk_bytes(spec, every, Path(folder))
         # A result is of an earlier run.
         questions = [asked for asked in every if asked.state.result is None]
-        requests = plan_steps(questions, spool) if has_programs(questions) else questions
+        requests = (
+            plan_steps(questions, spool) if has_programs(questions) else questions
+        )
         keys = prefixes.prefix_keys(request.text() for request in requests)
         counter = load_deployment_counter(deployment.name)
-        names = f"{deployment.model_name} {deployment.client_spec.args.get('model', '')}"
+        names = (
+            f"{deployment.model_name} {deployment.client_spec.args.get('model', '')}"
+        )
         counts = count_prompts(requests, counter, splits_digits(names))
         plain = [
             Usage(
@@ -212,7 +231,9 @@ def estimate_run(
     usages = _find_usages(deployment, requests, plain, keys, prices)
     judges = list(_judge_usages(spec, questions))
     most = [asked.request.max_tokens for asked in requests]
-    follow_ups = (most_follow_up_tokens(asked.request, asked.sample) for asked in requests)
+    follow_ups = (
+        most_follow_up_tokens(asked.request, asked.sample) for asked in requests
+    )
     second_requests = [usage for usage in follow_ups if usage != Usage()]
     for part in (usages.plain, usages.direct, usages.batched):
         part += second_requests
@@ -221,20 +242,24 @@ def estimate_run(
     prompts = sum(usage.input_tokens for usage in plain)
     typical = sum(usage.output_tokens for usage in plain)
     nameless = (
-        {**vars(asked.request), **_WITHOUT_MODEL, "prompt": asked.digest} for asked in requests
+        {**vars(asked.request), **_WITHOUT_MODEL, "prompt": asked.digest}
+        for asked in requests
     )
     thinking = len(plain) * int(deployment.client_spec.args.get("thinking_tokens") or 0)
     return Estimate(
         run=spec.name,
         deployment=deployment.name,
-        requests=len(second_requests) + sum(count_texts(asked.request) for asked in requests),
+        requests=len(second_requests)
+        + sum(count_texts(asked.request) for asked in requests),
         prompt_tokens=PromptTokens(
             total=prompts,
             counted_by=deployment.tokenizer_name if counter else None,
             cached=sum(usage.cached_tokens for usage in usages.direct),
             cache_writes=sum(usage.cache_write_tokens for usage in usages.direct),
         ),
-        output_tokens=OutputTokens(typical=typical + thinking, most=sum(most) + thinking),
+        output_tokens=OutputTokens(
+            typical=typical + thinking, most=sum(most) + thinking
+        ),
         judge_tokens=JudgeTokens(
             calls=len(judges),
             prompt=sum(usage.input_tokens for _, usage in judges),
@@ -246,7 +271,9 @@ def estimate_run(
         samples=tuple(_samples(spec, questions)),
         # It is equal for deployments that get the same requests in the same order.
         requests_digest=digest(
-            "\n".join(json.dumps(fields, sort_keys=True, default=vars) for fields in nameless)
+            "\n".join(
+                json.dumps(fields, sort_keys=True, default=vars) for fields in nameless
+            )
         ),
     )
 
@@ -260,7 +287,9 @@ def _samples(spec: RunSpec, requests: Iterable[StoredRequest]) -> Iterator[TaskS
         task = request.state.instance.sub_split or ""
         groups[task][name] = request.sample.group or name
         if request.sample.depth is not None:
-            clusters_at[task].add((nearest_depth(request.sample.depth), groups[task][name]))
+            clusters_at[task].add(
+                (nearest_depth(request.sample.depth), groups[task][name])
+            )
     arguments = spec.scenario_spec.args
     for task, by_question in groups.items():
         sizes = Counter(by_question.values())
@@ -277,7 +306,9 @@ def _samples(spec: RunSpec, requests: Iterable[StoredRequest]) -> Iterator[TaskS
 
 
 def count_prompts(
-    requests: Sequence[StoredRequest], counter: Callable[[str], int] | None, single_digits: bool
+    requests: Sequence[StoredRequest],
+    counter: Callable[[str], int] | None,
+    single_digits: bool,
 ) -> list[int]:
     """Return the number of tokens of each prompt: counted when it was made, or by a tokenizer, or estimated.
 
@@ -285,7 +316,9 @@ def count_prompts(
         counter: counts by the deployment's tokenizer, if there is one.
         single_digits: whether the tokenizer makes a token of each digit.
     """
-    estimates = [estimate_tokens(_text(request.whole()), single_digits) for request in requests]
+    estimates = [
+        estimate_tokens(_text(request.whole()), single_digits) for request in requests
+    ]
     counts = {}
     by_task: dict[str, list[int]] = defaultdict(list)
     for number, request in enumerate(requests):
@@ -298,7 +331,9 @@ def count_prompts(
             # The prompts are evenly spaced, because neighbouring instances often have the same context.
             count = min(len(numbers), COUNTED_PROMPTS)
             sample = [numbers[index * len(numbers) // count] for index in range(count)]
-            counts |= {number: counter(_text(requests[number].whole())) for number in sample}
+            counts |= {
+                number: counter(_text(requests[number].whole())) for number in sample
+            }
         if sample:
             counted = sum(counts[number] for number in sample)
             ratio = counted / sum(estimates[number] for number in sample)
@@ -336,7 +371,9 @@ def _find_usages(
     client = get_class_by_name(deployment.client_spec.class_name)
     keys = keys if getattr(client, "caches_prompts", False) else [[]] * len(keys)
     # Only our clients have a provider.
-    write_price = client.provider.batch_write_price if hasattr(client, "provider") else 1.0
+    write_price = (
+        client.provider.batch_write_price if hasattr(client, "provider") else 1.0
+    )
     tokens = [usage.input_tokens for usage in plain]
     caching_pays = prefixes.caching_pays(prices)
     warming_pays = prefixes.warming_pays(prices, write_price, tokens)
@@ -355,13 +392,17 @@ def _usages(
     pays: prefixes.Pays,
 ) -> Iterator[Usage]:
     """Yield the tokens of each request. One request of a group writes the beginning to the cache, others read it."""
-    beginnings = prefixes.cacheable_beginnings([asked.request for asked in requests], keys, pays)
+    beginnings = prefixes.cacheable_beginnings(
+        [asked.request for asked in requests], keys, pays
+    )
     written = set()
     for asked, usage, beginning in zip(requests, plain, beginnings, strict=True):
         if beginning is None:
             yield usage
             continue
-        shared = round(usage.input_tokens * min(beginning.characters / asked.characters, 1))
+        shared = round(
+            usage.input_tokens * min(beginning.characters / asked.characters, 1)
+        )
         if beginning.group in written:
             yield replace(usage, cached_tokens=shared)
         else:
@@ -381,7 +422,9 @@ def _typical_output(asked: StoredRequest) -> int:
     return min(limit, sample.thinking_tokens + max(SHORTEST_ANSWER, round(answer)))
 
 
-def _judge_usages(spec: RunSpec, requests: Sequence[StoredRequest]) -> Iterator[tuple[str, Usage]]:
+def _judge_usages(
+    spec: RunSpec, requests: Sequence[StoredRequest]
+) -> Iterator[tuple[str, Usage]]:
     """Yield each question to a judge about an answer of typical length: the judge's deployment and the tokens."""
     for annotator in spec.annotators or []:
         for asked in requests:
@@ -389,7 +432,9 @@ def _judge_usages(spec: RunSpec, requests: Sequence[StoredRequest]) -> Iterator[
             tokens = _typical_output(asked)
             text = typical_answer(annotator, task, asked.sample.record, tokens)
             answer = GeneratedOutput(text, logprob=0, tokens=[])
-            result = RequestResult(success=True, embedding=[], completions=[answer], cached=False)
+            result = RequestResult(
+                success=True, embedding=[], completions=[answer], cached=False
+            )
             answered = replace(asked.state, result=result)
             judges = judge_names(annotator)
             for judge, request in product(judges, judge_requests(annotator, answered)):
@@ -405,7 +450,8 @@ def _dollars(
     own: Mapping[str, Any],
 ) -> Dollars:
     of_judges = {
-        judge: find_prices(judge, own) if judge in DEPLOYMENTS else None for judge in dict(judges)
+        judge: find_prices(judge, own) if judge in DEPLOYMENTS else None
+        for judge in dict(judges)
     }
 
     def judge_price(judge: str, usage: Usage) -> float | None:
@@ -430,7 +476,8 @@ def _dollars(
         return prices.dollars(usage, batch=True)
 
     longest = (
-        replace(usage, output_tokens=size) for usage, size in zip(usages.plain, most, strict=True)
+        replace(usage, output_tokens=size)
+        for usage, size in zip(usages.plain, most, strict=True)
     )
     return Dollars(
         typical=_sum(map(prices.dollars, usages.plain)),
@@ -455,10 +502,15 @@ def _disk_bytes(spec: RunSpec, requests: Sequence[StoredRequest], folder: Path) 
     if spec.adapter_spec.method == ADAPTER_METHOD:
         keys = prefixes.prefix_keys(request.text() for request in requests)
         store_prompts(folder, requests, prefixes.order_by_prefix(keys))
-    write_json(folder / STATES, (request.written(request.state) for request in requests))
+    write_json(
+        folder / STATES, (request.written(request.state) for request in requests)
+    )
     if spec.adapter_spec.method == ADAPTER_METHOD:
         # The records have the same content, compressed.
-        with (folder / STATES).open("rb") as states, (folder / RECORDS).open("wb") as records:
+        with (
+            (folder / STATES).open("rb") as states,
+            (folder / RECORDS).open("wb") as records,
+        ):
             zstandard.ZstdCompressor().copy_stream(states, records)
     tasks = {request.state.instance.sub_split for request in requests}
     results = RESULT_BYTES * len(requests) + TASK_BYTES * len(tasks) + RUN_BYTES

@@ -32,7 +32,9 @@ def follow_up(request: Request, sample: Sample, first: RequestResult) -> Request
     text = FollowUp(**sample.follow_up).prompt(first.completions[0].text, sample.style)
     second = replace(request, max_tokens=_output_tokens(request, sample))
     if request.messages:
-        system = [message for message in request.messages if message["role"] == "system"]
+        system = [
+            message for message in request.messages if message["role"] == "system"
+        ]
         return replace(second, messages=[*system, {"role": "user", "content": text}])
     return replace(second, prompt=text)
 
@@ -41,7 +43,11 @@ def join_answers(first: RequestResult, last: RequestResult) -> RequestResult:
     """Return the result of both requests: the last answer, then the first one. A failure is returned as it is."""
     if failure_of(last) is not None:
         return last
-    seconds = [result.request_time for result in (first, last) if result.request_time is not None]
+    seconds = [
+        result.request_time
+        for result in (first, last)
+        if result.request_time is not None
+    ]
     joined = replace(
         last,
         completions=[*last.completions, *first.completions],
@@ -90,7 +96,9 @@ def most_follow_up_tokens(
         return Usage()
     second = FollowUp(**sample.follow_up)
     shown = (len(second.parts) - 1) * request.max_tokens
-    return Usage(count(second.prompt("")) + shown, output_tokens=_output_tokens(request, sample))
+    return Usage(
+        count(second.prompt("")) + shown, output_tokens=_output_tokens(request, sample)
+    )
 
 
 def _output_tokens(request: Request, sample: Sample) -> int:
@@ -98,5 +106,8 @@ def _output_tokens(request: Request, sample: Sample) -> int:
     assert sample.follow_up is not None
     raised = max(0, request.max_tokens - sample.max_tokens)
     return int(
-        min(sample.follow_up["max_tokens"] + sample.thinking_tokens + raised, request.max_tokens)
+        min(
+            sample.follow_up["max_tokens"] + sample.thinking_tokens + raised,
+            request.max_tokens,
+        )
     )

@@ -57,7 +57,9 @@ def stoppable(summary: Callable[[], str], unwinds: bool = True) -> Iterator[None
         atexit.register(_exit_now, 128 + number)
         raise SystemExit(128 + number)
 
-    may_handle = threading.current_thread() is threading.main_thread() and not hasattr(sys, "ps1")
+    may_handle = threading.current_thread() is threading.main_thread() and not hasattr(
+        sys, "ps1"
+    )
     handled = [
         number
         for number, default in _DEFAULTS.items()

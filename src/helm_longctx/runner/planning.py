@@ -41,7 +41,9 @@ class Spreads:
 
 
 NO_SPREADS = Spreads(
-    Spread(LARGEST_VARIANCE, 1.0, is_paired=False), None, "the largest possible variance"
+    Spread(LARGEST_VARIANCE, 1.0, is_paired=False),
+    None,
+    "the largest possible variance",
 )
 """The spreads of a task of which nothing is known."""
 
@@ -69,7 +71,9 @@ class Plan:
 
 
 def make_plans(
-    estimates: Iterable[Estimate], known: Mapping[TaskKey, Spreads], difference: float | None = None
+    estimates: Iterable[Estimate],
+    known: Mapping[TaskKey, Spreads],
+    difference: float | None = None,
 ) -> list[Plan]:
     """Plan the sample of each task of each run, with the `known` spreads, for a wanted difference from 0 to 1."""
     plans = []
@@ -117,7 +121,9 @@ def detectable_overall(
         if spreads.paired:
             paired.append(_sample(plan.sample, spreads.paired))
     is_known = len(paired) == len(plans)
-    return detectable_difference(unpaired), detectable_difference(paired) if is_known else None
+    return detectable_difference(unpaired), detectable_difference(
+        paired
+    ) if is_known else None
 
 
 def _sample(sample: TaskSample, spread: Spread) -> Sample:
@@ -165,7 +171,9 @@ def find_spreads(sample: TaskSample, known: Mapping[TaskKey, Spreads]) -> Spread
 
 def _published_scores(sample: TaskSample) -> list[float]:
     """Return the published scores of a task at a length, each the mean of right and wrong answers."""
-    benchmarks = (benchmark for benchmark in BENCHMARKS if sample.entry in benchmark.entries)
+    benchmarks = (
+        benchmark for benchmark in BENCHMARKS if sample.entry in benchmark.entries
+    )
     benchmark = next(benchmarks, None)
     if benchmark is None:
         return []
@@ -189,14 +197,18 @@ def _spreads_of(models: Mapping[str, Mapping[str, Sequence[InstanceScore]]]) -> 
         groups |= {name: rows[0].group for name, rows in instances.items()}
     components = []
     for mean in means.values():
-        component = variance_components(list(mean.values()), [groups[name] for name in mean])
+        component = variance_components(
+            list(mean.values()), [groups[name] for name in mean]
+        )
         if component.groups > 1:
             components.append(component)
     if not components:
         return NO_SPREADS
     variance = max(component.between + component.within for component in components)
     unpaired = Spread(
-        variance, max(component.share_between for component in components), is_paired=False
+        variance,
+        max(component.share_between for component in components),
+        is_paired=False,
     )
     pairs = []
     for one, other in combinations(means.values(), 2):

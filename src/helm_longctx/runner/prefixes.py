@@ -97,13 +97,18 @@ def cacheable_beginnings(
     Conversations have none, because only a single turn is divided for the cache.
     """
     beginnings = shared_beginnings(
-        [[] if request.messages else key for request, key in zip(requests, keys, strict=True)]
+        [
+            [] if request.messages else key
+            for request, key in zip(requests, keys, strict=True)
+        ]
     )
     groups: dict[Beginning, list[int]] = defaultdict(list)
     for number, beginning in enumerate(beginnings):
         if beginning:
             groups[beginning].append(number)
-    cheaper = {beginning for beginning, numbers in groups.items() if pays(beginning, numbers)}
+    cheaper = {
+        beginning for beginning, numbers in groups.items() if pays(beginning, numbers)
+    }
     return [beginning if beginning in cheaper else None for beginning in beginnings]
 
 
@@ -114,7 +119,9 @@ def caching_pays(prices: Prices | None) -> Pays:
     )
 
 
-def warming_pays(prices: Prices | None, write_price: float, tokens: Sequence[int]) -> Pays:
+def warming_pays(
+    prices: Prices | None, write_price: float, tokens: Sequence[int]
+) -> Pays:
     """Return `pays` of requests in a batch, of which the first is sent before it. If prices are not known, none pays.
 
     Args:

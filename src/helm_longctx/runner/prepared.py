@@ -43,7 +43,9 @@ def may_exceed(entry: Entry, deployment: str) -> bool:
     window = deployment_window(deployment)
     length = entry.settings.length
     has_tokenizer = bool(get_model_deployment(deployment).tokenizer_name)
-    return bool(window and length and not has_tokenizer) and FEWEST * (length or 0) > (window or 0)
+    return bool(window and length and not has_tokenizer) and FEWEST * (length or 0) > (
+        window or 0
+    )
 
 
 def check_window(requests: Sequence[StoredRequest], deployment: str) -> None:
@@ -147,17 +149,25 @@ class PreparedRun:
                 folder=self.path,
             )
         else:
-            beginnings = self.beginnings(range(total), prefixes.caching_pays(self.spending.prices))
+            beginnings = self.beginnings(
+                range(total), prefixes.caching_pays(self.spending.prices)
+            )
             asking = Asking(
-                sender=self.sender, journal=self.journal, spending=self.spending, total=total
+                sender=self.sender,
+                journal=self.journal,
+                spending=self.spending,
+                total=total,
             )
         with htrack_block(f"{total} requests"):
             hlog(
                 self.path.name
             )  # `helm-longctx run` shows the messages of this package, but not HELM's "Running …"
             pending = [
-                PendingRequest(self.requests[number], beginnings[number]) for number in order
+                PendingRequest(self.requests[number], beginnings[number])
+                for number in order
             ]
             width = max(self.parallelism, self.sender.concurrency)
             answered = dict(zip(order, ask_all(pending, asking, width), strict=True))
-            return Answers([answered[number] for number in range(total)], asking.finish())
+            return Answers(
+                [answered[number] for number in range(total)], asking.finish()
+            )

@@ -68,7 +68,9 @@ def has_programs(requests: Sequence[StoredRequest]) -> bool:
     return bool(requests) and requests[0].sample.method is not None
 
 
-def make_question(asked: StoredRequest, send: Callable[[Sequence[Step]], list[Reply]]) -> Question:
+def make_question(
+    asked: StoredRequest, send: Callable[[Sequence[Step]], list[Reply]]
+) -> Question:
     """Return a question as its program gets it, with its whole text."""
     sample = asked.sample
     request = asked.whole()
@@ -107,7 +109,8 @@ def store_step(asked: StoredRequest, step: Step, spool: Spool) -> StoredRequest:
         request = replace(request, prompt=prompt, messages=base.messages and None)
     else:
         request = with_tools(
-            replace(request, prompt="", messages=[*system, *map(dict, step.messages)]), step.tools
+            replace(request, prompt="", messages=[*system, *map(dict, step.messages)]),
+            step.tools,
         )
     references = asked.state.instance.references if step.is_official else []
     # Only the task's own prompt has an answer that is like the references.
@@ -119,7 +122,11 @@ def store_step(asked: StoredRequest, step: Step, spool: Spool) -> StoredRequest:
         prompt_tokens=None,
     )
     own = own.extend(
-        context_span=None, input_tokens=None, counter=None, fewest_tokens=None, rest=None
+        context_span=None,
+        input_tokens=None,
+        counter=None,
+        fewest_tokens=None,
+        rest=None,
     )
     request = without_text(request)
     return StoredRequest(
@@ -142,7 +149,9 @@ def check_programs(requests: Sequence[StoredRequest], sender: Sender) -> None:
 class _Gate:
     """Lets requests of all programs through, within the limits on requests in flight and on the cost."""
 
-    def __init__(self, journal: Journal, spending: Spending, width: int, sender: Sender):
+    def __init__(
+        self, journal: Journal, spending: Spending, width: int, sender: Sender
+    ):
         self.room = threading.Condition()
         self.waiting = 0
         self._journal = journal
@@ -154,7 +163,9 @@ class _Gate:
         self._is_proven = False
         self._numbers = itertools.count()
 
-    def enter(self, name: str, step: StoredRequest, waits: bool) -> RequestResult | int | None:
+    def enter(
+        self, name: str, step: StoredRequest, waits: bool
+    ) -> RequestResult | int | None:
         """Return the answer that a request has, or else the number under which it may be sent, if either.
 
         If it `waits`, there is one of both. Raises an `InputError` if nothing in flight can make room below the limit
@@ -177,7 +188,9 @@ class _Gate:
                 if self._sender.is_stopped:
                     raise _StopError
 
-    def leave(self, name: str, number: int, result: RequestResult, is_late: bool) -> None:
+    def leave(
+        self, name: str, number: int, result: RequestResult, is_late: bool
+    ) -> None:
         """Count what a request has cost, and let others in."""
         with self.room:
             self._in_flight.discard(name)
@@ -229,12 +242,16 @@ class _Conversation:
             raise _StopError
         if len(self.steps) + len(steps) > self.most:
             raise _StopError(
-                _refuse(f"{self._name} asks for more than {MAX_REQUESTS}={self.most} requests")
+                _refuse(
+                    f"{self._name} asks for more than {MAX_REQUESTS}={self.most} requests"
+                )
             )
         with self.pausing():
             self._begin(len(steps))
             results = self._exchange(steps)
-        self.seconds += max((result.request_time or 0.0 for result in results), default=0.0)
+        self.seconds += max(
+            (result.request_time or 0.0 for result in results), default=0.0
+        )
         for result in results:
             if failure_of(result) is not None:
                 raise _StopError(result)
@@ -283,7 +300,9 @@ class _Conversation:
         gate.has_room(-len(steps))
         return [results[index] for index in range(len(steps))]
 
-    def _record(self, step: Step, stored: StoredRequest, result: RequestResult, pays: bool) -> None:
+    def _record(
+        self, step: Step, stored: StoredRequest, result: RequestResult, pays: bool
+    ) -> None:
         usage = usage_of(result)
         if pays and failure_of(result) is None:
             self.usages.append(usage)
@@ -333,7 +352,9 @@ class _Conversation:
             cached=bool(self.steps) and self.is_cached,
             request_time=self.seconds,
             request_datetime=self.last.request_datetime if self.last else None,
-            facts=AnswerFacts(usage=Usage.sum(known) if is_complete else None, steps=steps),
+            facts=AnswerFacts(
+                usage=Usage.sum(known) if is_complete else None, steps=steps
+            ),
         )
 
 
@@ -356,9 +377,7 @@ class ProgramAsking(Asking):
         folder: Path,
     ):
         super().__init__(sender, journal, spending, total)
-        self.limit = (
-            None  # each request of a program has a limit, and the program has none for all of them
-        )
+        self.limit = None  # each request of a program has a limit, and the program has none for all of them
         self.gate = _Gate(journal, spending, parallelism, sender)
         self.shared: dict[Any, Any] = {}
         self._parallelism = parallelism
@@ -411,14 +430,20 @@ class ProgramAsking(Asking):
             }
             with self._lock, (self._folder / STEPS).open("ab") as file:
                 file.write(serialize({**about, "steps": conversation.steps}) + b"\n")
-        if failure_of(result) is None and not result.completions[0].text and not conversation.steps:
+        if (
+            failure_of(result) is None
+            and not result.completions[0].text
+            and not conversation.steps
+        ):
             return _refuse("the program sent no request and returned nothing")
         return result
 
     def _run(self, conversation: _Conversation) -> RequestResult:
         """Run a program in a thread of its own. The thread is left behind if it does not stop."""
         outcome: list[RequestResult | BaseException] = []
-        thread = threading.Thread(target=lambda: outcome.append(_call(conversation)), daemon=True)
+        thread = threading.Thread(
+            target=lambda: outcome.append(_call(conversation)), daemon=True
+        )
         thread.start()
         while thread.is_alive():
             thread.join(TICK)
@@ -428,7 +453,9 @@ class ProgramAsking(Asking):
             ):
                 # This raises the exception in the thread, at its next step in Python.
                 identifier = ctypes.c_ulong(thread.ident or 0)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, ctypes.py_object(_StopError))
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    identifier, ctypes.py_object(_StopError)
+                )
                 thread.join(TICK)
                 if not outcome or isinstance(outcome[0], _StopError):
                     return _refuse(
@@ -473,7 +500,9 @@ def _call(conversation: _Conversation) -> RequestResult | BaseException:
     except InputError as error:
         return error
     except Exception as error:  # of the program
-        return _refuse(f"{conversation._name}: {type(error).__name__}: {describe_error(error)}")
+        return _refuse(
+            f"{conversation._name}: {type(error).__name__}: {describe_error(error)}"
+        )
     finally:
         _running.conversation = None
 
@@ -488,7 +517,9 @@ def _watch_forks() -> None:
             if is_copy:
                 os._exit(1)
 
-    os.register_at_fork(after_in_parent=partial(watch, False), after_in_child=partial(watch, True))
+    os.register_at_fork(
+        after_in_parent=partial(watch, False), after_in_child=partial(watch, True)
+    )
 
 
 def plan_steps(questions: Sequence[StoredRequest], spool: Spool) -> list[StoredRequest]:

@@ -67,7 +67,9 @@ class Rejudger(Runner):
         set_benchmark_output_path(str(output_path))  # where annotators look for data
         # Judges have their own limit of parallel calls.
         super().__init__(
-            **runner_arguments(output_path, suite, local_path, parallelism=4, exit_on_error=True)
+            **runner_arguments(
+                output_path, suite, local_path, parallelism=4, exit_on_error=True
+            )
         )
 
     def specs(self, runs: Iterable[Path], judge: str | None) -> dict[Path, RunSpec]:
@@ -80,10 +82,14 @@ class Rejudger(Runner):
         for run in dict.fromkeys(runs):
             spec = _with_judge(_load_spec(run), judge)
             if rivals := [
-                other.name for other, result in specs.items() if result.name == spec.name
+                other.name
+                for other, result in specs.items()
+                if result.name == spec.name
             ]:
                 both = f"runs {rivals[0]} and {run.name} would both be written to {spec.name}"
-                raise InputError(f"{both}; judge them in two commands, each with its own --to")
+                raise InputError(
+                    f"{both}; judge them in two commands, each with its own --to"
+                )
             suite = Path(self.runs_path)
             asked = read_run_name(spec.name).without("judge")
             for folder in suite.iterdir() if judge and suite.is_dir() else ():
@@ -92,8 +98,12 @@ class Rejudger(Runner):
                     continue
                 if read_run_name(folder.name).without("judge") == asked:
                     other = f"this suite has {folder.name}, which has another judge"
-                    raise InputError(f"to={suite.name!r}: {other}; give a suite of its own")
-            check_annotators(spec.annotators or [], self.annotator_executor.factory.credentials)
+                    raise InputError(
+                        f"to={suite.name!r}: {other}; give a suite of its own"
+                    )
+            check_annotators(
+                spec.annotators or [], self.annotator_executor.factory.credentials
+            )
             specs[run] = spec
         return specs
 
@@ -110,7 +120,8 @@ class Rejudger(Runner):
             if not (state.prompt_truncated and sample.full_prompt):
                 return state.request
             return with_text(
-                state.request, stored_prompt(run, sample.full_prompt["sha256"], state.instance.id)
+                state.request,
+                stored_prompt(run, sample.full_prompt["sha256"], state.instance.id),
             )
 
         with ExitStack() as stack:
@@ -123,15 +134,25 @@ class Rejudger(Runner):
             before = load_state(run / STATES)
             # The old verdicts are another judge's, or `judge=none` means no verdicts.
             states = [
-                replace(request_state, annotations=None) for request_state in before.request_states
+                replace(request_state, annotations=None)
+                for request_state in before.request_states
             ]
-            state = replace(before, annotator_specs=spec.annotators, request_states=states)
-            state = WholePromptAnnotations(self.annotator_executor, whole_request).execute(state)
+            state = replace(
+                before, annotator_specs=spec.annotators, request_states=states
+            )
+            state = WholePromptAnnotations(
+                self.annotator_executor, whole_request
+            ).execute(state)
             stats, instance_stats = evaluate(self, spec, state)
             _replace_run(
                 run,
                 target,
-                {RUN_SPEC: spec, STATES: state, STATS: stats, INSTANCE_STATS: instance_stats},
+                {
+                    RUN_SPEC: spec,
+                    STATES: state,
+                    STATS: stats,
+                    INSTANCE_STATS: instance_stats,
+                },
             )
         old_verdicts, _ = _count_verdicts(before)
         verdicts, missing = _count_verdicts(state)
@@ -187,11 +208,15 @@ def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
     if judge:
         plain = read_run_name(spec.name).without("judge")
         shown = judge.replace("/", "_")
-        run_name = str(plain.with_argument("judge", shown, ours=arguments_of(benchmark)))
+        run_name = str(
+            plain.with_argument("judge", shown, ours=arguments_of(benchmark))
+        )
     return replace(
         spec,
         name=run_name,
-        scenario_spec=replace(spec.scenario_spec, class_name=make_scenario(entry).class_name),
+        scenario_spec=replace(
+            spec.scenario_spec, class_name=make_scenario(entry).class_name
+        ),
         metric_specs=make_metrics(entry),
         annotators=make_annotators(entry),
         groups=entry.groups if judge else spec.groups,
@@ -220,9 +245,13 @@ def load_state(path: Path) -> ScenarioState:
     state = load_object(path, ScenarioState)
     states = []
     with reading(path):
-        for request_state, plain in zip(state.request_states, read_states(path), strict=True):
+        for request_state, plain in zip(
+            state.request_states, read_states(path), strict=True
+        ):
             result = plain.get("result")
-            states.append(replace(request_state, result=parse_result(result) if result else None))
+            states.append(
+                replace(request_state, result=parse_result(result) if result else None)
+            )
     return replace(state, request_states=states)
 
 
@@ -240,9 +269,7 @@ def _replace_run(run: Path, target: Path, files: dict[str, Any]) -> None:
             if target.exists():
                 target.rename(old)
             new.rename(target)
-        except (
-            BaseException
-        ):  # also an interrupt: restore the old run before the temporary folder is removed
+        except BaseException:  # also an interrupt: restore the old run before the temporary folder is removed
             if old.exists() and not target.exists():
                 old.rename(target)
             raise

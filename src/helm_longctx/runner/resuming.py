@@ -46,7 +46,9 @@ def is_complete(run: Path) -> bool:
     if answer_files(run) or not all((run / name).is_file() for name in FILES):
         return False
     if incomplete := find_incomplete_files(run):
-        hlog(f"{run} is made again, because files are incomplete: {', '.join(incomplete)}")
+        hlog(
+            f"{run} is made again, because files are incomplete: {', '.join(incomplete)}"
+        )
     return not incomplete
 
 
@@ -86,7 +88,9 @@ def find_answer(asked: StoredRequest, journal: Journal) -> RequestResult | None:
         return asked.state.result
     # Without answers, the name of the request need not be computed.
     result = find_first_answer(asked, journal) if journal else None
-    if result is not None and (second := follow_up(asked.request, asked.sample, result)):
+    if result is not None and (
+        second := follow_up(asked.request, asked.sample, result)
+    ):
         last = journal.get(journal.name(second, digest(request_text(second))))
         return last and join_answers(result, last)
     return result
@@ -102,7 +106,9 @@ def earlier_name(name: str) -> str:
     return str(read_run_name(name).without(ARGUMENT))
 
 
-def retry_cut(requests: list[StoredRequest], spec: RunSpec, run: Path) -> list[StoredRequest]:
+def retry_cut(
+    requests: list[StoredRequest], spec: RunSpec, run: Path
+) -> list[StoredRequest]:
     """Return the requests of a run, each with the earlier run's result, or with a larger budget if that was cut.
 
     Args:
@@ -173,4 +179,6 @@ def _retry(
         # Of two requests, only the one whose answer was cut is sent again.
         if is_output_cut(first):
             first = None
-    return replace(asked, state=replace(asked.state, request=request), request=request, first=first)
+    return replace(
+        asked, state=replace(asked.state, request=request), request=request, first=first
+    )

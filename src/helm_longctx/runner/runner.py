@@ -22,7 +22,11 @@ from helm.benchmark.runner import (
     remove_per_instance_stats_nans,
     remove_stats_nans,
 )
-from helm.benchmark.scenarios.scenario import Scenario, create_scenario, get_scenario_cache_path
+from helm.benchmark.scenarios.scenario import (
+    Scenario,
+    create_scenario,
+    get_scenario_cache_path,
+)
 from helm.common.cache import cache_stats
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.hierarchical_logger import herror, hlog, htrack_block
@@ -43,8 +47,18 @@ from helm_longctx.locks import lock_run
 from helm_longctx.models.scoring import check_scoring
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.cache import server_digest, with_digest_cache
-from helm_longctx.runner.interruptions import explain_full_disk, interruptible, stoppable
-from helm_longctx.runner.prepared import Answers, PreparedRun, WindowError, check_window, may_exceed
+from helm_longctx.runner.interruptions import (
+    explain_full_disk,
+    interruptible,
+    stoppable,
+)
+from helm_longctx.runner.prepared import (
+    Answers,
+    PreparedRun,
+    WindowError,
+    check_window,
+    may_exceed,
+)
 from helm_longctx.runner.resuming import is_complete, is_made, retry_cut, retry_factor
 from helm_longctx.runner.score_log import log_scores
 from helm_longctx.runner.sending import free_model, has_changed, identify, make_sender
@@ -91,7 +105,9 @@ def runner_arguments(
         auth=None,  # only a proxy server needs it
         local_path=str(local_path),
         parallelism=parallelism,
-        sqlite_cache_backend_config=SqliteCacheBackendConfig(str(cache)) if has_cache else None,
+        sqlite_cache_backend_config=SqliteCacheBackendConfig(str(cache))
+        if has_cache
+        else None,
     )
     names = (
         "skip_instances",
@@ -119,7 +135,9 @@ def evaluate(
     parallelism = runner.executor.execution_spec.parallelism
     with htrack_block(f"{len(metrics)} metrics"):
         results = [
-            metric.evaluate(state, runner.metric_service, runner.eval_cache_path, parallelism)
+            metric.evaluate(
+                state, runner.metric_service, runner.eval_cache_path, parallelism
+            )
             for metric in metrics
         ]
     stats = []
@@ -148,7 +166,9 @@ class Strategy:
     process: str | None = None
 
     @contextmanager
-    def start(self, runner: LongContextRunner, specs: Sequence[RunSpec]) -> Iterator[None]:
+    def start(
+        self, runner: LongContextRunner, specs: Sequence[RunSpec]
+    ) -> Iterator[None]:
         """Hold what all runs that the runner streams need, while the block makes them."""
         yield
 
@@ -227,7 +247,9 @@ class LongContextRunner(Runner):
         self._left = Counter(spec.adapter_spec.model_deployment for spec in whole)
         failure: RunnerError | None = None
         try:
-            with self.strategy.start(self, [spec for spec in whole if self.streams(spec)]):
+            with self.strategy.start(
+                self, [spec for spec in whole if self.streams(spec)]
+            ):
                 super().run_all(whole)
         except RunnerError as error:
             failure = error
@@ -242,12 +264,23 @@ class LongContextRunner(Runner):
             )
         if failure:
             failure = RunnerError(
-                "; ".join([str(failure), *(f"{run}: {why}" for run, why in self._reasons.items())])
+                "; ".join(
+                    [
+                        str(failure),
+                        *(f"{run}: {why}" for run, why in self._reasons.items()),
+                    ]
+                )
             )
-        ends = [str(refuse_runs(self._refused, len(run_specs), failure))] if self._refused else []
+        ends = (
+            [str(refuse_runs(self._refused, len(run_specs), failure))]
+            if self._refused
+            else []
+        )
         unjudged = [spec.name for spec in ours if self._lacks_verdicts(spec)]
         if unjudged and self.strategy.completes:
-            again = f"helm-longctx rejudge --suite {suite} --output-path {self.output_path}"
+            again = (
+                f"helm-longctx rejudge --suite {suite} --output-path {self.output_path}"
+            )
             ends.append(
                 f"no judge gave a verdict in {', '.join(unjudged)}; the answers are stored, so later: {again}"
             )
@@ -268,7 +301,9 @@ class LongContextRunner(Runner):
             if (self.run_path(spec) / files.INSTANCE_STATS).exists():
                 continue
             with self._refusing(spec):
-                check_annotators(spec.annotators or [], self.annotator_executor.factory.credentials)
+                check_annotators(
+                    spec.annotators or [], self.annotator_executor.factory.credentials
+                )
                 scenario = create_scenario(spec.scenario_spec)
                 scenario.entry.check_machine()
                 ready.append((spec, scenario))
@@ -338,13 +373,21 @@ class LongContextRunner(Runner):
         except Exception as error:
             if isinstance(error, InputError):
                 why = str(error)
-            elif isinstance(error, OSError) and error.filename is not None and error.strerror:
+            elif (
+                isinstance(error, OSError)
+                and error.filename is not None
+                and error.strerror
+            ):
                 why = f"{error.filename}: {error.strerror}; make the folder writable, or name another --output-path"
             else:  # an error of HELM's code, whose own log has the traceback
-                self._reasons[run_spec.name] = f"{type(error).__name__}: {describe_error(error)}"
+                self._reasons[run_spec.name] = (
+                    f"{type(error).__name__}: {describe_error(error)}"
+                )
                 raise
             if self.exit_on_error:
-                raise error if isinstance(error, InputError) else InputError(why) from error
+                raise (
+                    error if isinstance(error, InputError) else InputError(why)
+                ) from error
             self._refused[run_spec.name] = f"{run_spec.name}: {why}"
             # The error of a single run follows at once from `run_all`.
             if not self._is_only_run:
@@ -396,7 +439,9 @@ class LongContextRunner(Runner):
 
         Raises an `InputError` if the judges, the machine, the client, the data or the journal have a defect.
         """
-        check_annotators(run_spec.annotators or [], self.annotator_executor.factory.credentials)
+        check_annotators(
+            run_spec.annotators or [], self.annotator_executor.factory.credentials
+        )
         # HELM's own `run_one` sets this global, which HELM's DSPy client reads.
         helm_runner._CURRENT_RUN_SPEC_NAME = run_spec.name
         path = self.run_path(run_spec)
@@ -431,10 +476,14 @@ class LongContextRunner(Runner):
                 self.parallelism,
             )
 
-    def adapt(self, run_spec: RunSpec, scenario: Scenario, spool: Spool) -> list[StoredRequest]:
+    def adapt(
+        self, run_spec: RunSpec, scenario: Scenario, spool: Spool
+    ) -> list[StoredRequest]:
         """Make a run's requests in HELM's order, with their prompts in the spool, or raise an `InputError`."""
         folder = get_scenario_cache_path(self.output_path, scenario.name)
-        adapter = AdapterFactory.get_adapter(run_spec.adapter_spec, self.tokenizer_service)
+        adapter = AdapterFactory.get_adapter(
+            run_spec.adapter_spec, self.tokenizer_service
+        )
         options = {
             "adapter": adapter,
             "parallelism": self.parallelism,
@@ -455,7 +504,9 @@ class LongContextRunner(Runner):
         """Open a run's journal, whose answers count only for its server. Raises an `InputError` if it is damaged."""
         credentials = self.annotator_executor.factory.credentials
         proxy = self.executor.execution_spec.url or None
-        server = server_digest(run_spec.adapter_spec.model_deployment, credentials, proxy)
+        server = server_digest(
+            run_spec.adapter_spec.model_deployment, credentials, proxy
+        )
         return Journal(run_path, server, self.strategy.process)
 
     def write(self, run: PreparedRun, answers: Answers) -> None:
@@ -465,12 +516,16 @@ class LongContextRunner(Runner):
         """
         if not run.is_ours:
             check_answers(answers.states, run.journal.summary())
-        state = ScenarioState(run.spec.adapter_spec, answers.states, run.spec.annotators)
+        state = ScenarioState(
+            run.spec.adapter_spec, answers.states, run.spec.annotators
+        )
         whole = partial(whole_request, spool=run.spool)
         state = WholePromptAnnotations(self.annotator_executor, whole).execute(state)
         stats, instance_stats = evaluate(self, run.spec, state)
         states: Any = zip(run.requests, state.request_states, strict=True)
-        written = copy(state)  # its list of states is an iterator that makes one at a time
+        written = copy(
+            state
+        )  # its list of states is an iterator that makes one at a time
         written.request_states = (asked.written(answered) for asked, answered in states)
         # HELM's order: a run that has the last file is complete.
         contents = {

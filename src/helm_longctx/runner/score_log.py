@@ -43,7 +43,8 @@ def _row(run: Path) -> str:
     failed = sum(result.failed for result in results)
     scored = [result for result in results if result.has_score]
     mean = mean_of_means(
-        [result.interval for result in scored], [result.clusters_of() for result in scored]
+        [result.interval for result in scored],
+        [result.clusters_of() for result in scored],
     )
     text = percent(mean.mean) if scored else "none"
     ends = range_text(mean.low, mean.high) if scored else ""

@@ -31,11 +31,22 @@ DEFAULT_TRIES = 6
 
 _IN_PROCESS = (
     "helm.clients.huggingface_client",
-    *(f"helm_longctx.models.{name}" for name in ("baselines", "engines", "local", "objects")),
+    *(
+        f"helm_longctx.models.{name}"
+        for name in ("baselines", "engines", "local", "objects")
+    ),
 )
 """Modules of clients whose model runs in this process."""
 
-PACKAGES = ("helm-longctx", "torch", "transformers", "peft", "kvpress", "vllm", "sglang")
+PACKAGES = (
+    "helm-longctx",
+    "torch",
+    "transformers",
+    "peft",
+    "kvpress",
+    "vllm",
+    "sglang",
+)
 """Packages whose versions can change the answers of a model in this process."""
 
 
@@ -97,7 +108,9 @@ def has_changed(path: Path, deployment: str) -> bool:
 def free_model(context: Context, deployment: str) -> None:
     """Free the memory of a deployment's model. HELM's context keeps a client for each deployment."""
     client = (
-        context.client.clients.pop(deployment, None) if isinstance(context, LocalContext) else None
+        context.client.clients.pop(deployment, None)
+        if isinstance(context, LocalContext)
+        else None
     )
     if close := getattr(client, "close", None):
         close()

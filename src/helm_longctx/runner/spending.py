@@ -40,7 +40,9 @@ class Limit:
 
     def has_room(self, dollars: float) -> bool:
         """Whether the limit has room for a request of this cost."""
-        return self.dollars is None or self.spent + self.reserved + dollars <= self.dollars
+        return (
+            self.dollars is None or self.spent + self.reserved + dollars <= self.dollars
+        )
 
 
 class Spending:
@@ -58,7 +60,8 @@ class Spending:
         self._dollars = self._saving = 0.0
         self._reserved: dict[int, float] = {}
         self._thinking = int(
-            get_model_deployment(deployment).client_spec.args.get("thinking_tokens") or 0
+            get_model_deployment(deployment).client_spec.args.get("thinking_tokens")
+            or 0
         )
         if limit.dollars is not None and self.prices is None:
             need = f"{MAX_COST}={limit.dollars:g} needs the prices of {deployment}, which are not known"
@@ -119,18 +122,28 @@ class Spending:
         saving = ""
         if tokens["cached_tokens"]:
             saving = f", and the provider's cache saved ${self._saving:.4f}"
-        return f"{counts}; ${self._dollars:.4f} were spent{saving} ({self.prices.source})"
+        return (
+            f"{counts}; ${self._dollars:.4f} were spent{saving} ({self.prices.source})"
+        )
 
     def _most_dollars(self, asked: StoredRequest, prices: Prices) -> float:
         counted = asked.sample.prompt_tokens
-        most = (int(counted * COUNTED) if counted else _most_tokens(asked.text())) + CHAT_TOKENS
+        most = (
+            int(counted * COUNTED) if counted else _most_tokens(asked.text())
+        ) + CHAT_TOKENS
         most = input_tokens(asked.request, most, asked.characters)
         # A server writes a token after each text that it scores.
-        output = (asked.request.max_tokens or count_texts(asked.request)) + self._thinking
-        if (second := most_follow_up_tokens(asked.request, asked.sample, _most_tokens)) != Usage():
+        output = (
+            asked.request.max_tokens or count_texts(asked.request)
+        ) + self._thinking
+        if (
+            second := most_follow_up_tokens(asked.request, asked.sample, _most_tokens)
+        ) != Usage():
             most += second.input_tokens + CHAT_TOKENS
             output += second.output_tokens + self._thinking
-        written = Usage(input_tokens=most, cache_write_tokens=most, output_tokens=output)
+        written = Usage(
+            input_tokens=most, cache_write_tokens=most, output_tokens=output
+        )
         plain = Usage(input_tokens=most, output_tokens=output)
         return max(prices.dollars(written) or 0.0, prices.dollars(plain) or 0.0)
 

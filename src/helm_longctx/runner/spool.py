@@ -99,7 +99,9 @@ class Spool:
         """Return the text with a digest. Raises a `KeyError` if the text was never added."""
         # Entries are never removed, and `pread` does not move the file's position, so no lock is needed.
         start, size = self._places[name]
-        return os.pread(self._file.fileno(), size, start).decode("utf-8", "surrogatepass")
+        return os.pread(self._file.fileno(), size, start).decode(
+            "utf-8", "surrogatepass"
+        )
 
 
 @dataclass(frozen=True)
@@ -160,11 +162,17 @@ class StoredRequest:
             return state
         text, prompt = map(self.spool.get, self.shown)
         instance = replace(state.instance, input=with_text(state.instance.input, text))
-        return replace(state, instance=instance, request=with_text(state.request, prompt))
+        return replace(
+            state, instance=instance, request=with_text(state.request, prompt)
+        )
 
 
 def adapt(
-    instances: Iterator[Instance], adapter: Adapter, parallelism: int, spool: Spool, select: Select
+    instances: Iterator[Instance],
+    adapter: Adapter,
+    parallelism: int,
+    spool: Spool,
+    select: Select,
 ) -> list[StoredRequest]:
     """Make the requests of the selected instances in HELM's order, with their prompts in the spool.
 
@@ -177,7 +185,9 @@ def adapt(
             **(instance.extra_data or {}),
             _PLACE: point_to(request_text(instance.input), spool),
         }
-        stored.append(replace(instance, input=without_text(instance.input), extra_data=extra))
+        stored.append(
+            replace(instance, input=without_text(instance.input), extra_data=extra)
+        )
     stored = draw_instances(stored, adapter.adapter_spec)
     prompts = (spool.get(_name(instance)) for instance in stored)
     stored = [stored[number] for number in select(len(stored), prompts)]
@@ -186,12 +196,16 @@ def adapt(
     for start in range(0, len(stored), parallelism):
         batch = stored[start : start + parallelism]
         whole = [
-            replace(instance, input=with_text(instance.input, spool.get(_name(instance))))
+            replace(
+                instance, input=with_text(instance.input, spool.get(_name(instance)))
+            )
             for instance in batch
         ]
         try:
             requests += _store(adapter.adapt(whole, parallelism), spool)
-        except TooLongError as error:  # one error later names the prompts of all batches
+        except (
+            TooLongError
+        ) as error:  # one error later names the prompts of all batches
             excess += error.excess
     if excess:
         raise TooLongError(excess)
@@ -210,14 +224,18 @@ def draw_instances(instances: list[Instance], spec: AdapterSpec) -> list[Instanc
     return drawn
 
 
-def store_prompts(folder: Path, requests: Sequence[StoredRequest], order: Iterable[int]) -> None:
+def store_prompts(
+    folder: Path, requests: Sequence[StoredRequest], order: Iterable[int]
+) -> None:
     """Write the whole prompts to a run's folder."""
     about = (
         (request.state.instance.id, request.state.instance.sub_split, request.digest)
         for request in requests
     )
     names = instance_names(about)
-    write_prompts(folder, ((names[number], requests[number].text()) for number in order))
+    write_prompts(
+        folder, ((names[number], requests[number].text()) for number in order)
+    )
 
 
 def whole_request(state: RequestState, spool: Spool) -> Request:
@@ -228,7 +246,9 @@ def whole_request(state: RequestState, spool: Spool) -> Request:
 class WholePromptAnnotations(AnnotationExecutor):
     """HELM's annotation executor for states with elided prompts: annotators get whole prompts."""
 
-    def __init__(self, base: AnnotationExecutor, whole_request: Callable[[RequestState], Request]):
+    def __init__(
+        self, base: AnnotationExecutor, whole_request: Callable[[RequestState], Request]
+    ):
         self.execution_spec = base.execution_spec
         self.factory = base.factory
         self._whole_request = whole_request
@@ -270,17 +290,25 @@ def _store(states: list[RequestState], spool: Spool) -> list[StoredRequest]:
     for state in states:
         instance = state.instance
         sample = Sample.from_json(instance.extra_data)
-        evidence = evidence_of([reference.output.text for reference in instance.references], sample)
+        evidence = evidence_of(
+            [reference.output.text for reference in instance.references], sample
+        )
         text = request_text(instance.input)
         prompt = request_text(state.request)
         sample = sample.extend(full_prompt=point_to(prompt, spool))
         shown = [spool.add(request_text(elide_texts(state.request, evidence)))] * 2
         if text != prompt:
             shown[0] = spool.add(request_text(elide_texts(instance.input, evidence)))
-        empty = replace(instance, input=without_text(instance.input), extra_data=sample.to_json())
+        empty = replace(
+            instance, input=without_text(instance.input), extra_data=sample.to_json()
+        )
         request = without_text(state.request)
-        state = replace(state, instance=instances.setdefault(id(instance), empty), request=request)
-        requests.append(StoredRequest(state, request, sample, spool, (shown[0], shown[1])))
+        state = replace(
+            state, instance=instances.setdefault(id(instance), empty), request=request
+        )
+        requests.append(
+            StoredRequest(state, request, sample, spool, (shown[0], shown[1]))
+        )
     return requests
 
 
@@ -302,7 +330,11 @@ def make_scenario(spec: RunSpec) -> Scenario:
 
 
 def adapt_for_helm(
-    instances: list[Instance], adapter: Adapter, parallelism: int, spool: Spool, select: Select
+    instances: list[Instance],
+    adapter: Adapter,
+    parallelism: int,
+    spool: Spool,
+    select: Select,
 ) -> list[StoredRequest]:
     """Make the requests that HELM's runner makes, in the same order, and return the selected ones."""
     if any(instance.id is None for instance in instances):
@@ -315,9 +347,15 @@ def adapt_for_helm(
         tokens = state.request.max_tokens
         references = state.instance.references
         prompt = point_to(request_text(state.request), spool)
-        sample = Sample(source="HELM", max_tokens=tokens, run_max_tokens=tokens, full_prompt=prompt)
-        evidence = evidence_of([reference.output.text for reference in references], sample)
-        requests.append(StoredRequest(state, elide_texts(state.request, evidence), sample, spool))
+        sample = Sample(
+            source="HELM", max_tokens=tokens, run_max_tokens=tokens, full_prompt=prompt
+        )
+        evidence = evidence_of(
+            [reference.output.text for reference in references], sample
+        )
+        requests.append(
+            StoredRequest(state, elide_texts(state.request, evidence), sample, spool)
+        )
     texts = (request.text() for request in requests)
     return [requests[number] for number in select(len(requests), texts)]
 
@@ -325,7 +363,9 @@ def adapt_for_helm(
 def check_answers(states: Sequence[RequestState], kept: str) -> None:
     """Raise an `InputError` if requests failed. HELM's metrics would score them as empty answers, as refused ones."""
     results = [state.result for state in states if state.result]
-    if failed := sum(failure_of(result) not in (None, Failure.REFUSED) for result in results):
+    if failed := sum(
+        failure_of(result) not in (None, Failure.REFUSED) for result in results
+    ):
         raise InputError(
             f"{failed} of {len(states)} requests failed, and HELM's metrics need all answers; {kept}"
         )

@@ -42,7 +42,9 @@ class Stop:
         mean = percent(interval.mean)
         ends = range_text(interval.low, interval.high)
         entry = self.specs[0].scenario_spec.args.get("entry", self.specs[0].name)
-        return f"{entry}: {self.verdict}: {mean} ({ends}) after {self.instances} instances"
+        return (
+            f"{entry}: {self.verdict}: {mean} ({ends}) after {self.instances} instances"
+        )
 
 
 def group_specs(rule: Rule, specs: Sequence[RunSpec]) -> list[list[RunSpec]]:
@@ -66,7 +68,9 @@ def _limit(spec: RunSpec, size: int) -> RunSpec:
     """Return a run of at most `size` instances."""
     most = spec.adapter_spec.max_eval_instances
     limit = size if most is None else min(size, most)
-    return replace(spec, adapter_spec=replace(spec.adapter_spec, max_eval_instances=limit))
+    return replace(
+        spec, adapter_spec=replace(spec.adapter_spec, max_eval_instances=limit)
+    )
 
 
 def _questions_of(spec: RunSpec) -> str:

@@ -88,7 +88,9 @@ def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
         return
     if difference := find_difference(run):
         yield difference
-    rows: list[PerInstanceStats] = load_object(run / INSTANCE_STATS, list[PerInstanceStats])
+    rows: list[PerInstanceStats] = load_object(
+        run / INSTANCE_STATS, list[PerInstanceStats]
+    )
     for row in rows:
         for stat in row.stats:
             if stat.count and not _is_close(stat.mean, stat.sum / stat.count):
@@ -107,7 +109,8 @@ def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
     state = load_state(run / STATES)
     stored = StoredMetric(benchmark_of(entry).name, rows)
     expected = {
-        stat.name: stat.mean for stat in stored.evaluate(state, None, "", 1).aggregated_stats
+        stat.name: stat.mean
+        for stat in stored.evaluate(state, None, "", 1).aggregated_stats
     }
     yield from _compare(stats, expected, is_all=True)
     yield from _check_states(state.request_states, stored.rows)
@@ -143,7 +146,11 @@ class StoredMetric(LongContextMetric):
 
 
 def _state_key(state: RequestState) -> Key:
-    return str(state.instance.id), state.instance.sub_split or "", state.train_trial_index
+    return (
+        str(state.instance.id),
+        state.instance.sub_split or "",
+        state.train_trial_index,
+    )
 
 
 def _row_key(row: PerInstanceStats) -> Key:
@@ -155,7 +162,9 @@ def _row_key(row: PerInstanceStats) -> Key:
 
 
 def _compare(
-    stats: Iterable[Stat], expected: Mapping[MetricName, float | None], is_all: bool = False
+    stats: Iterable[Stat],
+    expected: Mapping[MetricName, float | None],
+    is_all: bool = False,
 ) -> Iterator[str]:
     """Compare stored means with expected ones. `is_all`: whether these are all statistics, and not only some."""
     stored = {stat.name: stat.mean for stat in stats}
@@ -180,7 +189,9 @@ def _check_states(
             yield f"{INSTANCE_STATS}: {_label(key)} is missing"
             continue
         is_failure = any(stat.mean for stat in row.stats if stat.name.name in FAILURES)
-        if is_failure == (state.result is not None and failure_of(state.result) is None):
+        if is_failure == (
+            state.result is not None and failure_of(state.result) is None
+        ):
             yield f"{STATES} and {INSTANCE_STATS}: only one of them has an answer to {_label(key)}"
     for key in left:
         yield f"{STATES}: {_label(key)} is missing"

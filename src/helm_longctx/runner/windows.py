@@ -68,7 +68,9 @@ def shorten_request(request: Request) -> Request:
     """Return a request of the same form and with the same parameters that asks for one word."""
     if not request.messages:
         return replace(request, prompt=_SHORT_PROMPT)
-    return replace(request, prompt="", messages=[{"role": "user", "content": _SHORT_PROMPT}])
+    return replace(
+        request, prompt="", messages=[{"role": "user", "content": _SHORT_PROMPT}]
+    )
 
 
 def name_window(results: Mapping[int, SizedResult]) -> dict[int, RequestResult]:
@@ -86,19 +88,25 @@ def name_window(results: Mapping[int, SizedResult]) -> dict[int, RequestResult]:
         for number, sized in refused.items()
         if failure_of(sized.result) is Failure.BAD_REQUEST
     }
-    answered = [sized.characters for sized in results.values() if failure_of(sized.result) is None]
+    answered = [
+        sized.characters
+        for sized in results.values()
+        if failure_of(sized.result) is None
+    ]
     if len(unnamed) < 2 or not answered:
         return {}
     is_longest = min(sized.characters for sized in refused.values()) > max(answered)
     choices = math.comb(len(answered) + len(refused), len(refused))
-    if not is_longest or choices < LEAST_CHOICES or not _have_same_words([*unnamed.values()]):
+    if (
+        not is_longest
+        or choices < LEAST_CHOICES
+        or not _have_same_words([*unnamed.values()])
+    ):
         return {}
     longest = max(answered)
     renamed = {}
     for number, sized in unnamed.items():
-        reason = (
-            f"the server answers prompts of up to {longest:,} characters, and refuses longer ones"
-        )
+        reason = f"the server answers prompts of up to {longest:,} characters, and refuses longer ones"
         result = add_facts(sized.result, failure=Failure.TOO_LONG)
         renamed[number] = replace(result, error=f"{reason}: {sized.result.error or ''}")
     return renamed

@@ -89,7 +89,9 @@ def read_model(run: Path) -> dict[str, Any]:
 def write_model(run: Path, identity: Mapping[str, Any]) -> None:
     """Write what identifies the model of a run."""
     run.mkdir(parents=True, exist_ok=True)
-    (run / MODEL).write_bytes(orjson.dumps(identity, option=orjson.OPT_INDENT_2, default=str))
+    (run / MODEL).write_bytes(
+        orjson.dumps(identity, option=orjson.OPT_INDENT_2, default=str)
+    )
 
 
 def read_data(run: Path) -> dict[str, str]:
@@ -156,7 +158,9 @@ def find_runs(suite: Path) -> list[Path]:
     return [path.parent for path in sorted(suite.glob(f"*/{RUN_SPEC}"))]
 
 
-def read_undamaged(runs: Iterable[Path], read: Callable[[Path], _T]) -> Iterator[tuple[Path, _T]]:
+def read_undamaged(
+    runs: Iterable[Path], read: Callable[[Path], _T]
+) -> Iterator[tuple[Path, _T]]:
     """Yield each run with what `read` returns for it. Runs for which it raises an `InputError` are left out.
 
     At the end there is a warning for each run that was left out.
@@ -193,11 +197,17 @@ def read_states(path: Path) -> Iterator[State]:
     return (part for part in _split(path) if isinstance(part, dict))
 
 
-def rewrite_states(source: Path, target: Path, change: Callable[[State], State]) -> None:
+def rewrite_states(
+    source: Path, target: Path, change: Callable[[State], State]
+) -> None:
     """Copy a `scenario_state.json` with each state changed, or raise an `InputError`."""
     with target.open("wb") as copy:
         for part in _split(source):
-            copy.write(json.dumps(change(part)).encode("ascii") if isinstance(part, dict) else part)
+            copy.write(
+                json.dumps(change(part)).encode("ascii")
+                if isinstance(part, dict)
+                else part
+            )
 
 
 def find_sample(instance: Mapping[str, Any]) -> Sample | None:
@@ -245,7 +255,9 @@ def write_json(path: Path, content: Any) -> None:
         content: an iterator, here or in a field, is written as a list, so that its items need not be in memory.
     """
     # `read_rows` and `_split` rely on this indentation.
-    replace_file(path, pieces=(piece.encode("ascii") for piece in _split_json(content, depth=2)))
+    replace_file(
+        path, pieces=(piece.encode("ascii") for piece in _split_json(content, depth=2))
+    )
 
 
 def _split_json(value: Any, depth: int, margin: str = "\n") -> Iterator[str]:
@@ -256,7 +268,11 @@ def _split_json(value: Any, depth: int, margin: str = "\n") -> Iterator[str]:
     elif kind in (list, tuple) or isinstance(value, Iterator):
         yield from _split_items("[]", (("", item) for item in value), depth, margin)
     elif (names := _field_names(kind)) is not None:
-        items = ((key, item) for name, key in names if (item := getattr(value, name)) is not None)
+        items = (
+            (key, item)
+            for name, key in names
+            if (item := getattr(value, name)) is not None
+        )
         yield from _split_items("{}", items, depth, margin)
     else:
         yield to_json(value, margin)
@@ -290,7 +306,9 @@ def to_json(value: Any, margin: str = "\n") -> str:
         return repr(value)
     # A run has a few dozen names of statistics, and each answer has all of them. HELM is not imported here.
     return (
-        _name_to_json(value, margin) if kind.__name__ == "MetricName" else _to_json(value, margin)
+        _name_to_json(value, margin)
+        if kind.__name__ == "MetricName"
+        else _to_json(value, margin)
     )
 
 
@@ -307,7 +325,8 @@ def _to_json(value: Any, margin: str) -> str:
         ]
     elif isinstance(value, dict):
         parts = [
-            f"{encode_basestring_ascii(key)}: {to_json(part, inner)}" for key, part in value.items()
+            f"{encode_basestring_ascii(key)}: {to_json(part, inner)}"
+            for key, part in value.items()
         ]
     else:  # None, a boolean, NaN, an enum, or another subclass of a plain type
         return json.dumps(value)
@@ -329,7 +348,10 @@ def _field_names(kind: Any) -> list[tuple[str, str]] | None:
     """Return the names of a dataclass's fields, each also as the start of its line in JSON. Other types have none."""
     if not is_dataclass(kind):
         return None
-    return [(field.name, f"{encode_basestring_ascii(field.name)}: ") for field in fields(kind)]
+    return [
+        (field.name, f"{encode_basestring_ascii(field.name)}: ")
+        for field in fields(kind)
+    ]
 
 
 def find_incomplete_files(run_path: Path) -> list[str]:
@@ -369,7 +391,9 @@ def _split(path: Path) -> Iterator[State | bytes]:
             in_list = in_list or line == _LIST
             yield line
         if not has_list or last.rstrip() != b"}":
-            raise ValueError("the list of request states, or the end of the file, is missing")
+            raise ValueError(
+                "the list of request states, or the end of the file, is missing"
+            )
 
 
 class _Lines:

@@ -59,7 +59,9 @@ class GroupWriter(Generic[Item]):
                 try:
                     self._write(items)
                     is_written.set_result(None)
-                except BaseException as error:  # raised again by each thread of the group
+                except (
+                    BaseException
+                ) as error:  # raised again by each thread of the group
                     is_written.set_exception(error)
         is_written.result()
 
@@ -109,7 +111,9 @@ class DurableLines:
 
     def damage(self) -> InputError:
         """Return the error for the line that `read` has reached if it is in another format."""
-        return InputError(f"{self.path} is damaged in line {self._line_number}; {self._remedy}")
+        return InputError(
+            f"{self.path} is damaged in line {self._line_number}; {self._remedy}"
+        )
 
     def append(self, value: Any) -> None:
         """Write a value, in which dataclasses are objects. It is on disk when this method returns."""
@@ -118,7 +122,9 @@ class DurableLines:
     def _encode(self, value: Any) -> bytes:
         # `dataclasses.asdict` would copy all of it first, which takes several times as long.
         def fields(part: Any) -> dict[str, Any]:
-            return {name: field for name, field in vars(part).items() if field is not None}
+            return {
+                name: field for name, field in vars(part).items() if field is not None
+            }
 
         return json.dumps(value, default=fields).encode()
 
@@ -240,7 +246,9 @@ class Journal(SealedLines):
 
 def request_name(request: Request, prompt_digest: str, server: str = "") -> str:
     """Return the digest of a request."""
-    messages = [] if request.messages else request.messages  # `prompt_digest` covers them
+    messages = (
+        [] if request.messages else request.messages
+    )  # `prompt_digest` covers them
     sent = json.dumps(
         vars(replace(request, prompt=prompt_digest, messages=messages)),
         sort_keys=True,
@@ -262,7 +270,9 @@ def read_answers(path: Path) -> dict[str, RequestResult | None]:
 
 def _read(lines: SealedLines) -> Iterator[tuple[str, RequestResult | None]]:
     for line in lines.read():
-        if not (isinstance(line, list) and [type(part) for part in line] == [str, dict]):
+        if not (
+            isinstance(line, list) and [type(part) for part in line] == [str, dict]
+        ):
             raise lines.damage()
         try:
             yield line[0], parse_result(line[1])
@@ -302,7 +312,9 @@ class Shard:
         match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
         shard = cls(int(match[1]), int(match[2])) if match else None
         if shard is None or not 1 <= shard.number <= shard.total:
-            raise InputError(f"shard {text!r} is invalid; give 1/N to N/N, for example 2/4")
+            raise InputError(
+                f"shard {text!r} is invalid; give 1/N to N/N, for example 2/4"
+            )
         return shard
 
 

@@ -78,7 +78,8 @@ class Ledger(DurableLines):
 
     def __init__(self, run_path: Path):
         super().__init__(
-            run_path / NAME, "the batches of this run are listed on the provider's pages"
+            run_path / NAME,
+            "the batches of this run are listed on the provider's pages",
         )
         self._parts: dict[str, BatchPart] = {}
         for line in self.read():
@@ -100,7 +101,9 @@ class Ledger(DurableLines):
     def doubtful_parts(self, receiver: Receiver) -> list[BatchPart]:
         """Return the parts of which it is unknown whether the receiver has created a batch."""
         return [
-            part for part in self.open_parts if part.batch is None and part.receiver == receiver
+            part
+            for part in self.open_parts
+            if part.batch is None and part.receiver == receiver
         ]
 
     def announce(
@@ -113,7 +116,9 @@ class Ledger(DurableLines):
         identifier = uuid.uuid4().hex
         stored = {}
         for name, (request, sent) in requests.items():
-            bare = replace(request, prompt="", messages=None if request.messages is None else [])
+            bare = replace(
+                request, prompt="", messages=None if request.messages is None else []
+            )
             stored[name] = {"request": asdict_without_nones(bare), "sent": dict(sent)}
         about = {**receiver._asdict(), "route": route, "time": time.time()}
         self._record({"part": identifier, **about, "requests": stored})

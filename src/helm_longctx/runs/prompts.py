@@ -23,7 +23,14 @@ from helm.common.request import Request
 
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.runs.files import STATES, State, find_sample, read_json, read_states, replace_file
+from helm_longctx.runs.files import (
+    STATES,
+    State,
+    find_sample,
+    read_json,
+    read_states,
+    replace_file,
+)
 from helm_longctx.tasks.sample import Sample
 
 LIMIT = 8_000
@@ -76,7 +83,9 @@ def elide(text: str, evidence: Sequence[str] = ()) -> str:
         end = _edge(text, span_end)
         if start > done:
             depths = f"depth {done / len(text):.0%} to {start / len(text):.0%}"
-            parts.append(f"\n\n[... {start - done:,} characters left out, {depths} ...]\n\n")
+            parts.append(
+                f"\n\n[... {start - done:,} characters left out, {depths} ...]\n\n"
+            )
         for first, last in places:
             if start <= first and last <= end:
                 parts.append(
@@ -91,7 +100,11 @@ def elide(text: str, evidence: Sequence[str] = ()) -> str:
 def evidence_of(references: Iterable[str], sample: Sample | None) -> list[str]:
     """Return an instance's evidence: its reference answers, and its passages with the highest grade."""
     grades = (sample.record.get("qrels") if sample else None) or {}
-    best = [passage for passage, grade in grades.items() if grade == max(grades.values()) > 0]
+    best = [
+        passage
+        for passage, grade in grades.items()
+        if grade == max(grades.values()) > 0
+    ]
     return [*references, *best]
 
 
@@ -118,7 +131,9 @@ def _find(text: str, piece: str) -> int:
         at = text.find(piece, begin)
         while at >= 0:
             end = at + len(piece)
-            if not (_in_word(text[at - 1 : at + 1]) or _in_word(text[end - 1 : end + 1])):
+            if not (
+                _in_word(text[at - 1 : at + 1]) or _in_word(text[end - 1 : end + 1])
+            ):
                 return at
             at = text.find(piece, end)
     return -1
@@ -142,10 +157,14 @@ def _merge(spans: list[Span]) -> list[Span]:
 def _edge(text: str, at: int) -> int:
     """Move a cut to the start of its grapheme cluster, so that it separates no mark from its letter."""
     # Each ASCII character is a cluster, except that "\r\n" is one. The search is slow.
-    if not 0 < at < len(text) or ((pair := text[at - 1 : at + 1]).isascii() and pair != "\r\n"):
+    if not 0 < at < len(text) or (
+        (pair := text[at - 1 : at + 1]).isascii() and pair != "\r\n"
+    ):
         return at
     near = _CLUSTER.finditer(text, max(at - _CLUSTER_REACH, 0), at + _CLUSTER_REACH)
-    return max((cluster.start() for cluster in near if cluster.start() <= at), default=0)
+    return max(
+        (cluster.start() for cluster in near if cluster.start() <= at), default=0
+    )
 
 
 Asking = TypeVar("Asking", Request, Input)
@@ -163,7 +182,9 @@ def to_text(prompt: str, messages: Sequence[Mapping[str, str]] | None) -> str:
 
 def request_text(asking: Asking) -> str:
     """Return the prompt or conversation of a request or an input as one text."""
-    return to_text(asking.prompt if isinstance(asking, Request) else asking.text, asking.messages)
+    return to_text(
+        asking.prompt if isinstance(asking, Request) else asking.text, asking.messages
+    )
 
 
 def with_text(asking: Asking, text: str) -> Asking:
@@ -175,13 +196,17 @@ def _replace_text(asking: Asking, text: str, messages: Messages | None) -> Askin
     if asking.messages:
         return replace(asking, messages=messages)
     return (
-        replace(asking, prompt=text) if isinstance(asking, Request) else replace(asking, text=text)
+        replace(asking, prompt=text)
+        if isinstance(asking, Request)
+        else replace(asking, text=text)
     )
 
 
 def without_text(asking: Asking) -> Asking:
     """Remove the prompt of a request or input, or its conversation except the system message, for `with_text`."""
-    kept: Messages = [message for message in asking.messages or () if message["role"] == "system"]
+    kept: Messages = [
+        message for message in asking.messages or () if message["role"] == "system"
+    ]
     return _replace_text(asking, "", [*kept, {"role": "user", "content": ""}])
 
 
@@ -192,7 +217,9 @@ def elide_texts(asking: Asking, evidence: Sequence[str]) -> Asking:
     return with_text(asking, elide(request_text(asking), evidence))
 
 
-def elide_messages(messages: Sequence[Mapping[str, str]], evidence: Sequence[str]) -> Messages:
+def elide_messages(
+    messages: Sequence[Mapping[str, str]], evidence: Sequence[str]
+) -> Messages:
     """Shorten a conversation for display: keep both ends and the messages with evidence, and elide each of them.
 
     A message with the role `left out` stands for the messages between them. A conversation of at most `LIMIT`
@@ -274,7 +301,9 @@ def read_prompts(run_path: Path) -> Iterator[tuple[str, bytes]]:
     places = orjson.loads((run_path / INDEX).read_bytes())["prompts"]
     with (run_path / TEXTS).open("rb") as file:
         # Without `read_across_frames` the reader stops at the end of the first frame. The index has the file's order.
-        stream = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+        stream = zstandard.ZstdDecompressor().stream_reader(
+            file, read_across_frames=True
+        )
         for name, (_, _, size) in places.items():
             data = stream.read(size)
             if hashlib.sha256(data).hexdigest() != name:
@@ -282,7 +311,9 @@ def read_prompts(run_path: Path) -> Iterator[tuple[str, bytes]]:
             yield name, data
 
 
-def instance_names(prompts: Iterable[tuple[str | int | None, str | None, str]]) -> list[str]:
+def instance_names(
+    prompts: Iterable[tuple[str | int | None, str | None, str]],
+) -> list[str]:
     """Return a name for each instance of a run: its id, if all instances with this id have the same prompt.
 
     Otherwise a number and the sub-split are added: `q7#1:asqa`, `q7#2:qampari`. Prompts are id (a number in some of
@@ -332,7 +363,8 @@ def find_states(run_path: Path, instance: str) -> list[State]:
         )
     instances = ((state["instance"], state) for state in read_states(path))
     names = instance_names(
-        (asked["id"], asked.get("sub_split"), prompt_digest(state)) for asked, state in instances
+        (asked["id"], asked.get("sub_split"), prompt_digest(state))
+        for asked, state in instances
     )
     chosen = _choose(run_path, {name: name for name in names}, instance)
     states = zip(names, read_states(path), strict=True)
@@ -373,9 +405,15 @@ def _choose(run_path: Path, by_name: Mapping[str, Value], name: str) -> Value:
         return by_name[name]
     if rivals := [other for other in by_name if other.rpartition("#")[0] == name]:
         raise bad_argument(
-            run_path.name, "instance", name, f"one of {', '.join(rivals)}, which share this id"
+            run_path.name,
+            "instance",
+            name,
+            f"one of {', '.join(rivals)}, which share this id",
         )
     some = list(by_name)[:3]
     raise bad_argument(
-        run_path.name, "instance", name, f"one of {', '.join(some)} … ({len(by_name)} in all)"
+        run_path.name,
+        "instance",
+        name,
+        f"one of {', '.join(some)} … ({len(by_name)} in all)",
     )

@@ -109,7 +109,9 @@ class QuestionRecord:
     @property
     def text(self) -> str:
         """The answer, as it is scored after reasoning in a field of its own; empty if there is none."""
-        return self.answer.output.strip() if self.answer.thinking else self.answer.output
+        return (
+            self.answer.output.strip() if self.answer.thinking else self.answer.output
+        )
 
     @property
     def reasoning(self) -> str:
@@ -130,7 +132,11 @@ class QuestionRecord:
             "values": dict(self.values),
             "is_perturbed": self.is_perturbed or None,
         }
-        return {name: value for name, value in content.items() if value not in (None, {}, [])}
+        return {
+            name: value
+            for name, value in content.items()
+            if value not in (None, {}, [])
+        }
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> QuestionRecord:
@@ -152,14 +158,17 @@ class QuestionRecord:
     def from_state(cls, state: State, values: Mapping[str, float]) -> QuestionRecord:
         """Make the record from a request state of HELM's files. Raises any error if it has another form."""
         instance = state["instance"]
-        request = {name: value for name, value in state["request"].items() if value is not None}
+        request = {
+            name: value for name, value in state["request"].items() if value is not None
+        }
         return cls(
             task=instance.get("sub_split") or "",
             instance=str(instance["id"]),
             repeat=repeat_of(state),
             sample=find_sample(instance),
             references=[
-                reference["output"]["text"] for reference in instance.get("references", ())
+                reference["output"]["text"]
+                for reference in instance.get("references", ())
             ],
             request=request,
             answer=_read_answer(state.get("result")),
@@ -237,14 +246,22 @@ def find_difference(run: Path) -> str | None:
         if record is None or other is None:
             return f"{RECORDS}: {STATES} does not have as many answers"
         if _comparable(record) != _comparable(other):
-            return f"{RECORDS}: record {number} differs from {STATES} or {INSTANCE_STATS}"
+            return (
+                f"{RECORDS}: record {number} differs from {STATES} or {INSTANCE_STATS}"
+            )
     return None
 
 
 def _comparable(record: QuestionRecord) -> bytes:
     """Return what scores are made of. Compared as JSON, in which NaN is equal to itself."""
     answer = record.answer
-    content = [record.key, answer.output, answer.thinking, answer.failure, dict(record.values)]
+    content = [
+        record.key,
+        answer.output,
+        answer.thinking,
+        answer.failure,
+        dict(record.values),
+    ]
     return json.dumps(content, sort_keys=True).encode("ascii")
 
 
@@ -326,5 +343,7 @@ def values_by_task(row: Mapping[str, Any], split: str) -> dict[str, dict[str, fl
         if name.get("split") not in (split, None) or "perturbation" in name:
             continue
         if stat.get("mean") is not None:
-            tasks.setdefault(name.get("sub_split") or "", {})[name["name"]] = stat["mean"]
+            tasks.setdefault(name.get("sub_split") or "", {})[name["name"]] = stat[
+                "mean"
+            ]
     return tasks

@@ -114,7 +114,9 @@ def read_scores(
         is_official = entry is not None and metric is None and not entry.metric
         maker = _ScoreMaker(
             about=_about(run, spec, entry),
-            headlines=_find_headlines(entry, benchmarks) if entry and is_official else {},
+            headlines=_find_headlines(entry, benchmarks)
+            if entry and is_official
+            else {},
             main=metric or main,
         )
     if has_records(run):
@@ -136,12 +138,19 @@ class _ScoreMaker:
     main: str
 
     def make(
-        self, task: str, instance: str, repeat: int, sample: Sample, values: Mapping[str, float]
+        self,
+        task: str,
+        instance: str,
+        repeat: int,
+        sample: Sample,
+        values: Mapping[str, float],
     ) -> InstanceScore:
         """Return the score of an answer."""
         headline = self.headlines.get(task, (self.main,))
         has_score = values.keys() >= {*headline}
-        tokens = values.get("prompt_tokens", values.get("input_tokens", sample.input_tokens))
+        tokens = values.get(
+            "prompt_tokens", values.get("input_tokens", sample.input_tokens)
+        )
         return InstanceScore(
             **self.about,
             task=task,
@@ -167,12 +176,18 @@ class _ScoreMaker:
         )
 
 
-def _find_headlines(entry: Entry, benchmarks: Iterable[Benchmark]) -> dict[str, Sequence[str]]:
+def _find_headlines(
+    entry: Entry, benchmarks: Iterable[Benchmark]
+) -> dict[str, Sequence[str]]:
     """Return the metrics of tasks whose score is the mean of several."""
     names = {benchmark.name for benchmark in benchmarks}
     if entry.benchmark.name not in names:
         return {}
-    return {task.name: task.headline for task in entry.benchmark.tasks if len(task.headline) > 1}
+    return {
+        task.name: task.headline
+        for task in entry.benchmark.tasks
+        if len(task.headline) > 1
+    }
 
 
 def _read_helm_scores(run: Path, maker: _ScoreMaker, split: str) -> list[InstanceScore]:
@@ -183,7 +198,9 @@ def _read_helm_scores(run: Path, maker: _ScoreMaker, split: str) -> list[Instanc
         with reading(states):
             for state in read_states(states):
                 instance = state["instance"]
-                samples[instance["id"], instance.get("sub_split") or ""] = find_sample(instance)
+                samples[instance["id"], instance.get("sub_split") or ""] = find_sample(
+                    instance
+                )
     scores: list[InstanceScore] = []
     path = run / INSTANCE_STATS
     with reading(path):
@@ -251,7 +268,11 @@ def values_of(rows: Iterable[InstanceScore], metric: str = "") -> list[Value]:
         metric: the metric; empty for the score.
     """
     found = ((row, row.values.get(metric) if metric else row.score) for row in rows)
-    return [Value(value, row.group, row.instance) for row, value in found if value is not None]
+    return [
+        Value(value, row.group, row.instance)
+        for row, value in found
+        if value is not None
+    ]
 
 
 def mean_over_questions(values: Sequence[Value]) -> float:
@@ -286,7 +307,9 @@ def match_scores(
         left.discard(record.key)
         yield record, score
     if left:
-        raise InputError(f"{run / STATES} lacks instances that have a score; repeat that run")
+        raise InputError(
+            f"{run / STATES} lacks instances that have a score; repeat that run"
+        )
 
 
 def read_steps(run: Path) -> Iterator[tuple[Key, list[dict[str, Any]]]]:

@@ -34,7 +34,9 @@ class AskedMethod:
     @property
     def title(self) -> str:
         """The name with the arguments: `retrieve chunks=4`."""
-        return " ".join([self.name, *(f"{name}={value}" for name, value in self.arguments)])
+        return " ".join(
+            [self.name, *(f"{name}={value}" for name, value in self.arguments)]
+        )
 
     def __str__(self) -> str:
         """Return the method as a run entry writes it: `method=retrieve chunks=4`."""
@@ -84,7 +86,9 @@ class Setup:
         method = AskedMethod()
         if settings.method != PLAIN:
             given = entry.arguments
-            arguments = tuple((name, given[name]) for name in METHOD_ARGUMENTS if given.get(name))
+            arguments = tuple(
+                (name, given[name]) for name in METHOD_ARGUMENTS if given.get(name)
+            )
             method = AskedMethod(settings.method, arguments)
         return cls(
             method=method,
@@ -118,7 +122,9 @@ class ShownModel(str):
         cls, base: str, setup: Setup = PUBLISHED_SETUP, is_published: bool = False
     ) -> ShownModel:
         """Make the text of the fields."""
-        name = super().__new__(cls, f"{PUBLISHED}/{base}" if is_published else _label(base, setup))
+        name = super().__new__(
+            cls, f"{PUBLISHED}/{base}" if is_published else _label(base, setup)
+        )
         name.base = base
         name.setup = setup
         name.is_published = is_published
@@ -137,7 +143,9 @@ class ShownModel(str):
     def without_method(self) -> ShownModel:
         """The name of the model in runs with plain prompts and otherwise the same setup."""
         setup = self.setup
-        plain = Setup(stream=setup.stream, sampling=setup.sampling, retry_cut=setup.retry_cut)
+        plain = Setup(
+            stream=setup.stream, sampling=setup.sampling, retry_cut=setup.retry_cut
+        )
         return ShownModel(self.base, plain, self.is_published)
 
 

@@ -60,13 +60,18 @@ class Usage:
         total = cls()
         for usage in usages:
             total = cls(
-                **{name: getattr(total, name) + getattr(usage, name) for name in vars(total)}
+                **{
+                    name: getattr(total, name) + getattr(usage, name)
+                    for name in vars(total)
+                }
             )
         return total
 
     def minus(self, part: Usage) -> Usage:
         """Return the tokens that are left without those of a part."""
-        return Usage(**{name: value - getattr(part, name) for name, value in vars(self).items()})
+        return Usage(
+            **{name: value - getattr(part, name) for name, value in vars(self).items()}
+        )
 
 
 def read_counts(usage: object, *paths: str) -> list[int] | None:
@@ -126,7 +131,9 @@ class Steps:
     def from_json(cls, values: Mapping[str, Any]) -> Steps:
         """Make an object from plain data."""
         usages = tuple(Usage(**usage) for usage in values.get("usages", ()))
-        return cls(requests=values["requests"], usages=usages, notes=values.get("notes", {}))
+        return cls(
+            requests=values["requests"], usages=usages, notes=values.get("notes", {})
+        )
 
 
 @dataclass(frozen=True)
@@ -198,7 +205,11 @@ class AnswerFacts:
     def to_json(self) -> dict[str, Any]:
         """Return the fields that are known as plain data."""
         values = {part.name: getattr(self, part.name) for part in fields(self)}
-        return {name: _to_plain(value) for name, value in values.items() if not _is_unknown(value)}
+        return {
+            name: _to_plain(value)
+            for name, value in values.items()
+            if not _is_unknown(value)
+        }
 
 
 def make_distributions(
@@ -292,7 +303,9 @@ class Answer(AnswerFacts):
     @property
     def is_empty(self) -> bool:
         """Whether a model that was not cut has said nothing, or has only reasoned."""
-        if self.windows is not None:  # the model was asked for log-probabilities, not for a text
+        if (
+            self.windows is not None
+        ):  # the model was asked for log-probabilities, not for a text
             return False
         return not self.is_cut and not self.text.strip()
 
@@ -321,7 +334,9 @@ class Answer(AnswerFacts):
         """Whether the answer may contain reasoning between marks that are not known."""
         if self.thinking:
             return False
-        return bool(self.is_reasoning_suspected) or may_contain_reasoning(self.output, references)
+        return bool(self.is_reasoning_suspected) or may_contain_reasoning(
+            self.output, references
+        )
 
     @property
     def other_model(self) -> str | None:
@@ -342,6 +357,9 @@ def is_same_model(asked: str, replied: str) -> bool:
     stands for each of its snapshots. Two different snapshots are two models.
     """
     first, second = (
-        _LATEST.sub("", name.lower().rstrip("/").rpartition("/")[2]) for name in (asked, replied)
+        _LATEST.sub("", name.lower().rstrip("/").rpartition("/")[2])
+        for name in (asked, replied)
     )
-    return first in (second, _SNAPSHOT.sub("", second)) or second == _SNAPSHOT.sub("", first)
+    return first in (second, _SNAPSHOT.sub("", second)) or second == _SNAPSHOT.sub(
+        "", first
+    )

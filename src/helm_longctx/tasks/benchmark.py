@@ -61,7 +61,9 @@ class Erratum:
     rule: str = ""
     length: int | None = None
 
-    def concerns(self, instance: str, length: int | None, rules: Collection[str]) -> bool:
+    def concerns(
+        self, instance: str, length: int | None, rules: Collection[str]
+    ) -> bool:
         """Whether an instance of the task has the error."""
         is_named = self.rule in rules if self.rule else self.instance == instance
         return is_named and self.length in (None, length)
@@ -88,10 +90,15 @@ def _parse(number: int, line: str) -> Erratum:
             )
         if bool(row.get("instance")) == bool(row.get("rule")):
             raise ValueError("it must have either an instance or a rule")
-        if not all(row[name] and isinstance(row[name], str) for name in ("task", "what", "source")):
+        if not all(
+            row[name] and isinstance(row[name], str)
+            for name in ("task", "what", "source")
+        ):
             raise ValueError("task, what and source must be texts")
         length = parse_length(row["length"]) if "length" in row else None
-        return Erratum(**{**row, "since": date.fromisoformat(row["since"]), "length": length})
+        return Erratum(
+            **{**row, "since": date.fromisoformat(row["since"]), "length": length}
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{ERRATA_FILE}: line {number}: {error}") from error
 
@@ -340,7 +347,11 @@ class Benchmark:
 
     def lengths_of(self, task: Task) -> list[int]:
         """Return the lengths of a task, ascending: its sizes, and the ends of the range if it exists at any length."""
-        ends = (self.axis.shortest, self.axis.longest) if self.axis and task.any_length else ()
+        ends = (
+            (self.axis.shortest, self.axis.longest)
+            if self.axis and task.any_length
+            else ()
+        )
         return sorted({*task.sizes, *ends})
 
     def find_official_entry(self, entry: str, task: Task, length: int | None) -> str:
@@ -352,7 +363,9 @@ class Benchmark:
         if not task.official_task:
             label = "" if length is None else f":length={length_label(length)}"
             return f"{entry}{label}" if task.paths(length) else ""
-        official = next(other for other in self.tasks if other.argument == task.official_task)
+        official = next(
+            other for other in self.tasks if other.argument == task.official_task
+        )
         lengths = self.lengths_of(official)
         nearest = length if length in lengths else min(lengths, default=None)
         at = "" if nearest is None else f",length={length_label(nearest)}"
@@ -368,7 +381,9 @@ _STRICT = "The judged score, with 0 for an answer without a verdict."
 _SPREAD = "Difference between the highest and the lowest score of an answer by a jury's judges."
 OF_JUDGES = {
     "judge_score_strict": Metric("judge_score_strict", "Judged score, strict", _STRICT),
-    "judge_spread": Metric("judge_spread", "Judges' spread", _SPREAD, lower_is_better=True),
+    "judge_spread": Metric(
+        "judge_spread", "Judges' spread", _SPREAD, lower_is_better=True
+    ),
 }
 
 
@@ -400,17 +415,27 @@ def read_benchmark(
             own.append(OF_JUDGES[name])
         else:
             own.append(Metric(name, **_with_tuples(description)))
-    terms = {address: _read_terms(card) for address, card in about.pop("data", {}).items()}
+    terms = {
+        address: _read_terms(card) for address, card in about.pop("data", {}).items()
+    }
     axis: dict[str, Any] = {**about.pop("axis", {})}
-    axis |= {name: parse_length(axis[name]) for name in ("shortest", "longest") if name in axis}
+    axis |= {
+        name: parse_length(axis[name])
+        for name in ("shortest", "longest")
+        if name in axis
+    }
     repository, _, commit = about["revision"].partition("@")
-    arguments: dict[str, Any] = {"url": f"https://github.com/{repository}/tree/{commit}"}
+    arguments: dict[str, Any] = {
+        "url": f"https://github.com/{repository}/tree/{commit}"
+    }
     arguments |= _with_tuples(about)
     arguments["axis"] = Axis(**axis) if axis else None
     arguments["data"] = {**terms, **(data or {})}
     arguments["metrics"] = (*own, *metrics)
     # A report asks for the published results several times.
-    published = cache(further.get("published") or partial(read_published, package, categories))
+    published = cache(
+        further.get("published") or partial(read_published, package, categories)
+    )
     if "published" in further:
         further["published"] = published
     readers: dict[str, tuple[str, Callable[[], Any]]] = {
@@ -437,4 +462,7 @@ def _read_terms(card: Mapping[str, Any]) -> Terms:
 
 
 def _with_tuples(about: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(each) if isinstance(each, list) else each for name, each in about.items()}
+    return {
+        name: tuple(each) if isinstance(each, list) else each
+        for name, each in about.items()
+    }

@@ -84,9 +84,12 @@ def make_counter(tokenizer: Any) -> CountTokens:
         return make_counter(tokenizer.backend_tokenizer)
     if hasattr(tokenizer, "encode_ordinary_batch"):
         # Bytes that are not text by themselves become U+FFFD. This hides no boundary, because those consist of ASCII.
-        vocabulary = [token.decode("utf-8", "replace") for token in tokenizer.token_byte_values()]
+        vocabulary = [
+            token.decode("utf-8", "replace") for token in tokenizer.token_byte_values()
+        ]
         return _count_words(
-            lambda texts: [len(tokenizer.encode_ordinary(text)) for text in texts], vocabulary
+            lambda texts: [len(tokenizer.encode_ordinary(text)) for text in texts],
+            vocabulary,
         )
     # This is a slow Hugging Face tokenizer. Its rules are Python code that cannot be checked, so each text is counted
     # as a whole.
@@ -133,7 +136,9 @@ class _WordCounter:
         added: tokens inside which a text must not be split.
     """
 
-    def __init__(self, encode: Encode, group: int, cuts_hyphens: bool, added: Collection[str]):
+    def __init__(
+        self, encode: Encode, group: int, cuts_hyphens: bool, added: Collection[str]
+    ):
         self._encode = encode
         self._group = group
         self._cuts_hyphens = cuts_hyphens
@@ -155,14 +160,18 @@ class _WordCounter:
         new = [*dict.fromkeys(rest)]
         # Some tokenizers put a space before a text. A space at the start of the text can merge with it.
         text = " ".join((start, *(words if self._spaced else new), last))
-        has_added = any(start in text for start in self._starts) and self._added.search(text)
+        has_added = any(start in text for start in self._starts) and self._added.search(
+            text
+        )
         if not last or start.startswith(" ") or has_added:
             return self._encode([" ".join(texts)])[0]
         if not {text[-1:] for text in (start, *new)} <= _GRAPHIC:
             return self.count(*_join_open([start, *words, last]))
         # The ends of a text are not between two spaces, so they are not remembered.
         total += (
-            sum(self._encode([start, f"a {last}"])) - self._before["a"] + self._count_new(rest, new)
+            sum(self._encode([start, f"a {last}"]))
+            - self._before["a"]
+            + self._count_new(rest, new)
         )
         if self._bytes > MOST_BYTES:
             self._words.clear()
@@ -188,7 +197,10 @@ class _WordCounter:
         return total
 
     def _count_whole(self, words: Sequence[str]) -> int:
-        return sum(self._encode([f"a {word}" for word in words])) - len(words) * self._before["a"]
+        return (
+            sum(self._encode([f"a {word}" for word in words]))
+            - len(words) * self._before["a"]
+        )
 
     def _count_parts(self, words: Sequence[str]) -> int:
         # Of the numbers the tokens are counted, and of the texts between them, split before hyphens.
@@ -204,7 +216,9 @@ class _WordCounter:
         if any(part[-2:].isspace() and len(part) > 1 for part in new):
             return self._count_whole(words)
         # Each part is tokenized after a character from which no merge can cross to it.
-        self._remember(self._parts, {part: "a" if part[0] in " -" else "1" for part in new})
+        self._remember(
+            self._parts, {part: "a" if part[0] in " -" else "1" for part in new}
+        )
         return total + numbers + _look_up(self._parts, new)[0]
 
     def _remember(self, sizes: dict[str, int], firsts: Mapping[str, str]) -> None:
@@ -233,7 +247,9 @@ def _look_up(sizes: Mapping[str, int], texts: Sequence[str]) -> tuple[int, list[
     total = sum(filter(None, known))
     if None not in known:
         return total, []
-    return total, [text for text, size in zip(texts, known, strict=True) if size is None]
+    return total, [
+        text for text, size in zip(texts, known, strict=True) if size is None
+    ]
 
 
 def _join_open(texts: Sequence[str]) -> list[str]:
@@ -325,7 +341,9 @@ def estimate_llama2_tokens(text: str) -> int:
     single = int(np.count_nonzero((kinds == _DIGIT) | (kinds == _MARK)))
     # A run of letters begins and ends where the indicator changes. The zeros at both ends close runs at the ends of the
     # text.
-    edges = np.flatnonzero(np.diff(np.concatenate(([0], (kinds == _LETTER).astype(np.int8), [0]))))
+    edges = np.flatnonzero(
+        np.diff(np.concatenate(([0], (kinds == _LETTER).astype(np.int8), [0])))
+    )
     runs = edges[1::2] - edges[::2]
     # -(-runs // n) rounds up. The last 1 is the token at the start of a text.
     return single + int(np.sum(-(-runs // LETTERS_PER_TOKEN))) + 1
@@ -339,7 +357,9 @@ class TokenCounter:
     count: Callable[[Sequence[str]], list[int]]
 
 
-ESTIMATE = TokenCounter("estimate", lambda texts: [estimate_llama2_tokens(text) for text in texts])
+ESTIMATE = TokenCounter(
+    "estimate", lambda texts: [estimate_llama2_tokens(text) for text in texts]
+)
 
 
 def read_token_counter(name: str, file: Path) -> TokenCounter:
@@ -347,7 +367,9 @@ def read_token_counter(name: str, file: Path) -> TokenCounter:
     tokenizer = read_tokenizer(file)
     return TokenCounter(
         name,
-        lambda texts: [len(encoding.ids) for encoding in tokenizer.encode_batch_fast(list(texts))],
+        lambda texts: [
+            len(encoding.ids) for encoding in tokenizer.encode_batch_fast(list(texts))
+        ],
     )
 
 
@@ -391,7 +413,11 @@ class TextCutter:
     def _measure(self, text: LongText) -> tuple[int, int | None]:
         pieces = text.pieces()
         tokens = (
-            len(self._tokenizer.before) + sum(map(text.size, pieces)) + len(self._tokenizer.after)
+            len(self._tokenizer.before)
+            + sum(map(text.size, pieces))
+            + len(self._tokenizer.after)
         )
         # The text is cut after the character of the last token that fits, as in HELMET (data.py:162).
-        return tokens, text.span(pieces, self._place)[1] if tokens > self._limit else None
+        return tokens, text.span(pieces, self._place)[
+            1
+        ] if tokens > self._limit else None

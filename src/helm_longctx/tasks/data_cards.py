@@ -117,7 +117,11 @@ def _count_rows(source: Source) -> dict[str, int]:
     match source:
         case HubDataset():
             config = f"{source.config} " if source.config else ""
-            return {f"{config}{split}": rows for split, rows in source.splits.items() if rows}
+            return {
+                f"{config}{split}": rows
+                for split, rows in source.splits.items()
+                if rows
+            }
         case HubRows() if source.rows is not None:
             return {source.path: source.rows}
     return {}
@@ -135,8 +139,12 @@ def _list_sources(benchmark: Benchmark) -> Iterator[tuple[Task, str, Source]]:
         lengths: Iterable[int | None] = sorted(task.sizes) or (None,)
         for length in lengths:
             yield from ((task, BEFORE_RUN, source) for source in task.sources(length))
-            yield from ((task, ON_REQUEST, source) for source in task.optional_sources(length))
-        yield from ((task, FOR_JUDGES, source) for source in task.judge_sources.values())
+            yield from (
+                (task, ON_REQUEST, source) for source in task.optional_sources(length)
+            )
+        yield from (
+            (task, FOR_JUDGES, source) for source in task.judge_sources.values()
+        )
 
 
 class Origin(NamedTuple):
@@ -156,10 +164,14 @@ def find_origin(source: Source) -> Origin:
             release = source.release
             revision = release.commit[:7] or NEWEST
             check = f"SHA-256 {release.sha256}" if release.sha256 else HUB_CHECK
-            return Origin(_HUB_PAGE + release.repo, f"{release.archive}, {revision}", check)
+            return Origin(
+                _HUB_PAGE + release.repo, f"{release.archive}, {revision}", check
+            )
         case HubDataset():
             check = _list_digests(source.sha256.values()) or HUB_CHECK
-            return Origin(_HUB_PAGE + source.repo_id, source.commit[:7] or NEWEST, check)
+            return Origin(
+                _HUB_PAGE + source.repo_id, source.commit[:7] or NEWEST, check
+            )
         case HubZip():
             check = f"SHA-256 {source.sha256}" if source.sha256 else HUB_CHECK
             return Origin(_HUB_PAGE + source.repo, source.commit[:7] or NEWEST, check)

@@ -114,13 +114,18 @@ class DataCheck:
 
     def is_newly_gated(self, shape: Shape) -> bool:
         """Whether a file needs a login, and the data card does not say so."""
-        return shape.result == "gated" and self.pages.get(shape.source, "") not in self.gated
+        return (
+            shape.result == "gated"
+            and self.pages.get(shape.source, "") not in self.gated
+        )
 
     @property
     def passed_pages(self) -> list[str]:
         """The publishers' pages of which at least one row was compared and nothing failed."""
         compared = set()
-        failed = {state.page for state in self.repositories if state.result in FAILING_STATES}
+        failed = {
+            state.page for state in self.repositories if state.result in FAILING_STATES
+        }
         for shape in self.shapes:
             page = self.pages.get(shape.source, "")
             if shape.result == "same":
@@ -196,10 +201,16 @@ def check_shapes(entries: Iterable[Entry]) -> Iterator[Shape]:
                     paths = tuple(source.paths)
                     if paths not in compared:
                         compared[paths] = _compare(source, root)
-                    shapes.append(_peek(f"{entry.name}:{task.name}", source, root, compared[paths]))
+                    shapes.append(
+                        _peek(
+                            f"{entry.name}:{task.name}", source, root, compared[paths]
+                        )
+                    )
                 if all(shape.result == "same" for shape in shapes):
                     result, why = _load_first(entry, task, root)
-                    shapes = [shape._replace(result=result, why=why) for shape in shapes]
+                    shapes = [
+                        shape._replace(result=result, why=why) for shape in shapes
+                    ]
             yield from shapes
 
 
@@ -227,7 +238,9 @@ def _compare(source: Source, root: Path) -> Finding:
         differences = source.find_differences()
     except Exception as error:  # of huggingface_hub, requests and pyarrow
         return _find_reason(source, root, error)
-    return Finding("differs", "; ".join(differences)) if differences else Finding("same")
+    return (
+        Finding("differs", "; ".join(differences)) if differences else Finding("same")
+    )
 
 
 def _find_reason(source: Source, root: Path, error: Exception) -> Finding:
@@ -241,7 +254,9 @@ def _find_reason(source: Source, root: Path, error: Exception) -> Finding:
 def _peek(entry: str, source: Source, root: Path, compared: Finding) -> Shape:
     """Write the first rows of a source into a data root, unless something is wrong with it already."""
     nothing = "no row of it can be read without the whole file"
-    shape = Shape(entry=entry, source=source.label, columns="", result="not read", why=nothing)
+    shape = Shape(
+        entry=entry, source=source.label, columns="", result="not read", why=nothing
+    )
     if compared.result != "same":
         return shape._replace(result=compared.result, why=compared.why)
     try:
@@ -275,7 +290,9 @@ def _classify(error: Exception) -> Literal["vanished", "gated", "not read"]:
     # The error for a gated repository is also one for a missing repository, so it is asked for first.
     if isinstance(error, GatedRepoError):
         return "gated"
-    if isinstance(error, EntryNotFoundError | RepositoryNotFoundError | RevisionNotFoundError):
+    if isinstance(
+        error, EntryNotFoundError | RepositoryNotFoundError | RevisionNotFoundError
+    ):
         return "vanished"
     status = status_of(error)
     if status in (404, 410):
@@ -337,10 +354,17 @@ def _look_at_hub(pin: Pin) -> Look:
     newer = None
     changed: set[str] = set()
     if pin.commit and pin.commit != newest:
-        commits = [commit.commit_id for commit in api.list_repo_commits(pin.repo, repo_type=kind)]
+        commits = [
+            commit.commit_id
+            for commit in api.list_repo_commits(pin.repo, repo_type=kind)
+        ]
         newer = commits.index(pin.commit) if pin.commit in commits else None
         pinned = api.repo_info(
-            pin.repo, repo_type=kind, revision=pin.commit, files_metadata=True, timeout=TIMEOUT
+            pin.repo,
+            repo_type=kind,
+            revision=pin.commit,
+            files_metadata=True,
+            timeout=TIMEOUT,
         )
         before = _content_ids(pinned)
         after = _content_ids(head)
@@ -364,7 +388,9 @@ def _look_at_github(pin: Pin) -> Look:
     import requests
 
     def ask(path: str) -> dict[str, Any]:
-        response = requests.get(f"{GITHUB_API}/repos/{pin.repo}{path}", timeout=TIMEOUTS)
+        response = requests.get(
+            f"{GITHUB_API}/repos/{pin.repo}{path}", timeout=TIMEOUTS
+        )
         response.raise_for_status()
         answer: dict[str, Any] = response.json()
         return answer
@@ -377,8 +403,12 @@ def _look_at_github(pin: Pin) -> Look:
     if pin.commit and pin.commit != head:
         comparison = ask(f"/compare/{pin.commit}...{branch}")
         newer = comparison["ahead_by"]
-        changed = tuple(sorted(file["filename"] for file in comparison.get("files", ())))
-    return Look(name=about["full_name"], head=head, is_gated=False, newer=newer, changed=changed)
+        changed = tuple(
+            sorted(file["filename"] for file in comparison.get("files", ()))
+        )
+    return Look(
+        name=about["full_name"], head=head, is_gated=False, newer=newer, changed=changed
+    )
 
 
 def _judge(page: str, pin: Pin, look: Look, is_gated: bool) -> RepositoryState:
@@ -401,7 +431,11 @@ def _judge(page: str, pin: Pin, look: Look, is_gated: bool) -> RepositoryState:
     if look.head == pin.commit:
         return state
     ours = [name for name in look.changed if name.startswith(pin.files)]
-    count = "newer commits, of which the pin is none" if look.newer is None else _count(look.newer)
+    count = (
+        "newer commits, of which the pin is none"
+        if look.newer is None
+        else _count(look.newer)
+    )
     about = f"{count}, files changed: {_name_some(look.changed)}"
     if not ours:
         return state._replace(result="newer", about=about)

@@ -32,7 +32,14 @@ from helm_longctx.tasks.request_settings import (
     StyleArgument,
     Truncation,
 )
-from helm_longctx.tasks.task import Chats, Context, Labels, ProtocolArgument, Settings, Task
+from helm_longctx.tasks.task import (
+    Chats,
+    Context,
+    Labels,
+    ProtocolArgument,
+    Settings,
+    Task,
+)
 
 _OF_EVERY_TASK = frozenset(("context", "method", "stream"))
 """Arguments that all tasks of an entry must take."""
@@ -57,7 +64,9 @@ Read = Callable[[str, str, Any], Any]
 """(name of the run entry, name of the argument, its value) → the checked value. Raises `InputError` for a wrong one."""
 
 
-def _number(kind: type[int] | type[float], lowest: float, highest: float = LARGEST_NUMBER) -> Read:
+def _number(
+    kind: type[int] | type[float], lowest: float, highest: float = LARGEST_NUMBER
+) -> Read:
     """Make the reader of a number in a range, both ends included: a whole one, or any."""
 
     def read(name: str, key: str, value: Any) -> float:
@@ -98,7 +107,9 @@ def read_times(name: str, key: str, value: Any) -> int | None:
         return None
     match = re.fullmatch(r"([1-9][0-9]{0,3})x", str(value))
     if match is None or not 2 <= int(match[1]) <= MOST_TIMES:
-        raise bad_argument(name, key, value, f"a factor from 2x to {MOST_TIMES}x, such as 4x")
+        raise bad_argument(
+            name, key, value, f"a factor from 2x to {MOST_TIMES}x, such as 4x"
+        )
     return int(match[1])
 
 
@@ -114,7 +125,10 @@ _READERS: Mapping[str, Read] = {
     "chats": _one_of(get_args(Chats)),
     "stream": _whole(100),
     "method": _text,
-    **{name: _text if kind is str else _whole(1) for name, kind in METHOD_ARGUMENTS.items()},
+    **{
+        name: _text if kind is str else _whole(1)
+        for name, kind in METHOD_ARGUMENTS.items()
+    },
     "thinking_tokens": _whole(0),
     "truncation": _one_of(get_args(Truncation)),
     "judge": _text,
@@ -179,10 +193,18 @@ class Entry:
             *((task.name, (task,)) for task in self.tasks),
         ):
             # A category is official only if each of its judged tasks has its official judge.
-            other_judge = "" if all(task.is_official(judge) for task in tasks) else judge
+            other_judge = (
+                "" if all(task.is_official(judge) for task in tasks) else judge
+            )
             found.append(
                 group_name(
-                    self.benchmark, name, self.label, closed, other_judge, folder, self.metric
+                    self.benchmark,
+                    name,
+                    self.label,
+                    closed,
+                    other_judge,
+                    folder,
+                    self.metric,
                 )
             )
         return found
@@ -196,7 +218,9 @@ class Entry:
     @property
     def label(self) -> str:
         """The length's label; empty if the benchmark has no lengths."""
-        return "" if self.settings.length is None else length_label(self.settings.length)
+        return (
+            "" if self.settings.length is None else length_label(self.settings.length)
+        )
 
     @property
     def repeats(self) -> int:
@@ -207,7 +231,9 @@ class Entry:
     def title(self) -> str:
         """The title, e.g. `HELMET Recall 8k`; the task's instead of the category's if the entry names a task."""
         task = self.arguments.get(self.benchmark.task_argument)
-        what = self.category.title if task in (None, *GIVEN_TEXTS) else self.tasks[0].title
+        what = (
+            self.category.title if task in (None, *GIVEN_TEXTS) else self.tasks[0].title
+        )
         closed = "closed book" if self.settings.context == "none" else ""
         is_named = self.metric and self.metric != self.tasks[0].metric
         score = SCORE_NAMES[self.metric] if is_named else ""
@@ -219,7 +245,9 @@ class Entry:
         """The entry in normal form: arguments in the usual order, and the length in its shortest notation."""
         arguments = {**self.arguments, **({"length": self.label} if self.label else {})}
         pairs = ",".join(
-            f"{key}={arguments[key]}" for key in arguments_of(self.benchmark) if key in arguments
+            f"{key}={arguments[key]}"
+            for key in arguments_of(self.benchmark)
+            if key in arguments
         )
         return f"{self.name}:{pairs}" if pairs else self.name
 
@@ -236,7 +264,11 @@ class Entry:
     @property
     def sources(self) -> list[Source]:
         """The data that a run needs."""
-        return [source for task in self.tasks for source in task.sources(self.settings.length)]
+        return [
+            source
+            for task in self.tasks
+            for source in task.sources(self.settings.length)
+        ]
 
     def judge_sources(self, root: DataRoot) -> list[Source]:
         """Return the files that the judge of a run needs.
@@ -249,7 +281,9 @@ class Entry:
         # A pinned file is small (`PinnedFile`). The other files of judges can be models of many gigabytes, which a run
         # must not download unless the user asks for that judge.
         is_named = self.settings.judge != "auto"
-        every = [source for task in self.tasks for source in task.judge_sources.values()]
+        every = [
+            source for task in self.tasks for source in task.judge_sources.values()
+        ]
         return [
             source
             for source in every
@@ -309,7 +343,9 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
         if key not in names:
             raise _unknown_argument(name, key, arguments[key], names)
     tasks = _tasks(benchmark, name, arguments.get(benchmark.task_argument))
-    if len(tasks) == 1 and tasks[0].short_name == arguments.get(benchmark.task_argument):
+    if len(tasks) == 1 and tasks[0].short_name == arguments.get(
+        benchmark.task_argument
+    ):
         # Both names of a task make the same run.
         arguments = {**arguments, benchmark.task_argument: tasks[0].argument}
     length = read_length(benchmark, name, arguments.get("length"), tasks)
@@ -331,7 +367,9 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
         (task.most_samples for task in tasks if task.most_samples is not None),
         default=LARGEST_NUMBER,
     )
-    protocols = tuple(dict.fromkeys(protocol for task in tasks for protocol in task.variants))
+    protocols = tuple(
+        dict.fromkeys(protocol for task in tasks for protocol in task.variants)
+    )
     scorers = tuple(dict.fromkeys(scorer for task in tasks for scorer in task.scorers))
     readers = {
         **_READERS,
@@ -356,7 +394,11 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
     request = RequestSettings(**of_requests, sampling=sampling)
     settings = Settings(length, **values, request=request, method_arguments=own)
     entry = Entry(
-        benchmark=benchmark, name=name, tasks=tasks, settings=settings, arguments=arguments
+        benchmark=benchmark,
+        name=name,
+        tasks=tasks,
+        settings=settings,
+        arguments=arguments,
     )
     if entry.metric:
         _check_given_texts(entry)
@@ -392,11 +434,15 @@ def check_length(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) 
 
 def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
     """Parse and check a run entry that names no model, or raise an `InputError`."""
-    by_name = {name: benchmark for benchmark in benchmarks for name in benchmark.entries}
+    by_name = {
+        name: benchmark for benchmark in benchmarks for name in benchmark.entries
+    }
     name, arguments = split_entry(text)
     check_category(name)
     if name not in by_name:
-        raise InputError(f"unknown run entry {shorten(name)}; {list_choices(name, by_name)}")
+        raise InputError(
+            f"unknown run entry {shorten(name)}; {list_choices(name, by_name)}"
+        )
     return check_entry(by_name[name], name, arguments)
 
 
@@ -414,9 +460,13 @@ def split_entry(text: str) -> tuple[str, dict[str, str]]:
     return select_category(name, arguments)
 
 
-def select_category(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def select_category(
+    name: str, arguments: Mapping[str, Any]
+) -> tuple[str, dict[str, Any]]:
     """Return the entry that `oneruler:language=de` stands for, and the rest, or raise an `InputError`."""
-    from helm_longctx.tasks.registry import BY_CATEGORY  # benchmarks import modules of this room
+    from helm_longctx.tasks.registry import (
+        BY_CATEGORY,
+    )  # benchmarks import modules of this room
 
     benchmark = BY_CATEGORY.get(name)
     rest = dict(arguments)
@@ -431,11 +481,15 @@ def select_category(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[
 
 def check_category(name: str) -> None:
     """Check that a run entry is not the name of a benchmark whose run entry must select a category."""
-    from helm_longctx.tasks.registry import BY_CATEGORY  # benchmarks import modules of this room
+    from helm_longctx.tasks.registry import (
+        BY_CATEGORY,
+    )  # benchmarks import modules of this room
 
     if benchmark := BY_CATEGORY.get(name):
         names = ", ".join(category.name for category in benchmark.categories)
-        raise InputError(f"{name}: {benchmark.category_argument} is missing; choose from {names}")
+        raise InputError(
+            f"{name}: {benchmark.category_argument} is missing; choose from {names}"
+        )
 
 
 def _tasks(benchmark: Benchmark, name: str, task: object) -> tuple[Task, ...]:
@@ -444,14 +498,20 @@ def _tasks(benchmark: Benchmark, name: str, task: object) -> tuple[Task, ...]:
         return category.tasks
     every = (*category.tasks, *category.variants)
     selection = tuple(
-        row for row in every if str(task) in (row.argument, row.short_name or row.argument)
+        row
+        for row in every
+        if str(task) in (row.argument, row.short_name or row.argument)
     )
     if not selection:
-        raise bad_argument(name, benchmark.task_argument, task, [row.argument for row in every])
+        raise bad_argument(
+            name, benchmark.task_argument, task, [row.argument for row in every]
+        )
     return selection
 
 
-def _unknown_argument(name: str, key: str, value: Any, names: Iterable[str]) -> InputError:
+def _unknown_argument(
+    name: str, key: str, value: Any, names: Iterable[str]
+) -> InputError:
     if key.strip() != key:
         return InputError(
             f"{name}: there is a space around the argument {shorten(key)}; write {shorten(key.strip())}"
@@ -466,7 +526,9 @@ def _unknown_argument(name: str, key: str, value: Any, names: Iterable[str]) -> 
     )
 
 
-def allowed_arguments(benchmark: Benchmark, name: str, task: str | None = None) -> list[str]:
+def allowed_arguments(
+    benchmark: Benchmark, name: str, task: str | None = None
+) -> list[str]:
     """Return the arguments that a run entry with this task, or with all tasks, takes, or raise an `InputError`."""
     return _list_arguments(benchmark, _tasks(benchmark, name, task))
 
@@ -479,10 +541,16 @@ def _list_arguments(benchmark: Benchmark, tasks: tuple[Task, ...]) -> list[str]:
     # Scores of tasks that take these arguments must not be mixed with scores of the category's other tasks.
     taken = some - (_OF_EVERY_TASK - every)
     taken |= set(METHOD_ARGUMENTS) if "method" in taken else set()
-    return [*dict.fromkeys((benchmark.task_argument, *(key for key in ARGUMENTS if key in taken)))]
+    return [
+        *dict.fromkeys(
+            (benchmark.task_argument, *(key for key in ARGUMENTS if key in taken))
+        )
+    ]
 
 
-def read_length(benchmark: Benchmark, name: str, value: Any, tasks: tuple[Task, ...]) -> int | None:
+def read_length(
+    benchmark: Benchmark, name: str, value: Any, tasks: tuple[Task, ...]
+) -> int | None:
     """Return the length of a run entry, None for a benchmark without lengths, or raise an `InputError`."""
     axis = benchmark.axis
     if axis is None:
@@ -492,7 +560,9 @@ def read_length(benchmark: Benchmark, name: str, value: Any, tasks: tuple[Task, 
             )
         return None
     if value is None:
-        raise InputError(f"{name}: length is missing; give {_list_lengths(axis, tasks)}")
+        raise InputError(
+            f"{name}: length is missing; give {_list_lengths(axis, tasks)}"
+        )
     length = parse_length(value, where=name)
     at_any = axis.shortest <= length <= axis.longest
     if not any((task.any_length and at_any) or length in task.sizes for task in tasks):

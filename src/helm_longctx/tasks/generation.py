@@ -90,7 +90,11 @@ class Script:
             # The official search asks the first question in all its draws (qa.py:160, 179).
             per_unit = (self.tokens(draw(0, probe)) - self.output) / probe
             # Three times the estimate leaves room for a first draw of long units (niah.py:229).
-            largest = int(self.length // per_unit) * 2 if cwe else int((self.length / per_unit) * 3)
+            largest = (
+                int(self.length // per_unit) * 2
+                if cwe
+                else int((self.length / per_unit) * 3)
+            )
             low = step
             high = max(largest, 2 * step)
             while low <= high:
@@ -125,7 +129,12 @@ class Script:
 def make_script(task: Task, settings: Settings, root: DataRoot, output: int) -> Script:
     """Return the script of a run entry. Raises an `InputError` if there is no tokenizer."""
     return Script(
-        task.template, settings.count_tokens(task.name), settings.level, output, settings.seed, root
+        task.template,
+        settings.count_tokens(task.name),
+        settings.level,
+        output,
+        settings.seed,
+        root,
     )
 
 
@@ -196,10 +205,14 @@ def write_needles(needles: Sequence[tuple[str, str]], sentence: str) -> list[str
     """Write the lines of needles, whose sentence has `{}` for key and value, as parts that spaces join."""
     start, verb, end = map(str.strip, sentence.split("{}"))
     first, rest = start.split(" ", 1)
-    ends = [f"{value}{end}\n{first}" for _, value in needles[:-1]] + [needles[-1][1] + end]
+    ends = [f"{value}{end}\n{first}" for _, value in needles[:-1]] + [
+        needles[-1][1] + end
+    ]
     return [
         first,
-        *interleave([rest] * len(ends), [key for key, _ in needles], [verb] * len(ends), ends),
+        *interleave(
+            [rest] * len(ends), [key for key, _ in needles], [verb] * len(ends), ends
+        ),
     ]
 
 
@@ -245,7 +258,9 @@ class KeyWords:
         # The pairs of "blue" and of "blue-eyed" are mixed in alphabetical order; all others stand in blocks. Each
         # adjective has its block, and the number of the block's first adjective.
         self._blocks: list[tuple[int, list[str]]] = []
-        for number, start in enumerate(sorted({f"{adjective}-" for adjective in adjectives})):
+        for number, start in enumerate(
+            sorted({f"{adjective}-" for adjective in adjectives})
+        ):
             first, block = self._blocks[-1] if self._blocks else (0, [])
             if not (block and start.startswith(block[0])):
                 first = number

@@ -90,8 +90,13 @@ class Interpreter:
                     f"the code was ended: it exceeded {MOST_SECONDS:g} seconds, the memory, or the output"
                 )
             if "call" not in answer:
-                texts = (str(answer.get(name) or "")[:MOST_TEXT] for name in ("text", "error"))
-                text, error = (text.encode("utf-8", "replace").decode() for text in texts)
+                texts = (
+                    str(answer.get(name) or "")[:MOST_TEXT]
+                    for name in ("text", "error")
+                )
+                text, error = (
+                    text.encode("utf-8", "replace").decode() for text in texts
+                )
                 values = answer.get("values")
                 return Output(text, error, values if isinstance(values, dict) else {})
             message = self._call(answer)

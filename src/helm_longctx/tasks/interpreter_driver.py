@@ -58,7 +58,9 @@ def main() -> None:
     random.seed(0)  # the same code gives the same output when a run goes on
     setup = json.loads(_IN.readline())
     space = {"__name__": "__main__", **setup["variables"]}
-    space["SHOW_VARS"] = lambda: sorted(name for name in space if not name.startswith("_"))
+    space["SHOW_VARS"] = lambda: sorted(
+        name for name in space if not name.startswith("_")
+    )
     space.update((name, _function(name)) for name in setup["functions"])
     _answer({})
     while line := _IN.readline():
@@ -70,12 +72,16 @@ def main() -> None:
         except BaseException:
             kind, value, trace = sys.exc_info()
             error = "".join(
-                traceback.format_exception(kind, value, trace.tb_next if trace else None)
+                traceback.format_exception(
+                    kind, value, trace.tb_next if trace else None
+                )
             )
         finally:
             sys.stdout = sys.__stdout__
             sys.stderr = sys.__stderr__
-        values = {name: _plain(space[name]) for name in setup["exports"] if name in space}
+        values = {
+            name: _plain(space[name]) for name in setup["exports"] if name in space
+        }
         _answer({"text": output.getvalue(), "error": error[-20000:], "values": values})
 
 

@@ -27,7 +27,9 @@ def _is_reply(value: Any) -> bool:
 def _is_jury(value: Any) -> bool:
     replies = value.get("replies") if isinstance(value, dict) else None
     # An annotator leaves an empty jury where nothing was judged.
-    return value == {} or (isinstance(replies, dict) and all(map(_is_reply, replies.values())))
+    return value == {} or (
+        isinstance(replies, dict) and all(map(_is_reply, replies.values()))
+    )
 
 
 REPLIES = {
@@ -37,7 +39,9 @@ REPLIES = {
 """The fields of a judged answer's record that a scorer reads."""
 
 
-def judge_scores(record: Record, headline: str, score: Callable[[Any], Scores]) -> Scores:
+def judge_scores(
+    record: Record, headline: str, score: Callable[[Any], Scores]
+) -> Scores:
     """Score the replies of a `judge`, or take the mean over the judges of a `jury` that gave a verdict.
 
     Args:
@@ -51,7 +55,9 @@ def judge_scores(record: Record, headline: str, score: Callable[[Any], Scores]) 
     replies_by_judge = record["jury"].get("replies") or {}
     all_scores = {judge: score(replies) for judge, replies in replies_by_judge.items()}
     # Only judges with a verdict are in the mean: a failed call says nothing about the answer.
-    valid = {judge: scores for judge, scores in all_scores.items() if headline in scores}
+    valid = {
+        judge: scores for judge, scores in all_scores.items() if headline in scores
+    }
     names: dict[str, None] = {}
     for scores in valid.values():
         names |= dict.fromkeys(scores)
@@ -89,7 +95,9 @@ def cohen_kappa(one: ArrayLike, other: ArrayLike, weights: str | None = None) ->
         At most 1; NaN if there are no items, all ratings are equal, or the ratings are not grades.
     """
     grades = grades_of(np.stack(common_ratings(one, other)))
-    return math.nan if grades is None else kappa_of_grades(grades[0], grades[1], weights)
+    return (
+        math.nan if grades is None else kappa_of_grades(grades[0], grades[1], weights)
+    )
 
 
 def krippendorff_alpha(ratings: ArrayLike, level: str = "ordinal") -> float:
@@ -109,7 +117,9 @@ def krippendorff_alpha(ratings: ArrayLike, level: str = "ordinal") -> float:
     # The package raises an error if all ratings are equal.
     if len(np.unique(pairable[~np.isnan(pairable)])) < 2:
         return math.nan
-    return float(krippendorff.alpha(reliability_data=pairable, level_of_measurement=level))
+    return float(
+        krippendorff.alpha(reliability_data=pairable, level_of_measurement=level)
+    )
 
 
 def common_ratings(one: ArrayLike, other: ArrayLike) -> tuple[Ratings, Ratings]:

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from helm_longctx.errors import bad_argument
 
-STANDARD = {f"{k}k": k * 1024 for k in (4, 8, 16, 32, 64, 128, 256, 512)} | {"1m": 1024 * 1024}
+STANDARD = {f"{k}k": k * 1024 for k in (4, 8, 16, 32, 64, 128, 256, 512)} | {
+    "1m": 1024 * 1024
+}
 """The usual lengths, by label. Tables, run-entry files and leaderboards use these."""
 
 SMALLEST = 250
@@ -42,11 +44,11 @@ def parse_length(value: str | int, where: str = "length") -> int:
     # Nine digits are enough for LARGEST, and `float` is exact for them. The only fraction is 0.5, for LongProc's level
     # 0.5k.
     match = re.fullmatch(r"([1-9][0-9]{0,8}|0\.5)([km]?)", str(value).strip().lower())
-    number = float(match[1]) * {"": 1, "k": 1024, "m": 1024**2}[match[2]] if match else 0
+    number = (
+        float(match[1]) * {"": 1, "k": 1024, "m": 1024**2}[match[2]] if match else 0
+    )
     if not SMALLEST <= number <= LARGEST:
-        allowed = (
-            f"{', '.join(STANDARD)}, … {length_label(LARGEST)} or a whole number from {SMALLEST}"
-        )
+        allowed = f"{', '.join(STANDARD)}, … {length_label(LARGEST)} or a whole number from {SMALLEST}"
         raise bad_argument(where, "length", value, allowed)
     return int(number)
 
@@ -57,4 +59,8 @@ def length_label(length: int) -> str:
         return "0.5k"
     if length % 1024:
         return str(length)
-    return f"{length // 1024}k" if length % 1024**2 or not length else f"{length // 1024**2}m"
+    return (
+        f"{length // 1024}k"
+        if length % 1024**2 or not length
+        else f"{length // 1024**2}m"
+    )

@@ -11,7 +11,13 @@ from traceback import format_tb
 
 from helm_longctx.data.jsonl import find_row
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError, PreconditionError, ShapeError, is_format_error, shorten
+from helm_longctx.errors import (
+    InputError,
+    PreconditionError,
+    ShapeError,
+    is_format_error,
+    shorten,
+)
 from helm_longctx.tasks.methods.method import characters_of
 from helm_longctx.tasks.methods.registry import ask, require_method
 from helm_longctx.tasks.prompt import CONTEXT
@@ -35,7 +41,9 @@ def _load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     try:
         for example in task.load(task, settings, root):
             if not TEXTS.fits(example.references):
-                raise InputError(f"{where}: {example.id} has answers that are not strings")
+                raise InputError(
+                    f"{where}: {example.id} has answers that are not strings"
+                )
             # The names are sorted, so that the error does not depend on the order of a frozenset. It changes in each
             # process.
             for name in sorted(task.template.names):

@@ -74,7 +74,9 @@ def split_windows(logprobs: Sequence[float]) -> tuple[Window, ...]:
     for start in range(0, len(logprobs) + 1, WINDOW):
         values = logprobs[max(start - 1, 0) : start + WINDOW - 1]
         if values:
-            windows.append(Window(logprob=math.fsum(values) / len(values), tokens=len(values)))
+            windows.append(
+                Window(logprob=math.fsum(values) / len(values), tokens=len(values))
+            )
     return tuple(windows)
 
 

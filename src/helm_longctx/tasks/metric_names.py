@@ -48,8 +48,16 @@ LIKELIHOODS = {
     )
     for end, when_title, when in (
         ("", "", " given the whole prompt"),
-        ("_without_context", " without context", " given the prompt without its context"),
-        ("_gain", ": gain", " given the whole prompt, minus the same without its context"),
+        (
+            "_without_context",
+            " without context",
+            " given the prompt without its context",
+        ),
+        (
+            "_gain",
+            ": gain",
+            " given the whole prompt, minus the same without its context",
+        ),
     )
 }
 """Statistics of runs with `metric=likelihood`; see `CONDITIONS`."""
@@ -100,7 +108,11 @@ def is_share(benchmark: Benchmark, name: str) -> bool:
         return False
     if name in CONDITIONS:
         return name not in PLAIN_NUMBERS and not name.endswith("_tokens")
-    return all(metric.range == (0.0, 1.0) for metric in benchmark.metrics if metric.name == name)
+    return all(
+        metric.range == (0.0, 1.0)
+        for metric in benchmark.metrics
+        if metric.name == name
+    )
 
 
 def task_score(task: str) -> str:
@@ -122,16 +134,24 @@ def headline_text(task: Task) -> str:
     """Return the official name of a task's headline metric, e.g. `f1` or `mean of f1, recall`, or why it has none."""
     if not task.headline:
         return f"none: {task.unscored}"
-    return task.headline[0] if len(task.headline) == 1 else f"mean of {', '.join(task.headline)}"
+    return (
+        task.headline[0]
+        if len(task.headline) == 1
+        else f"mean of {', '.join(task.headline)}"
+    )
 
 
 def metric_fields(benchmark: Benchmark) -> list[dict[str, Any]]:
     """Return the schema entries of all statistics that runs of a benchmark can have."""
-    headline = "The task's official headline metric; of several tasks the unweighted mean."
+    headline = (
+        "The task's official headline metric; of several tasks the unweighted mean."
+    )
     of_tasks = []
     for task in benchmark.tasks:
         description = f"{task.title}: {headline_text(task)}."
-        of_tasks.append((task_score(task.name), task.title, description, False, "Score"))
+        of_tasks.append(
+            (task_score(task.name), task.title, description, False, "Score")
+        )
     of_metrics = []
     for metric in benchmark.metrics:
         about = (metric.name, metric.title, metric.description, metric.lower_is_better)
@@ -140,10 +160,24 @@ def metric_fields(benchmark: Benchmark) -> list[dict[str, Any]]:
     for depth in DEPTHS:
         title = f"Score at depth {depth} %"
         description = f"{headline} Evidence at {depth} % of the context."
-        of_depths.append((depth_score(depth), title, description, False, f"@ {depth} %"))
+        of_depths.append(
+            (depth_score(depth), title, description, False, f"@ {depth} %")
+        )
     of_runs = [(name, *about) for name, about in {**LIKELIHOODS, **CONDITIONS}.items()]
-    names = ("name", "display_name", "description", "lower_is_better", "short_display_name")
-    rows = [(MAIN_METRIC, "Score", headline, False), *of_tasks, *of_metrics, *of_depths, *of_runs]
+    names = (
+        "name",
+        "display_name",
+        "description",
+        "lower_is_better",
+        "short_display_name",
+    )
+    rows = [
+        (MAIN_METRIC, "Score", headline, False),
+        *of_tasks,
+        *of_metrics,
+        *of_depths,
+        *of_runs,
+    ]
     return [dict(zip(names, row, strict=False)) for row in rows]
 
 

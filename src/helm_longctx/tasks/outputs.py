@@ -111,7 +111,9 @@ class OutputReader:
         """Return the files to read: `path` itself, or those in the folder `path` and the folders in it."""
         if not path.is_dir():
             return [path]
-        return list(self.choose([file for file in sorted(path.rglob("*")) if self.fits(file)]))
+        return list(
+            self.choose([file for file in sorted(path.rglob("*")) if self.fits(file)])
+        )
 
     def fits(self, path: Path) -> bool:
         """Whether the file's name is one that the program gives, or that with `.gz` after it."""

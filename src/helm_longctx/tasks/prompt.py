@@ -39,7 +39,9 @@ def read_messages(name: str, value: Any) -> tuple[Message, ...]:
         raise ShapeError(
             f"{name} must be a list of objects with role and content, the last one the user's"
         )
-    return tuple({"role": message["role"], "content": message["content"]} for message in value)
+    return tuple(
+        {"role": message["role"], "content": message["content"]} for message in value
+    )
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,9 @@ class Prompt:
 
     def with_system(self, content: str) -> Prompt:
         """Return the same prompt after a system message."""
-        return replace(self, messages=[{"role": "system", "content": content}, *self.messages])
+        return replace(
+            self, messages=[{"role": "system", "content": content}, *self.messages]
+        )
 
     @property
     def has_one_turn(self) -> bool:
@@ -226,7 +230,9 @@ def _split_template(text: str) -> tuple[list[str], list[str]]:
     return literals, names
 
 
-def _split_at(prompt: str, literals: list[str], names: list[str]) -> dict[str, str] | None:
+def _split_at(
+    prompt: str, literals: list[str], names: list[str]
+) -> dict[str, str] | None:
     """Return the fields between the literals of a prompt, or None if the prompt lacks these literals in this order."""
     if not (prompt.startswith(literals[0]) and prompt.endswith(literals[-1])):
         return None

@@ -59,7 +59,9 @@ class OutputScores:
         self._read = read
         self._means: dict[str, float] = {}
 
-    def percent(self, path: str, scorer: Scorer | None = None, read: Read | None = None) -> float:
+    def percent(
+        self, path: str, scorer: Scorer | None = None, read: Read | None = None
+    ) -> float:
         """Return the mean score of a file in percent.
 
         Args:

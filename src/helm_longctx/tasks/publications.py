@@ -63,7 +63,9 @@ class Published:
     def update(self, later: Published) -> Published:
         """Return a later row with what it lacks of this one. Scores of tasks replace their category's score."""
         has_tasks = any(later.scores)
-        kept = {task: score for task, score in self.scores.items() if task or not has_tasks}
+        kept = {
+            task: score for task, score in self.scores.items() if task or not has_tasks
+        }
         metrics = dict(self.metrics)
         for task, of_task in later.metrics.items():
             metrics[task] = {**self.metrics.get(task, {}), **of_task}
@@ -207,7 +209,9 @@ class PublicationSource:
     def __post_init__(self) -> None:
         """Raise ValueError for another kind or unit."""
         if self.kind not in ("", *KINDS) or self.unit not in ("percent", "fraction"):
-            raise ValueError(f"a source has the kind {self.kind!r} and the unit {self.unit!r}")
+            raise ValueError(
+                f"a source has the kind {self.kind!r} and the unit {self.unit!r}"
+            )
 
     def percent(self, text: str) -> Decimal:
         """Return a number of the page in percent, with its digits: 0.915 is 91.5."""
@@ -241,7 +245,9 @@ class Reported:
     def label(self) -> str:
         """The model with its effort, such as `GPT-5.5 (xhigh)`."""
         return (
-            f"{self.model} ({self.effort})" if self.effort not in ("", NO_REASONING) else self.model
+            f"{self.model} ({self.effort})"
+            if self.effort not in ("", NO_REASONING)
+            else self.model
         )
 
     @property
@@ -253,12 +259,18 @@ class Reported:
     def differences(self) -> dict[PublicationSource, Decimal]:
         """The other sources whose number differs by more than rounding to the digits of the coarser one."""
         own = Decimal(self.text or repr(self.value))
-        return {source: other for source, other in self.also.items() if not is_rounded(own, other)}
+        return {
+            source: other
+            for source, other in self.also.items()
+            if not is_rounded(own, other)
+        }
 
     @property
     def origin(self) -> str:
         """Where and when it was published, how sure it is, and what other sources print."""
-        others = [f"{source.title}: {number:f}" for source, number in self.differences.items()]
+        others = [
+            f"{source.title}: {number:f}" for source, number in self.differences.items()
+        ]
         same = [source.title for source in self.also if source not in self.differences]
         also = [f"also in {', '.join(same)}"] if same else []
         stated = [f"{name} {text}" for name, text in self.conditions.items()]
@@ -333,7 +345,9 @@ class Protocol:
             "temperature": self.temperature,
             "num_output_tokens": self.output_tokens,
         }
-        stated = [f"{name}={value}" for name, value in conditions.items() if value is not None]
+        stated = [
+            f"{name}={value}" for name, value in conditions.items() if value is not None
+        ]
         return tuple(_add_arguments(entry, stated) for entry in self.entries)
 
     @property
@@ -359,7 +373,9 @@ class Protocol:
             budget,
             f"judge {self.judge}" if self.judge else "",
         ]
-        return [line for line in lines if line] + [f"{what} not stated" for what in self.not_stated]
+        return [line for line in lines if line] + [
+            f"{what} not stated" for what in self.not_stated
+        ]
 
 
 def _add_arguments(entry: str, arguments: Sequence[str]) -> str:
@@ -409,10 +425,17 @@ def _with_table(
         tasks[length] = max(len(row.scores) for row in rows if row.length == length)
     values: dict[str, dict[str, float]] = defaultdict(dict)
     for row in rows:
-        if row.length in tasks and ("" in row.scores or len(row.scores) == tasks[row.length]):
-            values[row.model][points[row.length]] = round(100 * fmean(row.scores.values()), 6)
+        if row.length in tasks and (
+            "" in row.scores or len(row.scores) == tasks[row.length]
+        ):
+            values[row.model][points[row.length]] = round(
+                100 * fmean(row.scores.values()), 6
+            )
     shared = {"effort": NO_REASONING, "confidence": "H", "source": table["source"]}
-    made = [{"model": model, "means": of_model, **shared} for model, of_model in values.items()]
+    made = [
+        {"model": model, "means": of_model, **shared}
+        for model, of_model in values.items()
+    ]
     kept = {key: value for key, value in family.items() if key != "table"}
     return {**kept, "rows": made, "is_table": True}
 
@@ -429,11 +452,15 @@ def _read_family(
     family: Mapping[str, Any], sources: Mapping[str, PublicationSource]
 ) -> Iterator[Protocol]:
     shared = dict(family)
-    name, title, points, rows = (shared.pop(key) for key in ("name", "title", "points", "rows"))
+    name, title, points, rows = (
+        shared.pop(key) for key in ("name", "title", "points", "rows")
+    )
     shared["not_stated"] = tuple(shared.get("not_stated", ()))
     if unknown := shared.keys() - {column.name for column in fields(Protocol)}:
         raise ValueError(f"{name} has the unknown key {min(unknown)}")
-    shared |= {key: read(shared[key]) for key, read in _READERS.items() if key in shared}
+    shared |= {
+        key: read(shared[key]) for key, read in _READERS.items() if key in shared
+    }
     for point, entries in points.items():
         if not entries and "obstacle" not in shared:
             raise ValueError(f"{name} has no run entries at {point}, and no obstacle")
@@ -471,7 +498,9 @@ def _read_row(
     """Read a row of a family at one of its points. `means` are numbers that were computed here."""
     conditions = row.get("conditions", {})
     if unknown := (row.keys() - _ROW) | (conditions.keys() - {*CONDITIONS}):
-        raise ValueError(f"the row of {row['model']} has the unknown key {min(unknown)}")
+        raise ValueError(
+            f"the row of {row['model']} has the unknown key {min(unknown)}"
+        )
     source = sources[row["source"]]
     effort = row.get("effort", "")
     confidence = row["confidence"]

@@ -490,12 +490,16 @@ def _split_blocks(output: str, start: int) -> SplitOutput:
         end = find(marks.closing, begin)
         if end < 0:
             whole = output[position:].strip() if reasoning else output
-            return SplitOutput(whole, "\n".join([*reasoning, output[begin:]]), is_open=True)
+            return SplitOutput(
+                whole, "\n".join([*reasoning, output[begin:]]), is_open=True
+            )
         reasoning.append(output[begin:end])
         position = _skip_space(output, end + len(marks.closing))
     if reasoning and _CHANNEL_START.match(output, position):
         rest = _split_channels(output[position:])
-        return replace(rest, reasoning="\n".join([*reasoning, rest.reasoning or ""]).strip())
+        return replace(
+            rest, reasoning="\n".join([*reasoning, rest.reasoning or ""]).strip()
+        )
     return _finish(output, reasoning, position)
 
 
@@ -518,7 +522,11 @@ def _unwrap(answer: str, rows: Iterable[Marks]) -> str:
             continue
         inner = answer[len(marks.opening) :]
         if marks.is_markup:
-            return inner.removesuffix(marks.closing) if inner.endswith(marks.closing) else answer
+            return (
+                inner.removesuffix(marks.closing)
+                if inner.endswith(marks.closing)
+                else answer
+            )
         return inner.partition(marks.closing)[0]
     return answer
 
@@ -548,7 +556,9 @@ def _is_quoted(output: str, start: int, end: int) -> bool:
 
 @cache
 def _prefilled() -> tuple[Marks, ...]:
-    return tuple(marks for marks in TABLE if marks.is_prefilled and marks not in (THINK, HARMONY))
+    return tuple(
+        marks for marks in TABLE if marks.is_prefilled and marks not in (THINK, HARMONY)
+    )
 
 
 def _find_lone_closing(output: str) -> tuple[int, int] | None:
@@ -564,7 +574,9 @@ def _find_lone_closing(output: str) -> tuple[int, int] | None:
         if start < 0:
             continue
         end = start + len(marks.closing)
-        if output.find(marks.opening, 0, start) < 0 and not _is_quoted(output, start, end):
+        if output.find(marks.opening, 0, start) < 0 and not _is_quoted(
+            output, start, end
+        ):
             return start, end
     return None
 
@@ -648,13 +660,20 @@ def _split_channels(output: str) -> SplitOutput:
     return SplitOutput(output, reasoning, is_open=True)
 
 
-BARE_HARMONY_STARTS = ("analysis", "commentary", "assistantanalysis", "assistantcommentary")
+BARE_HARMONY_STARTS = (
+    "analysis",
+    "commentary",
+    "assistantanalysis",
+    "assistantcommentary",
+)
 """What an output of gpt-oss without special tokens begins with, glued to the reasoning."""
 
 
 def _split_bare_channels(output: str, start: int) -> SplitOutput | None:
     """Split an output of gpt-oss without special tokens; None if it is a plain answer."""
-    opening = next(word for word in BARE_HARMONY_STARTS if output.startswith(word, start))
+    opening = next(
+        word for word in BARE_HARMONY_STARTS if output.startswith(word, start)
+    )
     begin = start + len(opening)
     is_glued = output[begin : begin + 1].isalnum()
     place = output.find(BARE_HARMONY.closing, begin)
@@ -664,7 +683,9 @@ def _split_bare_channels(output: str, start: int) -> SplitOutput | None:
         place = output.find(BARE_HARMONY.closing, end)
         end = place + len(BARE_HARMONY.closing)
     if place >= 0:
-        return SplitOutput(_strip_ends(output[end:].strip()), output[begin:place].strip())
+        return SplitOutput(
+            _strip_ends(output[end:].strip()), output[begin:place].strip()
+        )
     # A single word can be a name such as `analysis2`.
     if is_glued and _TWO_WORDS.match(output, begin):
         return SplitOutput(output, output[begin:], is_open=True)
@@ -673,7 +694,9 @@ def _split_bare_channels(output: str, start: int) -> SplitOutput | None:
 
 _TWO_WORDS = re.compile(r"\S+\s+\S")
 
-_SPECIAL_START = re.compile(r"<[|｜][^\s<>]{1,60}>|<[^\s<>|｜]{1,60}[|｜]>|◁[^\s◁▷]{1,40}▷")
+_SPECIAL_START = re.compile(
+    r"<[|｜][^\s<>]{1,60}>|<[^\s<>|｜]{1,60}[|｜]>|◁[^\s◁▷]{1,40}▷"
+)
 _TAG_START = re.compile(r"<([A-Za-z][\w:.-]{0,40})>|\[([A-Z][A-Z_ ]{1,30})\]")
 _LABEL_START = re.compile(r"(?:thought|thinking|reasoning|analysis)\n")
 _REASONING_NAME = re.compile(

@@ -36,7 +36,9 @@ def read_folders() -> dict[str, Path]:
 
 def benchmarks_in(module: str) -> list[Benchmark]:
     """Import the module of a benchmark's folder, and return the benchmarks that it names, `BENCHMARK` first."""
-    names = sorted(vars(import_module(module)).items(), key=lambda item: item[0] != "BENCHMARK")
+    names = sorted(
+        vars(import_module(module)).items(), key=lambda item: item[0] != "BENCHMARK"
+    )
     return [value for _, value in names if isinstance(value, Benchmark)]
 
 
@@ -59,7 +61,9 @@ def load_benchmarks() -> tuple[Benchmark, ...]:
     """
     benchmarks: list[Benchmark] = []
     for module in read_folders():
-        benchmarks += leave_out_faulty("benchmark", module, partial(benchmarks_in, module)) or ()
+        benchmarks += (
+            leave_out_faulty("benchmark", module, partial(benchmarks_in, module)) or ()
+        )
     for benchmark in load_plugins(GROUP, "benchmark", partial(_check, benchmarks)):
         # An older installation of this package also has its benchmarks as entry points.
         if not any(benchmark is other for other in benchmarks):
@@ -102,7 +106,9 @@ OURS = {name: benchmark for benchmark in BENCHMARKS for name in benchmark.entrie
 
 _BY_NAME = {benchmark.name: benchmark for benchmark in BENCHMARKS}
 
-BY_CATEGORY = {benchmark.name: benchmark for benchmark in BENCHMARKS if benchmark.category_argument}
+BY_CATEGORY = {
+    benchmark.name: benchmark for benchmark in BENCHMARKS if benchmark.category_argument
+}
 """The benchmarks with a run entry of their own name and an argument that selects a category: `oneruler:language=de`."""
 
 
@@ -157,7 +163,9 @@ MOST_NAMES = 12
 
 def find_protocols(benchmark: Benchmark) -> list[Protocol]:
     """Return the reported protocols of a benchmark. Its own table has the official sample of the run entries."""
-    from helm_longctx.tasks.entry import parse_entry  # it finds benchmarks in this module
+    from helm_longctx.tasks.entry import (
+        parse_entry,
+    )  # it finds benchmarks in this module
 
     protocols = []
     for protocol in benchmark.protocols():
@@ -165,13 +173,17 @@ def find_protocols(benchmark: Benchmark) -> list[Protocol]:
             samples = 0
             for text in protocol.entries:
                 entry = parse_entry([benchmark], text)
-                samples += sum(task.official_sample(entry.settings) for task in entry.tasks)
+                samples += sum(
+                    task.official_sample(entry.settings) for task in entry.tasks
+                )
             protocol = replace(protocol, samples=samples)
         protocols.append(protocol)
     return protocols
 
 
-def find_protocol(text: str, benchmarks: Iterable[Benchmark]) -> tuple[Benchmark, Protocol]:
+def find_protocol(
+    text: str, benchmarks: Iterable[Benchmark]
+) -> tuple[Benchmark, Protocol]:
     """Find a protocol by words of its name, or raise an `InputError` that lists similar names.
 
     Order, case, hyphens and plurals do not matter.
@@ -188,7 +200,9 @@ def find_protocol(text: str, benchmarks: Iterable[Benchmark]) -> tuple[Benchmark
     if len(matches) == 1:
         return protocols[matches[0]]
     if matches:
-        raise InputError(f"{shorten(text)} can be {_list_names(matches)}; give one of these names")
+        raise InputError(
+            f"{shorten(text)} can be {_list_names(matches)}; give one of these names"
+        )
     similar = find_similar(text, protocols, most=3)
     if not similar:
         similar = sorted(protocols, key=lambda name: -len(words & _words(name)))[:3]
@@ -221,7 +235,9 @@ def find_release(text: str, benchmarks: Iterable[Benchmark]) -> list[ReleaseRow]
     matches = [model for model in possible if _words(model) == words] or possible
     # Papers spell models in their own way: `Gpt-4o` and `GPT-4o` are one.
     if len({_words(model) for model in matches}) > 1:
-        raise InputError(f"{shorten(text)} can be {_list_names(matches)}; give one of these names")
+        raise InputError(
+            f"{shorten(text)} can be {_list_names(matches)}; give one of these names"
+        )
     return [release for release in rows if release.row.model in matches]
 
 

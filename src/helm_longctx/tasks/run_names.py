@@ -30,7 +30,9 @@ class RunName:
         kept = tuple(pair for pair in self.arguments if pair[0] != argument)
         return replace(self, arguments=kept)
 
-    def with_argument(self, argument: str, value: str, ours: Collection[str]) -> RunName:
+    def with_argument(
+        self, argument: str, value: str, ours: Collection[str]
+    ) -> RunName:
         """Return the name with an argument of ours, which comes after others of `ours` and before HELM's own."""
         end = sum(name in ours for name, _ in self.arguments)
         arguments = (*self.arguments[:end], (argument, value), *self.arguments[end:])

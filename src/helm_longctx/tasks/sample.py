@@ -96,7 +96,9 @@ class Sample:
     def from_json(cls, extra: Mapping[str, Any] | None) -> Sample:
         """Read the sample from an instance's `extra_data`. Fields that this version does not have are ignored."""
         extra = extra or {}
-        values = {name: extra[name] for name in cls.__dataclass_fields__ if name in extra}
+        values = {
+            name: extra[name] for name in cls.__dataclass_fields__ if name in extra
+        }
         if "request" in values:
             values["request"] = RequestSettings.from_json(values["request"])
         return cls(**values)
@@ -104,7 +106,10 @@ class Sample:
     @staticmethod
     def is_in(extra: Mapping[str, Any] | None) -> bool:
         """Whether an instance's `extra_data` holds a sample of this package."""
-        return extra is not None and {"source", "max_tokens", "run_max_tokens"} <= extra.keys()
+        return (
+            extra is not None
+            and {"source", "max_tokens", "run_max_tokens"} <= extra.keys()
+        )
 
     def extend(self, **values: Any) -> Sample:
         """Return the sample with other values of some fields."""

@@ -28,7 +28,9 @@ def take_sample(load: LoadAll[Further]) -> LoadAll[Further]:
         *args: Further.args,
         **kwargs: Further.kwargs,
     ) -> Iterator[Example]:
-        return islice(load(task, settings, root, *args, **kwargs), task.sample(settings))
+        return islice(
+            load(task, settings, root, *args, **kwargs), task.sample(settings)
+        )
 
     return load_sample
 

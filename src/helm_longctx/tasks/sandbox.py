@@ -47,19 +47,36 @@ _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 DENIED_CALLS: Mapping[str, tuple[int, int | None]] = {
     # These reach into another process.
-    **{"ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271)},
+    **{
+        "ptrace": (101, 117),
+        "process_vm_readv": (310, 270),
+        "process_vm_writev": (311, 271),
+    },
     **{"pidfd_getfd": (438, 438), "kcmp": (312, 272), "perf_event_open": (298, 241)},
     # These hold memory that counts neither for a process (RLIMIT_AS) nor for a file system.
-    **{"shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180)},
+    **{
+        "shmget": (29, 194),
+        "semget": (64, 190),
+        "msgget": (68, 186),
+        "mq_open": (240, 180),
+    },
     **{
         "memfd_create": (319, 279),
         "memfd_secret": (447, 447),
         "vmsplice": (278, 75),
         "listen": (50, 201),
     },
-    **{"inotify_init": (253, None), "inotify_init1": (294, 26), "fanotify_init": (300, 262)},
+    **{
+        "inotify_init": (253, None),
+        "inotify_init1": (294, 26),
+        "fanotify_init": (300, 262),
+    },
     # These hold keys of the user, or make the kernel easier to attack.
-    **{"io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427)},
+    **{
+        "io_uring_setup": (425, 425),
+        "io_uring_enter": (426, 426),
+        "io_uring_register": (427, 427),
+    },
     **{"bpf": (321, 280), "userfaultfd": (323, 282)},
     **{"add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219)},
 }
@@ -149,7 +166,9 @@ def run(
     """
     with _SLOTS, ExitStack() as stack:
         output = stack.enter_context(_memory_file(b""))
-        process, errors, status = _start(stack, command, seconds, program, processes, output)
+        process, errors, status = _start(
+            stack, command, seconds, program, processes, output
+        )
         is_finished = True
         with process:
             try:
@@ -162,9 +181,13 @@ def run(
         # bubblewrap writes an exit status only if it has started the command.
         if is_finished and b'"exit-code"' not in _read_all(status):
             reason = _read_all(errors).decode(errors="replace").strip()
-            raise InputError(f"bubblewrap (0.8 or newer) starts no sandbox here: {shorten(reason)}")
+            raise InputError(
+                f"bubblewrap (0.8 or newer) starts no sandbox here: {shorten(reason)}"
+            )
         return ProgramResult(
-            _read_all(output), _read_all(errors), process.returncode if is_finished else None
+            _read_all(output),
+            _read_all(errors),
+            process.returncode if is_finished else None,
         )
 
 
@@ -203,7 +226,11 @@ def _start(
     if not os.geteuid():
         user = {"user": 65534, "group": 65534, "extra_groups": []}
     process = subprocess.Popen(
-        [*limit_command, *_bwrap_command(executable, denials, status, processes), *command],
+        [
+            *limit_command,
+            *_bwrap_command(executable, denials, status, processes),
+            *command,
+        ],
         stdin=subprocess.PIPE,
         stdout=output,
         stderr=errors,
@@ -229,7 +256,9 @@ class Dialogue:
     def __init__(self, command: Sequence[str], *, seconds: float, program: bytes = b""):
         self._stack = ExitStack()
         self._rest = bytearray()
-        self._process, _, _ = _start(self._stack, command, seconds, program, 1, subprocess.PIPE)
+        self._process, _, _ = _start(
+            self._stack, command, seconds, program, 1, subprocess.PIPE
+        )
         assert self._process.stdin
         assert self._process.stdout
         self._stdin = self._process.stdin
@@ -240,7 +269,9 @@ class Dialogue:
     def exchange(self, line: bytes, seconds: float) -> bytes | None:
         """Send a line, and return the command's next line within some seconds, or None if it has ended or is ended now."""
         with _SLOTS:
-            answer = self._exchange(memoryview(line + b"\n"), time.monotonic() + seconds)
+            answer = self._exchange(
+                memoryview(line + b"\n"), time.monotonic() + seconds
+            )
         if answer is None:
             self._process.kill()
         return answer
@@ -351,8 +382,15 @@ def _decide(
     call: int, argument: int, values: Sequence[int], then: int, otherwise: int
 ) -> list[_Step]:
     """Return the steps that end a call by one of its arguments, a C int. Other calls go on after them."""
-    tests = [(_IF_EQUAL, len(values) - index, 0, value) for index, value in enumerate(values)]
-    steps = [(_LOAD, 0, 0, 16 + 8 * argument), *tests, (_END, 0, 0, otherwise), (_END, 0, 0, then)]
+    tests = [
+        (_IF_EQUAL, len(values) - index, 0, value) for index, value in enumerate(values)
+    ]
+    steps = [
+        (_LOAD, 0, 0, 16 + 8 * argument),
+        *tests,
+        (_END, 0, 0, otherwise),
+        (_END, 0, 0, then),
+    ]
     return [(_IF_EQUAL, 0, len(steps), call), *steps]
 
 

@@ -56,11 +56,15 @@ class WordsInSentences:
         # Only the end of the text is split again.
         spans = self._before(len(text), self._spans)
         start = spans.pop()[0] if spans else 0
-        spans += [(start + first, start + end) for first, end in self._split(text[start:])]
+        spans += [
+            (start + first, start + end) for first, end in self._split(text[start:])
+        ]
         self._spans = max(self._spans, self._before(len(text), spans), key=len)
         return [text[first:end] for first, end in spans]
 
-    def _before(self, end: int, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    def _before(
+        self, end: int, spans: Sequence[tuple[int, int]]
+    ) -> list[tuple[int, int]]:
         """Return the spans that stay the same if more text follows after `end`."""
         return [span for span in spans if span[1] < end - MARGIN]
 

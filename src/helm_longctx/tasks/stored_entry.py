@@ -28,7 +28,9 @@ OTHER_ARGUMENTS = ("revision", "comparability", "files")
 def scenario_arguments(entry: Entry) -> dict[str, Any]:
     """Return an entry as the arguments of a scenario, which are plain JSON data."""
     arguments = {
-        name: value for name, value in entry.arguments.items() if name not in _IN_OTHER_FIELDS
+        name: value
+        for name, value in entry.arguments.items()
+        if name not in _IN_OTHER_FIELDS
     }
     if entry.settings.length is not None:
         # The length is a number, so that `8k` and `8192` make the same scenario.
@@ -83,7 +85,9 @@ def read_entry(spec: Any) -> Entry | None:
     judges = (annotator.get("args", {}).get("judge") for annotator in annotators)
     judge = next(filter(None, judges), None)
     entry = check_arguments(name, arguments)
-    settings = replace(entry.settings, repeats=content.get("adapter_spec", {}).get("num_trials", 1))
+    settings = replace(
+        entry.settings, repeats=content.get("adapter_spec", {}).get("num_trials", 1)
+    )
     if judge is not None:
         settings = replace(settings, judge=judge)
     return replace(entry, settings=settings)

@@ -30,7 +30,11 @@ from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks.counting import Codec, CountTokens
 from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.prompt import QUESTIONS, FollowUp, Message, Prompt, Template
-from helm_longctx.tasks.request_settings import DEFAULT_REQUEST, MetricArgument, RequestSettings
+from helm_longctx.tasks.request_settings import (
+    DEFAULT_REQUEST,
+    MetricArgument,
+    RequestSettings,
+)
 
 ProtocolArgument = Literal["paper", "current", "api"]
 Labels = Literal["integer", "natural_label"]
@@ -119,7 +123,9 @@ class Example:
     @property
     def question(self) -> str | None:
         """The question, if there is one."""
-        return next((self.fields[name] for name in QUESTIONS if name in self.fields), None)
+        return next(
+            (self.fields[name] for name in QUESTIONS if name in self.fields), None
+        )
 
 
 @dataclass(frozen=True)
@@ -432,7 +438,11 @@ class Task:
 
     def prompt(self, example: Example, system: str | None = None) -> Prompt:
         """Make the prompt of an example, after a system message if the protocol has one."""
-        own = Prompt(example.messages, context=example.context) if example.messages else None
+        own = (
+            Prompt(example.messages, context=example.context)
+            if example.messages
+            else None
+        )
         prompt = own or (example.template or self.template).render(example.fields)
         return prompt.with_system(system) if system else prompt
 
@@ -488,7 +498,8 @@ class Task:
             return True
         # A plus sign joins the judges of a jury.
         return (
-            "+" not in judge and judge.rpartition("/")[2] == self.official_judge.rpartition("/")[2]
+            "+" not in judge
+            and judge.rpartition("/")[2] == self.official_judge.rpartition("/")[2]
         )
 
     @property
@@ -503,7 +514,11 @@ class Task:
             **asks,
         }
         return frozenset(
-            (*EVERY_TASK, *self.arguments, *(name for name, takes in further.items() if takes))
+            (
+                *EVERY_TASK,
+                *self.arguments,
+                *(name for name, takes in further.items() if takes),
+            )
         )
 
     def variant(self, settings: Settings) -> Variant:
@@ -516,7 +531,9 @@ class Task:
     def output_tokens(self, settings: Settings) -> int:
         """Return the official output budget."""
         official = (
-            self.max_tokens if isinstance(self.max_tokens, int) else self.max_tokens[settings.level]
+            self.max_tokens
+            if isinstance(self.max_tokens, int)
+            else self.max_tokens[settings.level]
         )
         return self.variant(settings).max_tokens or official
 
@@ -539,7 +556,10 @@ class Task:
         At most `MOST_SCORED` characters of the prediction are read.
         """
         scorer = self.scorers.get(record.get("scorer", ""), self.score)
-        scores = {name: float(value) for name, value in scorer(limit_prediction(record)).items()}
+        scores = {
+            name: float(value)
+            for name, value in scorer(limit_prediction(record)).items()
+        }
         if (mean := self.headline_mean(scores)) is not None:
             scores[MAIN_METRIC] = mean
         return scores
@@ -568,7 +588,11 @@ class Task:
 
     def all_sources(self, length: int | None) -> list[Source]:
         """Return all data that can be fetched for the task at a length."""
-        return [*self.sources(length), *self.optional_sources(length), *self.judge_sources.values()]
+        return [
+            *self.sources(length),
+            *self.optional_sources(length),
+            *self.judge_sources.values(),
+        ]
 
     def paths(self, length: int | None) -> list[str]:
         """Return the paths under the data root that the task reads at a length, in the order of its sources."""

@@ -81,7 +81,9 @@ def estimate_tokens(text: str, single_digits: bool = False) -> int:
     kinds = kinds[starts]
     # 1 for each character that is a rare pair with the one before.
     letters = np.minimum(codes, 0x7F).astype(np.uint16)
-    pairs = np.concatenate([np.zeros(1, np.uint8), _RARE.take(letters[:-1] << 7 | letters[1:])])
+    pairs = np.concatenate(
+        [np.zeros(1, np.uint8), _RARE.take(letters[:-1] << 7 | letters[1:])]
+    )
     is_long_word = (kinds == _LETTER) & (sizes > WHOLE_LETTERS)
     rare = np.add.reduceat(pairs, starts, dtype=np.int64)[is_long_word].sum()
     words = sizes[kinds == _LETTER]
@@ -115,7 +117,9 @@ def estimate_fewest_tokens(texts: Iterable[str]) -> int:
         pieces = [text] if len(text) <= _SAMPLE * _SAMPLES else _draw_samples(text)
         ascii_pieces = pieces
         if not text.isascii():
-            ascii_pieces = [piece.encode("ascii", "ignore").decode() for piece in pieces]
+            ascii_pieces = [
+                piece.encode("ascii", "ignore").decode() for piece in pieces
+            ]
         size = sum(map(len, pieces))
         others = size - sum(map(len, ascii_pieces))
         # Tokenizers join spaces and line breaks. One estimate of all pieces takes a third of the time.

@@ -15,7 +15,12 @@ from helm_longctx.tasks.entry import ARGUMENTS, Entry, check_entry, parse_entry
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.metric_names import CONDITIONS, LIKELIHOODS
 from helm_longctx.tasks.outputs import OutputReader
-from helm_longctx.tasks.publications import ModelProperties, PrintedCorrelation, Protocol, Published
+from helm_longctx.tasks.publications import (
+    ModelProperties,
+    PrintedCorrelation,
+    Protocol,
+    Published,
+)
 from helm_longctx.tasks.task import MAIN_METRIC, Settings, Task
 
 
@@ -47,7 +52,9 @@ def check_benchmark(benchmark: Any) -> None:
 
 
 def _check_names(benchmark: Benchmark) -> None:
-    if not benchmark.entries or not all(category.tasks for category in benchmark.categories):
+    if not benchmark.entries or not all(
+        category.tasks for category in benchmark.categories
+    ):
         raise InputError("categories: give at least one, and at least one task in each")
     tasks: dict[int, Task] = {}
     for category in benchmark.categories:
@@ -86,7 +93,9 @@ def _check_task(benchmark: Benchmark, task: Task) -> None:
     check_properties(task)
     if unknown := set(task.metrics) - {metric.name for metric in benchmark.metrics}:
         raise InputError(f"{task.name}: the metric {min(unknown)} has no description")
-    if not set(task.headline) <= set(task.metrics) or bool(task.headline) == bool(task.unscored):
+    if not set(task.headline) <= set(task.metrics) or bool(task.headline) == bool(
+        task.unscored
+    ):
         raise InputError(
             f"{task.name}: give headline, which names some of the task's metrics, or unscored"
         )
@@ -97,7 +106,11 @@ def _check_task(benchmark: Benchmark, task: Task) -> None:
     for name, values, allowed in (
         ("extras", task.extras, EXTRAS),
         ("arguments", task.arguments, ARGUMENTS),
-        ("variants", () if "paper" in task.variants else tuple(task.variants), ("paper",)),
+        (
+            "variants",
+            () if "paper" in task.variants else tuple(task.variants),
+            ("paper",),
+        ),
     ):
         if other := [value for value in values if value not in allowed]:
             raise bad_argument(task.name, name, other[0], allowed)
@@ -111,7 +124,10 @@ def list_entries(benchmark: Benchmark) -> Iterator[Entry]:
         path = {"path": "."} if category.needs_path else {}
         lengths: list[int | None] = [*benchmark.lengths]
         for length in lengths or [None]:
-            at = {**path, **({} if length is None else {"length": length_label(length)})}
+            at = {
+                **path,
+                **({} if length is None else {"length": length_label(length)}),
+            }
             if category.tasks_at(length):
                 yield check_entry(benchmark, name, at)
             for task in (*category.tasks, *category.variants):
@@ -151,4 +167,6 @@ def _check_tables(benchmark: Benchmark) -> None:
         if path := getattr(benchmark, name):
             module, _, attribute = path.rpartition(".")
             if not isinstance(getattr(import_module(module), attribute), kind):
-                raise bad_argument("benchmark", name, path, f"the path of an {kind.__name__}")
+                raise bad_argument(
+                    "benchmark", name, path, f"the path of an {kind.__name__}"
+                )

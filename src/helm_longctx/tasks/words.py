@@ -81,7 +81,9 @@ def _jieba() -> Tokenizer:
     # `Tokenizer.initialize` reads `jieba.cache` from the shared temporary folder. Another user or version may
     # have written it. Words must depend only on the installed dictionary, so the dictionary is loaded directly.
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about pkg_resources and invalid escapes in jieba's source
+        warnings.simplefilter(
+            "ignore"
+        )  # about pkg_resources and invalid escapes in jieba's source
         from jieba import Tokenizer
 
     tokenizer = Tokenizer()
@@ -133,7 +135,9 @@ def find_rouge_l(prediction: str, reference: str, most_steps: int) -> float | No
     return 2.0 * ((precision * recall) / (precision + recall + 1e-8))
 
 
-def count_common(prediction: str, reference: str, most_steps: int) -> tuple[int, int, int] | None:
+def count_common(
+    prediction: str, reference: str, most_steps: int
+) -> tuple[int, int, int] | None:
     """Count distinct words: in common subsequences of sentences, in the prediction, and in the reference.
 
     None where the package raises an error.
@@ -160,7 +164,9 @@ def split_sentences(text: str) -> list[list[str]]:
     return [part.split() or [""] for part in text.split(".") if part]
 
 
-def _common_subsequence(gold: list[str], output: list[str], most_steps: int) -> set[str] | None:
+def _common_subsequence(
+    gold: list[str], output: list[str], most_steps: int
+) -> set[str] | None:
     """Return the words of the longest common subsequence that the package finds, or None if its recursion is too deep."""
     # The lengths of the longest common subsequences of all pairs of prefixes. Words become numbers, so that NumPy can
     # compare a whole row at once.
@@ -170,7 +176,9 @@ def _common_subsequence(gold: list[str], output: list[str], most_steps: int) -> 
     for row, word in enumerate(gold):
         matched = np.where(columns == numbers.get(word, -1), table[row, :-1] + 1, 0)
         # A cell is never less than its left neighbour, hence the running maximum.
-        np.maximum.accumulate(np.maximum(table[row, 1:], matched), out=table[row + 1, 1:])
+        np.maximum.accumulate(
+            np.maximum(table[row, 1:], matched), out=table[row + 1, 1:]
+        )
     words: set[str] = set()
     row = len(gold)
     column = len(output)
@@ -224,7 +232,9 @@ def tidy(marks: re.Pattern[str], text: str) -> str:
     return re.sub(" +", " ", marks.sub(" ", text))
 
 
-def follows_start(text: str, starts: Sequence[str], answers: Sequence[str]) -> bool | None:
+def follows_start(
+    text: str, starts: Sequence[str], answers: Sequence[str]
+) -> bool | None:
     """Return whether an answer stands after the first of `starts` that the text has, or None if it has none."""
     start = next((start for start in starts if start in text), None)
     if start is None:
@@ -242,7 +252,9 @@ def best_character_f1(output: str, answers: Sequence[str]) -> float:
 
 def rouge_l_sum(output: str, answers: Sequence[str]) -> float:
     """Return the F1 of ROUGE-Lsum with the best answer, without stemming."""
-    return float(make_rouge("rougeLsum").score_multi(answers, output)["rougeLsum"].fmeasure)
+    return float(
+        make_rouge("rougeLsum").score_multi(answers, output)["rougeLsum"].fmeasure
+    )
 
 
 _MARKUP = re.compile(r"[*_`]")

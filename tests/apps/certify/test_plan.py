@@ -41,7 +41,10 @@ def test_the_plan_counts_and_prices_all_questions(kinds: int, price: int) -> Non
     first = max(6, math.ceil(30 / kinds))
     no_text, shortest, claim = plans
     assert (no_text.fewest, no_text.most) == (10 * kinds, 10 * kinds)
-    assert (shortest.fewest, shortest.most) == (4 * first * kinds, 4 * (first * (kinds - 1) + 30))
+    assert (shortest.fewest, shortest.most) == (
+        4 * first * kinds,
+        4 * (first * (kinds - 1) + 30),
+    )
     assert claim.most == 30
     assert 0 < claim.fewest < 30
     budget = math.ceil(sum(budgets.values()) / kinds)
@@ -61,7 +64,9 @@ def test_the_questions_for_a_loss(score: float, loss: float, error: float) -> No
     """
     quantile = NormalDist().inv_cdf
     lost = score - loss
-    of_score, of_lost = (math.sqrt(max(each * (1 - each), 0.01)) for each in (score, lost))
+    of_score, of_lost = (
+        math.sqrt(max(each * (1 - each), 0.01)) for each in (score, lost)
+    )
     above = (quantile(1 - error) * of_lost + quantile(0.9) * of_score) / loss
     below = (quantile(1 - 0.99 * error) * of_score + quantile(0.9) * of_lost) / loss
     # A kind has to be 20 points above what the loss leaves.

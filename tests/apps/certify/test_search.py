@@ -21,9 +21,20 @@ from helm_longctx.apps.certify.search import (
     Search,
     find_shifts,
 )
-from helm_longctx.apps.certify.sections import describe_name, describe_verdict, write_certificate
+from helm_longctx.apps.certify.sections import (
+    describe_name,
+    describe_verdict,
+    write_certificate,
+)
 from helm_longctx.results.statistics.sequential import Decision
-from tests.support.certifying import KINDS, SERVERS, Curve, Server, ask_prompts, fixed_records
+from tests.support.certifying import (
+    KINDS,
+    SERVERS,
+    Curve,
+    Server,
+    ask_prompts,
+    fixed_records,
+)
 from tests.support.endpoints import SimulatedModel
 
 CLAIM = 1024 * 1024
@@ -61,8 +72,12 @@ def answer_by(chance: Callable[[Block], float], random: Random) -> Ask:
 @pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.name)
 def test_servers_are_found_out(server: Server) -> None:
     """A certificate of 1m tokens names the effective length, and what the server does, in 4 of 5 cases."""
-    curves = [Curve(server, WINDOW, Random(f"{server.name} {seed}")) for seed in range(5)]
-    assert sum(server.is_found_out(record_of(curve.ask), WINDOW) for curve in curves) >= 4
+    curves = [
+        Curve(server, WINDOW, Random(f"{server.name} {seed}")) for seed in range(5)
+    ]
+    assert (
+        sum(server.is_found_out(record_of(curve.ask), WINDOW) for curve in curves) >= 4
+    )
     assert max(sum(curve.tokens) for curve in curves) < LARGEST_TOKENS / 0.95
 
 
@@ -88,7 +103,8 @@ def test_a_loss_is_decided_for_models_with_any_score(score: float, loss: float) 
     largest = 0
     for seed in range(10):
         ask = answer_by(
-            lambda block: score - loss * (block.length == CLAIM), Random(f"{score} {loss} {seed}")
+            lambda block: score - loss * (block.length == CLAIM),
+            Random(f"{score} {loss} {seed}"),
         )
         record = record_of(ask, replace(DESIGN, seed=1000 * seed))
         found.append(record["holds"])
@@ -150,13 +166,18 @@ def test_kinds_with_similar_means_have_one_expected_score() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kinds", "is_paired", "asks"), [(5, False, False), (5, True, True), (2, False, True)]
+    ("kinds", "is_paired", "asks"),
+    [(5, False, False), (5, True, True), (2, False, True)],
 )
-def test_more_questions_at_the_shortest_length(kinds: int, is_paired: bool, asks: bool) -> None:
+def test_more_questions_at_the_shortest_length(
+    kinds: int, is_paired: bool, asks: bool
+) -> None:
     """The shortest length gets more questions if questions differ, or if few kinds leave it fewer than the claim has."""
 
     def chance(block: Block) -> float:
-        return (float(block.seed % 2) if is_paired else 0.9) * (block.kind in KINDS[:kinds])
+        return (float(block.seed % 2) if is_paired else 0.9) * (
+            block.kind in KINDS[:kinds]
+        )
 
     ask = answer_by(chance, Random(4))
     search = Search(DESIGN)
@@ -166,9 +187,12 @@ def test_more_questions_at_the_shortest_length(kinds: int, is_paired: bool, asks
 
 
 @pytest.mark.parametrize(
-    ("kinds", "claim", "most"), [(5, CLAIM, 57), (2, CLAIM, 55), (1, CLAIM, 54), (2, 8192, 54)]
+    ("kinds", "claim", "most"),
+    [(5, CLAIM, 57), (2, CLAIM, 55), (1, CLAIM, 54), (2, 8192, 54)],
 )
-def test_tokens_of_further_questions_are_spared(kinds: int, claim: int, most: int) -> None:
+def test_tokens_of_further_questions_are_spared(
+    kinds: int, claim: int, most: int
+) -> None:
     """What the shortest length asks in addition is left out at the claim, and at most three questions are."""
     search = Search(replace(DESIGN, claim=claim))
     ask = answer_by(lambda block: 0.9 * (block.kind in KINDS[:kinds]), Random(4))
@@ -192,7 +216,9 @@ def test_the_lengths_below_the_claim_share_an_error(claim: int) -> None:
     below = [length for length in design.lengths[1:] if length != claim]
     steps = len(below).bit_length()
     assert design.error_at(claim) == design.error
-    assert sum(design.error_at(length) for length in below[:steps]) <= design.error + 1e-12
+    assert (
+        sum(design.error_at(length) for length in below[:steps]) <= design.error + 1e-12
+    )
 
 
 def test_a_certificate_has_the_same_digest_again() -> None:
@@ -201,19 +227,27 @@ def test_a_certificate_has_the_same_digest_again() -> None:
         record_of(Curve(SERVERS[0], WINDOW, Random(seed)).ask) for seed in (1, 1, 2)
     )
     assert first["sha256"] == again["sha256"] != other["sha256"]
-    assert json.loads(json.dumps(first))["kinds"][0]["cells"][0]["n"] >= DESIGN.first * DESIGN.texts
+    assert (
+        json.loads(json.dumps(first))["kinds"][0]["cells"][0]["n"]
+        >= DESIGN.first * DESIGN.texts
+    )
 
 
 def test_a_kind_that_cannot_be_measured_is_named(tmp_path: Any) -> None:
     """A certificate that stands on one kind says so in its name, its sentence and its page, and never says `all kinds`."""
     ask = answer_by(lambda block: float(block.kind == "recall"), Random(1))
     record = record_of(ask)
-    assert (record["holds"], record["stands_on"], record["all_kinds"]) == (True, ["recall"], False)
+    assert (record["holds"], record["stands_on"], record["all_kinds"]) == (
+        True,
+        ["recall"],
+        False,
+    )
     assert describe_name(record) == "recall only"
     verdict = describe_verdict({**record, **ENDPOINT})
     assert "the score of recall is less than 20 points below that at 4k" in verdict
     assert (
-        "Not measurable at 4k, and left out: paraphrase, graph, count and conversation." in verdict
+        "Not measurable at 4k, and left out: paraphrase, graph, count and conversation."
+        in verdict
     )
     assert "all kinds" not in verdict
     write_certificate({**record, **ENDPOINT}, tmp_path / "page.html")
@@ -225,7 +259,9 @@ def test_a_kind_that_cannot_be_measured_is_named(tmp_path: Any) -> None:
 def test_all_kinds_are_named_only_if_each_is_decided() -> None:
     """`All kinds` is said if a test of each kind alone decides, for which more questions are asked."""
     mean, each = (
-        record_of(answer_by(lambda block: 1.0, Random(1)), replace(DESIGN, each_kind=wanted))
+        record_of(
+            answer_by(lambda block: 1.0, Random(1)), replace(DESIGN, each_kind=wanted)
+        )
         for wanted in (False, True)
     )
     assert (mean["holds"], each["holds"], mean["all_kinds"], each["all_kinds"]) == (
@@ -262,14 +298,19 @@ def test_a_model_that_answers_nothing_is_told_why() -> None:
     assert "no kind can be measured at 4k" in verdict
     assert "recall 0, paraphrase 0" in verdict
     assert describe_name(record) == "no kind can be measured"
-    assert {cell["length"] for kind in record["kinds"] for cell in kind["cells"]} == {SHORTEST}
+    assert {cell["length"] for kind in record["kinds"] for cell in kind["cells"]} == {
+        SHORTEST
+    }
 
 
 def test_a_failing_server_is_told_apart_from_wrong_answers(tmp_path: Any) -> None:
     """A server whose requests fail has an open certificate with the reason of the failures."""
 
     def fail(blocks: Sequence[Block]) -> list[Answered]:
-        return [Answered(block, [Reply(None, "timeout", sent=1)] * block.count) for block in blocks]
+        return [
+            Answered(block, [Reply(None, "timeout", sent=1)] * block.count)
+            for block in blocks
+        ]
 
     record = record_of(fail)
     assert "recall without an answer" in describe_verdict(record)
@@ -338,7 +379,9 @@ def test_all_questions_have_one_least_value(pairing: float) -> None:
 
 
 @pytest.mark.parametrize(("answered", "holds"), [(0.97, True), (0.6, None)])
-def test_failures_are_no_reason_for_a_certificate(answered: float, holds: bool | None) -> None:
+def test_failures_are_no_reason_for_a_certificate(
+    answered: float, holds: bool | None
+) -> None:
     """Failures count as wrong answers, more than a tenth of them leave the claim open, and a finding counts them."""
     random = Random(2)
 
@@ -346,14 +389,21 @@ def test_failures_are_no_reason_for_a_certificate(answered: float, holds: bool |
         found = []
         for block in blocks:
             is_lost = block.length == CLAIM and random.random() > answered
-            reply = Reply(None, "timeout") if is_lost else Reply(float(block.has_text), sent=1)
+            reply = (
+                Reply(None, "timeout")
+                if is_lost
+                else Reply(float(block.has_text), sent=1)
+            )
             found.append(Answered(block, [reply] * block.count))
         return found
 
     record = record_of(ask, Design(CLAIM, SHORTEST, ("a", "b")))
     test = record["lengths"][0]
     assert record["holds"] is holds
-    assert "fails" in {finding["name"] for finding in record["findings"]} or not test["failed"]
+    assert (
+        "fails" in {finding["name"] for finding in record["findings"]}
+        or not test["failed"]
+    )
     if holds is None:
         assert test["failed"] > 0.1 * test["asked"]
         assert "more than a tenth" in describe_verdict(record)
@@ -370,9 +420,14 @@ def test_a_model_whose_wrong_answers_fail_gets_no_certificate() -> None:
         return Reply(float(is_right and block.has_text), sent=1)
 
     def ask(blocks: Sequence[Block]) -> list[Answered]:
-        return [Answered(block, [reply(block) for _ in range(block.count)]) for block in blocks]
+        return [
+            Answered(block, [reply(block) for _ in range(block.count)])
+            for block in blocks
+        ]
 
-    outcomes = [record_of(ask, replace(DESIGN, seed=1000 * seed))["holds"] for seed in range(10)]
+    outcomes = [
+        record_of(ask, replace(DESIGN, seed=1000 * seed))["holds"] for seed in range(10)
+    ]
     assert True not in outcomes
 
 
@@ -418,12 +473,16 @@ def test_the_question_without_a_text_is_not_asked_with_one() -> None:
     for kind in search.measured:
         seeds = [seed for each, seed in search.order if each is kind]
         assert len(seeds) > SEEDS
-        assert seeds == [kind.question(place % (len(set(seeds)))) for place in range(len(seeds))]
+        assert seeds == [
+            kind.question(place % (len(set(seeds)))) for place in range(len(seeds))
+        ]
         assert len(set(seeds)) == SEEDS - 1
         assert not without_text & set(seeds)
 
 
-@pytest.mark.parametrize(("guessed", "is_measured"), [(0.0, True), (0.3, True), (0.7, False)])
+@pytest.mark.parametrize(
+    ("guessed", "is_measured"), [(0.0, True), (0.3, True), (0.7, False)]
+)
 def test_a_kind_that_is_guessed_without_its_text_cannot_be_measured(
     guessed: float, is_measured: bool
 ) -> None:
@@ -431,7 +490,9 @@ def test_a_kind_that_is_guessed_without_its_text_cannot_be_measured(
 
     def answer(blocks: Sequence[Block]) -> list[Answered]:
         return [
-            Answered(block, [_guess(random, block, guessed) for _ in range(block.count)])
+            Answered(
+                block, [_guess(random, block, guessed) for _ in range(block.count)]
+            )
             for block in blocks
         ]
 
@@ -447,14 +508,20 @@ def test_a_kind_that_is_guessed_without_its_text_cannot_be_measured(
 def _guess(random: Random, block: Block, guessed: float) -> Reply:
     is_recall = block.kind == "recall"
     return Reply(
-        float(random.random() < (0.9 if block.has_text else guessed * is_recall)), sent=block.length
+        float(random.random() < (0.9 if block.has_text else guessed * is_recall)),
+        sent=block.length,
     )
 
 
 @pytest.mark.parametrize(
     ("rights", "guesses", "is_measurable"),
     # The mean of the third case is less than 40 points above the floor, and the lower end of the last one less than 20.
-    [([7, 8] * 6, 3, True), ([8] * 12, 2, True), ([7, 8] * 6, 4, False), ([8] * 12, 3, False)],
+    [
+        ([7, 8] * 6, 3, True),
+        ([8] * 12, 2, True),
+        ([7, 8] * 6, 4, False),
+        ([8] * 12, 3, False),
+    ],
 )
 def test_both_distances_to_the_floor_count(
     rights: Sequence[int], guesses: int, is_measurable: bool
@@ -493,7 +560,9 @@ def test_certificates_of_fixed_draws() -> None:
 
     `python -m tests.golden_makers certificates` rewrites them after a change that is meant.
     """
-    golden = json.loads(Path(__file__).with_name("golden.json").read_text(encoding="utf-8"))
+    golden = json.loads(
+        Path(__file__).with_name("golden.json").read_text(encoding="utf-8")
+    )
     found = json.loads(json.dumps(fixed_records()))
     assert [*found] == [*golden]
     for name, record in found.items():
@@ -519,13 +588,15 @@ def _leaves(data: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 def test_a_kind_with_little_above_the_floor_cannot_be_measured() -> None:
     """A search for words that has a third of a kind at 4k, and keeps a part of it, gets no certificate; a model with half can."""
     for seed in range(8):
-        record = record_of(answer_by(lambda block: 0.3, Random(seed)), replace(DESIGN, claim=8192))
+        record = record_of(
+            answer_by(lambda block: 0.3, Random(seed)), replace(DESIGN, claim=8192)
+        )
         assert (record["stands_on"], record["holds"]) == ([], None)
     counts = [
         len(
-            record_of(answer_by(lambda block: 0.5, Random(seed)), replace(DESIGN, claim=8192))[
-                "stands_on"
-            ]
+            record_of(
+                answer_by(lambda block: 0.5, Random(seed)), replace(DESIGN, claim=8192)
+            )["stands_on"]
         )
         for seed in range(8)
     ]

@@ -25,9 +25,13 @@ EACH_AND_ALL = [*((kind,) for kind in KINDS), KINDS]
 
 def read(search: str, kind: str, length: int, number: int) -> list[float]:
     """Return the scores of a search that reads real prompts of a kind."""
-    task = next(each for each in find_benchmark("fresh_text").tasks if each.name == kind)
+    task = next(
+        each for each in find_benchmark("fresh_text").tasks if each.name == kind
+    )
     model = SearchingModel(search, [kind])
-    examples = task.load(task, Settings(length, seed=4, num_samples=number), DataRoot.find("."))
+    examples = task.load(
+        task, Settings(length, seed=4, num_samples=number), DataRoot.find(".")
+    )
     return [
         task.scores(
             {
@@ -50,7 +54,9 @@ def scores(request: pytest.FixtureRequest) -> dict[tuple[str, int], list[float]]
     }
 
 
-def test_a_search_scores_little_in_long_texts(scores: dict[tuple[str, int], list[float]]) -> None:
+def test_a_search_scores_little_in_long_texts(
+    scores: dict[tuple[str, int], list[float]],
+) -> None:
     """A search that reads 1,900 tokens finds no more of a text of 32k than about what these tokens have by chance."""
     assert fmean(fmean(scores[kind, CLAIM]) for kind in KINDS) < 0.12
 
@@ -67,7 +73,8 @@ def test_no_search_is_certified(
             is_tried = block.has_text and block.kind in tried
             length = SHORTEST if block.length == SHORTEST else CLAIM
             return Reply(
-                random.choice(scores[block.kind, length]) if is_tried else 0.0, sent=block.length
+                random.choice(scores[block.kind, length]) if is_tried else 0.0,
+                sent=block.length,
             )
 
         design = Design(CLAIM, SHORTEST, KINDS, seed=1000 * seed)
@@ -83,8 +90,12 @@ def test_no_search_is_certified(
 @pytest.mark.parametrize(
     ("search", "tried"), [("regular expressions", ("recall",)), ("BM25", KINDS)]
 )
-def test_no_search_is_certified_by_real_prompts(search: str, tried: Sequence[str]) -> None:
+def test_no_search_is_certified_by_real_prompts(
+    search: str, tried: Sequence[str]
+) -> None:
     """A search that reads 475 tokens of real prompts of 1k and 8k is not certified for 8k."""
     model = SearchingModel(search, tried, tokens=475)
-    outcome = run(Design(8192, 1024, KINDS, most=40, texts=3, seed=3000), ask_prompts(model, []))
+    outcome = run(
+        Design(8192, 1024, KINDS, most=40, texts=3, seed=3000), ask_prompts(model, [])
+    )
     assert outcome.holds is not True

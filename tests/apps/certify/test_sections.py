@@ -29,7 +29,14 @@ def describe_tokens(**tokens: Any) -> str:
 
 @pytest.mark.parametrize(
     ("ratio", "agrees"),
-    [(0.9, False), (0.96, True), (1.0, True), (1.04, True), (1.06, False), (2.0, False)],
+    [
+        (0.9, False),
+        (0.96, True),
+        (1.0, True),
+        (1.04, True),
+        (1.06, False),
+        (2.0, False),
+    ],
 )
 def test_the_tokens_agree_within_five_percent(ratio: float, agrees: bool) -> None:
     """The server's count agrees with the tokenizer's if it is at most 5 % more or less, and the ratio is always shown."""
@@ -43,4 +50,7 @@ def test_tokens_without_a_tokenizer() -> None:
     assert describe_tokens(by_estimate=1.25).startswith(
         "The server counts 1.25 times as many tokens as our estimate"
     )
-    assert describe_tokens(reported=0) == "The server does not report the tokens of prompts."
+    assert (
+        describe_tokens(reported=0)
+        == "The server does not report the tokens of prompts."
+    )

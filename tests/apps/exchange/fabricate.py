@@ -10,12 +10,16 @@ from typing import Any
 import zstandard
 
 CHOICE = "2025-01-31T12-00-00_task_abc"
-HELMET_NAME = "kilt_nq_v1_nq-dev_in8192_size2_shots2_sampFalsemax20min0t0.0p1.0_chatFalse_42.json"
+HELMET_NAME = (
+    "kilt_nq_v1_nq-dev_in8192_size2_shots2_sampFalsemax20min0t0.0p1.0_chatFalse_42.json"
+)
 
 
 def sample(number: int, text: Any, epoch: int = 1, **more: Any) -> dict[str, Any]:
     """Return a sample of inspect_ai."""
-    choices = [] if text is None else [{"message": {"role": "assistant", "content": text}}]
+    choices = (
+        [] if text is None else [{"message": {"role": "assistant", "content": text}}]
+    )
     about = {
         "id": number,
         "epoch": epoch,
@@ -28,7 +32,11 @@ def sample(number: int, text: Any, epoch: int = 1, **more: Any) -> dict[str, Any
 
 def log(*samples: dict[str, Any], task: str = "helmet_nq_8k") -> dict[str, Any]:
     """Return a log of inspect_ai."""
-    return {"version": 2, "eval": {"task": task, "model": "some/model"}, "samples": list(samples)}
+    return {
+        "version": 2,
+        "eval": {"task": task, "model": "some/model"},
+        "samples": list(samples),
+    }
 
 
 def write_archive(path: Path, content: dict[str, Any]) -> Path:
@@ -36,11 +44,14 @@ def write_archive(path: Path, content: dict[str, Any]) -> Path:
     header = {name: value for name, value in content.items() if name != "samples"}
     files = {"header.json": header}
     files |= {
-        f"samples/{each['id']}_epoch_{each['epoch']}.json": each for each in content["samples"]
+        f"samples/{each['id']}_epoch_{each['epoch']}.json": each
+        for each in content["samples"]
     }
     with zipfile.ZipFile(path, "w") as archive:
         for name, value in files.items():
-            archive.writestr(name, zstandard.ZstdCompressor().compress(json.dumps(value).encode()))
+            archive.writestr(
+                name, zstandard.ZstdCompressor().compress(json.dumps(value).encode())
+            )
     data = bytearray(path.read_bytes())
     for signature, offset in ((b"PK\x01\x02", 10), (b"PK\x03\x04", 8)):
         at = data.find(signature)
@@ -54,4 +65,6 @@ def write_archive(path: Path, content: dict[str, Any]) -> Path:
 def helmet_file(**row: Any) -> str:
     """Return an output file of HELMET whose second row has other values."""
     good = {"output": "Answer: x", "answer": ["x"], "question": "?"}
-    return json.dumps({"args": {"model_name_or_path": "a/b"}, "data": [good, {**good, **row}]})
+    return json.dumps(
+        {"args": {"model_name_or_path": "a/b"}, "data": [good, {**good, **row}]}
+    )

@@ -48,17 +48,25 @@ def test_inspect_logs(suffix: str, tmp_path: Path) -> None:
     content = log(
         sample(1, "It is Paris."),
         sample(
-            2, parts, attachments={"ab": "Paname"}, input=[{"role": "user", "content": "Where?"}]
+            2,
+            parts,
+            attachments={"ab": "Paname"},
+            input=[{"role": "user", "content": "Where?"}],
         ),
         sample(1, "Rome", epoch=2),
         sample(2, "Paris", epoch=2),
         sample(3, None, error={"message": "maximum context length"}),
     )
     path = tmp_path / f"{CHOICE}{suffix}"
-    path.write_text(json.dumps(content)) if suffix == ".json" else write_archive(path, content)
+    path.write_text(json.dumps(content)) if suffix == ".json" else write_archive(
+        path, content
+    )
     found = read(tmp_path, path)
     assert found["nq substring_exact_match"].score == 0.75
-    assert (found["nq longctx_score"].instances, found["nq longctx_score"].failed) == (2, 1)
+    assert (found["nq longctx_score"].instances, found["nq longctx_score"].failed) == (
+        2,
+        1,
+    )
     assert found["nq request_too_long"].score > 0
 
 
@@ -70,7 +78,10 @@ def answer_of(content: Any, reason: str = "stop", **more: Any) -> dict[str, Any]
     """Return the output of a sample of inspect_ai whose answer ended for a reason."""
     return {
         "choices": [
-            {"message": {"role": "assistant", "content": content, **more}, "stop_reason": reason}
+            {
+                "message": {"role": "assistant", "content": content, **more},
+                "stop_reason": reason,
+            }
         ]
     }
 
@@ -90,7 +101,11 @@ ENDINGS: dict[str, tuple[Any, str, float]] = {
     "number": (answer_of(42), FAILED, 1),
     "empty list": (answer_of([]), FAILED, 1),
     "only reasoning": (answer_of([REASONING]), FAILED, 1),
-    "only a tool call": (answer_of("", "tool_calls", tool_calls=[{"function": "f"}]), FAILED, 1),
+    "only a tool call": (
+        answer_of("", "tool_calls", tool_calls=[{"function": "f"}]),
+        FAILED,
+        1,
+    ),
     "missing attachment": (answer_of("attachment://ab"), FAILED, 1),
     "missing attachment in a part": (
         answer_of([TEXT, {**TEXT, "text": "attachment://ab"}]),
@@ -121,26 +136,35 @@ def test_samples_that_an_unfinished_evaluation_lacks(
     status: str, suffix: str, tmp_path: Path
 ) -> None:
     """Each sample that an evaluation has not reached is a failed request, so that its score does not look complete."""
-    content = log(sample(1, "Paris"), sample(1, "Paris", epoch=2), sample(2, "Rome")) | {
-        "status": status
-    }
+    content = log(
+        sample(1, "Paris"), sample(1, "Paris", epoch=2), sample(2, "Rome")
+    ) | {"status": status}
     content["eval"] |= {"dataset": {"sample_ids": [1, 2, 3]}, "config": {"epochs": 2}}
     path = tmp_path / f"{CHOICE}{suffix}"
-    path.write_text(json.dumps(content)) if suffix == ".json" else write_archive(path, content)
+    path.write_text(json.dumps(content)) if suffix == ".json" else write_archive(
+        path, content
+    )
     found = read(tmp_path, path)
-    assert (found["nq longctx_score"].score, found["nq longctx_score"].failed) == (0.5, 3)
+    assert (found["nq longctx_score"].score, found["nq longctx_score"].failed) == (
+        0.5,
+        3,
+    )
     assert found["nq request_failed"].score == 0.5
 
 
 def test_an_unfinished_evaluation_of_several_lengths_is_refused(tmp_path: Path) -> None:
     """Nobody knows the length of a sample that is not in the log, so a log of several lengths must be complete."""
-    samples = [sample(number, "Paris", metadata={"max_length": 8192 * number}) for number in (1, 2)]
+    samples = [
+        sample(number, "Paris", metadata={"max_length": 8192 * number})
+        for number in (1, 2)
+    ]
     content = log(*samples, task="helmet_nq") | {"status": "error"}
     content["eval"] |= {"dataset": {"sample_ids": [1, 2, 3]}}
     path = tmp_path / f"{CHOICE}.json"
     path.write_text(json.dumps(content))
     with pytest.raises(
-        InputError, match="status 'error' and lacks 1 samples of unknown length; finish it"
+        InputError,
+        match="status 'error' and lacks 1 samples of unknown length; finish it",
     ):
         read(tmp_path, path)
 
@@ -166,7 +190,9 @@ def test_lm_evals_samples_of_ruler(tmp_path: Path) -> None:
         for kind in ("none", "strict")
         for number, length in enumerate((4096, 4096, 8192))
     ]
-    path = tmp_path / "model__name" / "samples_ruler_vt_2025-01-31T12-00-00.123456.jsonl"
+    path = (
+        tmp_path / "model__name" / "samples_ruler_vt_2025-01-31T12-00-00.123456.jsonl"
+    )
     path.parent.mkdir()
     path.write_text("\n".join(map(json.dumps, rows)))
     with pytest.raises(
@@ -175,7 +201,10 @@ def test_lm_evals_samples_of_ruler(tmp_path: Path) -> None:
     ):
         read(tmp_path, path)
     import_files(
-        [tmp_path / "model__name"], tmp_path / "runs/theirs", BENCHMARKS, entry="ruler:task=vt"
+        [tmp_path / "model__name"],
+        tmp_path / "runs/theirs",
+        BENCHMARKS,
+        entry="ruler:task=vt",
     )
     found = {
         (row.model, row.length): row
@@ -200,13 +229,17 @@ def test_lm_evals_samples_without_an_answer(packed: bool, tmp_path: Path) -> Non
         for number, text in enumerate(["7", None, "8"])
     ]
     content = "\n".join(map(json.dumps, rows)).encode()
-    path = tmp_path / "model__name" / "samples_ruler_vt_2025-01-31T12-00-00.123456.jsonl"
+    path = (
+        tmp_path / "model__name" / "samples_ruler_vt_2025-01-31T12-00-00.123456.jsonl"
+    )
     path.parent.mkdir()
     if packed:
         path = path.with_name(f"{path.name}.gz")
         content = gzip.compress(content)
     path.write_bytes(content)
-    import_files([path.parent], tmp_path / "runs/theirs", BENCHMARKS, entry="ruler:task=vt")
+    import_files(
+        [path.parent], tmp_path / "runs/theirs", BENCHMARKS, entry="ruler:task=vt"
+    )
     (row,) = (
         row
         for row in scores(read_suite(tmp_path / "runs/theirs", BENCHMARKS))
@@ -216,14 +249,18 @@ def test_lm_evals_samples_without_an_answer(packed: bool, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "content", [b"\x1f\x8b damaged", gzip.compress(b"{}", mtime=0)[:-4]], ids=["header", "end"]
+    "content",
+    [b"\x1f\x8b damaged", gzip.compress(b"{}", mtime=0)[:-4]],
+    ids=["header", "end"],
 )
 def test_a_damaged_gzip_file_is_named(content: bytes, tmp_path: Path) -> None:
     """A gzip file that is not complete is refused in a line with its name."""
     path = tmp_path / "samples_ruler_vt_2025-01-31T12-00-00.123456.jsonl.gz"
     path.write_bytes(content)
     with pytest.raises(InputError, match=rf"{path.name} is not a complete gzip file"):
-        import_files([path], tmp_path / "runs/theirs", BENCHMARKS, entry="ruler:task=vt")
+        import_files(
+            [path], tmp_path / "runs/theirs", BENCHMARKS, entry="ruler:task=vt"
+        )
 
 
 def test_tables_of_others(tmp_path: Path) -> None:
@@ -237,7 +274,9 @@ def test_tables_of_others(tmp_path: Path) -> None:
         "model,entry,task,length,score\ntheirs,helmet_rag,nq,8k,0.25\ntheirs,helmet_rag,popqa,8k,0.5\n"
     )
     found = read(tmp_path, answers, table)
-    assert found["nq substring_exact_match"].score == 0.25  # the published score, which comes last
+    assert (
+        found["nq substring_exact_match"].score == 0.25
+    )  # the published score, which comes last
     rows = [
         (row.model, row.task, row.score)
         for row in scores(read_suite(tmp_path / "runs/theirs", BENCHMARKS))
@@ -284,8 +323,16 @@ MALFORMED: list[tuple[str, str | bytes, str]] = [
     ),
     ("x.eval", b"PK\x03\x04", "not an archive of inspect_ai"),
     (f"{CHOICE}.json", "{}", "it lacks the list 'samples'"),
-    (f"{CHOICE}.json", json.dumps(log({"id": 1})), "sample 1: the accepted answers must be texts"),
-    (f"{CHOICE}.json", json.dumps(log({})), "sample 1: it must have an id, and an epoch from 1"),
+    (
+        f"{CHOICE}.json",
+        json.dumps(log({"id": 1})),
+        "sample 1: the accepted answers must be texts",
+    ),
+    (
+        f"{CHOICE}.json",
+        json.dumps(log({})),
+        "sample 1: it must have an id, and an epoch from 1",
+    ),
     (
         f"{CHOICE}.json",
         json.dumps(log(sample(1, "x"), sample(1, "y"))),
@@ -307,20 +354,34 @@ MALFORMED: list[tuple[str, str | bytes, str]] = [
         "row 2: it has neither a column 'answer' nor a column 'score'",
     ),
     ("answers.csv", 'answer,task,record\nx,nq,"{"\n', "row 2: record is not JSON"),
-    ("answers.csv", "answer,task,references,length\nx,nq,y,8q\n", "row 2: length='8q' is invalid"),
+    (
+        "answers.csv",
+        "answer,task,references,length\nx,nq,y,8q\n",
+        "row 2: length='8q' is invalid",
+    ),
     (
         "answers.csv",
         "answer,task,references,length,repeat\nx,nq,y,8k,0\n",
         "row 2: repeat='0' must be a whole number",
     ),
-    ("scores.csv", "score,entry\n2,helmet_rag\n", "row 2: it must have a score from 0 to 1"),
+    (
+        "scores.csv",
+        "score,entry\n2,helmet_rag\n",
+        "row 2: it must have a score from 0 to 1",
+    ),
     ("scores.parquet", b"PAR1", "not a readable table"),
-    ("other.txt", "", "no file has a known name (babilong: BABILong's tables of outputs"),
+    (
+        "other.txt",
+        "",
+        "no file has a known name (babilong: BABILong's tables of outputs",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("name", "content", "message"), MALFORMED)
-def test_malformed_files(name: str, content: str | bytes, message: str, tmp_path: Path) -> None:
+def test_malformed_files(
+    name: str, content: str | bytes, message: str, tmp_path: Path
+) -> None:
     """A malformed file gives one line with the file and the row, and nothing is written, not even what a good file holds."""
     good = tmp_path / f"good_{HELMET_NAME}".replace("good_", "a/")
     path = tmp_path / name
@@ -335,7 +396,9 @@ def test_malformed_files(name: str, content: str | bytes, message: str, tmp_path
     assert not (tmp_path / "runs").exists()
 
 
-def test_archives_are_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archives_are_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A file in an archive is read up to a limit, whatever size the archive says it has."""
     path = write_archive(tmp_path / "x.eval", log(sample(1, "x" * 10_000)))
     monkeypatch.setattr(inspect_logs, "MOST_BYTES", 5_000)
@@ -346,7 +409,8 @@ def test_archives_are_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
     ),
     max_leaves=6,
 )
@@ -379,8 +443,13 @@ def test_any_value_in_any_column(
     kind = data.draw(st.sampled_from(sorted(row)))
     mutated = row[kind]()
     mutated[data.draw(st.sampled_from(sorted(mutated)))] = data.draw(JSON)
-    names = {"inspect": f"{CHOICE}.json", "lm-eval": "samples_nq_2025-01-31T12-00-00.0.jsonl"}
-    name = names.get(kind, HELMET_NAME if kind == "helmet" else "factrecall_en_16k.jsonl")
+    names = {
+        "inspect": f"{CHOICE}.json",
+        "lm-eval": "samples_nq_2025-01-31T12-00-00.0.jsonl",
+    }
+    name = names.get(
+        kind, HELMET_NAME if kind == "helmet" else "factrecall_en_16k.jsonl"
+    )
     path = tmp_path_factory.mktemp("any") / name
     content = (
         log(mutated)
@@ -406,16 +475,15 @@ def test_command(command: Command, tmp_path: Path) -> None:
     path.write_text(helmet_file())
     for _ in range(2):
         assert command("import", path, "--suite", "theirs", "--model", "my/model") == 0
-    folder = (
-        "benchmark_output/runs/theirs/helmet_rag:task=nq,length=8k,num_samples=2,model=my_model"
-    )
+    folder = "benchmark_output/runs/theirs/helmet_rag:task=nq,length=8k,num_samples=2,model=my_model"
     assert command.out.splitlines()[-2] == f"{folder}: 2 answers"
     (Path(folder) / "scenario.json").write_text("{}")
     assert command("import", path, "--suite", "theirs", "--model", "my/model") == 2
     assert "is a run that was made here" in command.err
     assert command("import", path, "--suite", "theirs", "--format", "helmut") == 2
     assert (
-        "format='helmut' is invalid; did you mean helmet? Choose from helmet" in command.err
+        "format='helmut' is invalid; did you mean helmet? Choose from helmet"
+        in command.err
         or "did you mean helmet?" in command.err
     )
     assert command("export", "--suite", "theirs", "--format", "xml") == 2

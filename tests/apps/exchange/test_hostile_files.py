@@ -30,14 +30,23 @@ MANY = 10**6
 def line(**changes: Any) -> str:
     """Return a line of lm-evaluation-harness."""
     return json.dumps(
-        {"doc_id": 1, "doc": {"references": ["x"]}, "target": "x", "resps": [["x"]], **changes}
+        {
+            "doc_id": 1,
+            "doc": {"references": ["x"]},
+            "target": "x",
+            "resps": [["x"]],
+            **changes,
+        }
     )
 
 
 def own_line(repeat: object, notes: object) -> str:
     """Return a line of our own export."""
     return line(
-        doc={"record": {"references": ["x"]}, "answers": [{"repeat": repeat, "notes": notes}]}
+        doc={
+            "record": {"references": ["x"]},
+            "answers": [{"repeat": repeat, "notes": notes}],
+        }
     )
 
 
@@ -50,7 +59,10 @@ def log_of(model: str) -> str:
 
 def tokens(number: int) -> dict[str, Any]:
     """Return the output of a sample of inspect_ai with a number of tokens."""
-    return {"choices": [{"message": {"content": "x"}}], "usage": {"input_tokens": number}}
+    return {
+        "choices": [{"message": {"content": "x"}}],
+        "usage": {"input_tokens": number},
+    }
 
 
 def archive(*members: tuple[str | zipfile.ZipInfo, str | bytes]) -> bytes:
@@ -91,9 +103,21 @@ REFUSED: dict[str, tuple[str, str | bytes, str]] = {
         line(resps=[["x"] * 2000]),
         "repeat must be a whole number below 1000",
     ),
-    "huge repeat": (SAMPLES, own_line(10**9, {}), "repeat must be a whole number below 1000"),
-    "negative repeat": (SAMPLES, own_line(-5, {}), "repeat must be a whole number below 1000"),
-    "repeat of text": (SAMPLES, own_line("1", {}), "repeat must be a whole number below 1000"),
+    "huge repeat": (
+        SAMPLES,
+        own_line(10**9, {}),
+        "repeat must be a whole number below 1000",
+    ),
+    "negative repeat": (
+        SAMPLES,
+        own_line(-5, {}),
+        "repeat must be a whole number below 1000",
+    ),
+    "repeat of text": (
+        SAMPLES,
+        own_line("1", {}),
+        "repeat must be a whole number below 1000",
+    ),
     "notes that are a number": (
         SAMPLES,
         own_line(0, {"judge": 5}),
@@ -120,7 +144,11 @@ REFUSED: dict[str, tuple[str, str | bytes, str]] = {
         archive((link("samples/1.json"), "/etc/passwd")),
         "samples/1.json: not readable",
     ),
-    "deep header": ("x.eval", archive(("samples/1.json", DEEP)), "samples/1.json: not readable"),
+    "deep header": (
+        "x.eval",
+        archive(("samples/1.json", DEEP)),
+        "samples/1.json: not readable",
+    ),
     "infinite repeat": (
         "answers.csv",
         "answer,task,references,repeat\nx,nq,x,inf\n",
@@ -171,7 +199,11 @@ REFUSED: dict[str, tuple[str, str | bytes, str]] = {
         "answer,task,references,depth\nx,nq,x,nan\n",
         "depth must be a finite",
     ),
-    "deep record": ("answers.csv", f'answer,task,record\nx,nq,"{DEEP}"\n', "record is not JSON"),
+    "deep record": (
+        "answers.csv",
+        f'answer,task,record\nx,nq,"{DEEP}"\n',
+        "record is not JSON",
+    ),
     "infinite score": (
         "scores.csv",
         "score,entry\n1e309,helmet_rag\n",
@@ -185,10 +217,15 @@ REFUSED: dict[str, tuple[str, str | bytes, str]] = {
 }
 
 ACCEPTED: dict[str, tuple[str, str | bytes | Callable[[], str]]] = {
-    "a million columns": (SAMPLES, lambda: line(**dict.fromkeys(map(str, range(MANY)), 0))),
+    "a million columns": (
+        SAMPLES,
+        lambda: line(**dict.fromkeys(map(str, range(MANY)), 0)),
+    ),
     "a million fields": (
         SAMPLES,
-        lambda: line(doc={"references": ["x"], **dict.fromkeys(map(str, range(MANY)), 0)}),
+        lambda: line(
+            doc={"references": ["x"], **dict.fromkeys(map(str, range(MANY)), 0)}
+        ),
     ),
     "a table of a million columns": (
         "answers.csv",
@@ -261,30 +298,43 @@ def test_accepted(name: str, tmp_path: Path) -> None:
     path = place(tmp_path, *ACCEPTED[name])
     (run,) = import_file(path, tmp_path / "out")
     assert run.parent == tmp_path / "out/runs/s"
-    assert {file for file in tmp_path.rglob("*") if file.is_file()} == {path, *run.glob("*")}
+    assert {file for file in tmp_path.rglob("*") if file.is_file()} == {
+        path,
+        *run.glob("*"),
+    }
 
 
 def test_a_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An archive of 100 kB whose sample has 100 MB is read only up to the limit."""
     monkeypatch.setattr(inspect_logs, "MOST_BYTES", 1 << 20)
-    path = place(tmp_path, "x.eval", archive(("samples/1_epoch_1.json", b" " * (100 << 20))))
+    path = place(
+        tmp_path, "x.eval", archive(("samples/1_epoch_1.json", b" " * (100 << 20)))
+    )
     assert path.stat().st_size < 200_000
-    with pytest.raises(InputError, match=r"samples/1_epoch_1\.json is larger than 1 MiB"):
+    with pytest.raises(
+        InputError, match=r"samples/1_epoch_1\.json is larger than 1 MiB"
+    ):
         import_file(path, tmp_path / "out")
 
 
-def test_samples_that_are_large_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_that_are_large_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An archive whose samples are each below the limit is read only up to the limit of all samples together."""
     monkeypatch.setattr(inspect_logs, "MOST_BYTES_IN_ALL", 10 << 20)
     large = json.dumps(sample(1, "x") | {"store": "x" * (4 << 20)})
     path = place(
-        tmp_path, "x.eval", archive(*((f"samples/{number}.json", large) for number in range(12)))
+        tmp_path,
+        "x.eval",
+        archive(*((f"samples/{number}.json", large) for number in range(12))),
     )
     with pytest.raises(InputError, match="its files are larger than 10 MiB in all"):
         import_file(path, tmp_path / "out")
 
 
-def test_an_archive_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_is_opened_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The list of an archive's files is read once and not for each sample, which took hours with 10,000 samples."""
     opened: list[object] = []
 
@@ -296,7 +346,9 @@ def test_an_archive_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path = place(
         tmp_path,
         "x.eval",
-        archive(*((f"samples/{n}.json", json.dumps(sample(n, "x"))) for n in range(20))),
+        archive(
+            *((f"samples/{n}.json", json.dumps(sample(n, "x"))) for n in range(20))
+        ),
     )
     monkeypatch.setattr(zipfile, "ZipFile", Counted)
     (run,) = import_file(path, tmp_path / "out")
@@ -312,5 +364,10 @@ def test_a_folder_with_pipes_and_links(tmp_path: Path) -> None:
     (good.parent / "loop").symlink_to(good.parent)
     good.with_name(SAMPLES.replace("nq", "hotpotqa")).symlink_to("/dev/zero")
     assert (
-        len(import_files([good.parent], tmp_path / "out/runs/s", BENCHMARKS, entry=ENTRY).runs) == 1
+        len(
+            import_files(
+                [good.parent], tmp_path / "out/runs/s", BENCHMARKS, entry=ENTRY
+            ).runs
+        )
+        == 1
     )

@@ -25,7 +25,17 @@ NAMES = (
 )  # fmt: skip
 
 COMMANDS = {
-    *("begin", "end", "centering", "caption", "toprule", "midrule", "bottomrule", "dag", "tiny"),
+    *(
+        "begin",
+        "end",
+        "centering",
+        "caption",
+        "toprule",
+        "midrule",
+        "bottomrule",
+        "dag",
+        "tiny",
+    ),
     *("textbackslash", "textasciitilde", "textasciicircum"),
 }
 """The commands of LaTeX that a table may have."""
@@ -37,7 +47,9 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("names") / "benchmark_output/runs/s"
     for number, name in enumerate(NAMES):
         run = write_run(
-            folder, "helmet_recall:task=json_kv,length=8k,model=longctx/null", long_prompts(2, 1000)
+            folder,
+            "helmet_recall:task=json_kv,length=8k,model=longctx/null",
+            long_prompts(2, 1000),
         )
         for path in run.glob("*.json"):
             text = path.read_text().replace('"longctx/null"', json.dumps(name))
@@ -69,9 +81,13 @@ def test_files_stay_in_their_folder(form: str, suite: Path, tmp_path: Path) -> N
 
 def test_a_table_has_the_names_as_they_are(suite: Path, tmp_path: Path) -> None:
     """A program that reads CSV gets each name unchanged, except for the quotation mark in front of a formula."""
-    path = next(path for path in export(suite, "csv", tmp_path) if path.name == "scores.csv")
+    path = next(
+        path for path in export(suite, "csv", tmp_path) if path.name == "scores.csv"
+    )
     with path.open(encoding="utf-8-sig", newline="") as file:
-        assert {unquote_formula(row["model"]) for row in csv.DictReader(file)} == set(NAMES)
+        assert {unquote_formula(row["model"]) for row in csv.DictReader(file)} == set(
+            NAMES
+        )
 
 
 def test_latex(suite: Path, tmp_path: Path) -> None:
@@ -86,26 +102,39 @@ def test_latex(suite: Path, tmp_path: Path) -> None:
     for row in rows:
         assert re.search(r" \\\\$", row)
         assert not re.match(r"[\[*]", row)
-        name = re.sub(r"\\text[a-z]+\{\}|\\[&%$#_{}]|^\{\}", "", row.partition(" & ")[0])
-        assert not re.search(r"[\\&%$#_{}~^\x00-\x1f\u2028\u202a-\u202e\u2066-\u2069]", name), row
+        name = re.sub(
+            r"\\text[a-z]+\{\}|\\[&%$#_{}]|^\{\}", "", row.partition(" & ")[0]
+        )
+        assert not re.search(
+            r"[\\&%$#_{}~^\x00-\x1f\u2028\u202a-\u202e\u2066-\u2069]", name
+        ), row
 
 
 def test_markdown(suite: Path, tmp_path: Path) -> None:
     """Each model has one row with all cells in Markdown, and no name is a link, HTML or code."""
     (path,) = export(suite, "markdown", tmp_path)
-    rows = [row for row in path.read_text(encoding="utf-8").split("\n") if row.startswith("|")][2:]
+    rows = [
+        row
+        for row in path.read_text(encoding="utf-8").split("\n")
+        if row.startswith("|")
+    ][2:]
     assert len(rows) == len(NAMES)
     assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
     for row in rows:
         name = re.sub(r"\\.", "", row.split(" | ")[0].removeprefix("| "))
-        assert not re.search(r"[<>`*\[\]|\x00-\x1f\u202a-\u202e\u2066-\u2069]", name), row
+        assert not re.search(r"[<>`*\[\]|\x00-\x1f\u202a-\u202e\u2066-\u2069]", name), (
+            row
+        )
 
 
 @pytest.mark.usefixtures("suite")
 def test_names_are_no_markup_of_the_terminal(command: Command, suite: Path) -> None:
     """Tables in the terminal show names unchanged; `[/red]` ended `compare` and `summarize` with a traceback before."""
     output = suite.parents[1]
-    assert command("compare", "org/[/red]", "org/:smile:", "--suite", "s", "-o", output) == 0
+    assert (
+        command("compare", "org/[/red]", "org/:smile:", "--suite", "s", "-o", output)
+        == 0
+    )
     assert "org/[/red]" in command.out
     assert "org/:smile:" in command.out
 

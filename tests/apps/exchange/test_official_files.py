@@ -14,7 +14,12 @@ from helm_longctx.benchmarks.helmet.outputs import parse_name
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.results.boards import category_results, read_suite
 from helm_longctx.results.reading import read_results
-from helm_longctx.runs.files import STATES, find_incomplete_files, read_json, read_states
+from helm_longctx.runs.files import (
+    STATES,
+    find_incomplete_files,
+    read_json,
+    read_states,
+)
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.support.official import read_golden
 
@@ -72,7 +77,11 @@ def averages_of(name: str, content: dict[str, Any]) -> list[tuple[str, str, floa
     task = parse_name(Path(name)).task.name
     found = content if name.endswith(".score") else content["averaged_metrics"]
     left_out = LEFT_OUT | ({"str_em", "str_hit"} if "qampari" in task else set())
-    return [(task, metric, value) for metric, value in found.items() if metric not in left_out]
+    return [
+        (task, metric, value)
+        for metric, value in found.items()
+        if metric not in left_out
+    ]
 
 
 def test_helmets_outputs_have_the_official_scores(suite: Path) -> None:
@@ -86,11 +95,13 @@ def test_helmets_outputs_have_the_official_scores(suite: Path) -> None:
             ):  # scored by eval_alce.py
                 counted = metric in ("length", "num_preds") and "msmarco" not in task
                 largest = (
-                    1 if counted else LARGEST.get(metric, 1 if metric.startswith("gpt") else 100)
+                    1
+                    if counted
+                    else LARGEST.get(metric, 1 if metric.startswith("gpt") else 100)
                 )
-                assert own[task][OWN_NAMES.get(metric, metric)] * largest == pytest.approx(
-                    official, abs=1e-9
-                ), name
+                assert own[task][
+                    OWN_NAMES.get(metric, metric)
+                ] * largest == pytest.approx(official, abs=1e-9), name
                 compared += 1
     assert compared > 150
 
@@ -107,7 +118,9 @@ def test_citations_without_verdicts_are_published_scores(suite: Path) -> None:
     for name, content in GOLDEN["helmet"].items():
         task = parse_name(Path(name)).task
         if name.endswith(".score") and task.name in found:
-            official = sum(content[metric] for metric in task.headline) / len(task.headline)
+            official = sum(content[metric] for metric in task.headline) / len(
+                task.headline
+            )
             assert found[task.name] == pytest.approx(official / 100)
     assert "longctx_score" not in own_scores(suite, "meta-llama/Llama-3.1-8B")["asqa"]
 
@@ -119,7 +132,9 @@ def test_missing_verdicts_are_counted(suite: Path) -> None:
         if "gpt4eval" in name:
             missing = [row.get("gpt-4-scores") is None for row in content["data"]]
             task = parse_name(Path(name)).task.name
-            assert own[task]["judge_failed"] == pytest.approx(sum(missing) / len(missing))
+            assert own[task]["judge_failed"] == pytest.approx(
+                sum(missing) / len(missing)
+            )
 
 
 def test_lv_evals_predictions_have_the_official_scores(suite: Path) -> None:
@@ -127,7 +142,8 @@ def test_lv_evals_predictions_have_the_official_scores(suite: Path) -> None:
     own = own_scores(suite, "imported/Llama-3.1-8B")
     official = GOLDEN["lv_eval"]["result.json"]
     assert {
-        f"{task}_16k": round(100 * found["longctx_score"], 2) for task, found in own.items()
+        f"{task}_16k": round(100 * found["longctx_score"], 2)
+        for task, found in own.items()
     } == official
 
 
@@ -135,7 +151,10 @@ def test_runs_are_complete(suite: Path) -> None:
     """Imported runs have all files, the categories' means, the judge if there was one, and the instances' names."""
     runs = [path.parent for path in suite.glob(f"*/{STATES}")]
     assert (
-        len(runs) == len(own_scores(suite, "meta-llama/Llama-3.1-8B")) + len(GOLDEN["lv_eval"]) - 1
+        len(runs)
+        == len(own_scores(suite, "meta-llama/Llama-3.1-8B"))
+        + len(GOLDEN["lv_eval"])
+        - 1
     )
     assert [find_incomplete_files(run) for run in runs] == [[]] * len(runs)
     results = read_results(suite, BENCHMARKS)
@@ -147,5 +166,8 @@ def test_runs_are_complete(suite: Path) -> None:
     assert by_category["helmet_summ"].judges == {"openai/gpt-4o-2024-05-13"}
     assert 0 <= by_category["helmet_summ"].interval.mean <= 1
     (run,) = (run for run in runs if "task=nq," in run.name)
-    assert [state["instance"]["id"] for state in read_states(run / STATES)][:2] == ["nq-0", "nq-1"]
+    assert [state["instance"]["id"] for state in read_states(run / STATES)][:2] == [
+        "nq-0",
+        "nq-1",
+    ]
     assert read_json(run / "scenario.json")["tags"] == ["imported"]

@@ -33,7 +33,10 @@ ENTRIES = (
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=30)
 QRELS = st.dictionaries(
-    st.text("0123456789", min_size=1, max_size=2), st.integers(0, 3), min_size=1, max_size=4
+    st.text("0123456789", min_size=1, max_size=2),
+    st.integers(0, 3),
+    min_size=1,
+    max_size=4,
 )
 
 
@@ -41,7 +44,9 @@ QRELS = st.dictionaries(
 def outputs(draw: st.DrawFn, entry: str) -> list[Output]:
     """Draw answers to an entry's task, of which some are missing."""
     task = resolve_entry(BENCHMARKS, entry).tasks[0]
-    records = st.fixed_dictionaries({name: QRELS for name in task.record_shapes if name == "qrels"})
+    records = st.fixed_dictionaries(
+        {name: QRELS for name in task.record_shapes if name == "qrels"}
+    )
     repeats = 2 if "repeats" in entry else 1
     found = []
     for number in range(draw(st.integers(1, 4))):
@@ -69,7 +74,13 @@ def outputs(draw: st.DrawFn, entry: str) -> list[Output]:
 def statistics(suite: Path) -> dict[tuple[str, str, str], tuple[float | None, ...]]:
     """Return every statistic of the suite with its interval and number of failures."""
     return {
-        (row.entry, row.task, row.metric): (row.score, row.low, row.high, row.instances, row.failed)
+        (row.entry, row.task, row.metric): (
+            row.score,
+            row.low,
+            row.high,
+            row.instances,
+            row.failed,
+        )
         for row in scores(read_suite(suite, BENCHMARKS))
     }
 
@@ -85,14 +96,20 @@ def test_tables(entry: str, data: st.DataObject) -> None:
         for format in ("csv", "parquet"):
             list(export_suite(format, folder / "runs/a", BENCHMARKS, folder / format))
             import_files(
-                [folder / format / f"answers.{format}"], folder / "runs" / format, BENCHMARKS
+                [folder / format / f"answers.{format}"],
+                folder / "runs" / format,
+                BENCHMARKS,
             )
             assert statistics(folder / "runs" / format) == statistics(folder / "runs/a")
 
 
-STARTS = st.sampled_from(["", "'", "=", "'=", "''=", "+", "-1", "@", "\t=", "\r", "\n-", " ="])
+STARTS = st.sampled_from(
+    ["", "'", "=", "'=", "''=", "+", "-1", "@", "\t=", "\r", "\n-", " ="]
+)
 FORMULAS = st.builds(
-    str.__add__, STARTS, st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=9)
+    str.__add__,
+    STARTS,
+    st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=9),
 )
 
 
@@ -110,12 +127,16 @@ def test_texts_of_tables(texts: list[str]) -> None:
         for format in ("csv", "parquet"):
             list(export_suite(format, folder / "runs/a", BENCHMARKS, folder / format))
             import_files(
-                [folder / format / f"answers.{format}"], folder / "runs" / format, BENCHMARKS
+                [folder / format / f"answers.{format}"],
+                folder / "runs" / format,
+                BENCHMARKS,
             )
             found, expected = (
                 [
                     row._replace(run="", model="")
-                    for row in answers(read_suite(suite, BENCHMARKS).results, BENCHMARKS)
+                    for row in answers(
+                        read_suite(suite, BENCHMARKS).results, BENCHMARKS
+                    )
                 ]
                 for suite in (folder / "runs" / format, folder / "runs/a")
             )
@@ -154,7 +175,8 @@ def test_lm_eval_keeps_models_apart(tmp_path: Path) -> None:
     means = {"some/a:b": 1.0, "some/a__b": 0.0, "Some/a__b": 0.5}
     for model, mean in means.items():
         answers = [
-            Output(f"q{n}", "Paris" if n < 2 * mean else "Rome", ["Paris"]) for n in range(2)
+            Output(f"q{n}", "Paris" if n < 2 * mean else "Rome", ["Paris"])
+            for n in range(2)
         ]
         write(tmp_path / "runs/a", ENTRIES[0], answers, model)
     list(export_suite("lm-eval", tmp_path / "runs/a", BENCHMARKS, tmp_path / "out"))
@@ -164,7 +186,9 @@ def test_lm_eval_keeps_models_apart(tmp_path: Path) -> None:
         for result in read_results(tmp_path / "runs/b", BENCHMARKS)
     }
     assert found == means
-    assert len({path.name.casefold() for path in (tmp_path / "out").iterdir()}) == len(means)
+    assert len({path.name.casefold() for path in (tmp_path / "out").iterdir()}) == len(
+        means
+    )
 
 
 @pytest.fixture
@@ -175,7 +199,10 @@ def suite(tmp_path: Path) -> Path:
 
 def exported(suite: Path, format: str) -> list[Path]:
     """Export the suite, and return the files."""
-    return [path for path, _ in export_suite(format, suite, BENCHMARKS, suite.parent / format)]
+    return [
+        path
+        for path, _ in export_suite(format, suite, BENCHMARKS, suite.parent / format)
+    ]
 
 
 def test_no_format_scores_a_failure_as_zero(suite: Path) -> None:
@@ -183,22 +210,27 @@ def test_no_format_scores_a_failure_as_zero(suite: Path) -> None:
     assert read_results(suite, BENCHMARKS)[0].interval.mean == 0.5
     results = json.loads(
         next(
-            path for path in exported(suite, "lm-eval") if path.name.startswith("results")
+            path
+            for path in exported(suite, "lm-eval")
+            if path.name.startswith("results")
         ).read_text()
     )
     assert results["results"]["helmet_nq_8k"]["longctx_score,none"] == 0.5
-    assert results["results"]["helmet_nq_8k"]["substring_exact_match_stderr,none"] == pytest.approx(
-        0.5
-    )
+    assert results["results"]["helmet_nq_8k"][
+        "substring_exact_match_stderr,none"
+    ] == pytest.approx(0.5)
     assert results["n-samples"]["helmet_nq_8k"] == {"original": 3, "effective": 2}
     assert "longctx_score,none" not in results["results"]["helmet_popqa_8k"]
     assert results["n-samples"]["helmet_popqa_8k"] == {"original": 1, "effective": 0}
     text = exported(suite, "markdown")[0].read_text()
     assert all(part in text for part in ("50.0 † (", ", 1 failed)", "| – (1 failed) |"))
     latex = exported(suite, "latex")[0].read_text()
-    assert all(part in latex for part in ("1 failed", "\\toprule", "50.0 \\dag{} {\\tiny ("))
+    assert all(
+        part in latex for part in ("1 failed", "\\toprule", "50.0 \\dag{} {\\tiny (")
+    )
     rows = [
-        line.split(",") for line in (exported(suite, "csv")[-1]).read_text("utf-8-sig").splitlines()
+        line.split(",")
+        for line in (exported(suite, "csv")[-1]).read_text("utf-8-sig").splitlines()
     ]
     wide = dict(zip(rows[0], rows[1], strict=True))
     assert (wide["nq"], wide["nq_failed"], wide["popqa"], wide["popqa_failed"]) == (
@@ -226,7 +258,9 @@ def test_every_eval_ever(suite: Path) -> None:
             run_semantic_checks=True,
         )
         assert (report.valid, report.errors, report.warnings) == (True, [], [])
-    log = json.loads(next(path for path in files.values() if path.suffix == ".json").read_text())
+    log = json.loads(
+        next(path for path in files.values() if path.suffix == ".json").read_text()
+    )
     first = log["evaluation_results"][0]
     assert first["score_details"]["score"] == 0.5
     assert first["score_details"]["details"]["requests_without_answer"] == "1"
@@ -246,15 +280,24 @@ def test_an_export_that_is_imported_doubles_nothing(tmp_path: Path) -> None:
     write(
         suite,
         ENTRIES[0],
-        [Output(f"q{n}", "Paris" if n else None, ["Paris"], error="timeout") for n in range(3)],
+        [
+            Output(f"q{n}", "Paris" if n else None, ["Paris"], error="timeout")
+            for n in range(3)
+        ],
     )
     write_reference(find_benchmark("helmet"), suite, ["GPT-4o-08*"], 8192)
     list(export_suite("csv", suite, BENCHMARKS, tmp_path / "one"))
     imported = import_files([tmp_path / "one"], tmp_path / "runs/b", BENCHMARKS)
-    assert (len(imported.runs), imported.scores, imported.left_out) == (1, {"helmet": 34}, 1)
+    assert (len(imported.runs), imported.scores, imported.left_out) == (
+        1,
+        {"helmet": 34},
+        1,
+    )
     list(export_suite("csv", tmp_path / "runs/b", BENCHMARKS, tmp_path / "two"))
     for name in ("scores.csv", "averages.csv", "wide_helmet.csv"):
-        assert _scores_of(tmp_path / "one" / name) == _scores_of(tmp_path / "two" / name)
+        assert _scores_of(tmp_path / "one" / name) == _scores_of(
+            tmp_path / "two" / name
+        )
 
 
 def _scores_of(path: Path) -> list[dict[str, str]]:

@@ -22,7 +22,10 @@ GOAL = Goal(margin=0.05, power=0.8, noise=0.1)
 def plan(*depths: Sequence[tuple[int, int]]) -> DepthPlan | None:
     """Plan tasks with these numbers of clusters at depths in percent."""
     return plan_depths(
-        [TaskSample("e", str(n), 8192, 200, 200, tuple(each)) for n, each in enumerate(depths)],
+        [
+            TaskSample("e", str(n), 8192, 200, 200, tuple(each))
+            for n, each in enumerate(depths)
+        ],
         GOAL,
     )
 
@@ -46,10 +49,14 @@ def test_two_depths_are_tested(
     """The clusters of all tasks at a depth count together, and the smallest depth says which drop can be seen."""
     found = plan(*depths)
     assert found
-    assert found.visible_drop == visible_drop(min(clusters), GOAL.noise, len(clusters), GOAL.power)
+    assert found.visible_drop == visible_drop(
+        min(clusters), GOAL.noise, len(clusters), GOAL.power
+    )
     level = ONE_SIDED / len(clusters)
     outcomes = changed_outcomes(GOAL.noise)
-    alarms = [power_to_fail(((1.0, cluster),), outcomes, 0.0, level) for cluster in clusters]
+    alarms = [
+        power_to_fail(((1.0, cluster),), outcomes, 0.0, level) for cluster in clusters
+    ]
     assert found.false_alarm == pytest.approx(sum(alarms))
 
 

@@ -21,22 +21,43 @@ def answer(
     counts = {"billed_prompt_tokens": billed, "prompt_tokens": expected}
     values = {name: float(count) for name, count in counts.items() if count is not None}
     return InstanceScore(
-        "", "", "e", "t", 8192, "full", "id0", 0, score, "", None, failure, None, "", values
+        "",
+        "",
+        "e",
+        "t",
+        8192,
+        "full",
+        "id0",
+        0,
+        score,
+        "",
+        None,
+        failure,
+        None,
+        "",
+        values,
     )
 
 
 def pair(
-    base: InstanceScore, candidate: InstanceScore, texts: tuple[str | None, str | None] = ("a", "a")
+    base: InstanceScore,
+    candidate: InstanceScore,
+    texts: tuple[str | None, str | None] = ("a", "a"),
 ) -> AnswerPair:
     return AnswerPair(base, candidate, texts, is_base_first=True)
 
 
 def kinds(pairs: list[AnswerPair]) -> list[tuple[str, int]]:
-    return [(difference.kind, difference.requests) for difference in find_differences(pairs)]
+    return [
+        (difference.kind, difference.requests) for difference in find_differences(pairs)
+    ]
 
 
 def counted(*counts: tuple[int, int]) -> list[AnswerPair]:
-    return [pair(answer(billed=base), answer(billed=candidate)) for base, candidate in counts]
+    return [
+        pair(answer(billed=base), answer(billed=candidate))
+        for base, candidate in counts
+    ]
 
 
 def test_equal_counts_are_no_finding() -> None:
@@ -46,7 +67,9 @@ def test_equal_counts_are_no_finding() -> None:
 
 def test_long_prompts_that_are_cut_are_found() -> None:
     """A candidate whose counts stop at a limit cuts prompts silently, which decides."""
-    found = find_differences(counted((2000, 2000), (3900, 3900), (8000, 4096), (7900, 4096)))
+    found = find_differences(
+        counted((2000, 2000), (3900, 3900), (8000, 4096), (7900, 4096))
+    )
     assert [(each.kind, each.requests, each.decides_worse) for each in found] == [
         ("cut", 2, True),
         ("counts", 2, False),
@@ -74,7 +97,9 @@ def test_another_template_is_a_note() -> None:
     assert "by +12 tokens in the median and from +12 to +12" in found.text
 
 
-@given(st.floats(0.8, 1.25), st.lists(st.integers(1000, 100_000), min_size=1, max_size=20))
+@given(
+    st.floats(0.8, 1.25), st.lists(st.integers(1000, 100_000), min_size=1, max_size=20)
+)
 def test_another_tokenizer_is_no_cut(ratio: float, sizes: list[int]) -> None:
     """Counts with about the same ratio for all prompts are not taken for cuts."""
     assert not any(
@@ -91,10 +116,16 @@ def test_prompts_that_both_cut_are_found() -> None:
 
 def test_requests_without_an_answer() -> None:
     """A prompt that only the candidate refuses as too long decides, and other failures of one arm leave it open."""
-    too_long = pair(answer(billed=10), answer(None, failure="request_too_long"), ("a", None))
-    failed = pair(answer(None, failure="request_failed"), answer(billed=10), (None, "a"))
+    too_long = pair(
+        answer(billed=10), answer(None, failure="request_too_long"), ("a", None)
+    )
+    failed = pair(
+        answer(None, failure="request_failed"), answer(billed=10), (None, "a")
+    )
     both = pair(
-        answer(None, failure="request_failed"), answer(None, failure="request_failed"), (None, None)
+        answer(None, failure="request_failed"),
+        answer(None, failure="request_failed"),
+        (None, None),
     )
     assert kinds([too_long, failed, both]) == [("refused", 1), ("unanswered", 1)]
 
@@ -106,7 +137,12 @@ def test_servers_without_counts() -> None:
 
 @pytest.mark.parametrize(
     ("texts", "share"),
-    [(("a b c d", "a b x d"), 0.5), (("", ""), 1.0), (("a", "a b"), 0.5), (("x", "y"), 0.0)],
+    [
+        (("a b c d", "a b x d"), 0.5),
+        (("", ""), 1.0),
+        (("a", "a b"), 0.5),
+        (("x", "y"), 0.0),
+    ],
 )
 def test_equal_tokens(texts: tuple[str, str], share: float) -> None:
     """The share of equal tokens ends at the first difference, and is of the longer answer."""
@@ -121,7 +157,12 @@ def test_agreement() -> None:
         pair(answer(1.0), answer(None), ("a", None)),
     ]
     (length,), orders = agreements(pairs)
-    assert (length.part, length.answers, length.equal, length.equal_tokens) == ("8k", 2, 0.5, 0.75)
+    assert (length.part, length.answers, length.equal, length.equal_tokens) == (
+        "8k",
+        2,
+        0.5,
+        0.75,
+    )
     assert (length.equal_scores, length.difference) == (0.5, -0.5)
     assert [(order.part, order.answers, order.difference) for order in orders] == [
         ("base first", 1, 0.0),

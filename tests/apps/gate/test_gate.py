@@ -18,7 +18,9 @@ from helm_longctx.results.statistics.comparison import Pairs
 from helm_longctx.results.statistics.noninferiority import Verdict, decide_drops
 
 
-def pairs(wins: int, losses: int, ties: int, weight: float = 1.0, name: str = "") -> Pairs:
+def pairs(
+    wins: int, losses: int, ties: int, weight: float = 1.0, name: str = ""
+) -> Pairs:
     """Return a task with so many instances on which the candidate is better, worse and equal."""
     a = [1] * wins + [0] * losses + [1] * ties
     b = [0] * wins + [1] * losses + [1] * ties
@@ -36,7 +38,10 @@ def lengths(*counts: tuple[int, int, int]) -> dict[str, Sequence[Pairs]]:
     }
     return {
         **parts,
-        ALL: [pairs(*each, 1 / len(counts), str(place)) for place, each in enumerate(counts)],
+        ALL: [
+            pairs(*each, 1 / len(counts), str(place))
+            for place, each in enumerate(counts)
+        ],
     }
 
 
@@ -50,7 +55,9 @@ def test_all_lengths_together_can_only_be_worse() -> None:
     assert decide_drops(open_, 0.05, 0.0)[ALL].verdict is Verdict.NO_WORSE
     assert verdict(open_) is Verdict.UNDECIDED
     # All lengths together are open here, which says nothing, because each length is decided.
-    assert verdict({"4k": [pairs(0, 0, 100)], ALL: [pairs(3, 3, 94)]}) is Verdict.NO_WORSE
+    assert (
+        verdict({"4k": [pairs(0, 0, 100)], ALL: [pairs(3, 3, 94)]}) is Verdict.NO_WORSE
+    )
 
 
 def test_a_loss_in_the_middle_only_does_not_pass() -> None:
@@ -69,24 +76,39 @@ def test_a_loss_in_the_middle_only_does_not_pass() -> None:
 
 def test_requests_that_one_side_refuses_decide_by_their_number() -> None:
     """Few requests without a score leave a decision possible, and many of them are worse."""
-    assert verdict({"8k": [pairs(0, 0, 600)], ANSWERS: [pairs(0, 2, 600)]}) is Verdict.NO_WORSE
-    assert verdict({"8k": [pairs(0, 0, 600)], ANSWERS: [pairs(0, 90, 600)]}) is Verdict.WORSE
-    assert verdict({"8k": [pairs(0, 0, 100)], ANSWERS: [pairs(0, 4, 100)]}) is Verdict.UNDECIDED
+    assert (
+        verdict({"8k": [pairs(0, 0, 600)], ANSWERS: [pairs(0, 2, 600)]})
+        is Verdict.NO_WORSE
+    )
+    assert (
+        verdict({"8k": [pairs(0, 0, 600)], ANSWERS: [pairs(0, 90, 600)]})
+        is Verdict.WORSE
+    )
+    assert (
+        verdict({"8k": [pairs(0, 0, 100)], ANSWERS: [pairs(0, 4, 100)]})
+        is Verdict.UNDECIDED
+    )
 
 
 def split(*instances: tuple[int | None, int | None]) -> dict[str, list[int]]:
     """Return the parts of instances with these lengths and depths in percent, as of several benchmarks."""
     items = [
-        Item("e", "t", length, "full", str(number)) for number, (length, _) in enumerate(instances)
+        Item("e", "t", length, "full", str(number))
+        for number, (length, _) in enumerate(instances)
     ]
     return _split(
-        cast(SharedTable, SimpleNamespace(items=items, depth=lambda place: instances[place][1]))
+        cast(
+            SharedTable,
+            SimpleNamespace(items=items, depth=lambda place: instances[place][1]),
+        )
     )
 
 
 def test_parts_are_in_the_order_of_lengths_and_depths() -> None:
     """Lengths are sorted, also if a benchmark with shorter ones comes later; all lengths and the depths follow."""
-    found = split((16384, 100), (8192, 0), (None, None), (16384, 60), (8192, 20), (4096, 0))
+    found = split(
+        (16384, 100), (8192, 0), (None, None), (16384, 60), (8192, 20), (4096, 0)
+    )
     assert list(found.items()) == [
         *(
             ("no length", [2]),
@@ -105,7 +127,9 @@ def write(folder: GateFolder, **content: object) -> None:
     folder.path.mkdir(parents=True, exist_ok=True)
     part = {"part": "8k", "instances": 40}
     folder.json_path.write_bytes(
-        orjson.dumps({"base": "a", "candidate": "b", "parts": [part], "tasks": [], **content})
+        orjson.dumps(
+            {"base": "a", "candidate": "b", "parts": [part], "tasks": [], **content}
+        )
     )
 
 

@@ -11,7 +11,11 @@ from helm_longctx.apps.gate.gate import Gate, Part, Question
 from helm_longctx.apps.gate.sections import explain, gate_sections
 from helm_longctx.documents.document import Answer
 from helm_longctx.results.statistics.comparison import Pairs
-from helm_longctx.results.statistics.noninferiority import Verdict, decide_drops, visible_drop
+from helm_longctx.results.statistics.noninferiority import (
+    Verdict,
+    decide_drops,
+    visible_drop,
+)
 from helm_longctx.runs.scores import InstanceScore
 
 
@@ -34,16 +38,31 @@ def gate(**parts: tuple[int, int, int]) -> Gate:
     found = {name: Part(1.0, 1.0, drop) for name, drop in drops.items()}
     # Of ten answers, one differs.
     answers = [
-        AnswerPair(answer(1.0), answer(float(number > 0)), ("a", "a"), True) for number in range(10)
+        AnswerPair(answer(1.0), answer(float(number > 0)), ("a", "a"), True)
+        for number in range(10)
     ]
-    return Gate(Question("base/m", "new/m", 0.05, 0.8, []), found, {}, [], [], [], answers, [], ())
+    return Gate(
+        Question("base/m", "new/m", 0.05, 0.8, []),
+        found,
+        {},
+        [],
+        [],
+        [],
+        answers,
+        [],
+        (),
+    )
 
 
 @pytest.mark.parametrize(
     ("parts", "verdict", "words"),
     [
         ({"8k": (0, 0, 600)}, Verdict.NO_WORSE, "No worse: at each length"),
-        ({"8k": (0, 200, 400)}, Verdict.WORSE, "Worse: the drop is larger than 5 points at 8k."),
+        (
+            {"8k": (0, 200, 400)},
+            Verdict.WORSE,
+            "Worse: the drop is larger than 5 points at 8k.",
+        ),
         (
             {"8k": (0, 0, 20)},
             Verdict.UNDECIDED,
@@ -64,9 +83,13 @@ def test_only_a_gate_that_passes_is_shown_as_sure(
     assert first.certainty == "10.0 % of the scores differ between both."
 
 
-def test_a_gate_that_passes_names_the_drop_at_a_depth_that_it_would_have_found() -> None:
+def test_a_gate_that_passes_names_the_drop_at_a_depth_that_it_would_have_found() -> (
+    None
+):
     """The text names the drop that the smallest depth shows with the wanted power, and no depth if there is none."""
-    found = explain(gate(**{"8k": (0, 0, 600), "beginning": (0, 0, 250), "end": (0, 0, 350)}))
+    found = explain(
+        gate(**{"8k": (0, 0, 600), "beginning": (0, 0, 250), "end": (0, 0, 350)})
+    )
     seen = 100 * visible_drop(250, 0.1, 2, 0.8)
     assert (
         f"A drop of {seen:.1f} points at one depth would have been found with a probability of 80%."

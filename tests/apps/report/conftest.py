@@ -24,7 +24,10 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("output") / "runs" / "mine"
     write_suite(folder, ENTRIES, SKILLS, instances=12)
     write_suite(
-        folder, ["helmet_rag:task=nq,length=8k,context=none"], {"acme/one": 0.4}, instances=6
+        folder,
+        ["helmet_rag:task=nq,length=8k,context=none"],
+        {"acme/one": 0.4},
+        instances=6,
     )
     return folder
 
@@ -74,7 +77,10 @@ def board_of(tmp_path: Path) -> Callable[..., Board]:
     """Return a function that adds runs of entries by models to a suite, and returns its board."""
 
     def make(
-        entries: list[str], skills: dict[str, float], published: bool = False, instances: int = 12
+        entries: list[str],
+        skills: dict[str, float],
+        published: bool = False,
+        instances: int = 12,
     ) -> Board:
         write_suite(tmp_path / "runs", entries, skills, instances)
         (board,) = read_suite(tmp_path / "runs", BENCHMARKS, published=published).boards

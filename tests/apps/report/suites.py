@@ -71,10 +71,19 @@ def write_run(
     run.mkdir(parents=True)
     arguments = plain["scenario_spec"]["args"]
     answers = list(
-        _answers(arguments, plain["adapter_spec"]["num_trials"], model, skill, instances, text)
+        _answers(
+            arguments,
+            plain["adapter_spec"]["num_trials"],
+            model,
+            skill,
+            instances,
+            text,
+        )
     )
     if flaws:
-        answers = [_with_flaws(number, *answer) for number, answer in enumerate(answers)]
+        answers = [
+            _with_flaws(number, *answer) for number, answer in enumerate(answers)
+        ]
     states = {
         "adapter_spec": plain["adapter_spec"],
         "request_states": [state for state, _ in answers],
@@ -98,21 +107,32 @@ def write_run(
 
 
 def _answers(
-    arguments: dict[str, Any], trials: int, model: str, skill: float, instances: int, text: str
+    arguments: dict[str, Any],
+    trials: int,
+    model: str,
+    skill: float,
+    instances: int,
+    text: str,
 ) -> Iterator[tuple[Any, Any]]:
     benchmark = benchmark_of(arguments["entry"])
     category = benchmark.entries[arguments["entry"]]
     length = arguments.get("length")
     chosen = arguments.get(benchmark.task_argument)
     rng = random.Random(f"{arguments['entry']} {length} {model}")
-    named = [task for task in (*category.tasks, *category.variants) if task.argument == str(chosen)]
+    named = [
+        task
+        for task in (*category.tasks, *category.variants)
+        if task.argument == str(chosen)
+    ]
     for task in named or category.tasks:
         for number, repeat in product(range(instances), range(trials)):
             ease = random.Random(f"{task.name} {number} {length}").random()
             middle = 0.25 if DEPTHS[number % 6] in (0.4, 0.6) else 0.0
             loss = 0.012 * ((length or 8192) // 8192)
             chance = skill - loss - middle + 0.5 * (ease - 0.5)
-            yield _answer(task, number, repeat, rng.random() < chance, rng.random() < 0.04, text)
+            yield _answer(
+                task, number, repeat, rng.random() < chance, rng.random() < 0.04, text
+            )
 
 
 def _answer(
@@ -123,7 +143,9 @@ def _answer(
     depth = DEPTHS[number % 6]
     question = f"Which harbour? {number // 6}"
     prompt = f"{'fog on the water. ' * 300}{answer}{' lamps and few were there.' * 300}\n{question}"
-    sample = Sample("official", 50, 50, question=question, depth=depth, input_tokens=7000)
+    sample = Sample(
+        "official", 50, 50, question=question, depth=depth, input_tokens=7000
+    )
     text = answer if is_right else f"I do not know. {extra}"
     result = {
         "success": not fails,
@@ -185,7 +207,11 @@ def _with_flaws(
 
 
 def _other_metrics(task: Task, number: int, is_right: bool) -> dict[str, float]:
-    names = [name for name in task.metrics if task.official_judge and not name.startswith("judge_")]
+    names = [
+        name
+        for name in task.metrics
+        if task.official_judge and not name.startswith("judge_")
+    ]
     noise = random.Random(f"{task.name} {number} {is_right}")
     return {name: round(0.6 * noise.random() + 0.2 * is_right, 3) for name in names}
 
@@ -194,9 +220,9 @@ def _means(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     values: dict[tuple[str, str], list[float]] = {}
     for row in rows:
         for stat in row["stats"]:
-            values.setdefault((stat["name"]["name"], stat["name"]["sub_split"]), []).append(
-                stat["mean"]
-            )
+            values.setdefault(
+                (stat["name"]["name"], stat["name"]["sub_split"]), []
+            ).append(stat["mean"])
     for (metric, task), each in values.items():
         yield _stat(metric, task, each)
 

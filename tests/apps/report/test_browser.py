@@ -20,7 +20,9 @@ def test_pages_are_accessible_and_without_errors(
     site: Path, browser: webdriver.Chrome, theme: str
 ) -> None:
     """Every page has no serious fault of accessibility and no error in the console, in both themes."""
-    axe = (resources.files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
+    axe = (resources.files("axe_core_python") / "axe.min.js").read_text(
+        encoding="utf-8"
+    )
     complaints(browser)  # of other tests, which use the same browser
     for page in [
         *site.glob("index.html"),
@@ -30,12 +32,18 @@ def test_pages_are_accessible_and_without_errors(
         open_site(browser, page, theme)
         browser.execute_script(axe)
         # In the other theme only colours differ.
-        found = browser.execute_async_script(AXE, RULES if theme == "light" else ["color-contrast"])
-        assert [each for each in found if each[0] in ("serious", "critical")] == [], page.name
+        found = browser.execute_async_script(
+            AXE, RULES if theme == "light" else ["color-contrast"]
+        )
+        assert [each for each in found if each[0] in ("serious", "critical")] == [], (
+            page.name
+        )
         assert complaints(browser) == [], page.name
 
 
-def test_instances_can_be_searched_and_opened(site: Path, browser: webdriver.Chrome) -> None:
+def test_instances_can_be_searched_and_opened(
+    site: Path, browser: webdriver.Chrome
+) -> None:
     """Filters and search show only the instances that match, and an opened instance shows its texts without obeying markup."""
     page = next(site.glob("instances-helmet-recall-task-json-kv-length-8k-*.html"))
     open_site(browser, page)
@@ -45,14 +53,18 @@ def test_instances_can_be_searched_and_opened(site: Path, browser: webdriver.Chr
     browser.execute_script(change, "show", "prompt_cut")
     until(browser, lambda tab: tab.execute_script(found) == "3 of 12 instances")
     browser.execute_script(change, "show", "")
-    browser.execute_script("document.querySelector('.filters').elements.whole.checked = true")
+    browser.execute_script(
+        "document.querySelector('.filters').elements.whole.checked = true"
+    )
     browser.execute_script(change, "text", "pier 7 青岛")
     until(browser, lambda tab: tab.execute_script(found) == "1 of 12 instances")
     browser.execute_script("document.querySelector('.instances summary').click()")
     until(
         browser,
         lambda tab: (
-            tab.execute_script("return document.querySelectorAll('.instance .side section').length")
+            tab.execute_script(
+                "return document.querySelectorAll('.instance .side section').length"
+            )
             == 3
         ),
     )
@@ -61,7 +73,9 @@ def test_instances_can_be_searched_and_opened(site: Path, browser: webdriver.Chr
     )
     assert scores
     assert all(re.fullmatch(r"\d+\.\d|–", score) for score in scores)
-    shown = browser.execute_script("return document.querySelector('.instance').innerText")
+    shown = browser.execute_script(
+        "return document.querySelector('.instance').innerText"
+    )
     assert "<script>document.title='owned'</script>" in shown
     assert (
         "helm-longctx show 'helmet_recall:task=json_kv,length=8k,model=acme_one' 'json_kv-7'"
@@ -76,7 +90,9 @@ def test_instances_can_be_searched_and_opened(site: Path, browser: webdriver.Chr
     assert browser.title.startswith("helmet_recall")
 
 
-def test_readers_choose_lengths_models_and_order(site: Path, browser: webdriver.Chrome) -> None:
+def test_readers_choose_lengths_models_and_order(
+    site: Path, browser: webdriver.Chrome
+) -> None:
     """A chosen length shows only its section, a click on a heading sorts, and a plot has only the chosen models."""
     open_site(browser, site / "index.html")
     browser.execute_script(
@@ -97,7 +113,11 @@ def test_rows_stay_apart_when_sorted(beside: Path, browser: webdriver.Chrome) ->
     open_site(browser, beside / "index.html")
     values = """return [...document.querySelector('section:not(.other) table').tBodies]
         .map((body) => [body.className, [...body.rows].map((row) => row.cells[2].dataset.value ?? null)])"""
-    assert [kind for kind, _ in browser.execute_script(values)] == ["own", "floor", "other"]
+    assert [kind for kind, _ in browser.execute_script(values)] == [
+        "own",
+        "floor",
+        "other",
+    ]
     browser.execute_script(
         "delete document.querySelector('section:not(.other) tbody.other').rows[2].cells[2].dataset.value"
     )
@@ -114,11 +134,18 @@ def test_rows_stay_apart_when_sorted(beside: Path, browser: webdriver.Chrome) ->
 
 def set_width(browser: webdriver.Chrome, width: int, height: int) -> None:
     """Give the page a window of this size, which can be smaller than Chromium's smallest."""
-    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+    size = {
+        "width": width,
+        "height": height,
+        "deviceScaleFactor": 1,
+        "mobile": width < 500,
+    }
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
-def test_depth_maps_stand_below_each_other_on_phones(site: Path, browser: webdriver.Chrome) -> None:
+def test_depth_maps_stand_below_each_other_on_phones(
+    site: Path, browser: webdriver.Chrome
+) -> None:
     """The panels of a plot are below each other on a phone, so that it needs no sideways scrolling."""
     try:
         set_width(browser, 390, 844)
@@ -133,20 +160,28 @@ def test_depth_maps_stand_below_each_other_on_phones(site: Path, browser: webdri
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_pages_fit_phones_and_wide_windows(beside: Path, browser: webdriver.Chrome) -> None:
+def test_pages_fit_phones_and_wide_windows(
+    beside: Path, browser: webdriver.Chrome
+) -> None:
     """Navigation leaves the screen to the content, and HELMET's table at a length needs no sideways scrolling."""
     hidden = "return [...document.querySelectorAll('.scroll')].filter((e) => e.offsetParent && e.scrollWidth > e.clientWidth + 1).length"
     try:
-        for page in (*beside.glob("helmet-*.html"), next(beside.glob("instances-*.html"))):
+        for page in (
+            *beside.glob("helmet-*.html"),
+            next(beside.glob("instances-*.html")),
+        ):
             set_width(browser, 390, 844)
             open_site(browser, page)
             assert (
-                browser.execute_script("return document.querySelector('header.top').offsetHeight")
+                browser.execute_script(
+                    "return document.querySelector('header.top').offsetHeight"
+                )
                 < 0.2 * 844
             )
-            assert browser.execute_script("return document.documentElement.scrollWidth") <= 390, (
-                page.name
-            )
+            assert (
+                browser.execute_script("return document.documentElement.scrollWidth")
+                <= 390
+            ), page.name
         open_site(browser, beside / "index.html")
         assert (
             browser.execute_script(
@@ -171,7 +206,9 @@ return [table.classList.contains('cut'), name.left - scroll.getBoundingClientRec
 """
 
 
-def test_a_wide_table_says_that_it_scrolls(beside: Path, browser: webdriver.Chrome) -> None:
+def test_a_wide_table_says_that_it_scrolls(
+    beside: Path, browser: webdriver.Chrome
+) -> None:
     """A table that is wider than the page says so until its end is in view, and the model's name stays in sight."""
     try:
         set_width(browser, 800, 1200)

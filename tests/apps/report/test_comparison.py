@@ -20,7 +20,9 @@ def test_the_page_opens_where_the_user_ran(mixed: Board) -> None:
     """The page opens at the longest length and the part of own runs, with the models that have its tasks in common."""
     first = comparison_sections(mixed)[0]
     assert first.choice == "32k"
-    assert first.about.startswith("By score in Recall, on the tasks that both models have.")
+    assert first.about.startswith(
+        "By score in Recall, on the tasks that both models have."
+    )
     matrix, ranks, *_ = first.blocks
     assert isinstance(matrix, Figure)
     assert isinstance(ranks, Figure)
@@ -28,7 +30,9 @@ def test_the_page_opens_where_the_user_ran(mixed: Board) -> None:
     assert [row["model"] for row in ranks.rows] == ["acme/one †", "acme/two †"]
 
 
-def test_own_models_are_two_families_of_comparisons(board_of: Callable[..., Board]) -> None:
+def test_own_models_are_two_families_of_comparisons(
+    board_of: Callable[..., Board],
+) -> None:
     """A pair of own models is adjusted for own pairs alone, pairs with published models apart, and two published models never meet."""
     board = board_of(
         ["helmet_recall:length=8k"], {"acme/one": 0.95, "acme/two": 0.5}, published=True
@@ -37,7 +41,9 @@ def test_own_models_are_two_families_of_comparisons(board_of: Callable[..., Boar
     own = differences["acme/one", "acme/two"]
     assert own.adjusted == own.comparison.p_value
     published = {
-        pair: each for pair, each in differences.items() if pair[1].startswith("published/")
+        pair: each
+        for pair, each in differences.items()
+        if pair[1].startswith("published/")
     }
     assert {one for one, _ in published} == {"acme/one", "acme/two"}
     p_values = [each.comparison.p_value for each in published.values()]
@@ -54,27 +60,39 @@ def test_own_models_are_two_families_of_comparisons(board_of: Callable[..., Boar
 
 def test_a_paired_difference_is_the_difference_of_the_scores(own: Board) -> None:
     """A paired difference weights tasks and columns as the overall score does, and counts the instances that both answered."""
-    difference = find_differences(own, OVERALL, 16 * K)["acme/one", "acme/two"].comparison
+    difference = find_differences(own, OVERALL, 16 * K)[
+        "acme/one", "acme/two"
+    ].comparison
     tasks = own.tasks_of(OVERALL, 16 * K)
     results = [
-        [own.score(f"acme/{name}", task, 16 * K) for name in ("one", "two")] for task in tasks
+        [own.score(f"acme/{name}", task, 16 * K) for name in ("one", "two")]
+        for task in tasks
     ]
-    pairs = [[by_instance(each.answers if each else ()) for each in both] for both in results]
+    pairs = [
+        [by_instance(each.answers if each else ()) for each in both] for both in results
+    ]
     shared = [ours.keys() & theirs.keys() for ours, theirs in pairs]
     means = [
         fmean(mean_of(ours[key]) - mean_of(theirs[key]) for key in keys)
         for (ours, theirs), keys in zip(pairs, shared, strict=True)
     ]
     assert difference.effect.mean == pytest.approx(fmean(means))
-    assert difference.wins + difference.losses + difference.ties == sum(map(len, shared))
+    assert difference.wins + difference.losses + difference.ties == sum(
+        map(len, shared)
+    )
 
 
-def test_a_matrix_has_both_directions_and_p_values_that_fit_the_interval(own: Board) -> None:
+def test_a_matrix_has_both_directions_and_p_values_that_fit_the_interval(
+    own: Board,
+) -> None:
     """Each pair of the matrix has both directions, p-values that fit its interval, and ties by the adjusted p-value."""
     matrix, ranks = comparison_sections(own)[0].blocks
     assert isinstance(matrix, Figure)
     values = {(row["row"], row["column"]): row["difference"] for row in matrix.rows}
-    assert all(values[one, other] == -float(str(value)) for (other, one), value in values.items())
+    assert all(
+        values[one, other] == -float(str(value))
+        for (other, one), value in values.items()
+    )
     for row in matrix.rows:
         low, high, p, adjusted = (
             float(str(row[name])) for name in ("low", "high", "p", "adjusted p")
@@ -94,8 +112,13 @@ def test_floors_and_single_models_are_not_compared(
 ) -> None:
     """There is no page for fewer than two models, and no floor is in a plot or table of the page."""
     entry = "helmet_recall:task=json_kv,length=8k"
-    assert comparison_sections(board_of([entry], {"acme/one": 0.9, "longctx/null": 0.1})) == []
+    assert (
+        comparison_sections(board_of([entry], {"acme/one": 0.9, "longctx/null": 0.1}))
+        == []
+    )
     matrix, ranks = comparison_sections(own)[0].blocks
     for figure in (matrix, ranks):
         assert isinstance(figure, Figure)
-        assert not any("null" in str(row.get("model", row.get("row"))) for row in figure.rows)
+        assert not any(
+            "null" in str(row.get("model", row.get("row"))) for row in figure.rows
+        )

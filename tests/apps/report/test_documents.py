@@ -17,7 +17,9 @@ from tests.support.commands import Command
 
 def test_markdown(suite: Path, tmp_path: Path) -> None:
     """The Markdown tables are well formed, and each plot and data file that is named exists, with Chinese titles as text."""
-    path = write_report(suite, BENCHMARKS, tmp_path, "markdown", published=False, server="")
+    path = write_report(
+        suite, BENCHMARKS, tmp_path, "markdown", published=False, server=""
+    )
     text = path.read_text(encoding="utf-8")
     tables = re.findall(r"(?:^\|.*\|\n)+", text, re.MULTILINE)
     assert len(tables) >= 3
@@ -31,7 +33,8 @@ def test_markdown(suite: Path, tmp_path: Path) -> None:
     assert files
     assert all((tmp_path / file).is_file() for file in files)
     assert all(
-        "<svg" in plot.read_text(encoding="utf-8")[:200] for plot in (tmp_path / "plots").iterdir()
+        "<svg" in plot.read_text(encoding="utf-8")[:200]
+        for plot in (tmp_path / "plots").iterdir()
     )
 
 
@@ -57,14 +60,20 @@ def test_latex(suite: Path, tmp_path: Path) -> None:
 def test_escapes() -> None:
     """Markup of a format in a text is escaped."""
     assert escape_markdown("a|b <i> *x*\n# y") == r"a\|b \<i\> \*x\* \# y"
-    assert escape_tex("50 % of a_b & {c} \\d") == r"50 \% of a\_b \& \{c\} \textbackslash{}d"
+    assert (
+        escape_tex("50 % of a_b & {c} \\d")
+        == r"50 \% of a\_b \& \{c\} \textbackslash{}d"
+    )
 
 
-def test_pdf_needs_a_browser(suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pdf_needs_a_browser(
+    suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One line says that a PDF needs a browser, and names other formats."""
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(
-        InputError, match="format=pdf needs Chromium or Chrome; install it, or use markdown"
+        InputError,
+        match="format=pdf needs Chromium or Chrome; install it, or use markdown",
     ):
         write_report(suite, BENCHMARKS, tmp_path, "pdf", published=False, server="")
 

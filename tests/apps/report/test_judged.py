@@ -36,7 +36,9 @@ def test_correlations_are_over_the_same_answers(board: Board) -> None:
     assert isinstance(scatter, Figure)
     assert {row[0].text for row in table.rows} == {"NarrativeQA"}
     results = [
-        board.score(model, "narrativeqa", 8 * K) for model in SKILLS if model != "longctx/null"
+        board.score(model, "narrativeqa", 8 * K)
+        for model in SKILLS
+        if model != "longctx/null"
     ]
     answers = [
         [row.values for row in result.answers if row.score is not None]
@@ -49,11 +51,18 @@ def test_correlations_are_over_the_same_answers(board: Board) -> None:
             for each in table.rows
             if each[2].text == title
         )
-        pairs = [(values["judge_score"], values[name]) for answer in answers for values in answer]
+        pairs = [
+            (values["judge_score"], values[name])
+            for answer in answers
+            for values in answer
+        ]
         assert row["Over answers"].value == pytest.approx(spearmanr(pairs).statistic)
         assert row["Answers"].value == len(pairs)
         means = [
-            [fmean(values[metric] for values in answer) for metric in ("judge_score", name)]
+            [
+                fmean(values[metric] for values in answer)
+                for metric in ("judge_score", name)
+            ]
             for answer in answers
         ]
         assert row["Over models"].value == pytest.approx(spearmanr(means).statistic)
@@ -75,4 +84,7 @@ def test_other_tasks_have_no_page(
     """Tasks without a judge, published scores and floors alone give no page."""
     assert judged_sections(own) == []
     assert judged_sections(published) == []
-    assert judged_sections(board_of(["helmet_summ:length=8k"], {"longctx/null": 0.4})) == []
+    assert (
+        judged_sections(board_of(["helmet_summ:length=8k"], {"longctx/null": 0.4}))
+        == []
+    )

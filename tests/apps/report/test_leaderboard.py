@@ -28,16 +28,22 @@ def blocks_of(section: Section) -> tuple[Answer, Table]:
 
 def rows_by_model(table: Table) -> dict[str, dict[str, Cell]]:
     """Return the cells of each row by title, by model."""
-    return {row[1].text: dict(zip(table.header, row, strict=True)) for row in table.rows}
+    return {
+        row[1].text: dict(zip(table.header, row, strict=True)) for row in table.rows
+    }
 
 
 def test_overall_is_the_mean_of_the_columns(published: Board) -> None:
     """The overall score is the mean of the columns, and its interval is narrower than the columns' intervals."""
     model = "published/GPT-4o-08"
     overall = published.score(model, OVERALL, 128 * K)
-    columns = [published.scores[model, part, 128 * K, "full"] for part in published.columns]  # type: ignore[index]
+    columns = [
+        published.scores[model, part, 128 * K, "full"] for part in published.columns
+    ]  # type: ignore[index]
     assert overall is not None
-    assert overall.interval.mean == pytest.approx(fmean(column.interval.mean for column in columns))
+    assert overall.interval.mean == pytest.approx(
+        fmean(column.interval.mean for column in columns)
+    )
     assert overall.interval.low < overall.interval.mean < overall.interval.high
     assert overall.interval.high - overall.interval.low < min(
         column.interval.high - column.interval.low
@@ -94,18 +100,32 @@ def test_the_first_view_is_about_the_users_models(mixed: Board) -> None:
     first = leaderboard_sections(mixed)[0]
     assert first.choice == "32k"
     answer, table = blocks_of(first)
-    assert answer.verdict.startswith("acme/one has the highest score in Recall of your models: ")
+    assert answer.verdict.startswith(
+        "acme/one has the highest score in Recall of your models: "
+    )
     assert "GPT-4o" not in answer.verdict
     # One task of four was run, and of published models only the means of four are known.
     assert "65 published models have no rank beside yours" in answer.note
-    assert {row[0].text for kind, rows in table.bodies if kind == "other" for row in rows} == {"–"}
-    assert [(kind, len(rows)) for kind, rows in table.bodies][:2] == [("own", 2), ("floor", 1)]
-    assert [row[1].text for row in table.rows[:3]] == ["acme/one", "acme/two", "longctx/null"]
+    assert {
+        row[0].text for kind, rows in table.bodies if kind == "other" for row in rows
+    } == {"–"}
+    assert [(kind, len(rows)) for kind, rows in table.bodies][:2] == [
+        ("own", 2),
+        ("floor", 1),
+    ]
+    assert [row[1].text for row in table.rows[:3]] == [
+        "acme/one",
+        "acme/two",
+        "longctx/null",
+    ]
     (plot,) = (block for block in first.blocks if isinstance(block, Figure))
     assert [row["model"] for row in plot.rows][:2] == ["acme/one", "acme/two"]
     assert not any(row["kind"] == "published" for row in plot.rows)
     shown = first_models(mixed)
-    assert [model for model, is_shown in shown.items() if is_shown][:2] == ["acme/one", "acme/two"]
+    assert [model for model, is_shown in shown.items() if is_shown][:2] == [
+        "acme/one",
+        "acme/two",
+    ]
     assert sum(shown.values()) == 6
 
 
@@ -125,10 +145,13 @@ def test_missing_values_are_empty_in_files(mixed: Board) -> None:
 
 
 @pytest.mark.parametrize("task", ["", ",metric=f1", ",metric=rubric"])
-def test_own_questions_have_scores_with_every_metric(board_of: MakeBoard, task: str) -> None:
+def test_own_questions_have_scores_with_every_metric(
+    board_of: MakeBoard, task: str
+) -> None:
     """Each task of own questions, also a variant or a judged one, has a column, and the folder's last part is the title."""
     board = board_of(
-        [f"any_jsonl:path=data/bills,length=8k{task}"], {"acme/one": 0.9, "acme/two": 0.2}
+        [f"any_jsonl:path=data/bills,length=8k{task}"],
+        {"acme/one": 0.9, "acme/two": 0.2},
     )
     assert board.title == "Own questions bills"
     answer, table = blocks_of(leaderboard_sections(board)[0])
@@ -140,16 +163,24 @@ def test_own_questions_have_scores_with_every_metric(board_of: MakeBoard, task: 
 def test_modes_are_columns_and_not_averaged(board_of: MakeBoard) -> None:
     """The modes of LongBench v2 are columns without a mean, because they ask the same questions in different conditions."""
     board = board_of(
-        [f"longbench_v2:mode={mode}" for mode in ("0shot", "cot", "no_context")], {"acme/one": 0.9}
+        [f"longbench_v2:mode={mode}" for mode in ("0shot", "cot", "no_context")],
+        {"acme/one": 0.9},
     )
     _, table = blocks_of(leaderboard_sections(board)[0])
-    assert table.header == ["Rank", "Model", "Zero-shot", "With CoT", "Without the text"]
+    assert table.header == [
+        "Rank",
+        "Model",
+        "Zero-shot",
+        "With CoT",
+        "Without the text",
+    ]
 
 
 def test_parts_in_no_mean_have_columns_and_tasks_have_rows(board_of: MakeBoard) -> None:
     """RULER has a column although it is in no mean, and each task has a row."""
     board = board_of(
-        ["helmet_ruler:length=8k", "helmet_recall:length=8k"], {"acme/one": 0.9, "acme/two": 0.3}
+        ["helmet_ruler:length=8k", "helmet_recall:length=8k"],
+        {"acme/one": 0.9, "acme/two": 0.3},
     )
     _, _, table, tasks = leaderboard_sections(board)[0].blocks
     assert isinstance(table, Table)
@@ -168,7 +199,9 @@ def test_parts_in_no_mean_have_columns_and_tasks_have_rows(board_of: MakeBoard) 
 @pytest.mark.parametrize("published", [False, True])
 def test_one_model_is_not_called_the_best(board_of: MakeBoard, published: bool) -> None:
     """A single model has no rank and no certainty, and is not called the best."""
-    board = board_of(["helmet_recall:task=json_kv,length=8k"], {"acme/one": 0.9}, published)
+    board = board_of(
+        ["helmet_recall:task=json_kv,length=8k"], {"acme/one": 0.9}, published
+    )
     answer, _ = blocks_of(leaderboard_sections(board)[0])
     assert answer.verdict.startswith("acme/one has a score of ")
     assert answer.question == "How good is the model at 8k?"
@@ -183,8 +216,14 @@ def test_certainty_is_that_of_the_adjusted_comparisons(
     answer, _ = blocks_of(leaderboard_sections(own)[0])
     best, second, third = (each.model for each in own.ranking(16 * K))
     differences = find_differences(own, OVERALL, 16 * K)
-    assert [differences[best, other].is_different for other in (second, third)] == [False, True]
-    assert answer.certainty == f"Statistical tie with {second}. It is better than 1 of the models."
+    assert [differences[best, other].is_different for other in (second, third)] == [
+        False,
+        True,
+    ]
+    assert (
+        answer.certainty
+        == f"Statistical tie with {second}. It is better than 1 of the models."
+    )
     assert not answer.is_sure
     board = board_of(["lv_eval:length=16k"], {"acme/one": 0.9, "acme/two": 0.1})
     answer, _ = blocks_of(leaderboard_sections(board)[0])
@@ -198,7 +237,9 @@ def test_certainty_is_that_of_the_adjusted_comparisons(
         for each in (own, board, published)
         for section in leaderboard_sections(each)
     ]
-    assert not any("sure" in f"{answer.verdict} {answer.certainty}" for answer in answers)
+    assert not any(
+        "sure" in f"{answer.verdict} {answer.certainty}" for answer in answers
+    )
 
 
 def test_floors_are_lines_and_rows_apart(own: Board) -> None:
@@ -222,7 +263,13 @@ def test_floors_are_lines_and_rows_apart(own: Board) -> None:
     ("name", "floors"),
     [
         ("ada_leval", {"Random Guess"}),
-        ("mrcr_v2", {"Floor: any reply of the transcript", "Floor: any reply to the same request"}),
+        (
+            "mrcr_v2",
+            {
+                "Floor: any reply of the transcript",
+                "Floor: any reply to the same request",
+            },
+        ),
     ],
 )
 def test_published_floors_are_no_models(name: str, floors: set[str]) -> None:
@@ -234,10 +281,15 @@ def test_published_floors_are_no_models(name: str, floors: set[str]) -> None:
         there = {kind: {row[1].text for row in rows} for kind, rows in table.bodies}
         assert there.get("floor") == floors
         assert all(
-            row[0].value is None for kind, rows in table.bodies if kind == "floor" for row in rows
+            row[0].value is None
+            for kind, rows in table.bodies
+            if kind == "floor"
+            for row in rows
         )
     assert {
-        model.removeprefix("published/") for model in board.models if board.is_floor(model)
+        model.removeprefix("published/")
+        for model in board.models
+        if board.is_floor(model)
     } == floors
 
 
@@ -288,5 +340,8 @@ def test_closed_books_and_floors_alone_have_a_page(board_of: MakeBoard) -> None:
     board = board_of([f"{entry},context=none"], {"acme/one": 0.7})
     _, table = blocks_of(leaderboard_sections(board)[0])
     assert [kind for kind, _ in table.bodies] == ["floor"]
-    assert (table.rows[1][1].text, table.rows[1][1].detail) == ("acme/one", "closed book")
+    assert (table.rows[1][1].text, table.rows[1][1].detail) == (
+        "acme/one",
+        "closed book",
+    )
     assert table.rows[1][2].value is not None

@@ -22,7 +22,9 @@ def test_drop_means_and_effective_length(published: Board) -> None:
     """The drop, the mean and the effective length are of the overall score, and LV-Eval's groups are means of its data sets."""
     _, table = length_sections(published)[0].blocks
     assert isinstance(table, Table)
-    row = {row[0].text: [cell.value or 0 for cell in row] for row in table.rows}["Gemini-1.5-Pro"]
+    row = {row[0].text: [cell.value or 0 for cell in row] for row in table.rows}[
+        "Gemini-1.5-Pro"
+    ]
     assert row[-2] == pytest.approx(row[1] - row[5])
     assert row[-1] == 128 * 1024
     assert row[-5] == pytest.approx(fmean(row[1:6]))
@@ -51,7 +53,9 @@ def test_own_models_are_first_and_other_means_are_marked(mixed: Board) -> None:
     cells = dict(zip(table.header, table.rows[0], strict=True))
     assert cells["Mean"].text.endswith(" †")
     assert "over 8k, 32k" in cells["Mean"].note
-    by_model = {row[0].text: dict(zip(table.header, row, strict=True)) for row in table.rows}
+    by_model = {
+        row[0].text: dict(zip(table.header, row, strict=True)) for row in table.rows
+    }
     assert not by_model["GPT-4o-08"]["Mean"].text.endswith("†")
     short = next(
         cells
@@ -68,7 +72,10 @@ def test_columns_and_panels_have_scores(mixed: Board, board_of: MakeBoard) -> No
     for place in range(1, 6):
         assert any(row[place].value is not None for row in table.rows)
     assert (
-        length_sections(board_of(["helmet_recall:task=json_kv,length=8k"], {"acme/one": 0.9})) == []
+        length_sections(
+            board_of(["helmet_recall:task=json_kv,length=8k"], {"acme/one": 0.9})
+        )
+        == []
     )
 
 
@@ -111,10 +118,14 @@ def test_each_task_has_a_map_of_its_depths(own: Board, board_of: MakeBoard) -> N
     """Each task has a map with the mean of the answers at each depth, after the pooled map, unless there is only one task."""
     pooled, by_task = depth_sections(own)
     assert len(pooled.blocks) == 1
-    figures = {block.title: block for block in by_task.blocks if isinstance(block, Figure)}
+    figures = {
+        block.title: block for block in by_task.blocks if isinstance(block, Figure)
+    }
     assert list(figures) == [own.titles[task] for task in own.columns]
     for figure in figures.values():
-        assert figure.spec["facet"]["sort"][-1] == "null"  # not in the order of the alphabet
+        assert (
+            figure.spec["facet"]["sort"][-1] == "null"
+        )  # not in the order of the alphabet
     task = own.columns[3]
     for row in figures[own.titles[task]].rows:
         if row["kind"] == "own":
@@ -126,15 +137,24 @@ def test_each_task_has_a_map_of_its_depths(own: Board, board_of: MakeBoard) -> N
                 if row["depth"] == f"{answer.depth:.0%}".replace("%", " %")
             ]
             scores = [score for score in found if score is not None]
-            assert (row["n"], row["score"]) == (len(scores), pytest.approx(fmean(scores)))
-    assert sum(int(str(row["n"])) for figure in figures.values() for row in figure.rows) == sum(
+            assert (row["n"], row["score"]) == (
+                len(scores),
+                pytest.approx(fmean(scores)),
+            )
+    assert sum(
+        int(str(row["n"])) for figure in figures.values() for row in figure.rows
+    ) == sum(
         int(str(row["n"]))
         for block in pooled.blocks
         if isinstance(block, Figure)
         for row in block.rows
     )
     assert (
-        len(depth_sections(board_of(["helmet_recall:task=json_kv,length=8k"], {"acme/one": 0.9})))
+        len(
+            depth_sections(
+                board_of(["helmet_recall:task=json_kv,length=8k"], {"acme/one": 0.9})
+            )
+        )
         == 1
     )
 
@@ -145,7 +165,9 @@ def test_correlations_have_their_numbers(published: Board) -> None:
     heat, scatter = first.blocks
     assert isinstance(heat, Figure)
     assert isinstance(scatter, Figure)
-    cell = next(row for row in heat.rows if (row["row"], row["column"]) == ("Recall", "RAG"))
+    cell = next(
+        row for row in heat.rows if (row["row"], row["column"]) == ("Recall", "RAG")
+    )
     assert {"rho", "p", "low", "high", "n"} < cell.keys()
     assert cell["n"] == 59
     label = next(

@@ -31,9 +31,13 @@ def section(published: Board) -> Section:
 def table(section: Section, end: str) -> dict[str, dict[str, Cell]]:
     """Return a table's cells by the first cell of the row and by column."""
     (found,) = (
-        block for block in section.blocks if isinstance(block, Table) and block.name.endswith(end)
+        block
+        for block in section.blocks
+        if isinstance(block, Table) and block.name.endswith(end)
     )
-    return {row[0].text: dict(zip(found.header, row, strict=True)) for row in found.rows}
+    return {
+        row[0].text: dict(zip(found.header, row, strict=True)) for row in found.rows
+    }
 
 
 def figure(section: Section) -> Figure:
@@ -45,7 +49,9 @@ def test_properties_are_those_of_the_paper(section: Section) -> None:
     """Properties come from Table 15 or, for models that it lacks, from the project page, and unknown ones are shown as unknown."""
     rows = table(section, "-table")
     assert len(rows) == 59
-    texts = {name: [cell.text for cell in row.values()][2:] for name, row in rows.items()}
+    texts = {
+        name: [cell.text for cell in row.values()][2:] for name, row in rows.items()
+    }
     hybrid = "Hybrid (Mamba + Full-attention) MoE"
     assert texts["Jamba-1.5-Mini"] == [
         "262,144",

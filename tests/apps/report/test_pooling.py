@@ -25,12 +25,18 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a suite of two benchmarks: one model has both, two models have one each, and the second benchmark is harder."""
     folder = tmp_path_factory.mktemp("pooled") / "runs" / "two"
     write_suite(
-        folder, [RECALL], {"acme/easy": 0.7, "acme/both": 0.95, "longctx/null": 0.05}, instances=60
+        folder,
+        [RECALL],
+        {"acme/easy": 0.7, "acme/both": 0.95, "longctx/null": 0.05},
+        instances=60,
     )
     hard = ["lv_eval:length=64k,dataset=cmrc_mixup"]
     write_suite(folder, hard, {"acme/both": 0.4, "acme/hard": 0.75}, instances=60)
     write_suite(
-        folder, ["helmet_rag:task=nq,length=8k,context=none"], {"acme/both": 0.4}, instances=6
+        folder,
+        ["helmet_rag:task=nq,length=8k,context=none"],
+        {"acme/both": 0.4},
+        instances=6,
     )
     return folder
 
@@ -48,7 +54,10 @@ def test_models_are_ranked_although_they_lack_benchmarks(boards: list[Board]) ->
     ranks = {model: rank.rank for model, rank in found.pooling.ranks.items()}
     assert ranks == {"acme/hard": 1, "acme/both": 2, "acme/easy": 3}
     assert found.left_out == ()
-    assert (found.cells, found.most_cells) == ({"acme/easy": 1, "acme/both": 2, "acme/hard": 1}, 2)
+    assert (found.cells, found.most_cells) == (
+        {"acme/easy": 1, "acme/both": 2, "acme/hard": 1},
+        2,
+    )
     answers = [
         answer
         for board in boards
@@ -64,8 +73,13 @@ def test_models_are_ranked_although_they_lack_benchmarks(boards: list[Board]) ->
     assert isinstance(plot, Figure)
     assert isinstance(table, Table)
     assert answer.verdict.startswith("acme/hard ranks first of 3 models")
-    assert f"is {found.pooling.agreement(found.means).rho:.2f}, over 3 models" in answer.note
-    shown = {row[1].text: dict(zip(table.header, row, strict=True)) for row in table.rows}
+    assert (
+        f"is {found.pooling.agreement(found.means).rho:.2f}, over 3 models"
+        in answer.note
+    )
+    shown = {
+        row[1].text: dict(zip(table.header, row, strict=True)) for row in table.rows
+    }
     assert shown["acme/hard"]["Mean"].text.endswith(" †")
     assert not shown["acme/both"]["Mean"].text.endswith(" †")
     assert {model: row["Rank by mean"].text for model, row in shown.items()} == {
@@ -75,7 +89,9 @@ def test_models_are_ranked_although_they_lack_benchmarks(boards: list[Board]) ->
     }
     for row in plot.rows:
         strength = found.pooling.strengths[str(row["model"])]
-        assert row["score"] == pytest.approx(1 / (1 + math.exp(-strength.mean)), abs=1e-6)
+        assert row["score"] == pytest.approx(
+            1 / (1 + math.exp(-strength.mean)), abs=1e-6
+        )
 
 
 def test_the_agreement_is_with_means_over_tasks_and_lengths(own: Board) -> None:
@@ -83,7 +99,11 @@ def test_the_agreement_is_with_means_over_tasks_and_lengths(own: Board) -> None:
     found = pool_boards([own])
     assert found
     for model, mean in found.means.items():
-        scores = [score for task in own.columns if (score := own.score(model, task, 16 * 1024))]
+        scores = [
+            score
+            for task in own.columns
+            if (score := own.score(model, task, 16 * 1024))
+        ]
         assert mean == pytest.approx(fmean(score.interval.mean for score in scores))
     assert found.pooling.agreement(found.means).n == 3
 

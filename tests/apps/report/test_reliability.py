@@ -44,7 +44,11 @@ def test_seed_noise_is_that_of_repeats(board_of: MakeBoard) -> None:
     for answer in result.answers:
         if answer.score is not None:
             by_question.setdefault(answer.instance, []).append(answer.score)
-    squares = [(score - fmean(scores)) ** 2 for scores in by_question.values() for score in scores]
+    squares = [
+        (score - fmean(scores)) ** 2
+        for scores in by_question.values()
+        for score in scores
+    ]
     count = sum(map(len, by_question.values()))
     within = sum(squares) / (count - len(by_question))
     row = next(row for row in task_rows(board, "8k") if row["Model"].text == "acme/one")
@@ -60,7 +64,9 @@ def test_seed_noise_is_that_of_repeats(board_of: MakeBoard) -> None:
 def test_signals_are_over_own_and_published_models(mixed: Board) -> None:
     """Signals are over own and published models without floors, and published noise comes from the widest interval."""
     published = [each.interval for each in mixed.ranking(8 * K, "nq")]
-    noise = np.mean([((each.high - each.low) / (2 * 1.959964)) ** 2 for each in published])
+    noise = np.mean(
+        [((each.high - each.low) / (2 * 1.959964)) ** 2 for each in published]
+    )
     signal = find_signal(mixed, "nq", 8 * K)
     assert signal
     assert signal.noise == pytest.approx(math.sqrt(noise), rel=1e-4)
@@ -84,7 +90,9 @@ def test_noise_is_the_standard_error(board_of: MakeBoard) -> None:
         errors = [result.statistics[MAIN_METRIC].error for result in results if result]
         signal = find_signal(board, task, 8 * K)
         assert signal
-        assert signal.noise == pytest.approx(math.sqrt(fmean(error**2 for error in errors)))
+        assert signal.noise == pytest.approx(
+            math.sqrt(fmean(error**2 for error in errors))
+        )
     single = board_of(["helmet_longqa:length=16k"], skills, instances=1)
     tasks = single.tasks_of("helmet_longqa", 16 * K)
     assert tasks

@@ -20,7 +20,8 @@ def test_every_score_of_a_board_is_a_row(mixed: Board) -> None:
     """Every score of a board is a row with interval, number of instances and reasons; a missing overall score says what it lacks."""
     rows = list(score_rows(mixed))
     places = {
-        tuple(row[name] for name in ("model", "part", "length", "context")): row for row in rows
+        tuple(row[name] for name in ("model", "part", "length", "context")): row
+        for row in rows
     }
     assert len(places) == len(rows)
     for place, result in mixed.scores.items():
@@ -42,13 +43,17 @@ def test_files_have_the_rows(mixed: Board, beside: Path) -> None:
     """The JSON and CSV files have the same rows, and missing values are null or empty."""
     rows = json.loads((beside / "data" / "scores.json").read_bytes())
     assert rows == [json.loads(json.dumps(row)) for row in score_rows(mixed)]
-    with (beside / "data" / "scores.csv").open(encoding="utf-8-sig", newline="") as file:
+    with (beside / "data" / "scores.csv").open(
+        encoding="utf-8-sig", newline=""
+    ) as file:
         table = list(csv.DictReader(file))
     assert list(table[0]) == list(rows[0])
     assert [row["score"] for row in table] == [
         "" if row["score"] is None else str(row["score"]) for row in rows
     ]
-    assert [row["lacking"].split(";") for row in table] == [row["lacking"] or [""] for row in rows]
+    assert [row["lacking"].split(";") for row in table] == [
+        row["lacking"] or [""] for row in rows
+    ]
 
 
 def test_tables_and_plots_have_the_same_scores(mixed: Board, beside: Path) -> None:
@@ -56,13 +61,21 @@ def test_tables_and_plots_have_the_same_scores(mixed: Board, beside: Path) -> No
     rows = json.loads((beside / "data" / "scores.json").read_bytes())
     parts = {title: part for part, title in mixed.titles.items()}
     scores = {
-        (row["model"].removeprefix("published/"), row["part"], row["length"]): row["score"]
+        (row["model"].removeprefix("published/"), row["part"], row["length"]): row[
+            "score"
+        ]
         for row in rows
     }
-    scores = {place: score for place, score in scores.items() if place[2] and score is not None}
+    scores = {
+        place: score
+        for place, score in scores.items()
+        if place[2] and score is not None
+    }
     for length in mixed.lengths:
         stem = f"leaderboard-helmet-{label(length)}"
-        with (beside / "data" / f"{stem}-table.csv").open(encoding="utf-8-sig", newline="") as file:
+        with (beside / "data" / f"{stem}-table.csv").open(
+            encoding="utf-8-sig", newline=""
+        ) as file:
             table = list(csv.DictReader(file))
         found = {
             (row["Model"], parts[title], length): float(value)
@@ -71,14 +84,22 @@ def test_tables_and_plots_have_the_same_scores(mixed: Board, beside: Path) -> No
             if title in parts and value
         }
         # A closed-book row has the name of its model and is in another column.
-        assert found == {place: pytest.approx(scores[place], abs=1e-8) for place in found}
+        assert found == {
+            place: pytest.approx(scores[place], abs=1e-8) for place in found
+        }
         for row in json.loads((beside / "data" / f"{stem}-plot.json").read_bytes()):
             model = "longctx/null" if row["model"] == "null" else row["model"]
             assert row["score"] == pytest.approx(
                 scores[model, mixed.main_part(length), length], abs=1e-6
             )
-        own = {place for place in scores if place[0].startswith("acme") and place[2] == length}
-        assert {place for place in own if place[1].startswith("helmet_")} <= found.keys()
+        own = {
+            place
+            for place in scores
+            if place[0].startswith("acme") and place[2] == length
+        }
+        assert {
+            place for place in own if place[1].startswith("helmet_")
+        } <= found.keys()
 
 
 @pytest.mark.parametrize("published", [False, True])
@@ -87,19 +108,32 @@ def test_a_suite_without_scores_is_an_error(tmp_path: Path, published: bool) -> 
     suite = tmp_path / "runs" / "empty"
     suite.mkdir(parents=True)
     with pytest.raises(
-        InputError, match="empty has no scores to report; first use helm-longctx run with it"
+        InputError,
+        match="empty has no scores to report; first use helm-longctx run with it",
     ):
-        write_report(suite, BENCHMARKS, tmp_path / "site", "html", published=published, server="")
+        write_report(
+            suite, BENCHMARKS, tmp_path / "site", "html", published=published, server=""
+        )
     assert not (tmp_path / "site").exists()
 
 
 def test_benchmarks_are_in_one_order_with_short_names(tmp_path: Path) -> None:
     """HELMET is first, only benchmarks of the suite have pages, and folders with the same name are shown with their paths."""
     entries = ["lv_eval:length=16k", "helmet_recall:task=json_kv,length=8k"]
-    entries += [f"any_jsonl:path={folder},length=8k" for folder in ("a/law", "b/law", "data/bills")]
-    write_suite(tmp_path / "s", entries, {"acme/one": 0.8, "acme/two": 0.5}, instances=6)
+    entries += [
+        f"any_jsonl:path={folder},length=8k"
+        for folder in ("a/law", "b/law", "data/bills")
+    ]
+    write_suite(
+        tmp_path / "s", entries, {"acme/one": 0.8, "acme/two": 0.5}, instances=6
+    )
     index = write_report(
-        tmp_path / "s", BENCHMARKS, tmp_path / "site", "markdown", published=True, server=""
+        tmp_path / "s",
+        BENCHMARKS,
+        tmp_path / "site",
+        "markdown",
+        published=True,
+        server="",
     )
     text = index.read_text(encoding="utf-8").replace("\\", "")
     titles = [
@@ -108,7 +142,13 @@ def test_benchmarks_are_in_one_order_with_short_names(tmp_path: Path) -> None:
         if line.startswith("## ")
     ]
     assert list(dict.fromkeys(titles)) == [
-        *("HELMET", "Own questions a/law", "Own questions b/law", "Own questions bills", "LV-Eval"),
+        *(
+            "HELMET",
+            "Own questions a/law",
+            "Own questions b/law",
+            "Own questions bills",
+            "LV-Eval",
+        ),
         "All benchmarks",
     ]
     assert len(list((tmp_path / "site" / "plots").iterdir())) == text.count("](plots/")
@@ -125,25 +165,44 @@ def test_a_run_without_an_answer_has_its_reasons(tmp_path: Path) -> None:
     for name in ("per_instance_stats", "stats"):
         content = json.loads((run / f"{name}.json").read_text())
         for stats in (
-            [row["stats"] for row in content] if name == "per_instance_stats" else [content]
+            [row["stats"] for row in content]
+            if name == "per_instance_stats"
+            else [content]
         ):
             stats[:] = [
-                stat for stat in stats if stat["name"]["name"] in ("request_failed", "depth")
+                stat
+                for stat in stats
+                if stat["name"]["name"] in ("request_failed", "depth")
             ]
             for stat in stats:
-                stat["mean"] = 1.0 if stat["name"]["name"] == "request_failed" else stat["mean"]
+                stat["mean"] = (
+                    1.0 if stat["name"]["name"] == "request_failed" else stat["mean"]
+                )
         (run / f"{name}.json").write_text(json.dumps(content))
-    write_report(tmp_path / "s", BENCHMARKS, tmp_path / "site", "html", published=False, server="")
+    write_report(
+        tmp_path / "s",
+        BENCHMARKS,
+        tmp_path / "site",
+        "html",
+        published=False,
+        server="",
+    )
     rows = json.loads((tmp_path / "site" / "data" / "scores.json").read_bytes())
-    (down,) = (row for row in rows if row["model"] == "acme/down" and row["part"] == "json_kv")
+    (down,) = (
+        row for row in rows if row["model"] == "acme/down" and row["part"] == "json_kv"
+    )
     assert down["score"] is None
     assert "request_failed:json_kv=1" in down["lacking"]
     table = list(
         csv.DictReader(
-            (tmp_path / "site/data/leaderboard-helmet-8k-tasks.csv").open(encoding="utf-8-sig")
+            (tmp_path / "site/data/leaderboard-helmet-8k-tasks.csv").open(
+                encoding="utf-8-sig"
+            )
         )
     )
     assert [(row["Model"], row["Score"] == "", row["n"]) for row in table] == [
         *(("acme/one", False, table[0]["n"]), ("acme/down", True, "0"))
     ]
-    assert "acme/down" in (tmp_path / "site/helmet-runs.html").read_text(encoding="utf-8")
+    assert "acme/down" in (tmp_path / "site/helmet-runs.html").read_text(
+        encoding="utf-8"
+    )

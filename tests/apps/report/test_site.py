@@ -46,7 +46,13 @@ def read(page: Path) -> Links:
 def test_all_pages_are_there(site: Path) -> None:
     """There is a page for each topic, and one for the instances of each run entry, which its models share."""
     pages = {path.stem for path in site.glob("*.html")}
-    topics = {"index", "helmet-length", "helmet-depth", "helmet-comparison", "helmet-runs"}
+    topics = {
+        "index",
+        "helmet-length",
+        "helmet-depth",
+        "helmet-comparison",
+        "helmet-runs",
+    }
     assert topics < pages
     assert len([page for page in pages if page.startswith("instances-")]) == 3
 
@@ -63,7 +69,9 @@ def test_nothing_comes_from_elsewhere(site: Path) -> None:
                 assert (site / address).is_file(), (page.name, address)
         for script in found.scripts:
             assert script.get("type") == "application/json" or "src" in script
-    assert not re.search(r"@import|url\(", (site / "assets/report.css").read_text(encoding="utf-8"))
+    assert not re.search(
+        r"@import|url\(", (site / "assets/report.css").read_text(encoding="utf-8")
+    )
 
 
 def test_texts_cannot_run(site: Path) -> None:
@@ -87,12 +95,15 @@ def test_json_in_scripts() -> None:
 def test_every_plot_has_its_data(site: Path) -> None:
     """The data of every plot are files of CSV and JSON with the same rows as in the page."""
     names = re.findall(
-        r'<figure class="plot" id="([^"]+)"', (site / "index.html").read_text(encoding="utf-8")
+        r'<figure class="plot" id="([^"]+)"',
+        (site / "index.html").read_text(encoding="utf-8"),
     )
     assert names
     for name in names:
         rows = json.loads((site / "data" / f"{name}.json").read_bytes())
-        with (site / "data" / f"{name}.csv").open(encoding="utf-8-sig", newline="") as file:
+        with (site / "data" / f"{name}.csv").open(
+            encoding="utf-8-sig", newline=""
+        ) as file:
             table = list(csv.DictReader(file))
         assert [row["model"] for row in table] == [row["model"] for row in rows]
 
@@ -101,9 +112,16 @@ def test_instances_have_all_that_a_reader_needs(site: Path) -> None:
     """An instance has scores, conditions, the prompt with its evidence, errors of failed requests, and links to HELM's page."""
     page = next(site.glob("instances-helmet-recall-task-json-kv-length-8k-*.html"))
     index = json.loads(
-        (site / page.stem / "index.js").read_text(encoding="utf-8").split("=", 1)[1].rstrip(";\n")
+        (site / page.stem / "index.js")
+        .read_text(encoding="utf-8")
+        .split("=", 1)[1]
+        .rstrip(";\n")
     )
-    assert [run["model"] for run in index["runs"]] == ["acme/one", "acme/two", "longctx/null"]
+    assert [run["model"] for run in index["runs"]] == [
+        "acme/one",
+        "acme/two",
+        "longctx/null",
+    ]
     assert len(index["rows"]) == 12
     script = (site / page.stem / "0.js").read_text(encoding="utf-8")
     texts = json.loads(script.removeprefix("addTexts(0, ").removesuffix(");\n"))
@@ -126,7 +144,9 @@ def test_instances_have_all_that_a_reader_needs(site: Path) -> None:
         f"{SERVER}/#/runs/helmet_recall%3Atask%3Djson_kv%2Clength%3D8k%2Cmodel%3Dacme_one?"
     )
     assert answer["helm"].endswith("?instance=json_kv-11")
-    flags = {flag for row in index["rows"] for answer in row["answers"] for flag in answer[1]}
+    flags = {
+        flag for row in index["rows"] for answer in row["answers"] for flag in answer[1]
+    }
     assert flags == {"request_failed", "prompt_cut"}
 
 
@@ -154,5 +174,7 @@ def test_a_heading_shows_by_which_column_models_are_ranked(beside: Path) -> None
     """The heading of the ranked column has an arrow, and no other column has one."""
     page = (beside / "index.html").read_text()
     section = page[page.index('data-choice="32k"') :].partition("</section>")[0]
-    (heading,) = re.findall(r'<th [^>]*aria-sort="descending"><button[^>]*>([^<]+)<', section)
+    (heading,) = re.findall(
+        r'<th [^>]*aria-sort="descending"><button[^>]*>([^<]+)<', section
+    )
     assert heading == "Recall"

@@ -23,7 +23,9 @@ def board(board_of: MakeBoard) -> Board:
     """Return the board of three models in all needles at 8k, and of one of them in four tasks at 32k."""
     board_of(["ruler_needles:length=8k"], SKILLS)
     names = ("niah_single_2", "niah_values_8", "niah_multivalue", "niah_multikey_1")
-    return board_of([f"ruler_needles:task={name},length=32k" for name in names], {"acme/one": 0.9})
+    return board_of(
+        [f"ruler_needles:task={name},length=32k" for name in names], {"acme/one": 0.9}
+    )
 
 
 def blocks(section: Section) -> tuple[Figure, dict[str, Table]]:
@@ -37,11 +39,19 @@ def test_curves_have_the_scores_of_the_tasks(board: Board) -> None:
     """Each model has a point for each level of each sweep, which has the score of the level's task."""
     figure, tables = blocks(
         next(
-            sweep_section for sweep_section in sweep_sections(board) if sweep_section.choice == "8k"
+            sweep_section
+            for sweep_section in sweep_sections(board)
+            if sweep_section.choice == "8k"
         )
     )
-    names = {"acme/one": "acme/one", "acme/two": "acme/two", "longctx/lexical": "lexical"}
-    found: dict[Any, Any] = {(row["model"], row["part"], row["level"]): row for row in figure.rows}
+    names = {
+        "acme/one": "acme/one",
+        "acme/two": "acme/two",
+        "longctx/lexical": "lexical",
+    }
+    found: dict[Any, Any] = {
+        (row["model"], row["part"], row["level"]): row for row in figure.rows
+    }
     assert len(found) == len(figure.rows) == 3 * (5 + 5 + 5 + 3)
     for model, name in names.items():
         for sweep in BENCHMARK.sweeps:
@@ -51,8 +61,19 @@ def test_curves_have_the_scores_of_the_tasks(board: Board) -> None:
                 assert found[name, sweep.title, level]["score"] == pytest.approx(
                     result.interval.mean, abs=1e-6
                 )
-    assert {row["kind"] for row in figure.rows if row["model"] == "lexical"} == {"floor"}
-    assert tables["Keys"].header == ["Model", "1", "2", "4", "8", "16", "Drop", "Effective level"]
+    assert {row["kind"] for row in figure.rows if row["model"] == "lexical"} == {
+        "floor"
+    }
+    assert tables["Keys"].header == [
+        "Model",
+        "1",
+        "2",
+        "4",
+        "8",
+        "16",
+        "Drop",
+        "Effective level",
+    ]
     assert tables["Distractors"].header[1:4] == ["noise", "essays", "needles"]
     assert vl_convert.vegalite_to_svg(figure.full_spec()).count(
         'aria-roledescription="point"'
@@ -62,7 +83,9 @@ def test_curves_have_the_scores_of_the_tasks(board: Board) -> None:
 def test_drop_is_from_the_easiest_to_the_hardest_level(board: Board) -> None:
     """The drop is from the easiest to the hardest of the levels that the model has."""
     (section,) = (
-        sweep_section for sweep_section in sweep_sections(board) if sweep_section.choice == "32k"
+        sweep_section
+        for sweep_section in sweep_sections(board)
+        if sweep_section.choice == "32k"
     )
     _, tables = blocks(section)
     assert list(tables) == ["Keys", "Values"]
@@ -80,5 +103,10 @@ def test_drop_is_from_the_easiest_to_the_hardest_level(board: Board) -> None:
 
 def test_single_levels_have_no_curve(board_of: MakeBoard, own: Board) -> None:
     """Single levels, and benchmarks without sweeps, have no curves."""
-    assert sweep_sections(board_of(["ruler:task=niah_single_2,length=8k"], {"acme/one": 0.9})) == []
+    assert (
+        sweep_sections(
+            board_of(["ruler:task=niah_single_2,length=8k"], {"acme/one": 0.9})
+        )
+        == []
+    )
     assert sweep_sections(own) == []

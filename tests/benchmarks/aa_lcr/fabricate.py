@@ -42,14 +42,18 @@ def build_aa_lcr(root: Path) -> Path:
                 for n in (1, 2)
             )
             answer = (
-                ["1. a (12)\n2. b", "NA", "7", "{y}, “z”"][number % 4] if number else "x" * 200_000
+                ["1. a (12)\n2. b", "NA", "7", "{y}, “z”"][number % 4]
+                if number
+                else "x" * 200_000
             )
             writer.writerow([f"{words(rng, 9)}, {{question}}?", answer, documents])
     build_version_1_1(root)
     return path
 
 
-def build_version_1_1(root: Path, names: tuple[str, ...] = ("Başev.txt", "b.txt")) -> None:
+def build_version_1_1(
+    root: Path, names: tuple[str, ...] = ("Başev.txt", "b.txt")
+) -> None:
     """Write version 1.1's file of one question, and an archive whose names are decomposed, as some programs store them."""
     (root / QUESTIONS_1_1.path).parent.mkdir(parents=True, exist_ok=True)
     with (root / QUESTIONS_1_1.path).open("w", encoding="utf-8", newline="") as file:
@@ -59,7 +63,8 @@ def build_version_1_1(root: Path, names: tuple[str, ...] = ("Başev.txt", "b.txt
     with zipfile.ZipFile(root / DOCUMENTS_1_1.path, "w") as archive:
         for name in names:
             archive.writestr(
-                f"lcr/Reports/set_1/{unicodedata.normalize('NFD', name)}", f"text of {name[0]}"
+                f"lcr/Reports/set_1/{unicodedata.normalize('NFD', name)}",
+                f"text of {name[0]}",
             )
 
 

@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.benchmarks.aa_lcr import BENCHMARK
-from helm_longctx.benchmarks.aa_lcr.tasks import COLUMNS, COLUMNS_1_1, PATH, QUESTIONS_1_1
+from helm_longctx.benchmarks.aa_lcr.tasks import (
+    COLUMNS,
+    COLUMNS_1_1,
+    PATH,
+    QUESTIONS_1_1,
+)
 from helm_longctx.data.root import DataRoot
 from helm_longctx.data.tables import read_csv
 from helm_longctx.errors import InputError
@@ -28,12 +33,18 @@ def load(root: Path) -> list[Example]:
     [
         (None, "No such file or directory"),
         (b"", "it is not a CSV file in UTF-8 (EmptyDataError)"),
-        (b"question,answer\nq,a\n", "row 1: column 'context' must be text, found nothing"),
+        (
+            b"question,answer\nq,a\n",
+            "row 1: column 'context' must be text, found nothing",
+        ),
         (
             b"question,answer,context\nq,a,c\nq,,c\n",
             "row 2: column 'answer' must be text, found nothing",
         ),
-        (b'question,answer,context\nq,a,"c\n', "it is not a CSV file in UTF-8 (ParserError)"),
+        (
+            b'question,answer,context\nq,a,"c\n',
+            "it is not a CSV file in UTF-8 (ParserError)",
+        ),
         (
             b"question,answer,context\nq,a,c\nq,a,c,d\n",
             "it is not a CSV file in UTF-8 (ParserError)",
@@ -78,12 +89,18 @@ def test_answers_that_version_1_1_corrects_are_known_errors(tmp_path: Path) -> N
         for row, answer in zip(rows, answers, strict=True):
             writer.writerow((row["question"], answer, "Reports", "set_1", "b.txt"))
     root = DataRoot(tmp_path, mirror=True)
-    wrong = [example.id for example in load_examples(task, Settings(None), root) if example.errata]
+    wrong = [
+        example.id
+        for example in load_examples(task, Settings(None), root)
+        if example.errata
+    ]
     assert wrong == ["aa_lcr-2"]
     (erratum,) = BENCHMARK.errata()
     assert erratum.concerns("aa_lcr-2", None, ("corrected_answer",))
     questions.unlink()
-    assert not any(example.errata for example in load_examples(task, Settings(None), root))
+    assert not any(
+        example.errata for example in load_examples(task, Settings(None), root)
+    )
 
 
 CORRECTIONS = [
@@ -121,7 +138,9 @@ def test_sixteen_corrections_of_a_hundred_are_found(tmp_path: Path) -> None:
         old.writerow(COLUMNS)
         new.writerow(COLUMNS_1_1)
         for number in range(100):
-            before, after = corrected.get(number, (f"“{number}”\nof it", f"‚Äú{number}‚Äù\\nof it"))
+            before, after = corrected.get(
+                number, (f"“{number}”\nof it", f"‚Äú{number}‚Äù\\nof it")
+            )
             old.writerow((f"Question {number}?", before, "text"))
             new.writerow((f"Question {number}?", after, "Reports", "set_1", "b.txt"))
     root = DataRoot(tmp_path, mirror=True)

@@ -37,14 +37,25 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> list[Example]:
 
 def test_prompts(examples: list[Example]) -> None:
     """Every prompt and the order are the official ones."""
-    assert [example.id for example in examples] == [f"aa_lcr-{number}" for number in range(ROWS)]
-    assert digest(TASK.prompt(example).user_turn for example in examples) == GOLDEN["prompts"]
+    assert [example.id for example in examples] == [
+        f"aa_lcr-{number}" for number in range(ROWS)
+    ]
+    assert (
+        digest(TASK.prompt(example).user_turn for example in examples)
+        == GOLDEN["prompts"]
+    )
 
 
 def test_judge_prompts(examples: list[Example]) -> None:
     """The judge gets the same prompts as in the official code."""
     asked = [
-        judge_prompt({**example.fields, "references": example.references, "prediction": candidate})
+        judge_prompt(
+            {
+                **example.fields,
+                "references": example.references,
+                "prediction": candidate,
+            }
+        )
         for example, candidate in zip(examples, candidates(), strict=True)
     ]
     assert digest(asked) == GOLDEN["judge_prompts"]
@@ -53,16 +64,22 @@ def test_judge_prompts(examples: list[Example]) -> None:
 def test_verdicts() -> None:
     """Replies are read as the official code reads them, and only two texts are verdicts."""
     assert [
-        [read_verdict(reply).get("judge_score") for reply in repeat] for repeat in replies()
+        [read_verdict(reply).get("judge_score") for reply in repeat]
+        for repeat in replies()
     ] == GOLDEN["verdicts"]
-    assert {verdict for repeat in GOLDEN["verdicts"] for verdict in repeat} == {0, 1, None}
+    assert {verdict for repeat in GOLDEN["verdicts"] for verdict in repeat} == {
+        0,
+        1,
+        None,
+    }
 
 
 def test_mean() -> None:
     """A run's score is the mean over questions of the mean over repeats; replies without a verdict are left out."""
     states = [
         replace(
-            state(number, "x", task=TASK.name, record={"judge": reply}), train_trial_index=trial
+            state(number, "x", task=TASK.name, record={"judge": reply}),
+            train_trial_index=trial,
         )
         for trial, repeat in enumerate(replies())
         for number, reply in enumerate(repeat)
@@ -86,10 +103,12 @@ def test_scores() -> None:
     assert TASK.score({"prediction": "x", "references": ["y"], "judge": "CORRECT"}) == {
         "judge_score": 1
     }
-    assert TASK.score({"prediction": "x", "references": ["y"], "judge": "INCORRECT"}) == {
-        "judge_score": 0
-    }
-    assert TASK.score({"prediction": "x", "references": ["y"], "judge": ["CORRECT"]}) == {}
+    assert TASK.score(
+        {"prediction": "x", "references": ["y"], "judge": "INCORRECT"}
+    ) == {"judge_score": 0}
+    assert (
+        TASK.score({"prediction": "x", "references": ["y"], "judge": ["CORRECT"]}) == {}
+    )
     assert TASK.score({"prediction": "x", "references": ["y"]}) == {}
 
 

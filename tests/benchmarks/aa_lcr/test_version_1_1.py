@@ -55,7 +55,9 @@ def test_a_missing_document_is_one_line(tmp_path: Path) -> None:
     ):
         load(tmp_path)
     (tmp_path / DOCUMENTS_1_1.path).write_text("no archive")
-    with pytest.raises(InputError, match=r"it is not a zip file of texts \(BadZipFile\)"):
+    with pytest.raises(
+        InputError, match=r"it is not a zip file of texts \(BadZipFile\)"
+    ):
         load(tmp_path)
 
 
@@ -64,7 +66,9 @@ def test_both_files_are_pinned() -> None:
     sources = TASK.sources(None)
     assert sources == (QUESTIONS_1_1, DOCUMENTS_1_1)
     commit = "9a77ef56b717057ade24ceab4d273712a0b4f19e"
-    assert all(isinstance(source, PinnedFile) and commit in source.url for source in sources)
+    assert all(
+        isinstance(source, PinnedFile) and commit in source.url for source in sources
+    )
     assert [source.sha256[:8] for source in sources] == ["aea51989", "5e839249"]
 
 
@@ -89,8 +93,13 @@ def test_the_digest_of_each_file_is_described(tmp_path: Path) -> None:
     build_version_1_1(tmp_path)
     root = DataRoot(tmp_path, mirror=True)
     described = describe_files(TASK.sources(None), root)
-    assert described[QUESTIONS_1_1.path]["sha256"] == sha256_of(root / QUESTIONS_1_1.path)
-    record = {"repo": "r", "stored": {"AA-LCR_Dataset.csv": {**described[QUESTIONS_1_1.path]}}}
+    assert described[QUESTIONS_1_1.path]["sha256"] == sha256_of(
+        root / QUESTIONS_1_1.path
+    )
+    record = {
+        "repo": "r",
+        "stored": {"AA-LCR_Dataset.csv": {**described[QUESTIONS_1_1.path]}},
+    }
     record["stored"]["AA-LCR_Dataset.csv"]["sha256"] = "a" * 64  # type: ignore[index]
     (root / f"{QUESTIONS_1_1.path}.source.json").write_text(json.dumps(record))
     taken = describe_files(TASK.sources(None), root)[QUESTIONS_1_1.path]
@@ -130,7 +139,8 @@ def test_the_graders_prompt() -> None:
         "Decide whether the CANDIDATE ANSWER is correct or incorrect against the OFFICIAL ANSWER."
     )
     assert (
-        "START QUESTION {q}\n\nEND QUESTION\n\nThe OFFICIAL ANSWER: {a}\n\nEND OFFICIAL" in prompt
+        "START QUESTION {q}\n\nEND QUESTION\n\nThe OFFICIAL ANSWER: {a}\n\nEND OFFICIAL"
+        in prompt
     )
     assert prompt.endswith(
         "BEGIN CANDIDATE ANSWER TO ASSESS\n\n{c}\n\nEND CANDIDATE ANSWER TO ASSESS\n\nReply as JSON, with a verdict of CORRECT or INCORRECT."

@@ -119,8 +119,12 @@ def build_ada_leval(root: Path, seed: int = SEEDS[0]) -> Path:
         for length in ROWS:
             path = root / file_of(task.name, length).path
             path.parent.mkdir(parents=True, exist_ok=True)
-            rows = [*FABRICATED[task.name](random.Random(f"{seed} {length}"), ROWS[length])]
-            path.write_text(json.dumps(rows, indent=4, ensure_ascii=False), encoding="utf-8")
+            rows = [
+                *FABRICATED[task.name](random.Random(f"{seed} {length}"), ROWS[length])
+            ]
+            path.write_text(
+                json.dumps(rows, indent=4, ensure_ascii=False), encoding="utf-8"
+            )
     return root
 
 
@@ -169,11 +173,19 @@ def choice_records() -> list[dict[str, Any]]:
     """Return outputs for BestAnswer, each with the number of answers and the accepted answer."""
     rng = random.Random(7)
     made = [
-        "".join(rng.choices(["A", "1", "2", "3", "0", " ", "B", "Answer: "], k=rng.randint(0, 9)))
+        "".join(
+            rng.choices(
+                ["A", "1", "2", "3", "0", " ", "B", "Answer: "], k=rng.randint(0, 9)
+            )
+        )
         for _ in range(100)
     ]
     return [
-        {"prediction": output, "num_choice": count, "answer": f"A{rng.randint(1, count)}"}
+        {
+            "prediction": output,
+            "num_choice": count,
+            "answer": f"A{rng.randint(1, count)}",
+        }
         for output in (*ODD_CHOICES, *made)
         for count in COUNTS
     ]
@@ -183,7 +195,11 @@ def order_records() -> list[dict[str, Any]]:
     """Return outputs for TSort, some of which name an order, each with the right order."""
     rng = random.Random(8)
     made = [
-        "".join(rng.choices([*"1234", " ", ", ", "[", "]", "Answer: "], k=rng.randint(0, 12)))
+        "".join(
+            rng.choices(
+                [*"1234", " ", ", ", "[", "]", "Answer: "], k=rng.randint(0, 12)
+            )
+        )
         for _ in range(200)
     ]
     orders = [list(order) for order in permutations(range(1, 5))]

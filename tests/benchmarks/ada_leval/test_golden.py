@@ -54,10 +54,14 @@ def test_prompts(
         (answer,) = example.references
         assert task.prompt(example).has_one_turn
         # The second row with a name gets a number here; in the official code both rows share the name.
-        found.append((example.id.partition("-")[0], task.prompt(example).user_turn, answer))
+        found.append(
+            (example.id.partition("-")[0], task.prompt(example).user_turn, answer)
+        )
     if task.name == "textsort":
         # The files have some answers as texts, which the official code parses only when it scores.
-        rows = json.loads((root / file_of(task.name, length).path).read_text(encoding="utf-8"))
+        rows = json.loads(
+            (root / file_of(task.name, length).path).read_text(encoding="utf-8")
+        )
         assert [json.loads(answer) for *_, answer in found] == [
             _parsed(row["answer"]) for row in rows[: len(found)]
         ]
@@ -67,7 +71,9 @@ def test_prompts(
         ]
     assert (
         fingerprint(found)
-        == GOLDEN["rows"][f"{task.name} {length_label(length)} {MODES[protocol]} {seed}"]
+        == GOLDEN["rows"][
+            f"{task.name} {length_label(length)} {MODES[protocol]} {seed}"
+        ]
     )
 
 
@@ -95,7 +101,9 @@ def test_scores() -> None:
 
 
 @pytest.mark.parametrize(("task", "least"), [("stackselect", 0.7), ("textsort", 1.0)])
-def test_baseline_reads_the_prompts(task: str, least: float, data: tuple[int, DataRoot]) -> None:
+def test_baseline_reads_the_prompts(
+    task: str, least: float, data: tuple[int, DataRoot]
+) -> None:
     """The baseline finds the order of the parts in every prompt of TSort and most accepted answers of BestAnswer, and
     does not answer other prompts."""
     row, (_, root) = BENCHMARK.task(task), data
@@ -104,7 +112,11 @@ def test_baseline_reads_the_prompts(task: str, least: float, data: tuple[int, Da
     scores = []
     for example in load_examples(row, Settings(8192), root):
         output = answer(row.prompt(example).messages)
-        record = {**example.record, "prediction": output, "references": example.references}
+        record = {
+            **example.record,
+            "prediction": output,
+            "references": example.references,
+        }
         scores.append(row.score(record)["accuracy"])
     assert sum(scores) / len(scores) >= least
     assert answer([{"role": "user", "content": "Sort: Part 1: x"}]) is None
@@ -112,7 +124,10 @@ def test_baseline_reads_the_prompts(task: str, least: float, data: tuple[int, Da
 
 def test_published_tables() -> None:
     """The published scores are the README's two tables and its row of random guesses."""
-    rows = {(row.model, row.category, row.length): row.scores for row in BENCHMARK.published()}
+    rows = {
+        (row.model, row.category, row.length): row.scores
+        for row in BENCHMARK.published()
+    }
     assert rows["GPT-4-Turbo-0125", "bestanswer", 12 * 1024] == {"stackselect": 0.52}
     assert rows["Claude-2", "tsort", 65536] == {"textsort": 0.0}
     assert rows["Random Guess", "tsort", 2048] == {"textsort": 0.042}
@@ -122,10 +137,15 @@ def test_published_tables() -> None:
 def test_samples_addresses_and_lengths() -> None:
     """The official sample depends on the length and the protocol; TSort has no prompts of 6k and 12k."""
     task = BENCHMARK.task("stackselect")
-    samples = [task.sample(Settings(k * 1024, protocol=p)) for p in MODES for k in (16, 32)]
+    samples = [
+        task.sample(Settings(k * 1024, protocol=p)) for p in MODES for k in (16, 32)
+    ]
     assert samples == [1000, 200, 200, 50]
     (file,) = task.sources(6 * 1024)
-    assert file.url == "http://opencompass.openxlab.space/utils/AdaLEval/stackselect_6k.json"
+    assert (
+        file.url
+        == "http://opencompass.openxlab.space/utils/AdaLEval/stackselect_6k.json"
+    )
     with pytest.raises(InputError, match="length='12k' is invalid"):
         parse_entry([BENCHMARK], "ada_leval_tsort:length=12k")
 
@@ -133,7 +153,12 @@ def test_samples_addresses_and_lengths() -> None:
 @pytest.mark.parametrize(
     ("task", "column", "value", "what"),
     [
-        ("stackselect", "all_answers", ["a", 1], "'all_answers' must be a list of texts"),
+        (
+            "stackselect",
+            "all_answers",
+            ["a", 1],
+            "'all_answers' must be a list of texts",
+        ),
         ("textsort", "answer", "[1, 2", "'answer' must be a list of whole numbers"),
         ("textsort", "answer", ["1"], "'answer' must be a list of whole numbers"),
     ],
@@ -144,6 +169,12 @@ def test_a_malformed_row_is_one_line(
     path = tmp_path / file_of(task, 8192).path
     path.parent.mkdir()
     rows = [*FABRICATED[task](random.Random(1), 3)]
-    path.write_text(json.dumps([rows[0], {**rows[1], column: value}, rows[2]]), encoding="utf-8")
+    path.write_text(
+        json.dumps([rows[0], {**rows[1], column: value}, rows[2]]), encoding="utf-8"
+    )
     with pytest.raises(InputError, match=rf"row 2 of .*{what}"):
-        list(load_examples(BENCHMARK.task(task), Settings(8192), DataRoot(tmp_path, mirror=True)))
+        list(
+            load_examples(
+                BENCHMARK.task(task), Settings(8192), DataRoot(tmp_path, mirror=True)
+            )
+        )

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.any_jsonl import BENCHMARK
 from helm_longctx.benchmarks.any_jsonl.judge import RubricAnnotator
-from helm_longctx.benchmarks.any_jsonl.tasks import FIELDS, MARGIN, SEPARATOR, Padding, read_grade
+from helm_longctx.benchmarks.any_jsonl.tasks import (
+    FIELDS,
+    MARGIN,
+    SEPARATOR,
+    Padding,
+    read_grade,
+)
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm.scenario import to_instance
@@ -22,7 +28,10 @@ from helm_longctx.tasks.task import Example, Settings
 from tests.support.fabricate_words import write
 from tests.support.questions import ROW, WORDS, write_questions
 
-MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello?"}]
+MESSAGES = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Hello?"},
+]
 CHAT = {"messages": MESSAGES, "answers": ["Hi"]}
 
 
@@ -37,7 +46,9 @@ def load(folder: Path, metric: str = "contains", **settings: Any) -> list[Exampl
         "counter": lambda text: len(text.split()),
         **settings,
     }
-    return list(load_examples(entry.tasks[0], Settings(**values), DataRoot(folder, mirror=True)))
+    return list(
+        load_examples(entry.tasks[0], Settings(**values), DataRoot(folder, mirror=True))
+    )
 
 
 def test_questions_and_conversations(tmp_path: Path) -> None:
@@ -61,7 +72,15 @@ def test_padding_fills_the_length(tmp_path: Path) -> None:
     """The distractors stand in file order around the context, which takes each depth in turn, and no prompt is too
     long."""
     examples = load(write_questions(tmp_path, *[ROW] * 7, distractors=500))
-    assert [round(example.depth or 0, 2) for example in examples] == [0, 0.2, 0.4, 0.6, 0.8, 1, 0]
+    assert [round(example.depth or 0, 2) for example in examples] == [
+        0,
+        0.2,
+        0.4,
+        0.6,
+        0.8,
+        1,
+        0,
+    ]
     most = 4096 - BENCHMARK.tasks[0].output_tokens(Settings(4096)) - MARGIN
     for example in examples:
         documents = example.fields["context"].split(SEPARATOR)
@@ -122,8 +141,12 @@ def test_distractors_of_unequal_length(tmp_path: Path) -> None:
     assert depths[1:5] != [0.2, 0.4, 0.6, 0.8]
     for example in examples:
         before, _, after = example.fields["context"].partition(str(ROW["context"]))
-        assert example.depth == len(before.split()) / (len(before.split()) + len(after.split()))
-        instance = to_instance(BENCHMARK, BENCHMARK.tasks[0], Settings(4096), example, 512)
+        assert example.depth == len(before.split()) / (
+            len(before.split()) + len(after.split())
+        )
+        instance = to_instance(
+            BENCHMARK, BENCHMARK.tasks[0], Settings(4096), example, 512
+        )
         assert instance.extra_data["depth"] == example.depth
     write(folder / "distractors.jsonl", [{"text": "w " * size} for size in (1, 3400)])
     few = [example.depth or 0.0 for example in load(folder)]
@@ -138,7 +161,10 @@ def test_a_context_without_room_for_distractors_has_no_depth(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("row", "what"),
     [
-        ({"context": "x", "answers": ["a"]}, "needs the texts 'context' and 'question'"),
+        (
+            {"context": "x", "answers": ["a"]},
+            "needs the texts 'context' and 'question'",
+        ),
         (
             {"context": "x", "question": "y", "answers": [1]},
             "column 'answers' must be a list of texts",
@@ -153,9 +179,15 @@ def test_a_context_without_room_for_distractors_has_no_depth(tmp_path: Path) -> 
             "the last one the user's",
         ),
         ({"messages": "x", "answers": ["a"]}, "the last one the user's"),
-        ({**CHAT, "question": "x"}, "'messages', or 'context' and 'question', but not both$"),
+        (
+            {**CHAT, "question": "x"},
+            "'messages', or 'context' and 'question', but not both$",
+        ),
         ({**ROW, "id": 1.5}, "column 'id' must be text or a whole number, found 1.5$"),
-        ({**ROW, "group": ["x"]}, r"column 'group' must be text or a whole number, found \['x'\]$"),
+        (
+            {**ROW, "group": ["x"]},
+            r"column 'group' must be text or a whole number, found \['x'\]$",
+        ),
         (
             {"question": "y"},
             "column 'answers' must be list, found nothing; its columns are 'question'$",
@@ -166,13 +198,16 @@ def test_a_context_without_room_for_distractors_has_no_depth(tmp_path: Path) -> 
         ),
     ],
 )
-def test_a_mistake_in_a_row_is_one_line(row: dict[str, Any], what: str, tmp_path: Path) -> None:
+def test_a_mistake_in_a_row_is_one_line(
+    row: dict[str, Any], what: str, tmp_path: Path
+) -> None:
     with pytest.raises(InputError, match=rf"questions.jsonl:2: .*{what}"):
         load(write_questions(tmp_path, ROW, row))
 
 
 @pytest.mark.parametrize(
-    ("field", "advice"), [("choices", "choose"), ("contxt", "did you mean context? Choose")]
+    ("field", "advice"),
+    [("choices", "choose"), ("contxt", "did you mean context? Choose")],
 )
 def test_an_unknown_field_is_refused(field: str, advice: str, tmp_path: Path) -> None:
     """An unknown field is refused, since it would be ignored; users' own data can be in `meta`."""
@@ -186,7 +221,9 @@ def test_an_unknown_field_is_refused(field: str, advice: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("metric", ["contains", "exact_match", "f1", "rouge_l"])
-def test_a_question_that_cannot_be_scored_is_refused(metric: str, tmp_path: Path) -> None:
+def test_a_question_that_cannot_be_scored_is_refused(
+    metric: str, tmp_path: Path
+) -> None:
     """A question without an accepted answer is refused unless a judge scores it."""
     folder = write_questions(tmp_path, ROW, {**ROW, "answers": []})
     with pytest.raises(
@@ -195,7 +232,10 @@ def test_a_question_that_cannot_be_scored_is_refused(metric: str, tmp_path: Path
     ):
         load(folder, metric)
     (folder / "rubric.txt").write_text("Full marks for the name.")
-    assert [example.references for example in load(folder, "rubric")] == [ROW["answers"], []]
+    assert [example.references for example in load(folder, "rubric")] == [
+        ROW["answers"],
+        [],
+    ]
 
 
 def test_lines_are_counted_as_editors_count_them(tmp_path: Path) -> None:
@@ -216,10 +256,13 @@ def test_lines_are_counted_as_editors_count_them(tmp_path: Path) -> None:
 def test_files_that_are_not_utf_8(tmp_path: Path) -> None:
     """The error names the file and the line, and says what to do."""
     file = write_questions(tmp_path, ROW) / "questions.jsonl"
-    latin = json.dumps({**ROW, "context": "Müller"}, ensure_ascii=False).encode("latin-1")
+    latin = json.dumps({**ROW, "context": "Müller"}, ensure_ascii=False).encode(
+        "latin-1"
+    )
     file.write_bytes(file.read_bytes() + b"\n" + latin)
     with pytest.raises(
-        InputError, match=r"questions.jsonl:3: the text is not UTF-8; save the file in UTF-8$"
+        InputError,
+        match=r"questions.jsonl:3: the text is not UTF-8; save the file in UTF-8$",
     ):
         load(tmp_path)
     write_questions(tmp_path, ROW)
@@ -233,7 +276,10 @@ def test_files_that_are_not_utf_8(tmp_path: Path) -> None:
 def test_distractors_that_are_too_large(tmp_path: Path) -> None:
     """The error says which size of distractors is needed, because more distractors of the same size would not help."""
     folder = write_questions(tmp_path, ROW)
-    write(folder / "distractors.jsonl", [{"text": "w " * size} for size in (1400, 5000, 2100)])
+    write(
+        folder / "distractors.jsonl",
+        [{"text": "w " * size} for size in (1400, 5000, 2100)],
+    )
     free = 4096 - BENCHMARK.tasks[0].output_tokens(Settings(4096)) - MARGIN - 11 - 1400
     with pytest.raises(InputError) as caught:
         load(folder)
@@ -259,7 +305,8 @@ def test_other_mistakes_are_one_line(tmp_path: Path) -> None:
         load(write_questions(tmp_path, {**ROW, "id": 2}, ROW))
     folder = write_questions(tmp_path, ROW, distractors=9)
     with pytest.raises(
-        InputError, match=r"questions.jsonl:1: .*distractors.jsonl: \d+ more tokens of distractors"
+        InputError,
+        match=r"questions.jsonl:1: .*distractors.jsonl: \d+ more tokens of distractors",
     ):
         load(folder)
     with pytest.raises(InputError, match="count_with is missing"):

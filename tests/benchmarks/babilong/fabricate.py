@@ -36,10 +36,17 @@ def make_rows(task: str, length: str) -> list[dict[str, Any]]:
     labels = sorted(LABELS[task])
     rows = []
     for number in range(ROWS):
-        facts = [f"{name} travelled to the {rng.choice(labels)}." for name in rng.sample(NAMES, 3)]
-        noise = [words(rng, 6).capitalize() + "." for _ in range(0 if length == "0k" else 6)]
+        facts = [
+            f"{name} travelled to the {rng.choice(labels)}."
+            for name in rng.sample(NAMES, 3)
+        ]
+        noise = [
+            words(rng, 6).capitalize() + "." for _ in range(0 if length == "0k" else 6)
+        ]
         text = " ".join(rng.sample([*facts, *noise], len(facts) + len(noise)))
-        extra = ("", " {x} {}", "\n\n</context>\n\nQuestion: what?", " \u2028é ")[number]
+        extra = ("", " {x} {}", "\n\n</context>\n\nQuestion: what?", " \u2028é ")[
+            number
+        ]
         question = f"Where is {rng.choice(NAMES)}? "
         rows.append(
             {
@@ -82,10 +89,20 @@ def score_cases() -> list[dict[str, str]]:
             f"Is it {' or '.join(labels[-2:])}?",
             "",
         ):
-            for target in (_target(rng, task, labels), rng.choice(labels).title(), "unknown", ""):
+            for target in (
+                _target(rng, task, labels),
+                rng.choice(labels).title(),
+                "unknown",
+                "",
+            ):
                 for output in odd_outputs(rng, target, labels):
                     cases.append(
-                        {"task": task, "question": question, "target": target, "output": output}
+                        {
+                            "task": task,
+                            "question": question,
+                            "target": target,
+                            "output": output,
+                        }
                     )
     return cases
 

@@ -20,7 +20,11 @@ from helm_longctx.tasks.task import Settings
 from tests.data.hub_server import Hub, point_at, serve
 from tests.support.fabricate import write
 
-ROW = {"input": " Mary went to the garden. ", "question": "Where is Mary? ", "target": "garden"}
+ROW = {
+    "input": " Mary went to the garden. ",
+    "question": "Where is Mary? ",
+    "target": "garden",
+}
 
 
 def parquet(rows: int) -> bytes:
@@ -30,7 +34,9 @@ def parquet(rows: int) -> bytes:
     return buffer.getvalue()
 
 
-def test_both_sets_are_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_both_sets_are_downloaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A length of each set is fetched from a server in the hub's formats and read."""
     files = {
         "RMT-team/babilong-1k-samples": {"1k/qa3/0000.parquet": parquet(862)},
@@ -67,7 +73,8 @@ def test_a_missing_column_is_named(tmp_path: Path, column: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "shots", "allowed"), [("qa1", 1, "choose from 0, 2"), ("qa1_bare", 2, "give 0")]
+    ("name", "shots", "allowed"),
+    [("qa1", 1, "choose from 0, 2"), ("qa1_bare", 2, "give 0")],
 )
 def test_other_numbers_of_examples_are_refused(
     tmp_path: Path, name: str, shots: int, allowed: str
@@ -76,16 +83,29 @@ def test_other_numbers_of_examples_are_refused(
     task = BABILONG.task(name)
     write(tmp_path / task.paths(0)[0], [ROW])
     with pytest.raises(InputError, match=f"shots='?{shots}'? is invalid; {allowed}"):
-        list(load_examples(task, Settings(0, shots=shots), DataRoot(tmp_path, mirror=True)))
+        list(
+            load_examples(
+                task, Settings(0, shots=shots), DataRoot(tmp_path, mirror=True)
+            )
+        )
 
 
 def test_lengths() -> None:
     """The main tasks reach ten million tokens, five others a million, and the rest has only the facts."""
-    assert {max(BABILONG.task(f"qa{number}").sizes.values()) for number in range(1, 6)} == {10**7}
-    assert {max(BABILONG.task(f"qa{number}").sizes.values()) for number in range(6, 11)} == {10**6}
-    assert {tuple(BABILONG.task(f"qa{number}").sizes) for number in range(11, 21)} == {(0,)}
+    assert {
+        max(BABILONG.task(f"qa{number}").sizes.values()) for number in range(1, 6)
+    } == {10**7}
+    assert {
+        max(BABILONG.task(f"qa{number}").sizes.values()) for number in range(6, 11)
+    } == {10**6}
+    assert {tuple(BABILONG.task(f"qa{number}").sizes) for number in range(11, 21)} == {
+        (0,)
+    }
 
 
 def test_without_a_question_there_is_no_score() -> None:
     """A record without the question gets no score, because labels in the question do not count."""
-    assert BABILONG.task("qa1").score({"prediction": "garden", "references": ["garden"]}) == {}
+    assert (
+        BABILONG.task("qa1").score({"prediction": "garden", "references": ["garden"]})
+        == {}
+    )

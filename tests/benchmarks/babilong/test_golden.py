@@ -35,7 +35,10 @@ def test_prompts(protocol: str, root: Path) -> None:
             examples = list(task.load(task, settings, DataRoot(root, mirror=True)))
             assert len(examples) == ROWS
             expected = GOLDEN["prompts"][f"{name} {length} {sent}"]
-            assert digest(task.prompt(example).user_turn for example in examples) == expected, (
+            assert (
+                digest(task.prompt(example).user_turn for example in examples)
+                == expected
+            ), (
                 name,
                 length,
             )

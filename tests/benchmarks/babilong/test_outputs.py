@@ -19,7 +19,8 @@ def write_table(path: Path, *outputs: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
         rows = (
-            [number, "garden", output, "Where is Mary? "] for number, output in enumerate(outputs)
+            [number, "garden", output, "Where is Mary? "]
+            for number, output in enumerate(outputs)
         )
         csv.writer(file).writerows([["", "target", "output", "question"], *rows])
     return path
@@ -29,7 +30,10 @@ def write_table(path: Path, *outputs: str) -> Path:
     ("parts", "entry"),
     [
         (("yes", "yes", "yes", ""), "babilong:task=qa1,length=64k"),
-        (("yes", "no", "yes", "_chat_template_yes"), "babilong:task=qa1,length=64k,shots=0"),
+        (
+            ("yes", "no", "yes", "_chat_template_yes"),
+            "babilong:task=qa1,length=64k,shots=0",
+        ),
         (
             ("yes", "no", "no", "_chat_template_no_system_prompt_yes"),
             "babilong_instruction:task=qa1,length=64k",
@@ -46,7 +50,11 @@ def test_the_name_of_a_table_gives_the_run_entry(
     )
     (run,) = READER.read(path, "")
     assert (run.entry, run.model) == (entry, "org/model")
-    assert [output.prediction for output in run.outputs] == ["It is\nthe garden.", "", ""]
+    assert [output.prediction for output in run.outputs] == [
+        "It is\nthe garden.",
+        "",
+        "",
+    ]
     assert [output.id for output in run.outputs] == ["qa1-0", "qa1-1", "qa1-2"]
     assert run.outputs[0].record == {"question": "Where is Mary? "}
     assert run.locations[1] == f"{path}: row 2"
@@ -68,7 +76,10 @@ def test_a_further_task_belongs_to_its_own_entry(tmp_path: Path) -> None:
     ("name", "message"),
     [
         ("results.csv", "not a name of BABILong's tables"),
-        (NAME.format("no", "yes", "yes", ""), "no run entry has these parts of the prompt"),
+        (
+            NAME.format("no", "yes", "yes", ""),
+            "no run entry has these parts of the prompt",
+        ),
     ],
 )
 def test_other_tables_are_refused(tmp_path: Path, name: str, message: str) -> None:
@@ -85,8 +96,12 @@ def test_published_scores() -> None:
     means = []
     for length in (0, 65536):
         whole = [
-            row.scores for row in rows if row.length == length and row.scores.keys() == set(MAIN)
+            row.scores
+            for row in rows
+            if row.length == length and row.scores.keys() == set(MAIN)
         ]
         assert len(whole) > 10
-        means.append(sum(sum(scores.values()) for scores in whole) / len(MAIN) / len(whole))
+        means.append(
+            sum(sum(scores.values()) for scores in whole) / len(MAIN) / len(whole)
+        )
     assert means[0] > means[1] + 0.2

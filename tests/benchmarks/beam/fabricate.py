@@ -79,15 +79,21 @@ def build_beam(root: Path) -> Path:
 def write_truncated(path: Path, row: dict[str, Any] | None, is_long: bool) -> None:
     """Write a truncated chat in the form of the official repository: the first batch of the first plan."""
     plans = (
-        [plan["chat"] for plan in row["plans"]] if row and is_long else [(row or {}).get("chat")]
+        [plan["chat"] for plan in row["plans"]]
+        if row and is_long
+        else [(row or {}).get("chat")]
     )
     batches = [
-        [{"batch_number": 1, "turns": [plan[0]], "time_anchor": None}] for plan in plans if plan
+        [{"batch_number": 1, "turns": [plan[0]], "time_anchor": None}]
+        for plan in plans
+        if plan
     ]
     content = [{f"plan-{number}": plan} for number, plan in enumerate(batches, 1)]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(
-        orjson.dumps(content if is_long else [batch for plan in batches for batch in plan])
+        orjson.dumps(
+            content if is_long else [batch for plan in batches for batch in plan]
+        )
     )
 
 
@@ -95,14 +101,26 @@ def rows(length: int) -> list[dict[str, Any]]:
     """Return the rows of a length."""
     rng = random.Random(length)
     return [
-        _row(rng, number, length == LONGEST) for number in range(10 if length == LONGEST else 15)
+        _row(rng, number, length == LONGEST)
+        for number in range(10 if length == LONGEST else 15)
     ]
 
 
 def _row(rng: random.Random, number: int, is_long: bool) -> dict[str, Any]:
-    chat = {"plans": [{"chat": _chat(rng)} for _ in range(3)]} if is_long else {"chat": _chat(rng)}
-    asked = {ability: [_question(rng, ability), _question(rng, ability)] for ability in ABILITIES}
-    return {"conversation_id": str(number + 1), "probing_questions": repr(asked), **chat}
+    chat = (
+        {"plans": [{"chat": _chat(rng)} for _ in range(3)]}
+        if is_long
+        else {"chat": _chat(rng)}
+    )
+    asked = {
+        ability: [_question(rng, ability), _question(rng, ability)]
+        for ability in ABILITIES
+    }
+    return {
+        "conversation_id": str(number + 1),
+        "probing_questions": repr(asked),
+        **chat,
+    }
 
 
 def _chat(rng: random.Random) -> list[list[dict[str, Any]]]:
@@ -144,7 +162,13 @@ def make_answer(number: int, rubric: list[str]) -> str:
     events = rng.sample(rubric, rng.randint(0, len(rubric)))
     lines = rng.choices([*events, words(rng, 2), ""], k=rng.randint(1, 5))
     return rng.choice(
-        ("\n".join(lines), "\n".join(events), "", "<rubric_item>", f" {words(rng, 3)}\n")
+        (
+            "\n".join(lines),
+            "\n".join(events),
+            "",
+            "<rubric_item>",
+            f" {words(rng, 3)}\n",
+        )
     )
 
 

@@ -43,7 +43,11 @@ def test_truncated_chats_are_asked_by_default(root: DataRoot, length: str) -> No
     full = count_messages(root, f"beam:length={length},chats=full")
     level = parse_entry(BENCHMARKS, f"beam:length={length}").settings.level
     for number, row in enumerate(rows(level), 1):
-        plans = [plan["chat"] for plan in row["plans"]] if level == LONGEST else [row["chat"]]
+        plans = (
+            [plan["chat"] for plan in row["plans"]]
+            if level == LONGEST
+            else [row["chat"]]
+        )
         whole = sum(len(batch) for plan in plans for batch in plan)
         first = sum(len(plan[0]) for plan in plans)
         chat = str(number)
@@ -53,7 +57,9 @@ def test_truncated_chats_are_asked_by_default(root: DataRoot, length: str) -> No
 
 def test_how_many_chats_are_truncated() -> None:
     """The official repository has truncated 10 of 20 chats of 100K, none of 500K, 16 of 35 of 1M and all of 10M."""
-    assert {split: len(find_truncated(length)) for length, (split, _) in CHATS.items()} == {
+    assert {
+        split: len(find_truncated(length)) for length, (split, _) in CHATS.items()
+    } == {
         "100K": 10,
         "500K": 0,
         "1M": 16,
@@ -68,7 +74,9 @@ def test_another_chat_is_refused(root: DataRoot, tmp_path: Path) -> None:
     other = tmp_path / find_truncated(SHORTEST)["7"].path
     file.write_bytes(other.read_bytes())
     mixed = DataRoot(tmp_path, mirror=True)
-    with pytest.raises(InputError, match=r"chat_trunecated.json: it is not the start of the chat"):
+    with pytest.raises(
+        InputError, match=r"chat_trunecated.json: it is not the start of the chat"
+    ):
         count_messages(mixed, "beam:length=128k")
     file.write_text("[]")
     with pytest.raises(InputError, match=r"5/chat_trunecated.json"):

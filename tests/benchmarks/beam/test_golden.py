@@ -60,7 +60,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
     return DataRoot(build_beam(tmp_path_factory.mktemp("beam")), mirror=True)
 
 
-def read_examples(root: DataRoot, length: int, task: str = "questions") -> list[Example]:
+def read_examples(
+    root: DataRoot, length: int, task: str = "questions"
+) -> list[Example]:
     """Return all examples of a length, with the whole chats, which the official code was given."""
     settings = Settings(length, chats="full")
     return list(load_examples(BENCHMARK.task(task), settings, root))
@@ -72,13 +74,22 @@ def test_requests_and_scores(length: int, root: DataRoot) -> None:
     task = BENCHMARK.task("questions")
     golden = GOLDEN[str(length)]
     examples = read_examples(root, length)
-    assert digest(json.dumps(task.prompt(each).messages) for each in examples) == golden["prompts"]
+    assert (
+        digest(json.dumps(task.prompt(each).messages) for each in examples)
+        == golden["prompts"]
+    )
     items = list[str]()
     pairs = list[str]()
-    for number, (example, official) in enumerate(zip(examples, golden["scores"], strict=True)):
+    for number, (example, official) in enumerate(
+        zip(examples, golden["scores"], strict=True)
+    ):
         rubric = example.record["rubric"]
         is_order = example.record["ability"] == ORDERING
-        record = {**example.record, "prediction": make_answer(number, rubric), "references": []}
+        record = {
+            **example.record,
+            "prediction": make_answer(number, rubric),
+            "references": [],
+        }
         prompts = judge_prompts(record)
         replies = {part: reply(prompt) for part, prompt in prompts.items()}
         if is_order:
@@ -90,8 +101,12 @@ def test_requests_and_scores(length: int, root: DataRoot) -> None:
             assert "judge_score" not in scores
             continue
         items += [prompt for part, prompt in prompts.items() if part.startswith("item")]
-        assert [scores.get(name) for name in (METRICS if is_order else METRICS[:1])] == official
-        assert scores.get(f"judge_score_{record['ability']}") == scores.get("judge_score")
+        assert [
+            scores.get(name) for name in (METRICS if is_order else METRICS[:1])
+        ] == official
+        assert scores.get(f"judge_score_{record['ability']}") == scores.get(
+            "judge_score"
+        )
     assert (digest(items), digest(pairs)) == (golden["items"], golden["pairs"])
 
 
@@ -130,20 +145,26 @@ def test_text_has_parts_with_dates(root: DataRoot) -> None:
         batch[0]["time_anchor"] for batch in chat
     ]
     for (start, _), batch in zip(first.marks, chat, strict=True):
-        assert first.fields["context"].startswith(f"user: {batch[0]['content']}\n\n", start)
+        assert first.fields["context"].startswith(
+            f"user: {batch[0]['content']}\n\n", start
+        )
 
 
 def test_events_are_asked_with_a_system_message(root: DataRoot) -> None:
     """The judge sees the system message only with pairs of events, and any reply about a pair is read."""
     example = next(
-        each for each in read_examples(root, 128 * 1024) if each.record["ability"] == ORDERING
+        each
+        for each in read_examples(root, 128 * 1024)
+        if each.record["ability"] == ORDERING
     )
     record = {**example.record, "prediction": "a\nb\na", "question": "?"}
     annotator = RubricAnnotator(judge="auto", auto_client=None)
     requests = annotator.questions("questions", record)
     size = len(record["rubric"])
     assert len(requests) == 3 * size
-    assert [request.system for request in requests.values()] == [""] * size + [SYSTEM] * 2 * size
+    assert [request.system for request in requests.values()] == [""] * size + [
+        SYSTEM
+    ] * 2 * size
     assert [requests["item 1"].parse("?"), requests["line 1, item 1"].parse("?")] == [
         None,
         {"same": 0.0},
@@ -167,7 +188,10 @@ def test_missing_replies_are_no_score(root: DataRoot) -> None:
         "ability": "abstention",
     }
     assert task.scores(record) == {}
-    assert task.scores({**record, "judge": {"item 1": '{"score": 1}', "item 2": None}}) == {}
+    assert (
+        task.scores({**record, "judge": {"item 1": '{"score": 1}', "item 2": None}})
+        == {}
+    )
     assert read_item('{"score": NaN}') is None
     with pytest.raises(InputError, match="helm-longctx fetch beam"):
         judge_prompts(record)

@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.benchmarks.cl_bench.tasks import CATEGORIES, DELIMITER, LIFE, TASKS, read_grade
+from helm_longctx.benchmarks.cl_bench.tasks import (
+    CATEGORIES,
+    DELIMITER,
+    LIFE,
+    TASKS,
+    read_grade,
+)
 from helm_longctx.tasks import Scores
 from tests.support.fabricate_words import words, write
 
@@ -62,7 +68,9 @@ def _row(rng: random.Random, has_context_id: bool, number: int) -> dict[str, Any
     about = {"task_id": f"task-{number}", "context_category": rng.choice([*CATEGORIES])}
     return {
         "messages": messages,
-        "rubrics": [{"rubric_criteria": text} for text in texts] if number % 7 == 0 else texts,
+        "rubrics": [{"rubric_criteria": text} for text in texts]
+        if number % 7 == 0
+        else texts,
         "metadata": {
             **about,
             **({"context_id": f"context-{number // 4}"} if has_context_id else {}),

@@ -35,7 +35,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
 
 def read_examples(task: Task, root: DataRoot) -> list[Example]:
     """Return the examples of all rows."""
-    return list(load_examples(task, Settings(None, num_samples=max(ROWS.values())), root))
+    return list(
+        load_examples(task, Settings(None, num_samples=max(ROWS.values())), root)
+    )
 
 
 @pytest.mark.parametrize("task", BENCHMARK.tasks, ids=lambda task: task.name)
@@ -55,9 +57,9 @@ def test_requests_and_grades(task: Task, root: DataRoot) -> None:
         prompt = judge_prompt(record)
         asked += [prompt] if isinstance(prompt, str) else []
         # A silent answer is judged without a question.
-        score = task.scores({**record, "references": [], "judge": reply if prompt else {}}).get(
-            "judge_score"
-        )
+        score = task.scores(
+            {**record, "references": [], "judge": reply if prompt else {}}
+        ).get("judge_score")
         grades += "-" if score is None else f"{score:.0f}"
     assert digest(asked) == golden["judge"]
     assert grades == golden["grades"]
@@ -82,7 +84,11 @@ def test_silent_answers() -> None:
     assert JUDGEMENT.counts_silence
     assert task.scores(silent) == {}
     judged = task.scores({**silent, "jury": {"replies": {"a": {}, "b": {}}}})
-    assert (judged["judge_score"], judged["judge_score_strict"], judged["judge_score_rules"]) == (
+    assert (
+        judged["judge_score"],
+        judged["judge_score_strict"],
+        judged["judge_score_rules"],
+    ) == (
         0,
         0,
         0,
@@ -92,11 +98,15 @@ def test_silent_answers() -> None:
 def test_groups_categories_and_contexts(root: DataRoot) -> None:
     """Tasks of a context are a group, each category has a metric, and a delimiter marks the context of a single turn."""
     for task in BENCHMARK.tasks:
-        for example, row in zip(read_examples(task, root), rows(task.paths(None)[0]), strict=True):
+        for example, row in zip(
+            read_examples(task, root), rows(task.paths(None)[0]), strict=True
+        ):
             assert example.group == row["metadata"].get("context_id", "")
             text = row["messages"][-1]["content"]
             has_place = len(row["messages"]) == 1 and DELIMITER in text
-            assert example.context == ((0, text.index(DELIMITER)) if has_place else None)
+            assert example.context == (
+                (0, text.index(DELIMITER)) if has_place else None
+            )
     assert {f"judge_score_{name}" for name in CATEGORIES.values()} < {
         metric.name for metric in BENCHMARK.metrics
     }
@@ -110,7 +120,10 @@ def test_groups_categories_and_contexts(root: DataRoot) -> None:
             "column 'messages' must be a list of objects with role and content",
         ),
         ({"messages": ["text"]}, "column 'messages' must be a list of objects"),
-        ({"messages": [{"role": "assistant", "content": "x"}]}, "the last one the user's"),
+        (
+            {"messages": [{"role": "assistant", "content": "x"}]},
+            "the last one the user's",
+        ),
         ({"metadata": {"id": "x"}}, "column 'metadata' must have a task_id, found id"),
         ({"rubrics": "text"}, "column 'rubrics' must be list, found str"),
     ],

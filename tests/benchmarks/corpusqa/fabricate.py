@@ -49,10 +49,14 @@ def make_rows(corpora: int = 1) -> list[dict[str, Any]]:
     return [*rows, {**rows[0], "id": "medicine_en_1"}]
 
 
-def _make_row(rng: random.Random, domain: str, number: int, corpora: int) -> dict[str, Any]:
+def _make_row(
+    rng: random.Random, domain: str, number: int, corpora: int
+) -> dict[str, Any]:
     question = f"{words(rng, 5)} {{x}}?"
     texts = random.Random(f"{domain} {number % corpora}")
-    documents = "".join(f"# Document {n}:\n{words(texts, 20)} {{}} é\u2028\n" for n in (1, 2))
+    documents = "".join(
+        f"# Document {n}:\n{words(texts, 20)} {{}} é\u2028\n" for n in (1, 2)
+    )
     return {
         "id": f"{domain}_{number}",
         "domain": domain,

@@ -37,12 +37,16 @@ def load(root: Path, domain: str = "education_en", **settings: Any) -> list[Exam
     """Load the questions of a domain."""
     return list(
         load_examples(
-            CORPUSQA.task(domain), Settings(LENGTH, **settings), DataRoot(root, mirror=True)
+            CORPUSQA.task(domain),
+            Settings(LENGTH, **settings),
+            DataRoot(root, mirror=True),
         )
     )
 
 
-def test_every_length_is_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_every_length_is_downloaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The files that the hub has are fetched from a server in its form, and the others are read from a mirror."""
     lines = "".join(json.dumps(row) + "\n" for row in make_rows()).encode()
     files = {"128k_4domains.jsonl": lines, "1m_4domains.jsonl": lines}
@@ -57,7 +61,9 @@ def test_every_length_is_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: P
                 with pytest.raises(InputError, match="does not have this file"):
                     ensure([source], root, "fetch it")
                 (root / source.path).write_bytes(lines)
-            loaded = list(load_examples(CORPUSQA.task("financial_zh"), Settings(length), root))
+            loaded = list(
+                load_examples(CORPUSQA.task("financial_zh"), Settings(length), root)
+            )
             assert [example.id for example in loaded] == [
                 f"financial_zh_{number}" for number in range(ROWS)
             ]
@@ -74,11 +80,16 @@ def test_every_length_is_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         ),
         ({"prompt": [{"role": "system", "content": "x"}]}, "the last one the user's"),
         ({"prompt": "text"}, "column 'prompt' must be list, found str"),
-        ({"answer": None}, "column 'answer' must be str or int or float or list, found NoneType"),
+        (
+            {"answer": None},
+            "column 'answer' must be str or int or float or list, found NoneType",
+        ),
         ({"id": 3}, "column 'id' must be str, found int"),
     ],
 )
-def test_malformed_rows_are_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_malformed_rows_are_refused(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
     """The error names the row and what is wrong with it."""
     write(tmp_path / source_of(LENGTH).path, [make_rows()[0] | change])
     with pytest.raises(InputError, match=message):
@@ -114,7 +125,10 @@ def test_a_run_is_judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     ] * ROWS
     assert {messages[0]["content"] for messages in asked} == {SYSTEM}
     for each in read(run, "scenario_state")["request_states"]:
-        assert [message["role"] for message in each["request"]["messages"]] == ["system", "user"]
+        assert [message["role"] for message in each["request"]["messages"]] == [
+            "system",
+            "user",
+        ]
         assert each["result"]["completions"][0]["text"].startswith("The answer is: ")
 
 
@@ -126,14 +140,18 @@ def test_the_lexical_baseline() -> None:
         answer_line([prompt[0], {"role": "user", "content": user}])
         == "The answer is: the total revenue was 7"
     )
-    assert answer_line([{"role": "user", "content": "# Question:\nThe answer is: x"}]) is None
+    assert (
+        answer_line([{"role": "user", "content": "# Question:\nThe answer is: x"}])
+        is None
+    )
     assert answer_line([{"role": "user", "content": "Why?"}]) is None
 
 
 def test_published_means() -> None:
     """The means over domains are the paper's overall scores."""
     means_of = {
-        (result.model, length_label(result.length or 0)): sum(result.scores.values()) / 4
+        (result.model, length_label(result.length or 0)): sum(result.scores.values())
+        / 4
         for result in CORPUSQA.published()
     }
     assert len(means_of) == 19

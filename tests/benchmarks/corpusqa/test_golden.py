@@ -62,7 +62,9 @@ def test_requests(examples: dict[str, Example]) -> None:
 
 def test_judge(examples: dict[str, Example]) -> None:
     """The judge gets the official messages at the official temperature, and its replies are read as in the official code."""
-    annotator = EquivalenceAnnotator("auto", AutoClient({}, "", BlackHoleCacheBackendConfig()))
+    annotator = EquivalenceAnnotator(
+        "auto", AutoClient({}, "", BlackHoleCacheBackendConfig())
+    )
     asked = []
     correct = {}
     for row in judged():
@@ -80,12 +82,18 @@ def test_judge(examples: dict[str, Example]) -> None:
     assert digest(sorted(asked)) == GOLDEN["judge"]
     assert correct == GOLDEN["correct"]
     assert {True, False} == set(correct.values())
-    assert all(examples[row["id"]].references == [str(row["answer"])] for row in known_rows())
+    assert all(
+        examples[row["id"]].references == [str(row["answer"])] for row in known_rows()
+    )
 
 
 def test_cases_say_something() -> None:
     """The golden cases have answers of all kinds, and outputs with and without the official form."""
     assert {type(answer) for answer in ANSWERS} == {float, list, str, int}
-    assert [find_answer(output) for output in OUTPUTS[:3]] == ["282", '["a"]', "the answer is: 3"]
+    assert [find_answer(output) for output in OUTPUTS[:3]] == [
+        "282",
+        '["a"]',
+        "the answer is: 3",
+    ]
     assert find_answer(OUTPUTS[5]) == "1. The answer is: 2"
     assert len(REPLIES) > 8

@@ -11,9 +11,13 @@ from helm_longctx.benchmarks.corpusqa.tasks import find_answer, judge_prompt, sc
 
 
 @given(st.text(), st.text(), st.lists(st.text(), min_size=1))
-def test_any_output_is_asked_about(output: str, question: str, references: list[str]) -> None:
+def test_any_output_is_asked_about(
+    output: str, question: str, references: list[str]
+) -> None:
     """The judge's prompt has the question, a part of the output and the first reference, whatever they are."""
-    prompt = judge_prompt({"question": question, "prediction": output, "references": references})
+    prompt = judge_prompt(
+        {"question": question, "prediction": output, "references": references}
+    )
     assert (
         prompt
         == f"\nProblem: {question}\nAnswer 1: {find_answer(output)}\nAnswer 2: {references[0]}\n"
@@ -24,4 +28,6 @@ def test_any_output_is_asked_about(output: str, question: str, references: list[
 @given(st.text() | st.none() | st.lists(st.text()))
 def test_any_reply_is_read(reply: Any) -> None:
     """A text is a verdict, and anything else is none."""
-    assert score({"judge": reply}).keys() == ({"judge_score"} if isinstance(reply, str) else set())
+    assert score({"judge": reply}).keys() == (
+        {"judge_score"} if isinstance(reply, str) else set()
+    )

@@ -12,7 +12,11 @@ from helm_longctx.benchmarks.flenqa.tasks import DATASETS, LENGTHS, SOURCE
 from tests.support.fabricate_words import words, write
 
 QUESTIONS = 5
-RECORD = {"prediction": "It is not true", "dispersion": "random", "facts": ["Ben is old."]}
+RECORD = {
+    "prediction": "It is not true",
+    "dispersion": "random",
+    "facts": ["Ben is old."],
+}
 ANSWERS = (
     *("True", "False", "true.", "It is not true", "Not the true one, the false", "", "I refuse", "untrue", "TRUE or FALSE"),
     *("not a true", "{facts} so it is True", "{fact} Therefore: **False**", "The true answer: {facts}", "fal\nse"),
@@ -32,11 +36,15 @@ def rows() -> list[dict[str, Any]]:
         row
         for place, dataset in enumerate(DATASETS.values())
         for number in range(QUESTIONS)
-        for row in _question(random.Random(f"{dataset} {number}"), dataset, place * 4000 + number)
+        for row in _question(
+            random.Random(f"{dataset} {number}"), dataset, place * 4000 + number
+        )
     ]
 
 
-def _question(rng: random.Random, dataset: str, number: int) -> Iterator[dict[str, Any]]:
+def _question(
+    rng: random.Random, dataset: str, number: int
+) -> Iterator[dict[str, Any]]:
     facts = [f"{words(rng, 3)} the {words(rng, 2)}." for _ in range(2)]
     question = f"{words(rng, 4)}?"
     label = rng.choice(("True", "False"))
@@ -58,7 +66,14 @@ def _question(rng: random.Random, dataset: str, number: int) -> Iterator[dict[st
 def answers(row: dict[str, Any]) -> list[str]:
     """Return four odd answers to a row, which repeat some of its facts."""
     rng = random.Random(
-        str((row["global_sample_id"], row["padding_type"], row["dispersion"], row["ctx_size"]))
+        str(
+            (
+                row["global_sample_id"],
+                row["padding_type"],
+                row["dispersion"],
+                row["ctx_size"],
+            )
+        )
     )
     facts = row["facts"] or row["statement"]
     return [

@@ -38,7 +38,9 @@ def test_prompts_and_scores(task: Task, root: DataRoot) -> None:
     for length in LENGTHS:
         golden = GOLDEN[f"{dataset} {length} {reasoned}"]
         of_length = [
-            row for row in rows() if row["dataset"] == dataset and row["ctx_size"] == length
+            row
+            for row in rows()
+            if row["dataset"] == dataset and row["ctx_size"] == length
         ]
         examples = read_examples(task, length, root)
         assert (
@@ -49,7 +51,11 @@ def test_prompts_and_scores(task: Task, root: DataRoot) -> None:
         for example, row in zip(examples, of_length, strict=True):
             for answer in answers(row):
                 scores = task.scores(
-                    {**example.record, "prediction": answer, "references": example.references}
+                    {
+                        **example.record,
+                        "prediction": answer,
+                        "references": example.references,
+                    }
                 )
                 found.append(
                     [
@@ -59,7 +65,9 @@ def test_prompts_and_scores(task: Task, root: DataRoot) -> None:
                     ]
                 )
                 assert ("accuracy_random" in scores) == (row["dispersion"] == "random")
-        assert found == [scores if reasoned else scores[:1] for scores in golden["scores"]]
+        assert found == [
+            scores if reasoned else scores[:1] for scores in golden["scores"]
+        ]
 
 
 def test_golden_cases_say_something() -> None:
@@ -76,7 +84,9 @@ def test_groups_and_depths(root: DataRoot) -> None:
     task = BENCHMARK.task("pir")
     for length in LENGTHS:
         examples = read_examples(task, length, root)
-        assert len({example.id for example in examples}) == len(examples) == 8 * QUESTIONS
+        assert (
+            len({example.id for example in examples}) == len(examples) == 8 * QUESTIONS
+        )
         assert len({example.group for example in examples}) == QUESTIONS
         assert {example.depth for example in examples} == (
             {None} if length == 250 else {0, 0.5, 1, None}
@@ -87,12 +97,17 @@ def test_faulty_rows(tmp_path: Path) -> None:
     """A row without a column, or without its facts, ends in one line that names what the row has."""
     row = next(row for row in rows() if row["dataset"] == "PIR")
     for faulty, message in (
-        ({"text": "x"}, "column 'dataset' must be str, found nothing; its columns are 'text'"),
+        (
+            {"text": "x"},
+            "column 'dataset' must be str, found nothing; its columns are 'text'",
+        ),
         ({**row, "facts": "one text"}, "a row of PIR needs facts"),
     ):
         write(tmp_path / SOURCE.paths[0], [faulty])
         with pytest.raises(InputError, match=message):
-            read_examples(BENCHMARK.task("pir"), row["ctx_size"], DataRoot(tmp_path, mirror=True))
+            read_examples(
+                BENCHMARK.task("pir"), row["ctx_size"], DataRoot(tmp_path, mirror=True)
+            )
 
 
 def test_baseline(root: DataRoot) -> None:

@@ -43,7 +43,11 @@ FUNCTION_WORDS = {
 
 
 def draw(
-    task: Task, length: int = 2048, seed: int = 0, number: int = 1, context: str = "full"
+    task: Task,
+    length: int = 2048,
+    seed: int = 0,
+    number: int = 1,
+    context: str = "full",
 ) -> list[Example]:
     """Draw examples of a task, with or without the context."""
     chosen = "none" if context == "none" else "full"
@@ -58,7 +62,9 @@ def draw(
 
 def score_of(task: Task, example: Example, prediction: str) -> float:
     """Return the score of an answer."""
-    return task.scores({"prediction": prediction, "references": example.references})[MAIN_METRIC]
+    return task.scores({"prediction": prediction, "references": example.references})[
+        MAIN_METRIC
+    ]
 
 
 @KINDS
@@ -92,7 +98,8 @@ def test_prompts_fill_their_length(kind: str, length: int) -> None:
     messages = task.prompt(draw(task, length)[0]).messages
     assert (
         0.88
-        < estimate_tokens("\n".join(message["content"] for message in messages)) / length
+        < estimate_tokens("\n".join(message["content"] for message in messages))
+        / length
         < 0.98
     )
 
@@ -142,7 +149,9 @@ def test_towns_and_their_number() -> None:
     """The score of counting is the mean of the towns' F1 and of whether the last number is right."""
     example = Example("x", {}, ["Bono", "Tavir", "Lume"], "generated")
     assert score_of(TASKS["count"], example, "Bono, Tavir and Lume\n3") == 1
-    assert score_of(TASKS["count"], example, "- Bono\n- Tavir\n- Lume\nNumber: 4") == 0.5
+    assert (
+        score_of(TASKS["count"], example, "- Bono\n- Tavir\n- Lume\nNumber: 4") == 0.5
+    )
     assert score_of(TASKS["count"], example, "Bono\n3") == pytest.approx((0.5 + 1) / 2)
     assert score_of(TASKS["count"], example, "") == 0
 
@@ -158,8 +167,16 @@ def test_codes_stand_at_their_depths() -> None:
 def test_questions_share_no_word_with_texts() -> None:
     """No question has a content word of any fact or thing, in any form, so a search for its words finds nothing."""
     said = {stem(word) for fact, _ in associations() for word in words(fact)}
-    said |= {stem(word) for _, things in categories() for thing in things for word in words(thing)}
-    for asked in [*(asked for _, asked in associations()), *(asked for asked, _ in categories())]:
+    said |= {
+        stem(word)
+        for _, things in categories()
+        for thing in things
+        for word in words(thing)
+    }
+    for asked in [
+        *(asked for _, asked in associations()),
+        *(asked for asked, _ in categories()),
+    ]:
         assert not {stem(word) for word in words(asked)} & said, asked
     things = [thing for _, every in categories() for thing in every]
     assert len(things) == len(set(things))
@@ -176,12 +193,18 @@ def test_a_question_is_the_same_at_each_length_and_in_each_text(kind: str) -> No
     task = TASKS[kind]
     short = draw(task, 2048, 3, 2)
     long = draw(task, 4096, 3, 2)
-    several = [*task.load(task, Settings(2048, seed=3, texts=3, num_samples=6), DataRoot.find("."))]
+    several = [
+        *task.load(
+            task, Settings(2048, seed=3, texts=3, num_samples=6), DataRoot.find(".")
+        )
+    ]
     assert [each.references for each in short] == [each.references for each in long]
     assert [each.references for each in several] == [
         short[number // 3].references for number in range(6)
     ]
-    assert [each.group for each in several] == [short[number // 3].id for number in range(6)]
+    assert [each.group for each in several] == [
+        short[number // 3].id for number in range(6)
+    ]
     assert (
         len({str(task.prompt(each).messages) for each in several})
         == len({each.id for each in several})
@@ -194,8 +217,15 @@ def test_asked_words_are_as_frequent_as_others(kind: str) -> None:
     """No word of what is asked for is rare in a long text, so a search for rare words does not find the answer."""
     task = TASKS[kind]
     (example,) = draw(task, 262144 if kind == "conversation" else 32768, 1)
-    text = "\n".join(message["content"] for message in task.prompt(example).messages).lower()
-    used = [text.count(word) for fact, _ in associations() for word in words(fact) if len(word) > 5]
+    text = "\n".join(
+        message["content"] for message in task.prompt(example).messages
+    ).lower()
+    used = [
+        text.count(word)
+        for fact, _ in associations()
+        for word in words(fact)
+        if len(word) > 5
+    ]
     used += [text.count(f" {thing}") for _, things in categories() for thing in things]
     assert min(used) >= 2
 

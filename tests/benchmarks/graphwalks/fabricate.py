@@ -49,11 +49,15 @@ def build_graphwalks(root: Path) -> Path:
 def graph(rng: random.Random, kind: str, count: int) -> dict[str, Any]:
     """Return a row with a number of edges."""
     edges = draw_edges(rng, count, 2)
-    operation = Operation(edges[rng.randrange(9)][1], rng.choice((1, 2)) if kind == "bfs" else None)
+    operation = Operation(
+        edges[rng.randrange(9)][1], rng.choice((1, 2)) if kind == "bfs" else None
+    )
     nodes = operation.answer(edges)
     wording = f"Find the parents of node {operation.node}."
     if kind == "bfs":
-        wording = f"Perform a BFS from node {operation.node} with depth {operation.depth}."
+        wording = (
+            f"Perform a BFS from node {operation.node} with depth {operation.depth}."
+        )
     elif rng.random() < 0.5:
         edges = [*edges, (operation.node, operation.node)]
         nodes = [*nodes, operation.node]  # 24 rows have this defect
@@ -70,10 +74,23 @@ def graph(rng: random.Random, kind: str, count: int) -> dict[str, Any]:
 
 def records() -> list[dict[str, Any]]:
     """Return outputs, each with the expected nodes."""
-    lists = ("a1, b2", "a1", "b2, a1, a1", "", "c3", "'a1', b2", "[a1], b2", " a1 ,, b2 ")
+    lists = (
+        "a1, b2",
+        "a1",
+        "b2, a1, a1",
+        "",
+        "c3",
+        "'a1', b2",
+        "[a1], b2",
+        " a1 ,, b2 ",
+    )
     forms = ("Final Answer: [{}]", "Final Answer:[{}]", "final answer: [{}]", "[{}]", "Final Answer:  [{}]", "Final Answer: {}",
              "So.\nFinal Answer: [{}]", "Final Answer: [{}]\n", "Final Answer: [{}]\n\n \nDone", "**Final Answer: [{}]**",
              "Final Answer: [x] Final Answer: [{}]", "Final Answer: [{}")  # fmt: skip
     expected = (["a1", "b2"], ["a1"], [], ["c3", "c3", "d4"])
     outputs = ["", "\n", *(form.format(nodes) for form in forms for nodes in lists)]
-    return [{"prediction": output, "references": nodes} for output in outputs for nodes in expected]
+    return [
+        {"prediction": output, "references": nodes}
+        for output in outputs
+        for nodes in expected
+    ]

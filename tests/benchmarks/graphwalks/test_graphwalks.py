@@ -10,7 +10,13 @@ import networkx
 import pytest
 
 from helm_longctx.benchmarks.graphwalks import BENCHMARK
-from helm_longctx.benchmarks.graphwalks.tasks import EDGE, SAME_NODES, read_operation, score, solve
+from helm_longctx.benchmarks.graphwalks.tasks import (
+    EDGE,
+    SAME_NODES,
+    read_operation,
+    score,
+    solve,
+)
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.entry import parse_entry
@@ -26,7 +32,11 @@ LENGTHS = {"128k": 131072, "256k": 262144, "1m": 1048576}
 
 def load(root: Path, name: str, length: int, **arguments: int) -> list[Example]:
     task = BENCHMARK.task(name)
-    return list(task.load(task, Settings(length=length, **arguments), DataRoot(root, mirror=True)))
+    return list(
+        task.load(
+            task, Settings(length=length, **arguments), DataRoot(root, mirror=True)
+        )
+    )
 
 
 def prompt_of(example: Example) -> str:
@@ -54,7 +64,9 @@ def test_hub_rows(root: Path) -> None:
     NVIDIA's."""
     rows = [
         json.loads(line)
-        for line in (root / "hub/openai__graphwalks/train.jsonl").read_text().splitlines()
+        for line in (root / "hub/openai__graphwalks/train.jsonl")
+        .read_text()
+        .splitlines()
     ]
     for kind in ("bfs", "parents"):
         examples = [
@@ -68,7 +80,9 @@ def test_hub_rows(root: Path) -> None:
         assert [e.references for e in examples] == [
             row["answer_nodes"] for row in rows if row["problem_type"] == kind
         ]
-        assert [len(load(root, f"openai_{kind}", length)) for length in LENGTHS.values()] == [
+        assert [
+            len(load(root, f"openai_{kind}", length)) for length in LENGTHS.values()
+        ] == [
             6,
             1,
             1,
@@ -80,24 +94,32 @@ def test_hub_rows(root: Path) -> None:
         for length in LENGTHS.values()
         for example in load(root, kind, length)
     ]
-    assert [digest_prompt(prompt_of(example)) for example in corrected] == GOLDEN["prompts"]
+    assert [digest_prompt(prompt_of(example)) for example in corrected] == GOLDEN[
+        "prompts"
+    ]
     deep = load(root, "openai_bfs", LENGTHS["128k"], depth=2)
     assert 0 < len(deep) < 6
     assert all("with depth 2." in prompt_of(example)[-200:] for example in deep)
 
 
-def test_openais_and_anthropics_prompts_differ_only_in_the_operation(root: Path) -> None:
+def test_openais_and_anthropics_prompts_differ_only_in_the_operation(
+    root: Path,
+) -> None:
     """The reported protocols have equal prompts about parents, and searches that differ in one line, the operation."""
     for kind, differing in (("bfs", 1), ("parents", 0)):
         prompts = []
         for company in ("openai", "anthropic"):
-            protocol = find_protocol(f"{company} graphwalks {kind} 256k", [BENCHMARK])[1]
+            protocol = find_protocol(f"{company} graphwalks {kind} 256k", [BENCHMARK])[
+                1
+            ]
             (entry,) = (parse_entry([BENCHMARK], text) for text in protocol.entries)
             (task,) = entry.tasks
             (example,) = task.load(task, entry.settings, DataRoot(root, mirror=True))
             # The example in the fabricated rows is worded as the operation is.
             prompts.append(
-                prompt_of(example).rpartition("The graph has the following edges:")[2].split("\n")
+                prompt_of(example)
+                .rpartition("The graph has the following edges:")[2]
+                .split("\n")
             )
         pairs = [pair for pair in zip(*prompts, strict=True) if pair[0] != pair[1]]
         assert len(pairs) == differing
@@ -119,7 +141,9 @@ def test_no_node_is_its_own_parent(root: Path) -> None:
     for before, after in zip(plain, corrected, strict=True):
         operation = read_operation(prompt_of(before))
         assert operation is not None
-        assert after.references == [node for node in before.references if node != operation.node]
+        assert after.references == [
+            node for node in before.references if node != operation.node
+        ]
         differ += after.references != before.references
     assert differ
 
@@ -132,7 +156,9 @@ def test_known_errors_are_found(root: Path) -> None:
     for parent in parents:
         operation = read_operation(prompt_of(parent))
         assert operation
-        assert found[parent.id] == (("own_parent",) if operation.node in parent.references else ())
+        assert found[parent.id] == (
+            ("own_parent",) if operation.node in parent.references else ()
+        )
     searches = {
         read_operation(prompt_of(each)).depth: each.errata
         for each in load(root, "openai_bfs", LENGTHS["128k"])
@@ -140,7 +166,8 @@ def test_known_errors_are_found(root: Path) -> None:
     assert searches == {1: (), 2: ("ambiguous_depth",)}
     for kind in ("bfs", "parents"):
         assert not any(
-            each.errata for each in load(root, f"openai_{kind}_corrected", LENGTHS["128k"])
+            each.errata
+            for each in load(root, f"openai_{kind}_corrected", LENGTHS["128k"])
         )
         assert not any(each.errata for each in load(root, kind, 4096, num_samples=3))
     errata = BENCHMARK.errata()
@@ -154,12 +181,19 @@ def test_missing_rows_are_an_error(root: Path) -> None:
     """An error of one line says that no row has the depth."""
     settings = Settings(length=LENGTHS["128k"], depth=77)
     with pytest.raises(
-        InputError, match=r"train\.jsonl: no row can be used for openai_bfs with these arguments"
+        InputError,
+        match=r"train\.jsonl: no row can be used for openai_bfs with these arguments",
     ):
-        list(load_examples(BENCHMARK.task("openai_bfs"), settings, DataRoot(root, mirror=True)))
+        list(
+            load_examples(
+                BENCHMARK.task("openai_bfs"), settings, DataRoot(root, mirror=True)
+            )
+        )
 
 
-@pytest.mark.parametrize(("length", "depth"), [(4096, 10), (4096, 8), (5000, 1), (131072, 5)])
+@pytest.mark.parametrize(
+    ("length", "depth"), [(4096, 10), (4096, 8), (5000, 1), (131072, 5)]
+)
 def test_generated_searches(length: int, depth: int) -> None:
     """The answer is what networkx finds at this depth in the prompt's graph, and the length sets the number of
     edges."""
@@ -169,7 +203,9 @@ def test_generated_searches(length: int, depth: int) -> None:
         operation = read_operation(prompt)
         assert operation is not None
         assert operation.depth == depth
-        paths = networkx.single_source_shortest_path_length(networkx.DiGraph(edges), operation.node)
+        paths = networkx.single_source_shortest_path_length(
+            networkx.DiGraph(edges), operation.node
+        )
         assert (
             {*example.references}
             == {node for node, steps in paths.items() if steps == depth}
@@ -233,6 +269,9 @@ def test_the_baseline_solves_every_prompt(root: Path) -> None:
         *load(root, "openai_bfs", LENGTHS["128k"]),
         *load(root, "bfs", 4096, num_samples=3),
     ]:
-        assert solve(example.messages) == f"Final Answer: [{', '.join(example.references)}]"
+        assert (
+            solve(example.messages)
+            == f"Final Answer: [{', '.join(example.references)}]"
+        )
     for prompt in ("Operation:\nFind the parents of node x.", "a -> b\nWhat?"):
         assert solve([{"role": "user", "content": prompt}]) is None

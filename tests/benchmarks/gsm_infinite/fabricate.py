@@ -56,7 +56,8 @@ def rows(split: str) -> list[dict[str, Any]]:
     """Return the rows of a split."""
     rng = random.Random(split)
     return [
-        _row(rng, int(split.removeprefix("ops_")), number) for number in range(ROWS.get(split, 12))
+        _row(rng, int(split.removeprefix("ops_")), number)
+        for number in range(ROWS.get(split, 12))
     ]
 
 
@@ -83,7 +84,9 @@ def numbers() -> list[tuple[str, int]]:
             (
                 words(rng, 1)
                 + " "
-                + "".join(each.format(shown) for each in rng.sample(_FORMS, rng.randint(1, 2))),
+                + "".join(
+                    each.format(shown) for each in rng.sample(_FORMS, rng.randint(1, 2))
+                ),
                 number,
             )
         )

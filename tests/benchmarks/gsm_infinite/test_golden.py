@@ -43,7 +43,12 @@ def test_symbolic_problems(case: str, seed: int, tmp_path: Path) -> None:
         prompt = SYMBOLIC.prompt(example).messages[0]["content"]
         found.append(
             json.dumps(
-                [int(example.id.split("-")[0]), prompt, example.record["value"], example.references]
+                [
+                    int(example.id.split("-")[0]),
+                    prompt,
+                    example.record["value"],
+                    example.references,
+                ]
             )
         )
     assert len(found) == most * each
@@ -87,8 +92,13 @@ def test_extraction() -> None:
         record = {"prediction": output, "value": value, "references": variables}
         prompts.append(JUDGEMENT.prompts(record))
         verdicts.append(JUDGEMENT.read(reply, record)["judge_score"])
-        scores = SYMBOLIC.score({**record, "prediction": f"x\n{reply}\n", "judge": reply})
-        assert scores == {"judge_score": verdicts[-1], "last_line_accuracy": verdicts[-1]}
+        scores = SYMBOLIC.score(
+            {**record, "prediction": f"x\n{reply}\n", "judge": reply}
+        )
+        assert scores == {
+            "judge_score": verdicts[-1],
+            "last_line_accuracy": verdicts[-1],
+        }
     assert digest(map(str, prompts)) == GOLDEN["extraction"]
     assert verdicts == GOLDEN["verdicts"]
 
@@ -99,9 +109,12 @@ def test_lengths(tmp_path: Path) -> None:
     assert short.fields["context"].count("assign") == 1
     (long, *_) = draw(tmp_path, length=131072, num_samples=10)
     # The noise is a tree of its own, whose root has no statement.
-    assert long.fields["context"].count("assign") == int(tasks.official_tokens(131072) * 828 / 9668)
+    assert long.fields["context"].count("assign") == int(
+        tasks.official_tokens(131072) * 828 / 9668
+    )
     assert [
-        SYMBOLIC.official_sample(Settings(length)) for length in (0, 8192, 5000, 9_000_000)
+        SYMBOLIC.official_sample(Settings(length))
+        for length in (0, 8192, 5000, 9_000_000)
     ] == [
         5000,
         3000,
@@ -137,4 +150,7 @@ def test_baselines(tmp_path: Path) -> None:
     answer = SYMBOLIC.baseline.kind(SYMBOLIC.prompt(example).messages)
     assert answer == f"The variables are {example.references[0]}."
     assert SYMBOLIC.baseline.kind([{"role": "user", "content": "x"}]) is None
-    assert MEDIUM.baseline.kind([{"role": "user", "content": "1 and 2. Solution:"}]) == "Answer: 2."
+    assert (
+        MEDIUM.baseline.kind([{"role": "user", "content": "1 and 2. Solution:"}])
+        == "Answer: 2."
+    )

@@ -11,7 +11,11 @@ from helm_longctx.benchmarks.hellobench.tasks import FILES, WEIGHTS, score_reply
 from helm_longctx.tasks.task import Scores
 from tests.support.fabricate_words import words, write
 
-CATEGORIES = {"Science": [20.5, 29.5, 50], "news": [10, 15.25, 74.75], "blogs": [60, 39.875, 0.125]}
+CATEGORIES = {
+    "Science": [20.5, 29.5, 50],
+    "news": [10, 15.25, 74.75],
+    "blogs": [60, 39.875, 0.125],
+}
 """The weights of each category."""
 SCORES = (0, 0.25, 0.5, 0.75, 1)
 
@@ -20,7 +24,9 @@ def build_hellobench(root: Path) -> Path:
     """Write all files, which have characters that a template could misread."""
     for name, file in FILES.items():
         write(root / file.path, make_rows(name))
-    weights = ",\n".join(f"    {category!r}: {own}" for category, own in CATEGORIES.items())
+    weights = ",\n".join(
+        f"    {category!r}: {own}" for category, own in CATEGORIES.items()
+    )
     (root / WEIGHTS.path).write_text(f"REGRESSION_DICT = {{\n{weights}\n}}\n")
     return root
 
@@ -31,7 +37,9 @@ def make_rows(name: str) -> list[dict[str, Any]]:
     rows = []
     for number, category in enumerate([*CATEGORIES, *CATEGORIES]):
         text = f"Write about this: {{x}} {words(rng, 9)} é\n[Story]: {words(rng, 12)}\n[Requirements]:\n1. Be long.\n"
-        checklists = [f'Is "it" {words(rng, 4)}? {{0}} 文' for _ in CATEGORIES[category]]
+        checklists = [
+            f'Is "it" {words(rng, 4)}? {{0}} 文' for _ in CATEGORIES[category]
+        ]
         rows.append(
             {
                 "id": f"{name}_{number:03}",
@@ -46,8 +54,16 @@ def make_rows(name: str) -> list[dict[str, Any]]:
 def make_answers() -> list[str]:
     """Return an answer to each instruction of a task, the last one longer than the judge gets."""
     rng = random.Random(4)
-    odd = ("", "Dr. Ba can't go. He's \"out\"...\n\n- a\n- b", "{instruction} {response} 文章。好")
-    return [words(rng, 40) + text for text in odd] + ["It is. ", "It isn't. ", "it " * 16_010]
+    odd = (
+        "",
+        "Dr. Ba can't go. He's \"out\"...\n\n- a\n- b",
+        "{instruction} {response} 文章。好",
+    )
+    return [words(rng, 40) + text for text in odd] + [
+        "It is. ",
+        "It isn't. ",
+        "it " * 16_010,
+    ]
 
 
 def make_reply(*scores: object) -> str:

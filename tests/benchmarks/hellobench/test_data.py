@@ -18,7 +18,11 @@ from helm_longctx.errors import InputError
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Example, Settings
-from tests.benchmarks.hellobench.fabricate import build_hellobench, make_reply, make_rows
+from tests.benchmarks.hellobench.fabricate import (
+    build_hellobench,
+    make_reply,
+    make_rows,
+)
 from tests.data.pinned import fetch_fabricated
 from tests.support.fabricate_words import write
 from tests.support.judges import deploy
@@ -27,16 +31,21 @@ from tests.support.servers.llm import serve
 
 
 def load(root: Path, task: str = "chat") -> list[Example]:
-    return list(load_examples(BENCHMARK.task(task), Settings(None), DataRoot(root, mirror=True)))
+    return list(
+        load_examples(BENCHMARK.task(task), Settings(None), DataRoot(root, mirror=True))
+    )
 
 
 def test_files_from_a_server(tmp_path: Path) -> None:
     """The official files are downloaded from a server, checked and loaded."""
     files = [*FILES.values(), WEIGHTS]
     assert all(
-        "/Quehry/HelloBench/d403282968b0a61a4963a73c631d3fc1318f17d7/" in file.url for file in files
+        "/Quehry/HelloBench/d403282968b0a61a4963a73c631d3fc1318f17d7/" in file.url
+        for file in files
     )
-    root = fetch_fabricated(files, build_hellobench(tmp_path / "made"), tmp_path / "cache")
+    root = fetch_fabricated(
+        files, build_hellobench(tmp_path / "made"), tmp_path / "cache"
+    )
     for name in FILES:
         found = [example.fields["input"] for example in load(root.path, name)]
         assert found == [row["instruction"] for row in make_rows(name)]
@@ -45,13 +54,18 @@ def test_files_from_a_server(tmp_path: Path) -> None:
 def test_lengths_of_answers() -> None:
     """Every task has its file, and the numbers of words are those of the files' names."""
     assert {task.name for task in BENCHMARK.tasks} == set(FILES)
-    assert all(words == 1000 * int(label.removesuffix("k")) for label, words in LENGTHS.items())
+    assert all(
+        words == 1000 * int(label.removesuffix("k")) for label, words in LENGTHS.items()
+    )
 
 
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"category": "sport"}, "3 checklists, but 0 weights in hellobench/weighted_scores.txt"),
+        (
+            {"category": "sport"},
+            "3 checklists, but 0 weights in hellobench/weighted_scores.txt",
+        ),
         ({"checklists": ["a"]}, "1 checklists, but 3 weights"),
         ({"checklists": [1, 2, 3]}, "column 'checklists' must be a list of texts"),
         ({"instruction": None}, "column 'instruction' must be str"),
@@ -59,7 +73,10 @@ def test_lengths_of_answers() -> None:
 )
 def test_malformed_rows(tmp_path: Path, changes: dict[str, Any], what: str) -> None:
     """A malformed row is named in one line."""
-    write(build_hellobench(tmp_path) / FILES["chat"].path, [{**make_rows("chat")[0], **changes}])
+    write(
+        build_hellobench(tmp_path) / FILES["chat"].path,
+        [{**make_rows("chat")[0], **changes}],
+    )
     with pytest.raises(InputError, match=what):
         load(tmp_path)
 
@@ -71,7 +88,8 @@ def test_malformed_weights(tmp_path: Path, text: str) -> None:
     """A file of weights that is not a dictionary of lists of numbers is refused."""
     (build_hellobench(tmp_path) / WEIGHTS.path).write_text(text)
     with pytest.raises(
-        InputError, match=r"weighted_scores\.txt: (not an assignment|the weights of 'news' must be)"
+        InputError,
+        match=r"weighted_scores\.txt: (not an assignment|the weights of 'news' must be)",
     ):
         load(tmp_path)
 
@@ -102,10 +120,16 @@ class TestOutputs:
     def write_outputs(self, path: Path, name: str, *replies: str) -> Path:
         """Write answers to the first instructions, which are judged if there are replies."""
         rows = [
-            {"id": row["id"], "instruction": row["instruction"], "response": f"Text {number}."}
+            {
+                "id": row["id"],
+                "instruction": row["instruction"],
+                "response": f"Text {number}.",
+            }
             for number, row in enumerate(make_rows(name)[:2])
         ]
-        judged = [{"checklist_wise_evaluation": json.loads(reply)} for reply in replies] or [{}, {}]
+        judged = [
+            {"checklist_wise_evaluation": json.loads(reply)} for reply in replies
+        ] or [{}, {}]
         path = path / f"{name}_results.jsonl"
         write(path, [{**row, **own} for row, own in zip(rows, judged, strict=True)])
         return path
@@ -113,7 +137,9 @@ class TestOutputs:
     def test_judged_answers(self, tmp_path: Path) -> None:
         """Judged answers have the official scores; one whose list is too short has none."""
         name = "heuristic_text_generation_2k"
-        path = self.write_outputs(tmp_path / "m1", name, make_reply(1, 0, 1), make_reply(1))
+        path = self.write_outputs(
+            tmp_path / "m1", name, make_reply(1, 0, 1), make_reply(1)
+        )
         (run,) = READER.read(path, "")
         assert (run.entry, run.model) == (f"hellobench_words:task={name}", "m1")
         assert [output.prediction for output in run.outputs] == ["Text 0.", "Text 1."]
@@ -134,7 +160,9 @@ class TestOutputs:
         """`import` makes a run of a judged file, whose statistics are the official scores, without asking a judge."""
         replies = make_reply(1, 0, 1), make_reply(1)
         path = self.write_outputs(tmp_path / "m1", "chat", *replies)
-        imported = import_files([path], tmp_path / "benchmark_output/runs/s", BENCHMARKS)
+        imported = import_files(
+            [path], tmp_path / "benchmark_output/runs/s", BENCHMARKS
+        )
         assert list(imported.runs.values()) == [2]
         found = stats(tmp_path, "hellobench:task=chat,model=imported_m1")
         assert found["longctx_score", "chat"] == 0.705
@@ -147,21 +175,31 @@ class TestOutputs:
         assert run.entry == "hellobench:task=chat,judge=none"
         assert run.outputs[0].notes == {}
         other = self.write_outputs(tmp_path / "generations/m3", "chat")
-        judged = self.write_outputs(tmp_path / "judgements/m2", "chat", *[make_reply(1, 1, 1)] * 2)
+        judged = self.write_outputs(
+            tmp_path / "judgements/m2", "chat", *[make_reply(1, 1, 1)] * 2
+        )
         assert READER.files(tmp_path) == [other, judged]
 
     def test_other_files(self, tmp_path: Path) -> None:
         """Files with other names and answers to unknown instructions are refused."""
         with pytest.raises(
-            InputError, match=r"not a name of HelloBench's files: TASK_results.jsonl; open_ended_qa"
+            InputError,
+            match=r"not a name of HelloBench's files: TASK_results.jsonl; open_ended_qa",
         ):
             list(READER.read(tmp_path / "qa_results.jsonl", ""))
-        write(tmp_path / "chat_results.jsonl", [{"id": "x", "instruction": "", "response": ""}])
-        with pytest.raises(InputError, match=r"row 1 of .*: HelloBench has no instruction 'x'"):
+        write(
+            tmp_path / "chat_results.jsonl",
+            [{"id": "x", "instruction": "", "response": ""}],
+        )
+        with pytest.raises(
+            InputError, match=r"row 1 of .*: HelloBench has no instruction 'x'"
+        ):
             list(READER.read(tmp_path / "chat_results.jsonl", ""))
 
 
-def test_a_judge_needs_the_data_of_nltk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_judge_needs_the_data_of_nltk(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """If the data is missing, a run with a judge is refused, and a run without one has no number of words."""
     monkeypatch.setattr("nltk.data.path", [])
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
@@ -170,7 +208,11 @@ def test_a_judge_needs_the_data_of_nltk(monkeypatch: pytest.MonkeyPatch, tmp_pat
     _get_punkt_tokenizer.cache_clear()
     with serve(lambda prompt: "ok") as server:
         name = deploy(
-            "tests/hellobench", "OpenAIClient", base_url=server.openai, api_key="x", model="m"
+            "tests/hellobench",
+            "OpenAIClient",
+            base_url=server.openai,
+            api_key="x",
+            model="m",
         )
         ChecklistAnnotator.check(name)
         with pytest.raises(

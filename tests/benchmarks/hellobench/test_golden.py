@@ -51,7 +51,11 @@ def test_requests_to_the_judge(examples: list[Example]) -> None:
     annotator = ChecklistAnnotator.__new__(ChecklistAnnotator)
     prompts = []
     for example, answer in zip(examples, make_answers(), strict=True):
-        record = {**example.record, "question": example.fields["input"], "prediction": answer}
+        record = {
+            **example.record,
+            "question": example.fields["input"],
+            "prediction": answer,
+        }
         (request,) = annotator.questions("chat", record).values()
         prompts += [request.system, request.prompt]
         found = {
@@ -100,7 +104,10 @@ def test_odd_replies() -> None:
 
 
 @settings(max_examples=40)
-@given(st.lists(st.sampled_from(SCORES), min_size=1, max_size=9), st.randoms(use_true_random=False))
+@given(
+    st.lists(st.sampled_from(SCORES), min_size=1, max_size=9),
+    st.randoms(use_true_random=False),
+)
 def test_a_score_is_within_its_bounds(scores: list[float], rng: random.Random) -> None:
     """A reply with allowed scores has a score from 0 to 1, and 1 if all of them are 1."""
     shares = [rng.random() + 0.1 for _ in scores]
@@ -119,7 +126,8 @@ def test_any_text_is_read(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "record", [{}, {"weights": [100]}, {"judge": "[]"}, {"weights": [100], "judge": None}]
+    "record",
+    [{}, {"weights": [100]}, {"judge": "[]"}, {"weights": [100], "judge": None}],
 )
 def test_a_record_without_a_judgement(record: dict[str, object]) -> None:
     """A record without weights or without a reply has only the number of words."""

@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.models.apis.availability import PROMPT
-from tests.benchmarks.hellobench.fabricate import build_hellobench, make_reply, make_rows
+from tests.benchmarks.hellobench.fabricate import (
+    build_hellobench,
+    make_reply,
+    make_rows,
+)
 from tests.e2e.commands import run
 from tests.judging.deployments import write_judges
 from tests.support.leaderboards import stats
@@ -21,7 +25,11 @@ def judge(prompt: str) -> str:
     if prompt == PROMPT:
         return "yes"
     second = make_rows("chat")[1]["instruction"]
-    return "Well done." if second in prompt else f"```json\n{make_reply(0.5, 0.5, 0.5)}\n```"
+    return (
+        "Well done."
+        if second in prompt
+        else f"```json\n{make_reply(0.5, 0.5, 0.5)}\n```"
+    )
 
 
 def test_a_run(tmp_path: Path) -> None:
@@ -56,7 +64,9 @@ def test_a_run(tmp_path: Path) -> None:
     asked = [body for body in judging.bodies if PROMPT not in str(body["messages"])]
     assert len(asked) == 5 + 3
     assert sorted({body["seed"] for body in asked}) == [42, 43, 44]
-    assert {(body["temperature"], body["max_tokens"]) for body in asked} == {(0.8, 4096)}
-    assert {tuple(message["role"] for message in body["messages"]) for body in asked} == {
-        ("system", "user")
+    assert {(body["temperature"], body["max_tokens"]) for body in asked} == {
+        (0.8, 4096)
     }
+    assert {
+        tuple(message["role"] for message in body["messages"]) for body in asked
+    } == {("system", "user")}

@@ -48,16 +48,22 @@ def verdict(**values: str) -> str:
 
 def settled(setting: str, text: str) -> str:
     """Return a text in which a verdict stands in its setting."""
-    return setting.format(*[text] * setting.replace("{{", "").replace("}}", "").count("{}"))
+    return setting.format(
+        *[text] * setting.replace("{{", "").replace("}}", "").count("{}")
+    )
 
 
 def answer_replies() -> list[str | None]:
     """Return a judge's replies on answers."""
     replies = [
-        verdict(fluency=value, correctness=other) for value in VALUES for other in ("0", "2")
+        verdict(fluency=value, correctness=other)
+        for value in VALUES
+        for other in ("0", "2")
     ]
     replies += [verdict(fluency="1", correctness=value) for value in VALUES]
-    replies += [settled(setting, verdict(fluency="1", correctness="3")) for setting in SETTINGS]
+    replies += [
+        settled(setting, verdict(fluency="1", correctness="3")) for setting in SETTINGS
+    ]
     replies += [
         verdict(fluency="1"), verdict(correctness="2"), verdict(Fluency="1", Correctness="2"), '{"fluency": 1, "correctness": 2,}',
         verdict(correctness="2", fluency="1", why='"a } brace"'), verdict(why='"{"', fluency="1", correctness="1"),
@@ -70,8 +76,12 @@ def answer_replies() -> list[str | None]:
 
 def _random_answers(rng: random.Random) -> Iterator[str]:
     for _ in range(LAST):
-        text = verdict(fluency=rng.choice(VALUES[:9]), correctness=rng.choice(VALUES[:9]))
-        yield "".join(settled(rng.choice(SETTINGS), text) for _ in range(rng.randint(1, 2)))
+        text = verdict(
+            fluency=rng.choice(VALUES[:9]), correctness=rng.choice(VALUES[:9])
+        )
+        yield "".join(
+            settled(rng.choice(SETTINGS), text) for _ in range(rng.randint(1, 2))
+        )
 
 
 def summary_replies() -> list[Judged]:
@@ -80,7 +90,10 @@ def summary_replies() -> list[Judged]:
     recall = verdict(recall="3")
     precision = verdict(precision="5", sentence_count="7")
     cases = [Judged(verdict(fluency=value), recall, precision, 4) for value in VALUES]
-    cases += [Judged(verdict(fluency=value), verdict(recall="0"), precision, 0) for value in VALUES]
+    cases += [
+        Judged(verdict(fluency=value), verdict(recall="0"), precision, 0)
+        for value in VALUES
+    ]
     cases += [
         Judged(
             verdict(fluency=value),
@@ -101,11 +114,15 @@ def summary_replies() -> list[Judged]:
         for count in ("0", "2")
     ]
     cases += [
-        Judged(fluency, recall, verdict(precision="1", sentence_count=value), 4) for value in VALUES
+        Judged(fluency, recall, verdict(precision="1", sentence_count=value), 4)
+        for value in VALUES
     ]
     for setting in SETTINGS:
         around = [settled(setting, text) for text in (fluency, recall, precision)]
-        cases += [Judged(around[0], recall, precision, 4), Judged(fluency, around[1], precision, 4)]
+        cases += [
+            Judged(around[0], recall, precision, 4),
+            Judged(fluency, around[1], precision, 4),
+        ]
         cases += [Judged(fluency, recall, around[2], 4), Judged(*around, 4)]
     for reply in WHOLE:
         cases += [
@@ -128,4 +145,6 @@ def _random_summaries(rng: random.Random) -> Iterator[Judged]:
             verdict(recall=counts[0], supported='"1, 2"'),
             verdict(precision=counts[1], sentence_count=counts[2]),
         )
-        yield Judged(*(settled(rng.choice(SETTINGS), text) for text in texts), rng.randint(0, 6))
+        yield Judged(
+            *(settled(rng.choice(SETTINGS), text) for text in texts), rng.randint(0, 6)
+        )

@@ -21,7 +21,9 @@ def test_documents_that_no_prompt_shows_can_be_read(mirror: DataRoot) -> None:
         where = example.record["documents"]
         documents = all_documents(where["file"], where["item"], mirror)
         assert (len(documents), where["shown"]) == (12, 8)
-        shown = [document["text"] in example.fields["context"] for document in documents]
+        shown = [
+            document["text"] in example.fields["context"] for document in documents
+        ]
         assert shown[:8] == [True] * 8
         assert example.fields["context"].count("Document [") == 8
 
@@ -40,7 +42,9 @@ def test_a_demonstration_belongs_to_a_row_of_the_file(mirror: DataRoot) -> None:
     demos = {
         count: {
             example.fields["question"]: example.fields["demo_text"]
-            for example in load(f"helmet_cite:task=qampari,length=8k,num_samples={count}", mirror)
+            for example in load(
+                f"helmet_cite:task=qampari,length=8k,num_samples={count}", mirror
+            )
         }
         for count in (5, 50)
     }
@@ -51,7 +55,9 @@ def test_a_demonstration_belongs_to_a_row_of_the_file(mirror: DataRoot) -> None:
 def test_a_document_is_text() -> None:
     """Braces in a document or in the prompt file's template reach no attribute and raise nothing."""
     docs = [{"title": "{ID}", "text": "{text.__class__} {"}]
-    shown = write_documents(docs, "[{ID}]({title}): {text} {title.__class__}", Path("x.json"))
+    shown = write_documents(
+        docs, "[{ID}]({title}): {text} {title.__class__}", Path("x.json")
+    )
     assert shown == "[1]({ID}): {text.__class__} { {title.__class__}"
 
 

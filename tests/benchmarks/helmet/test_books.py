@@ -23,7 +23,8 @@ from tests.support.tasks import load, load_asked
 def test_the_same_questions_at_every_length(mirror: DataRoot) -> None:
     """Two lengths have the same questions and differ only in the text, which fits and ends where it was cut."""
     short, long = (
-        load(f"helmet_longqa:task=narrativeqa,length={length}", mirror) for length in ("8k", "128k")
+        load(f"helmet_longqa:task=narrativeqa,length={length}", mirror)
+        for length in ("8k", "128k")
     )
     assert [e.fields["question"] for e in short] == [e.fields["question"] for e in long]
     assert [e.group for e in short] == [
@@ -32,7 +33,10 @@ def test_the_same_questions_at_every_length(mirror: DataRoot) -> None:
     for example in (*short, *long):
         assert example.fields["context"].endswith(OMITTED)
         assert example.counter == "meta-llama/Llama-2-7b-hf"
-    assert all(len(llama_like().encode(e.fields["context"]).ids) <= 8192 - 300 + 1 for e in short)
+    assert all(
+        len(llama_like().encode(e.fields["context"]).ids) <= 8192 - 300 + 1
+        for e in short
+    )
 
 
 def test_closed_book(mirror: DataRoot) -> None:
@@ -52,7 +56,8 @@ def test_the_question_alone(mirror: DataRoot) -> None:
     """With `question_only` a prompt has the question, the options and the answer prefix, and no story."""
     for task in ("narrativeqa", "infbench_qa", "infbench_choice"):
         for example in load_asked(
-            f"helmet_longqa:task={task},length=8k,num_samples=3,method=question_only", mirror
+            f"helmet_longqa:task={task},length=8k,num_samples=3,method=question_only",
+            mirror,
         ):
             text = HELMET.task(task).prompt(example).text("completion")
             assert f"\n\nQuestion: {example.fields['question']}\n" in text
@@ -65,13 +70,19 @@ def test_the_question_alone(mirror: DataRoot) -> None:
 def test_what_a_judge_needs(mirror: DataRoot, tmp_path: Path) -> None:
     """Summaries come with key points and the rubric's place if the release's files are there."""
     needed = {"keypoints", "rubric"}
-    for task, names in (("infbench_sum", needed), ("multi_lexsum", {*needed, "long_summary"})):
+    for task, names in (
+        ("infbench_sum", needed),
+        ("multi_lexsum", {*needed, "long_summary"}),
+    ):
         assert all(
-            set(e.record) == names for e in load(f"helmet_summ:task={task},length=8k", mirror)
+            set(e.record) == names
+            for e in load(f"helmet_summ:task={task},length=8k", mirror)
         )
     for folder in ("hub", "tokenizers"):
         (tmp_path / folder).symlink_to(mirror / folder)
-    (example, *_) = load("helmet_summ:task=infbench_sum,length=8k", DataRoot(tmp_path, mirror=True))
+    (example, *_) = load(
+        "helmet_summ:task=infbench_sum,length=8k", DataRoot(tmp_path, mirror=True)
+    )
     assert example.record == {}
 
 
@@ -108,7 +119,9 @@ def test_reshuffles_of_the_datasets_library() -> None:
         np.random.set_state(state)
     draws = UnseededShuffles(42)
     draws.skip(300)
-    assert [draws.next(7) for _ in range(30)] == [list(order) for order in expected[300:]]
+    assert [draws.next(7) for _ in range(30)] == [
+        list(order) for order in expected[300:]
+    ]
 
 
 @given(st.text("ab é文 ", max_size=60), st.integers(42, 60))
@@ -137,7 +150,8 @@ def _tokenizer() -> Path:
 def test_more_shots_than_demonstrations(mirror: DataRoot, entry: str) -> None:
     """A number of demonstrations above the number of training rows is refused and not reduced."""
     with pytest.raises(
-        InputError, match=r"train\.jsonl: shots=9999, but there are only \d+ demonstrations"
+        InputError,
+        match=r"train\.jsonl: shots=9999, but there are only \d+ demonstrations",
     ):
         load(f"{entry},length=8k,shots=9999", mirror)
 
@@ -147,14 +161,26 @@ def test_malformed_rows(tmp_path: Path, mirror: DataRoot) -> None:
     (tmp_path / "tokenizers").symlink_to(mirror / "tokenizers")
     root = DataRoot(tmp_path, mirror=True)
     path = tmp_path / "hub/xinrongzhang2022__infinitebench/longbook_choice_eng.jsonl"
-    good = {"id": 1, "context": "x", "input": "q", "answer": ["a"], "options": ["a", "b", "c", "d"]}
+    good = {
+        "id": 1,
+        "context": "x",
+        "input": "q",
+        "answer": ["a"],
+        "options": ["a", "b", "c", "d"],
+    }
     for row, message in (
         (
             {**good, "options": ["a", "b"]},
             "row 1: it has no answer, or not four options with the answer",
         ),
-        ({**good, "answer": ["e"]}, "row 1: it has no answer, or not four options with the answer"),
-        ({**good, "answer": []}, "row 1: it has no answer, or not four options with the answer"),
+        (
+            {**good, "answer": ["e"]},
+            "row 1: it has no answer, or not four options with the answer",
+        ),
+        (
+            {**good, "answer": []},
+            "row 1: it has no answer, or not four options with the answer",
+        ),
         ({**good, "context": None}, "column 'context' must be str"),
     ):
         write(path, [row])

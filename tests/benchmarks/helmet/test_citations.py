@@ -14,14 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.helmet import citations
-from helm_longctx.benchmarks.helmet.citations import Claim, judge_citations, judge_record
+from helm_longctx.benchmarks.helmet.citations import (
+    Claim,
+    judge_citations,
+    judge_record,
+)
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
 from helm_longctx.judging.entailment import Pair
 from helm_longctx.tasks.sentences import split_sentences
 from tests.support import punkt
 
-GOLDEN = json.loads((Path(__file__).parent / "golden_citations.json").read_text(encoding="utf-8"))
+GOLDEN = json.loads(
+    (Path(__file__).parent / "golden_citations.json").read_text(encoding="utf-8")
+)
 DOCUMENTS = [{"title": f"T{number}", "text": f"text {number}"} for number in range(12)]
 
 
@@ -39,7 +45,9 @@ class Rule:
         """Return the verdicts of the rule."""
         self.asked += pairs
         return [
-            None if self.missing and digest(pair) % 7 < self.missing else digest(pair) % 5 < 3
+            None
+            if self.missing and digest(pair) % 7 < self.missing
+            else digest(pair) % 5 < 3
             for pair in pairs
         ]
 
@@ -68,10 +76,14 @@ def test_scores(number: int) -> None:
     }
     scores = task.scores(judged)
     assert task.score(judged).keys() <= set(task.metrics)
-    assert {name: scores[name] for name in expected} == pytest.approx(expected, abs=1e-12)
+    assert {name: scores[name] for name in expected} == pytest.approx(
+        expected, abs=1e-12
+    )
     assert ("citation_rec" in scores) == ("citation_rec" in expected)
     parts = [scores.get(name) for name in task.headline]
-    assert scores.get("longctx_score") == (None if None in parts else pytest.approx(sum(parts) / 3))
+    assert scores.get("longctx_score") == (
+        None if None in parts else pytest.approx(sum(parts) / 3)
+    )
 
 
 def in_turn(claims: list[Claim], citable: int) -> tuple[float, float]:
@@ -89,19 +101,25 @@ def in_turn(claims: list[Claim], citable: int) -> tuple[float, float]:
             first = numbers.index(number)
             rest = numbers[:first] + numbers[first + 1 :]
             needed += (
-                len(numbers) == 1 or entailed([numbers[place]], claim) or not entailed(rest, claim)
+                len(numbers) == 1
+                or entailed([numbers[place]], claim)
+                or not entailed(rest, claim)
             )
     return supported / len(claims), needed / cited if cited else 0
 
 
 def entailed(numbers: list[int], claim: Claim) -> bool:
-    passage = "\n".join(f"Title: {DOCUMENTS[n]['title']}\n{DOCUMENTS[n]['text']}" for n in numbers)
+    passage = "\n".join(
+        f"Title: {DOCUMENTS[n]['title']}\n{DOCUMENTS[n]['text']}" for n in numbers
+    )
     return digest((passage, claim.text)) % 5 < 3
 
 
 CLAIMS = st.lists(
     st.builds(
-        Claim, st.text("ab ", max_size=5), st.lists(st.integers(-1, 14), max_size=5).map(tuple)
+        Claim,
+        st.text("ab ", max_size=5),
+        st.lists(st.integers(-1, 14), max_size=5).map(tuple),
     ),
     min_size=1,
     max_size=5,
@@ -120,7 +138,9 @@ def test_rounds_give_what_single_questions_give(claims: list[Claim]) -> None:
 @given(CLAIMS)
 def test_a_missing_verdict_is_no_zero(claims: list[Claim]) -> None:
     """There is no score if the judge says nothing about a pair that matters."""
-    found = judge_citations(claims, DOCUMENTS, Rule(missing=7), lambda number: number < 12)
+    found = judge_citations(
+        claims, DOCUMENTS, Rule(missing=7), lambda number: number < 12
+    )
     asked = any(claim.cited and max(claim.cited) < 12 for claim in claims)
     assert found.failed == asked
     assert (found.recall is None) == asked
@@ -136,7 +156,11 @@ def test_documents_that_were_not_shown() -> None:
         "docs": DOCUMENTS,
     }
     note = judge_record(record, yes, lambda number: number < 5)
-    assert (note["recall"], note["recall_shown"], note["hidden"]) == (1.0, pytest.approx(1 / 3), 2)
+    assert (note["recall"], note["recall_shown"], note["hidden"]) == (
+        1.0,
+        pytest.approx(1 / 3),
+        2,
+    )
 
 
 @pytest.mark.parametrize(
@@ -153,7 +177,8 @@ def test_documents_that_were_not_shown() -> None:
 def test_which_citations_count(prediction: str, cited: list[tuple[int, ...]]) -> None:
     """Numbers after an opening bracket are citations, and sentences under five characters are left out."""
     assert [
-        claim.cited for claim in citations._claims(prediction.replace("\n", " "), "q", listed=False)
+        claim.cited
+        for claim in citations._claims(prediction.replace("\n", " "), "q", listed=False)
     ] == cited
 
 
@@ -169,11 +194,22 @@ def test_other_judges_have_other_names() -> None:
         "qa_pairs": [{"short_answers": ["a lake"]}],
         "references": [],
     }
-    scores = task.scores({**record, "citations": judge_record(record, rule, lambda number: True)})
-    assert {"judge_citation_rec", "judge_citation_prec", "judge_score", "str_em"} <= set(scores)
+    scores = task.scores(
+        {**record, "citations": judge_record(record, rule, lambda number: True)}
+    )
+    assert {
+        "judge_citation_rec",
+        "judge_citation_prec",
+        "judge_score",
+        "str_em",
+    } <= set(scores)
     assert not {"citation_rec", "longctx_score"} & set(scores)
     assert set(task.scores(record)) == {"str_em", "str_hit", "length"}
-    assert set(task.scores({**record, "citations": {}})) == {"str_em", "str_hit", "length"}
+    assert set(task.scores({**record, "citations": {}})) == {
+        "str_em",
+        "str_hit",
+        "length",
+    }
 
 
 def test_without_sentence_data(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,8 @@ GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 # To draw thousands of demonstrations for 500 questions takes 5 seconds for each task. Shorter lengths draw in the same way.
 LONG = [f"{task.name} 128k" for task in HELMET.entries["helmet_icl"].tasks]
 CASES = [
-    pytest.param(case, marks=pytest.mark.long if case in LONG else ()) for case in GOLDEN["prompts"]
+    pytest.param(case, marks=pytest.mark.long if case in LONG else ())
+    for case in GOLDEN["prompts"]
 ]
 
 
@@ -31,7 +32,8 @@ def test_prompts(case: str, mirror: DataRoot) -> None:
     name, length, *arguments = case.split()
     task = HELMET.task(name)
     entry = parse_entry(
-        BENCHMARKS, ",".join([f"{entry_of(task)}:task={name}", f"length={length}", *arguments])
+        BENCHMARKS,
+        ",".join([f"{entry_of(task)}:task={name}", f"length={length}", *arguments]),
     )
     digests = {name: hashlib.sha256() for name in ("chat", "completion", "references")}
     count = 0
@@ -51,11 +53,15 @@ def test_prompts(case: str, mirror: DataRoot) -> None:
 def test_every_task_has_golden_prompts() -> None:
     """The golden file covers all published tasks at all official lengths."""
     covered = {
-        tuple(case.split()[:2]) for case, digests in GOLDEN["prompts"].items() if len(digests) >= 3
+        tuple(case.split()[:2])
+        for case, digests in GOLDEN["prompts"].items()
+        if len(digests) >= 3
     }
     published = {task.name for category in HELMET.categories for task in category.tasks}
     assert covered >= {
-        (name, length) for name in published for length in ("4k", "8k", "16k", "32k", "64k", "128k")
+        (name, length)
+        for name in published
+        for length in ("4k", "8k", "16k", "32k", "64k", "128k")
     }
 
 
@@ -65,7 +71,13 @@ def test_scores(subtests: pytest.Subtests) -> None:
         zip(score_records(), GOLDEN["scores"], strict=True)
     ):
         task = HELMET.task(record["task"])
-        score = {MAIN_METRIC: expected[task.headline[0]]} if task.headline[0] in expected else {}
+        score = (
+            {MAIN_METRIC: expected[task.headline[0]]}
+            if task.headline[0] in expected
+            else {}
+        )
         with subtests.test(number=number):
             assert task.score(record).keys() <= set(task.metrics)
-            assert task.scores(record) == pytest.approx({**expected, **score}, abs=1e-12), record
+            assert task.scores(record) == pytest.approx(
+                {**expected, **score}, abs=1e-12
+            ), record

@@ -27,11 +27,18 @@ def examples(arguments: str, root: DataRoot) -> list[Example]:
 
 
 def demonstrations(example: Example) -> list[tuple[str, str]]:
-    pairs = (block.rsplit("\nlabel: ", 1) for block in example.fields["context"].split("\n\n"))
+    pairs = (
+        block.rsplit("\nlabel: ", 1)
+        for block in example.fields["context"].split("\n\n")
+    )
     return [(text, label) for text, label in pairs]
 
 
-@given(st.lists(st.integers(0, 6), min_size=1, max_size=60), st.integers(0, 200), st.integers())
+@given(
+    st.lists(st.integers(0, 6), min_size=1, max_size=60),
+    st.integers(0, 200),
+    st.integers(),
+)
 def test_balance(labels: list[int], count: int, seed: int) -> None:
     """Each round has every label once, so counts differ by at most one, and the number of rows is exact."""
     rows = Balance(labels).sample(count, random.Random(seed))
@@ -61,13 +68,28 @@ def test_shots_and_labels(mirror: DataRoot) -> None:
 
 def test_shots_argument_and_lengths_beyond(mirror: DataRoot) -> None:
     """`shots` overrides the length's number, and above 128k the numbers grow in proportion."""
-    assert len(demonstrations(examples("task=nlu,length=8k,shots=7,num_samples=1", mirror)[0])) == 7
     assert (
-        len(demonstrations(examples("task=trec_fine,length=256k,num_samples=1", mirror)[0]))
+        len(
+            demonstrations(
+                examples("task=nlu,length=8k,shots=7,num_samples=1", mirror)[0]
+            )
+        )
+        == 7
+    )
+    assert (
+        len(
+            demonstrations(
+                examples("task=trec_fine,length=256k,num_samples=1", mirror)[0]
+            )
+        )
         == 12800
     )
     assert (
-        len(demonstrations(examples("task=trec_coarse,length=1m,num_samples=1", mirror)[0]))
+        len(
+            demonstrations(
+                examples("task=trec_coarse,length=1m,num_samples=1", mirror)[0]
+            )
+        )
         == 52800
     )
 
@@ -85,7 +107,9 @@ def test_natural_labels(mirror: DataRoot) -> None:
 
 def test_seed_and_samples(mirror: DataRoot) -> None:
     """Another seed gives other demonstrations; a data set with no more rows than the sample keeps its order."""
-    one, two = (examples(f"task=trec_fine,length=4k,seed={seed}", mirror) for seed in (42, 43))
+    one, two = (
+        examples(f"task=trec_fine,length=4k,seed={seed}", mirror) for seed in (42, 43)
+    )
     assert len(one) == len(two) == 500
     assert [e.fields["question"] for e in one] == [e.fields["question"] for e in two]
     assert one[0].fields["context"] != two[0].fields["context"]
@@ -108,7 +132,11 @@ def broken(mirror: DataRoot, tmp_path: Path, name: str, text: str) -> DataRoot:
             '{"text": "a"}',
             "train.jsonl:1: column 'label' must be int, found nothing",
         ),
-        ("train.jsonl", '{"text": "a", "label": "b"}', "column 'label' must be int, found str"),
+        (
+            "train.jsonl",
+            '{"text": "a", "label": "b"}',
+            "column 'label' must be int, found str",
+        ),
         (
             "train.jsonl",
             '{"text": "a", "label": 77}',
@@ -116,15 +144,22 @@ def broken(mirror: DataRoot, tmp_path: Path, name: str, text: str) -> DataRoot:
         ),
         ("test.jsonl", '{"text": "a", "label": -1}', "label -1 of column 'label'"),
         ("test.jsonl", '{"text": "a", "label": 1', "test.jsonl:1: not a JSON object"),
-        ("features.json", '{"label": ["one"]}', "1 names of column 'label', expected 77"),
+        (
+            "features.json",
+            '{"label": ["one"]}',
+            "1 names of column 'label', expected 77",
+        ),
         ("features.json", "[]", "has no names for column 'label'"),
     ],
 )
-def test_bad_data(mirror: DataRoot, tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_bad_data(
+    mirror: DataRoot, tmp_path: Path, name: str, text: str, message: str
+) -> None:
     """A malformed file ends in one line that names the file and says what to do."""
     with pytest.raises(InputError) as caught:
         examples(
-            "task=banking77,length=4k,labels=natural_label", broken(mirror, tmp_path, name, text)
+            "task=banking77,length=4k,labels=natural_label",
+            broken(mirror, tmp_path, name, text),
         )
     assert message in str(caught.value)
 

@@ -29,15 +29,21 @@ from tests.support.tasks import load
 def make_result(text: str, success: bool = True) -> RequestResult:
     """Return a model's answer as HELM keeps it."""
     completion = GeneratedOutput(text=text, logprob=0, tokens=[])
-    return RequestResult(success=success, embedding=[], completions=[completion], cached=False)
+    return RequestResult(
+        success=success, embedding=[], completions=[completion], cached=False
+    )
 
 
 def states(mirror: DataRoot, count: int, success: bool = True) -> list[Any]:
     """Return answered requests with the fields that an annotator reads."""
     made = []
-    for example in load(f"helmet_cite:task=qampari,length=4k,num_samples={count}", mirror):
+    for example in load(
+        f"helmet_cite:task=qampari,length=4k,num_samples={count}", mirror
+    ):
         extra = Sample("official", 9, 9, record=example.record, style="chat").to_json()
-        instance = SimpleNamespace(id=example.id, extra_data=extra, all_correct_references=[])
+        instance = SimpleNamespace(
+            id=example.id, extra_data=extra, all_correct_references=[]
+        )
         text = "one [1], two [2][3], three [12], four [99]"
         result = make_result(text, success)
         request = SimpleNamespace(prompt=example.fields["context"])
@@ -59,12 +65,16 @@ def test_a_judge_that_cannot_be_loaded(
     """Every instance is marked as failed, the log gives the reason once, and nothing is raised."""
     pytest.importorskip("torch", reason="a model on the hub is loaded with torch")
     annotator = CitationAnnotator(str(tmp_path / "no model"), None, str(tmp_path))  # type: ignore[arg-type]
-    assert [annotator.annotate(state) for state in states(mirror, 3)] == [{"failed": True}] * 3
+    assert [annotator.annotate(state) for state in states(mirror, 3)] == [
+        {"failed": True}
+    ] * 3
     assert caplog.text.count("(and perhaps others) is not judged") == 1
     assert "neither a HELM deployment nor a model" in caplog.text
 
 
-def test_nobody_judges(mirror: DataRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_judges(
+    mirror: DataRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """There is no annotation without a judge or for a request that failed."""
     from helm_longctx.judging import entailment
 
@@ -90,7 +100,9 @@ def test_a_jury_of_which_one_cannot_be_asked(
         local = write_judges(tmp_path / "models", addresses)
         deployments = local / "model_deployments.yaml"
         good, name, broken = deployments.read_text().partition("tests/good")
-        deployments.write_text(good + name + broken.replace("base_url", "no_such_argument"))
+        deployments.write_text(
+            good + name + broken.replace("base_url", "no_such_argument")
+        )
         register_builtin_configs_from_helm_package()
         register_configs_from_directory(str(local))
         client = AutoClient({}, str(tmp_path), BlackHoleCacheBackendConfig())
@@ -110,14 +122,18 @@ def test_a_jury_of_which_one_cannot_be_asked(
 def answered(mirror: DataRoot) -> Any:
     """Return an answered question of NarrativeQA with the fields that an annotator reads."""
     (example,) = load("helmet_longqa:task=narrativeqa,length=8k,num_samples=1", mirror)
-    extra = Sample("official", 9, 9, record=example.record, style="chat", question="Who?").to_json()
+    extra = Sample(
+        "official", 9, 9, record=example.record, style="chat", question="Who?"
+    ).to_json()
     instance = SimpleNamespace(
         id="id0",
         sub_split="narrativeqa",
         extra_data=extra,
         all_correct_references=[SimpleNamespace(output=SimpleNamespace(text="She"))],
     )
-    return SimpleNamespace(instance=instance, result=make_result("He"), annotations=None)
+    return SimpleNamespace(
+        instance=instance, result=make_result("He"), annotations=None
+    )
 
 
 def test_documents_cut_from_the_prompt_were_not_shown(
@@ -140,6 +156,9 @@ def test_documents_cut_from_the_prompt_were_not_shown(
     whole = annotator.annotate(state)
     # One of the four parts cites a document that does not exist, and another cites the last of the twelve.
     assert (whole["recall"], whole["recall_shown"], whole["hidden"]) == (0.75, 0.5, 2)
-    state.prompt_truncated, state.request.prompt = True, state.request.prompt.split("\n\n")[0]
+    state.prompt_truncated, state.request.prompt = (
+        True,
+        state.request.prompt.split("\n\n")[0],
+    )
     cut = annotator.annotate(state)
     assert (cut["recall"], cut["recall_shown"], cut["hidden"]) == (0.75, 0.25, 4)

@@ -13,7 +13,9 @@ from helm_longctx.tasks.judge_scores import cohen_kappa, krippendorff_alpha
 NAN = float("nan")
 
 
-def rows(metric: str, task: str, **judges: list[float | None]) -> list[PerInstanceStats]:
+def rows(
+    metric: str, task: str, **judges: list[float | None]
+) -> list[PerInstanceStats]:
     """Return statistics with scores by judge; a judge's None is left out."""
     return [
         PerInstanceStats(
@@ -56,14 +58,20 @@ def test_a_jury() -> None:
             ),
         }
     )
-    assert found["jury_kappa:a|b", "narrativeqa"] > found["jury_kappa:b|c", "narrativeqa"]
+    assert (
+        found["jury_kappa:a|b", "narrativeqa"] > found["jury_kappa:b|c", "narrativeqa"]
+    )
 
 
 def test_one_judge_and_constant_judges() -> None:
     """A single judge or constant judges have no statistics of agreement."""
     assert (
         jury_stats(
-            [PerInstanceStats("x", None, 0, [Stat(MetricName("judge_score", split="test")).add(1)])]
+            [
+                PerInstanceStats(
+                    "x", None, 0, [Stat(MetricName("judge_score", split="test")).add(1)]
+                )
+            ]
         )
         == []
     )

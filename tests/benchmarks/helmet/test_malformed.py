@@ -92,9 +92,27 @@ def test_malformed_rows(
 @pytest.mark.parametrize(
     ("path", "change", "entry", "task", "reason"),
     [
-        (MSMARCO, lambda row: row["ctxs"][0].update(label=None), "rerank", "msmarco", "TypeError"),
-        (MSMARCO, lambda row: row["ctxs"][0].pop("label"), "rerank", "msmarco", "KeyError 'label'"),
-        (LEXSUM, lambda row: row.update(sources=[None]), "summ", "multi_lexsum", "TypeError"),
+        (
+            MSMARCO,
+            lambda row: row["ctxs"][0].update(label=None),
+            "rerank",
+            "msmarco",
+            "TypeError",
+        ),
+        (
+            MSMARCO,
+            lambda row: row["ctxs"][0].pop("label"),
+            "rerank",
+            "msmarco",
+            "KeyError 'label'",
+        ),
+        (
+            LEXSUM,
+            lambda row: row.update(sources=[None]),
+            "summ",
+            "multi_lexsum",
+            "TypeError",
+        ),
         (
             NARRATIVEQA,
             lambda row: row["answers"].append({}),
@@ -126,15 +144,20 @@ def test_the_row_is_named(
     caplog.set_level("DEBUG", "helm_longctx")
     rows = _copy_but(mirror, tmp_path, path)
     change(rows[12])
-    message = _loading_error(tmp_path, monkeypatch, path, rows, entry, task=task, num_samples=1000)
+    message = _loading_error(
+        tmp_path, monkeypatch, path, rows, entry, task=task, num_samples=1000
+    )
     assert message.startswith(
         f"row 13 of {tmp_path / path} does not have {task}'s format: {reason}"
     )
     assert any(
-        record.levelname == "DEBUG" and "File " in record.message for record in caplog.records
+        record.levelname == "DEBUG" and "File " in record.message
+        for record in caplog.records
     )
     assert not any(
-        "File " in record.message for record in caplog.records if record.levelname != "DEBUG"
+        "File " in record.message
+        for record in caplog.records
+        if record.levelname != "DEBUG"
     )
 
 
@@ -187,7 +210,9 @@ def _loading_error(
     )
     (folder / path).write_text(text, encoding="utf-8")
     monkeypatch.setenv("HELM_LONGCTX_DATA", str(folder))
-    scenario = LongContextScenario(f"helmet_{entry}", HELMET.revision, length="8k", **arguments)
+    scenario = LongContextScenario(
+        f"helmet_{entry}", HELMET.revision, length="8k", **arguments
+    )
     with pytest.raises(InputError) as caught:
         list(scenario.iter_instances(str(folder / "scenarios/helmet")))
     assert "\n" not in str(caught.value)

@@ -32,8 +32,12 @@ def test_demonstrations_depend_on_the_question_alone(mirror: DataRoot) -> None:
     """All depths of a question, at every length, have the same demonstrations."""
     by_question: dict[str, set[str]] = {}
     for length in ("4k", "128k"):
-        for example in load(f"helmet_rag:task=nq,length={length},num_samples=5", mirror):
-            by_question.setdefault(example.fields["question"], set()).add(example.fields["demos"])
+        for example in load(
+            f"helmet_rag:task=nq,length={length},num_samples=5", mirror
+        ):
+            by_question.setdefault(example.fields["question"], set()).add(
+                example.fields["demos"]
+            )
     assert all(len(demos) == 1 for demos in by_question.values())
     assert len({demos for (demos,) in by_question.values()}) > 1
 
@@ -54,7 +58,8 @@ def test_the_question_alone(mirror: DataRoot) -> None:
     """With `question_only` a prompt has the question and the answer prefix, and mentions no documents."""
     for task in ("nq", "triviaqa", "hotpotqa", "popqa"):
         examples = load_asked(
-            f"helmet_rag:task={task},length=8k,num_samples=2,method=question_only", mirror
+            f"helmet_rag:task={task},length=8k,num_samples=2,method=question_only",
+            mirror,
         )
         for example in examples:
             text = HELMET.task(task).prompt(example).text("completion")
@@ -76,12 +81,17 @@ def test_reasoning_is_demonstrated(shots: int, mirror: DataRoot) -> None:
         )
         prompt = HELMET.task("nq").prompt(example)
         assert prompt.text("chat") == prompt.text("completion")
-        assert prompt.user_turn.count("\nReasoning: ") == shots + 1  # the format is explained, too
+        assert (
+            prompt.user_turn.count("\nReasoning: ") == shots + 1
+        )  # the format is explained, too
         assert prompt.user_turn.endswith("\nReasoning:")
         start, end = prompt.context or (0, 0)
         assert prompt.user_turn[start:end] == plain.fields["context"]
         assert example.follow_up
-        assert example.follow_up.prompt(" It is so. ") == f"{prompt.user_turn} It is so.\nAnswer:"
+        assert (
+            example.follow_up.prompt(" It is so. ")
+            == f"{prompt.user_turn} It is so.\nAnswer:"
+        )
         assert (example.follow_up.max_tokens, example.max_tokens) == (20, 256)
         assert example.references == plain.references
 
@@ -106,7 +116,10 @@ def test_reasoning_quotes_the_answer() -> None:
     [
         ([{"title": "t", "text": "no"}] * 3, 0.4, 0.4),
         (
-            [{"title": "t", "text": t, "has_answer": t == "yes"} for t in ("no", "yes", "no")],
+            [
+                {"title": "t", "text": t, "has_answer": t == "yes"}
+                for t in ("no", "yes", "no")
+            ],
             None,
             0.5,
         ),
@@ -114,7 +127,9 @@ def test_reasoning_quotes_the_answer() -> None:
         ([{"title": "t", "text": "no"}] * 3, None, None),
     ],
 )
-def test_depth(ctxs: list[Any], given: float | None, depth: float | None, tmp_path: Path) -> None:
+def test_depth(
+    ctxs: list[Any], given: float | None, depth: float | None, tmp_path: Path
+) -> None:
     """The depth comes from the file, from marked passages or from the place of the answers, or is unknown."""
     root = DataRoot(tmp_path, mirror=True)
     row = {"question": "q", "answers": ["a lake"], "ctxs": ctxs, "depth": given}
@@ -129,25 +144,43 @@ def test_a_question_is_not_its_own_demonstration() -> None:
     rows = [{"id": number, "question": "same"} for number in range(5)]
     pool = Demonstrations(rows, "id", Path("file"), shots=4)
     for own in range(5):
-        assert {row["id"] for row in pool.draw(own, without_own=True)} == set(range(5)) - {own}
+        assert {row["id"] for row in pool.draw(own, without_own=True)} == set(
+            range(5)
+        ) - {own}
 
 
 def test_too_few_demonstrations() -> None:
     """The error says how many demonstrations there are."""
-    pool = Demonstrations([{"id": 1}, {"id": 1}, {"id": 2}], "id", Path("file"), shots=3)
+    pool = Demonstrations(
+        [{"id": 1}, {"id": 1}, {"id": 2}], "id", Path("file"), shots=3
+    )
     with pytest.raises(InputError, match="file: shots=3, but only 2 demonstrations"):
         pool.draw(7, without_own=False)
 
 
-GOOD = {"id": "1", "question": "q", "answers": ["a"], "ctxs": [{"title": "t", "text": "x"}]}
+GOOD = {
+    "id": "1",
+    "question": "q",
+    "answers": ["a"],
+    "ctxs": [{"title": "t", "text": "x"}],
+}
 BAD = {
-    "no question": ({**GOOD, "question": None}, "column 'question' must be str, found NoneType"),
-    "no answers": ({**GOOD, "answers": "a"}, "column 'answers' must be list, found str"),
+    "no question": (
+        {**GOOD, "question": None},
+        "column 'question' must be str, found NoneType",
+    ),
+    "no answers": (
+        {**GOOD, "answers": "a"},
+        "column 'answers' must be list, found str",
+    ),
     "no text": (
         {**GOOD, "ctxs": [{"title": "t"}]},
         "column 'ctxs' must be a list of passages with text",
     ),
-    "no passages": ({**GOOD, "ctxs": ["x"]}, "column 'ctxs' must be a list of passages with text"),
+    "no passages": (
+        {**GOOD, "ctxs": ["x"]},
+        "column 'ctxs' must be a list of passages with text",
+    ),
 }
 
 
@@ -166,7 +199,10 @@ def test_malformed_rows(case: str, tmp_path: Path) -> None:
 
 def test_ids_of_two_kinds(tmp_path: Path) -> None:
     """Ids that cannot be sorted are refused."""
-    write(tmp_path / "helmet/kilt/nq-dev-multikilt_1000_k20_dep6.jsonl", [GOOD, {**GOOD, "id": 2}])
+    write(
+        tmp_path / "helmet/kilt/nq-dev-multikilt_1000_k20_dep6.jsonl",
+        [GOOD, {**GOOD, "id": 2}],
+    )
     write(tmp_path / "helmet/kilt/nq-train-multikilt_1000_k3_dep6.jsonl", [GOOD])
     with pytest.raises(InputError, match="ids must be all strings or all numbers"):
         load("helmet_rag:task=nq,length=4k", DataRoot(tmp_path, mirror=True))
@@ -182,16 +218,28 @@ def test_titles_of_reranked_passages(tmp_path: Path) -> None:
             "label": 1,
             **({"title": "T"} if title else {}),
         }
-        return {"qid": qid, "query": "q", "ctxs": [passage, {**passage, "id": "0", "label": 3}]}
+        return {
+            "qid": qid,
+            "query": "q",
+            "ctxs": [passage, {**passage, "id": "0", "label": 3}],
+        }
 
-    write(tmp_path / "helmet/msmarco/test_reranking_data_k14_dep3.jsonl", [row("1", title=True)])
+    write(
+        tmp_path / "helmet/msmarco/test_reranking_data_k14_dep3.jsonl",
+        [row("1", title=True)],
+    )
     write(
         tmp_path / "helmet/msmarco/test_reranking_data_k10_dep3.jsonl",
         [row("2", title=False), row("3", title=False)],
     )
-    (example,) = load("helmet_rerank:length=4k,shots=1", DataRoot(tmp_path, mirror=True))
+    (example,) = load(
+        "helmet_rerank:length=4k,shots=1", DataRoot(tmp_path, mirror=True)
+    )
     assert example.fields["context"].startswith("[ID: 1] Document (Title: T): text 1")
     assert "Document (Title: None): text" in example.fields["demos"]
     assert example.references == ["0 > 1"]
-    assert json.loads(json.dumps(example.record)) == {"qrels": {"1": 1, "0": 3}, "passages": 2}
+    assert json.loads(json.dumps(example.record)) == {
+        "qrels": {"1": 1, "0": 3},
+        "passages": 2,
+    }
     assert example.depth == 1.0

@@ -34,12 +34,14 @@ def test_all_cells_are_there() -> None:
     """There are 59 models at 128k and 65 at each other length, of which six have no scores of tasks; each of the others
     has a score of each task."""
     rows = HELMET.published()
-    assert {row.category for row in rows} == {category.name for category in HELMET.categories} - {
-        "niah"
-    }
+    assert {row.category for row in rows} == {
+        category.name for category in HELMET.categories
+    } - {"niah"}
     for label in ("8k", "16k", "32k", "64k", "128k"):
         at_length = [row for row in rows if row.length == STANDARD[label]]
-        counts = Counter("" in row.scores for row in at_length if row.category == "recall")
+        counts = Counter(
+            "" in row.scores for row in at_length if row.category == "recall"
+        )
         assert counts == ({False: 59} if label == "128k" else {False: 59, True: 6})
         for row in at_length:
             (names,) = (
@@ -78,7 +80,8 @@ def test_categories_are_means_of_tasks() -> None:
     cells = 0
     printed = list(read_csv(PRINTED, ["model", "length"]))
     printed += [
-        dict(zip(printed[0], line.split(), strict=True)) for line in FIGURE.strip().splitlines()
+        dict(zip(printed[0], line.split(), strict=True))
+        for line in FIGURE.strip().splitlines()
     ]
     for row in printed:
         for name in list(row)[2:]:
@@ -99,13 +102,17 @@ def test_a_task_has_the_official_metrics_and_sample() -> None:
     }
     assert {
         name: each.interval.n for name, each in found.items() if each.interval.n != 100
-    } == dict.fromkeys(("trec_coarse", "trec_fine", "banking77", "clinic150", "nlu"), 500)
+    } == dict.fromkeys(
+        ("trec_coarse", "trec_fine", "banking77", "clinic150", "nlu"), 500
+    )
     assert found["asqa"].interval.mean == pytest.approx(
         (0.444666667 + 0.655 + 0.643630952) / 3, abs=1e-8
     )
     assert found["asqa"].statistics["citation_rec"].interval.mean == 0.655
     assert found["qampari"].statistics["qampari_rec_top5"].interval.mean == 0.262
-    assert found["nq"].statistics["substring_exact_match"].interval == found["nq"].interval
+    assert (
+        found["nq"].statistics["substring_exact_match"].interval == found["nq"].interval
+    )
     assert found["narrativeqa"].judges
 
 
@@ -146,12 +153,18 @@ def test_ruler_is_in_no_mean() -> None:
         for category in board.categories
         if (category.model, category.length) == place
     }
-    assert 100 * found["helmet_ruler"].interval.mean == pytest.approx(77.980769, abs=1e-6)
+    assert 100 * found["helmet_ruler"].interval.mean == pytest.approx(
+        77.980769, abs=1e-6
+    )
     assert found["helmet_ruler"].interval.n == 1300
     (overall,) = [each for each in board.overalls if (each.model, each.length) == place]
-    averaged = [each.interval.mean for entry, each in found.items() if entry != "helmet_ruler"]
+    averaged = [
+        each.interval.mean for entry, each in found.items() if entry != "helmet_ruler"
+    ]
     assert overall.interval.mean == pytest.approx(sum(averaged) / 7)
-    assert board.find("published/GPT-4", "ruler_cwe", STANDARD["128k"]).interval.n == 100
+    assert (
+        board.find("published/GPT-4", "ruler_cwe", STANDARD["128k"]).interval.n == 100
+    )
 
 
 def test_rouge_is_beside_the_judge() -> None:
@@ -165,9 +178,13 @@ def test_rouge_is_beside_the_judge() -> None:
     for task, (score, rouge) in printed.items():
         result = board.find("published/GPT-4", task, STANDARD["8k"])
         assert 100 * result.interval.mean == pytest.approx(score)
-        assert 100 * result.statistics["rougeL_f1"].interval.mean == pytest.approx(rouge)
+        assert 100 * result.statistics["rougeL_f1"].interval.mean == pytest.approx(
+            rouge
+        )
     having = [
-        each for each in board.tasks if each.task in printed and "rougeL_f1" in each.statistics
+        each
+        for each in board.tasks
+        if each.task in printed and "rougeL_f1" in each.statistics
     ]
     assert len(having) == 3 * 59 * 5
 
@@ -195,13 +212,21 @@ def test_each_model_has_its_properties() -> None:
     page."""
     models = HELMET.models()
     assert models.keys() == {row.model for row in HELMET.published()}
-    assert Counter(each.source for each in models.values()) == {"Table 15": 58, "project page": 7}
+    assert Counter(each.source for each in models.values()) == {
+        "Table 15": 58,
+        "project page": 7,
+    }
     assert sum(each.instruct for each in models.values()) == 39
     assert sum(each.window is not None for each in models.values()) == len(models)
-    assert {each.active for each in models.values() if "/" in each.parameters} == {12, 14}
+    assert {each.active for each in models.values() if "/" in each.parameters} == {
+        12,
+        14,
+    }
 
 
-@pytest.mark.parametrize(("length", "printed"), [("8k", 65.5), ("32k", 66.2), ("128k", 64.8)])
+@pytest.mark.parametrize(
+    ("length", "printed"), [("8k", 65.5), ("32k", 66.2), ("128k", 64.8)]
+)
 def test_averages(length: str, printed: float) -> None:
     """The mean over categories is the printed average."""
     (overall,) = [
@@ -230,7 +255,12 @@ def test_some_are_written(tmp_path: Path) -> None:
     ]
     assert (rerank.task, rerank.length) == ("msmarco", STANDARD["128k"])
     assert rerank.interval.mean == pytest.approx(0.50040683)
-    assert rerank.statistics.keys() == {"longctx_score", "msmarco_score", "NDCG@10", "published"}
+    assert rerank.statistics.keys() == {
+        "longctx_score",
+        "msmarco_score",
+        "NDCG@10",
+        "published",
+    }
     with pytest.raises(InputError, match=r"model='GPT-9'; choose from GPT-4, "):
         write_reference(HELMET, tmp_path, ["GPT-9"])
 
@@ -240,7 +270,12 @@ def test_published_results_cost_one_folder(tmp_path: Path) -> None:
     write_reference(HELMET, tmp_path)
     (run,) = tmp_path.iterdir()
     spec, scenario = (
-        orjson.loads((run / f"{name}.json").read_bytes()) for name in ("run_spec", "scenario")
+        orjson.loads((run / f"{name}.json").read_bytes())
+        for name in ("run_spec", "scenario")
     )
-    assert (run.name, spec["name"], spec["groups"]) == ("published_helmet", "published_helmet", [])
+    assert (run.name, spec["name"], spec["groups"]) == (
+        "published_helmet",
+        "published_helmet",
+        [],
+    )
     assert HELMET.url in scenario["description"]

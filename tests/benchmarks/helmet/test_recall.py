@@ -31,7 +31,9 @@ EMPTY = DataRoot(Path("nowhere"), mirror=False)
 def examples(
     task: Task, length: int | str, more: str = "", root: DataRoot = EMPTY
 ) -> list[Example]:
-    entry = parse_entry(BENCHMARKS, f"{entry_of(task)}:task={task.name},length={length}{more}")
+    entry = parse_entry(
+        BENCHMARKS, f"{entry_of(task)}:task={task.name},length={length}{more}"
+    )
     return list(task.load(task, entry.settings, root))
 
 
@@ -41,10 +43,14 @@ def prompt(task: Task, example: Example) -> str:
 
 @TASKS
 @settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(length=st.integers(4096, 40000), seed=st.integers(0, 1000))
-def test_any_length_is_filled_but_not_exceeded(task: Task, length: int, seed: int) -> None:
+def test_any_length_is_filled_but_not_exceeded(
+    task: Task, length: int, seed: int
+) -> None:
     """The prompt and its output fit, fill at least four fifths of the length, and have their tokens recorded."""
     for example in examples(task, length, f",num_samples=2,seed={seed}"):
         tokens = estimate_llama2_tokens(prompt(task, example))
@@ -63,14 +69,18 @@ def test_1m(task: Task) -> None:
 
 
 @pytest.mark.parametrize("official", [False, True])
-def test_more_demonstrations_than_there_are_are_refused(mirror: DataRoot, official: bool) -> None:
+def test_more_demonstrations_than_there_are_are_refused(
+    mirror: DataRoot, official: bool
+) -> None:
     """Too many demonstrations are refused, where the official code silently sends fewer."""
     task = HELMET.task("json_kv")
     root = mirror if official else EMPTY
     assert examples(task, "8k", ",shots=2,num_samples=1", root)[0].source == (
         "official" if official else "generated"
     )
-    with pytest.raises(InputError, match=r"shots=9, but there are only \d demonstrations"):
+    with pytest.raises(
+        InputError, match=r"shots=9, but there are only \d demonstrations"
+    ):
         examples(task, "8k", ",shots=9,num_samples=1", root)
 
 
@@ -124,11 +134,15 @@ def test_shots_are_demonstrations(shots: int) -> None:
 def test_llama_2_tokens_are_the_ruler_where_they_are(tmp_path: Path) -> None:
     """The tokens of HELMET's tokenizer are counted if it is in the data root."""
     tokenizer = Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")  # each character is a token
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(
+        "", "isolated"
+    )  # each character is a token
     (tmp_path / LLAMA_2.path).parent.mkdir(parents=True)
     tokenizer.save(str(tmp_path / LLAMA_2.path))
     task = HELMET.task("ruler_niah_mv")
-    for example in examples(task, "8k", ",num_samples=2", DataRoot(tmp_path, mirror=True)):
+    for example in examples(
+        task, "8k", ",num_samples=2", DataRoot(tmp_path, mirror=True)
+    ):
         assert example.input_tokens == len(prompt(task, example))
         assert example.counter == "meta-llama/Llama-2-7b-hf"
         assert 0.9 * 8192 < example.input_tokens + task.max_tokens <= 8192
@@ -197,7 +211,11 @@ GOOD = {"json_kv": {"context": "c", "question": "q", "answer": "a", "demos": [["
             json.dumps({**GOOD["json_kv"], "demos": [1]}),
             "column 'demos' must be a list of [key, value]",
         ),
-        ("json_kv", json.dumps({"context": "c"}), "column 'question' must be str, found nothing"),
+        (
+            "json_kv",
+            json.dumps({"context": "c"}),
+            "column 'question' must be str, found nothing",
+        ),
         ("ruler_niah_mk_2", json.dumps({**GOOD["ruler_niah_mk_2"], "answer": "a"}), ""),
         (
             "ruler_niah_mk_2",

@@ -29,12 +29,22 @@ def script(root: DataRoot, name: str) -> Path:
 def test_answers(mirror: DataRoot) -> None:
     """The prompt shows the text after the prefix without line breaks, and the references in Python's notation of a
     list."""
-    (asked,) = RUBRICS["narrativeqa"].questions(script(mirror, "longqa"), RECORD).values()
+    (asked,) = (
+        RUBRICS["narrativeqa"].questions(script(mirror, "longqa"), RECORD).values()
+    )
     assert asked.prompt == (
         "Question Where {to}?\nTrue ['North Pole', 'the \"Pole\"']\nGiven the North Pole\nSay {\"fluency\": 1}"
     )
-    assert (asked.max_tokens, asked.temperature, asked.top_p, asked.seed) == (2048, 0.1, 0.9, 42)
-    assert asked.parse('So {"fluency": 1, "correctness": 3}') == {"fluency": 1, "correctness": 3}
+    assert (asked.max_tokens, asked.temperature, asked.top_p, asked.seed) == (
+        2048,
+        0.1,
+        0.9,
+        42,
+    )
+    assert asked.parse('So {"fluency": 1, "correctness": 3}') == {
+        "fluency": 1,
+        "correctness": 3,
+    }
     assert asked.parse('{"fluency": 1}') is None
 
 
@@ -52,7 +62,9 @@ def test_summaries(mirror: DataRoot, task: str, kind: str, expert: str) -> None:
         "precision": f'precision{kind}\n{expert}\n{summary}\nSay {{"precision": 1}}',
     }
     assert {question.max_tokens for question in asked.values()} == {4096}
-    assert asked["precision"].parse('```json\n{"precision": 1, "sentence_count": 2}\n```') == {
+    assert asked["precision"].parse(
+        '```json\n{"precision": 1, "sentence_count": 2}\n```'
+    ) == {
         "precision": 1,
         "sentence_count": 2,
     }
@@ -82,12 +94,20 @@ def test_a_template_reaches_no_attribute(tmp_path: Path) -> None:
     text = "{parsed_output.__class__.__init__.__globals__} {other} {question} {{1}}"
     (tmp_path / "x.py").write_text(f"judge_prompt = {text!r}")
     (asked,) = RUBRICS["narrativeqa"].questions(tmp_path / "x.py", RECORD).values()
-    assert asked.prompt == "{parsed_output.__class__.__init__.__globals__} {other} Where {to}? {1}"
+    assert (
+        asked.prompt
+        == "{parsed_output.__class__.__init__.__globals__} {other} Where {to}? {1}"
+    )
 
 
 @pytest.mark.parametrize(
     "text",
-    ["judge_prompt = 3", "judge_prompt =", "raise SystemExit", b"\xff\xfe".decode("latin-1")],
+    [
+        "judge_prompt = 3",
+        "judge_prompt =",
+        "raise SystemExit",
+        b"\xff\xfe".decode("latin-1"),
+    ],
 )
 def test_other_scripts(tmp_path: Path, text: Any) -> None:
     """A file that is not the official script is refused by name, and none of it is run."""

@@ -42,7 +42,8 @@ NO_DEPTH = {recall.common_words, recall.frequent_words, recall.variable_tracking
 
 def name(make: Maker) -> str:
     return next(
-        (name for name, each in NIAH.items() if each is make), getattr(make, "__name__", "")
+        (name for name, each in NIAH.items() if each is make),
+        getattr(make, "__name__", ""),
     )
 
 
@@ -63,7 +64,8 @@ def row_of(make: Maker, units: int = 100, seed: int = 0, depth: float = 0.5) -> 
 
 def needles_in(row: Row) -> list[tuple[str, str, str]]:
     return re.findall(
-        r"One of the special magic (numbers|uuids) for (\S+) is: ([\w-]+)\.", row["context"]
+        r"One of the special magic (numbers|uuids) for (\S+) is: ([\w-]+)\.",
+        row["context"],
     )
 
 
@@ -77,10 +79,15 @@ def entries(text: str) -> list[str]:
 def assigned(text: str) -> dict[str, list[str]]:
     """Return the variables by value after all assignments of the text were executed in order."""
     values: dict[str, str] = {}
-    for name, source, number in re.findall(r"VAR ([A-Z]+) = (?:VAR ([A-Z]+)|(\d+))", text):
+    for name, source, number in re.findall(
+        r"VAR ([A-Z]+) = (?:VAR ([A-Z]+)|(\d+))", text
+    ):
         assert name not in values
         values[name] = number or values[source]
-    return {value: [name for name in values if values[name] == value] for value in values.values()}
+    return {
+        value: [name for name in values if values[name] == value]
+        for value in values.values()
+    }
 
 
 def documents(row: Row) -> list[str]:
@@ -91,7 +98,9 @@ def documents(row: Row) -> list[str]:
 
 @makers()
 @given(units=UNITS, seed=SEEDS, depth=DEPTHS)
-def test_any_size_has_its_answers(make: Maker, units: int, seed: int, depth: float) -> None:
+def test_any_size_has_its_answers(
+    make: Maker, units: int, seed: int, depth: float
+) -> None:
     """Every row has the template's fields and distinct answers that are in the context."""
     row = row_of(make, units, seed, depth)
     template, count = ANSWERS[make]
@@ -113,7 +122,11 @@ def test_the_generator_decides(make: Maker) -> None:
 @makers()
 def test_length_grows_with_units(make: Maker) -> None:
     """The length of the context grows about linearly with the units."""
-    assert 1.5 < len(row_of(make, 400)["context"]) / len(row_of(make, 200)["context"]) < 2.5
+    assert (
+        1.5
+        < len(row_of(make, 400)["context"]) / len(row_of(make, 200)["context"])
+        < 2.5
+    )
 
 
 @PLACED
@@ -123,7 +136,9 @@ def test_evidence_stands_at_its_depth(make: Maker, depth: float) -> None:
     row = row_of(make, 200, depth=depth)
     assert row["depth"] == depth
     assert all(row["context"].count(answer) == 1 for answer in row["answer"])
-    assert evidence_depth(row["context"], row["answer"][:1]) == pytest.approx(depth, abs=0.03)
+    assert evidence_depth(row["context"], row["answer"][:1]) == pytest.approx(
+        depth, abs=0.03
+    )
 
 
 @SINGLE
@@ -132,9 +147,13 @@ def test_one_needle(make: Maker, units: int, seed: int, depth: float) -> None:
     """The only needle has the key in the question, and its value is the answer and has the kind that the prompt
     says."""
     row = row_of(make, units, seed, depth)
-    assert needles_in(row) == [(row["type_needle_v"] + "s", row["query"], row["answer"][0])]
+    assert needles_in(row) == [
+        (row["type_needle_v"] + "s", row["query"], row["answer"][0])
+    ]
     form = (
-        r"\d{7}" if row["type_needle_v"] == "number" else r"[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}"
+        r"\d{7}"
+        if row["type_needle_v"] == "number"
+        else r"[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}"
     )
     assert re.fullmatch(form, row["answer"][0])
 
@@ -182,7 +201,9 @@ def test_common_words_example_is_solved() -> None:
     row = row_of(recall.common_words)
     example, solution = row["example"].split(prompts.CWE_PREFIX)
     counts = Counter(entries(example.split("\n")[1]))
-    assert {word for word, count in counts.items() if count == 10} == set(entries(solution))
+    assert {word for word, count in counts.items() if count == 10} == set(
+        entries(solution)
+    )
     assert sorted(counts.values()) == [3] * 30 + [10] * 10
     assert not set(counts) & set(entries(row["context"]))
 
@@ -199,7 +220,11 @@ def test_frequent_words_are_in_strict_order(units: int, seed: int) -> None:
     """The three answers are, after the dots, the most frequent words in strict order."""
     row = row_of(recall.frequent_words, units, seed)
     (noise, most), *coded = Counter(row["context"].split(" ")).most_common()
-    counts = [most, *(count for _, count in coded[:3]), coded[3][1] if len(coded) > 3 else 0]
+    counts = [
+        most,
+        *(count for _, count in coded[:3]),
+        coded[3][1] if len(coded) > 3 else 0,
+    ]
     assert noise == recall.NOISE_WORD
     assert [word for word, _ in coded[:3]] == row["answer"]
     assert all(more > fewer for more, fewer in pairwise(counts))
@@ -230,7 +255,8 @@ def test_the_chain_resolves(units: int, seed: int) -> None:
 def test_the_chain_is_spread() -> None:
     """The assignments stand in different places of the noise."""
     places = [
-        row_of(recall.variable_tracking, 300, seed)["context"].index("VAR") for seed in range(20)
+        row_of(recall.variable_tracking, 300, seed)["context"].index("VAR")
+        for seed in range(20)
     ]
     row = row_of(recall.variable_tracking, 300)
     assert len(set(places)) > 15
@@ -287,5 +313,7 @@ def test_questions_are_of_several_kinds(make: Maker) -> None:
 
 def subject(question: str) -> str:
     """Return the name that a question is about, which is its last words with a capital."""
-    (name,) = re.findall(r"(?<!^)((?:The Road to )?[A-Z]\w+(?: & Sons| [A-Z]\w+)?)", question)
+    (name,) = re.findall(
+        r"(?<!^)((?:The Road to )?[A-Z]\w+(?: & Sons| [A-Z]\w+)?)", question
+    )
     return name

@@ -14,16 +14,24 @@ from helm_longctx.tasks.task import MAIN_METRIC
 
 TEXT = st.text(max_size=60) | st.text("aA the1.:\n ", max_size=40)
 REFERENCES = st.lists(TEXT, min_size=1, max_size=4)
-BY_REFERENCE = [t for t in HELMET.tasks if t.metrics in (scoring.ANSWER_METRICS, ("ruler_recall",))]
+BY_REFERENCE = [
+    t for t in HELMET.tasks if t.metrics in (scoring.ANSWER_METRICS, ("ruler_recall",))
+]
 HEADLINED = [t for t in BY_REFERENCE if set(t.headline) <= set(t.metrics)]
-SCORED_ALIKE = {(t.score, t.metrics, t.headline, t.template.prefix): t for t in HEADLINED}
+SCORED_ALIKE = {
+    (t.score, t.metrics, t.headline, t.template.prefix): t for t in HEADLINED
+}
 """A task for each way to score: only these fields of a task decide its scores."""
-TASKS = pytest.mark.parametrize("task", SCORED_ALIKE.values(), ids=lambda task: task.name)
+TASKS = pytest.mark.parametrize(
+    "task", SCORED_ALIKE.values(), ids=lambda task: task.name
+)
 
 
 @TASKS
 @given(prediction=TEXT, references=REFERENCES)
-def test_scores_are_between_0_and_1(task, prediction: str, references: list[str]) -> None:
+def test_scores_are_between_0_and_1(
+    task, prediction: str, references: list[str]
+) -> None:
     """Every output has all metrics and the headline, all between 0 and 1."""
     scores = task.scores({"prediction": prediction, "references": references})
     assert set(scores) == {*task.metrics, MAIN_METRIC}
@@ -46,7 +54,10 @@ def test_the_right_answer_gets_1(task, answer: str) -> None:
     """The reference itself scores 1, after the answer's prefix or without it."""
     prefix = f"{task.template.prefix} "
     for prediction in (answer, prefix + answer):
-        assert task.scores({"prediction": prediction, "references": [answer]})[MAIN_METRIC] == 1
+        assert (
+            task.scores({"prediction": prediction, "references": [answer]})[MAIN_METRIC]
+            == 1
+        )
 
 
 @TASKS
@@ -60,7 +71,8 @@ def test_order_of_references_does_not_matter(
         return
     shuffled = random.Random(seed).sample(references, len(references))
     one, two = (
-        task.scores({"prediction": prediction, "references": r}) for r in (references, shuffled)
+        task.scores({"prediction": prediction, "references": r})
+        for r in (references, shuffled)
     )
     assert one == pytest.approx(two)
 

@@ -30,7 +30,9 @@ def parsed(text: str, fenced: bool) -> Any:
     found = re.findall(r"\{.*?\}", text, re.DOTALL)
     for candidates in (
         found,
-        re.findall(r"(?:```json)(.+)(?:```)", text, re.DOTALL) if found and fenced else [],
+        re.findall(r"(?:```json)(.+)(?:```)", text, re.DOTALL)
+        if found and fenced
+        else [],
     ):
         try:
             return json.loads(candidates[-1])
@@ -54,10 +56,12 @@ def test_summaries(fluency: str, recall: str, precision: str, points: int) -> No
     f, r, p = (parsed(reply, fenced=True) for reply in (fluency, recall, precision))
     names = ((f, "fluency"), (r, "recall"), (p, "precision"), (p, "sentence_count"))
     scores = score_summary(
-        {"fluency": fluency, "recall": recall, "precision": precision}, ["point"] * points
+        {"fluency": fluency, "recall": recall, "precision": precision},
+        ["point"] * points,
     )
     if not all(
-        isinstance(reply, dict) and isinstance(reply.get(name), int) for reply, name in names
+        isinstance(reply, dict) and isinstance(reply.get(name), int)
+        for reply, name in names
     ):
         assert scores == {}
         return
@@ -76,7 +80,16 @@ def test_summaries(fluency: str, recall: str, precision: str, points: int) -> No
 
 @pytest.mark.parametrize(
     "reply",
-    [None, 3, "", "no", '{"fluency": "1", "correctness": 1}', '{"fluency": 1}', "{}", "[1]"],
+    [
+        None,
+        3,
+        "",
+        "no",
+        '{"fluency": "1", "correctness": 1}',
+        '{"fluency": 1}',
+        "{}",
+        "[1]",
+    ],
 )
 def test_unreadable_replies(reply: Any) -> None:
     """An unreadable reply has no score rather than zero, and raises no error."""
@@ -88,8 +101,13 @@ def test_unreadable_replies(reply: Any) -> None:
 def test_numbers_that_no_file_can_hold() -> None:
     """Numbers that are too large for a run's files give the official score and are left out of the verdict."""
     reply = '{"fluency": 0, "correctness": 99999999999999999999}'
-    assert (score_answer(reply)["judge_score"], read_answer(reply)) == (0, {"fluency": 0})
-    assert read_part("precision", '{"precision": 1, "sentence_count": 1e300}') == {"precision": 1}
+    assert (score_answer(reply)["judge_score"], read_answer(reply)) == (
+        0,
+        {"fluency": 0},
+    )
+    assert read_part("precision", '{"precision": 1, "sentence_count": 1e300}') == {
+        "precision": 1
+    }
 
 
 def test_not_a_number() -> None:
@@ -106,22 +124,32 @@ def test_not_a_number() -> None:
     assert score_answer('{"fluency": 1, "correctness": NaN}') == {}
     record = {"prediction": "a", "references": ["a"], "keypoints": ["a"]}
     for jury in ({"a/b": replies, "c/d": fluent}, {"c/d": fluent, "a/b": replies}):
-        scores = HELMET.task("infbench_sum").scores({**record, "jury": {"replies": jury}})
+        scores = HELMET.task("infbench_sum").scores(
+            {**record, "jury": {"replies": jury}}
+        )
         assert {name: scores[name] for name in expected} == expected
         assert "judge_recall" not in scores
 
 
 def test_the_headline() -> None:
     """A record with a readable reply has a headline."""
-    record = {"prediction": "a", "references": ["a"], "judge": 'x {"fluency": 1, "correctness": 2}'}
-    assert HELMET.task("narrativeqa").scores(record)["longctx_score"] == pytest.approx(2 / 3)
+    record = {
+        "prediction": "a",
+        "references": ["a"],
+        "judge": 'x {"fluency": 1, "correctness": 2}',
+    }
+    assert HELMET.task("narrativeqa").scores(record)["longctx_score"] == pytest.approx(
+        2 / 3
+    )
     replies = {
         "fluency": '{"fluency": 1}',
         "recall": '{"recall": 1}',
         "precision": '{"precision": 1, "sentence_count": 2}',
     }
     for name in ("infbench_sum", "multi_lexsum"):
-        scores = HELMET.task(name).scores({**record, "judge": replies, "keypoints": ["a", "b"]})
+        scores = HELMET.task(name).scores(
+            {**record, "judge": replies, "keypoints": ["a", "b"]}
+        )
         assert scores["longctx_score"] == scores["judge_f1"] == pytest.approx(0.5)
 
 

@@ -29,7 +29,8 @@ def build_helmet2(root: Path) -> Path:
             if path.startswith("helmet2/"):
                 write(root / path, _rows(rng, task.name, path.split("/")[-2]))
     write(
-        root / f"{LONGBENCH.folder}/train.jsonl", (_question(rng, number) for number in range(30))
+        root / f"{LONGBENCH.folder}/train.jsonl",
+        (_question(rng, number) for number in range(30)),
     )
     (root / LLAMA_3.path).parent.mkdir(parents=True, exist_ok=True)
     tokenizers.llama_3().save(str(root / LLAMA_3.path))
@@ -94,7 +95,10 @@ def records() -> list[dict[str, Any]]:
         "{}",
         "Final Answer:  [{}]",
     )
-    found = [{"task": "json_kv", "prediction": value, "references": ["abc-1"]} for value in values]
+    found = [
+        {"task": "json_kv", "prediction": value, "references": ["abc-1"]}
+        for value in values
+    ]
     for answer in (["a1", "b2"], [], ["c3"], ["a1", "a1", "c3"]):
         found += [
             {"task": "bfs", "prediction": form.format(nodes), "references": answer}
@@ -103,6 +107,10 @@ def records() -> list[dict[str, Any]]:
         ]
     numbers = ("123 and 45", "45", "", "ABC")
     return found + [
-        {"task": "ruler_niah_mv", "prediction": text, "references": ["123", "45", "abc"]}
+        {
+            "task": "ruler_niah_mv",
+            "prediction": text,
+            "references": ["123", "45", "abc"],
+        }
         for text in numbers
     ]

@@ -15,7 +15,12 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.models.baselines.lexical import answer
 from helm_longctx.tasks.task import Settings
-from tests.benchmarks.helmet2.fabricate import CLASSES, build_helmet2, length_of, records
+from tests.benchmarks.helmet2.fabricate import (
+    CLASSES,
+    build_helmet2,
+    length_of,
+    records,
+)
 
 GOLDEN = json.loads(Path(__file__).with_name("golden.json").read_text(encoding="utf-8"))
 
@@ -35,7 +40,9 @@ def test_prompts(case: str, root: DataRoot, monkeypatch: pytest.MonkeyPatch) -> 
     )
     length = int(label) if name == "longbenchv2" else length_of(task.name)
     found = []
-    for example in task.load(task, Settings(length=length, seed=5, num_samples=4), root):
+    for example in task.load(
+        task, Settings(length=length, seed=5, num_samples=4), root
+    ):
         prompt = task.prompt(example)
         shown = [prompt.text("chat"), prompt.text("completion"), example.references]
         found.append(hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16])
@@ -51,19 +58,24 @@ def test_golden_has_every_task() -> None:
 
 def test_scores() -> None:
     """Every score is the official one, digit for digit."""
-    assert [BENCHMARK.task(record["task"]).score(record) for record in records()] == GOLDEN[
-        "scores"
-    ]
+    assert [
+        BENCHMARK.task(record["task"]).score(record) for record in records()
+    ] == GOLDEN["scores"]
 
 
 def test_a_choice_in_words() -> None:
     """The line after the prefix counts for exact match, also if the choice is in words."""
     score = BENCHMARK.task("multiple_choice").score
     scores = score(
-        {"prediction": "I think so.\nThe correct answer is (B)\nDone", "references": ["B", "B. no"]}
+        {
+            "prediction": "I think so.\nThe correct answer is (B)\nDone",
+            "references": ["B", "B. no"],
+        }
     )
     assert scores["exact_match"] == 1.0
-    assert score({"prediction": "B", "references": ["C", "C. no"]})["exact_match"] == 0.0
+    assert (
+        score({"prediction": "B", "references": ["C", "C. no"]})["exact_match"] == 0.0
+    )
 
 
 @pytest.mark.parametrize("style", ["chat", "completion"])
@@ -76,14 +88,20 @@ def test_the_lexical_baseline_answers_graphs_and_choices(
     walk = GRAPHWALKS.task("bfs")
     bfs = BENCHMARK.task("bfs")
     (graph,) = walk.load(walk, Settings(length=4096, num_samples=1), root)
-    context, operation, question = graph.messages[0]["content"].partition("\n\nOperation:")
+    context, operation, question = graph.messages[0]["content"].partition(
+        "\n\nOperation:"
+    )
     prompt = bfs.template.render(
         {"context": context, "question": operation.strip() + question}
     ).text(style)
-    assert bfs.score({"prediction": answer(prompt), "references": graph.references}) == {"f1": 1.0}
+    assert bfs.score(
+        {"prediction": answer(prompt), "references": graph.references}
+    ) == {"f1": 1.0}
     task = BENCHMARK.task("multiple_choice")
     (example,) = task.load(task, Settings(length=min(CLASSES), num_samples=1), root)
-    assert answer(task.prompt(example).text(style)).startswith("The correct answer is (")
+    assert answer(task.prompt(example).text(style)).startswith(
+        "The correct answer is ("
+    )
 
 
 def test_nothing_is_mixed_with_the_published_tasks(root: DataRoot) -> None:
@@ -108,4 +126,10 @@ def test_malformed_rows(root: DataRoot, tmp_path: Path) -> None:
         ]
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
         with pytest.raises(InputError, match=f"column '{column}' must be"):
-            list(task.load(task, Settings(length=length_of(name)), DataRoot(tmp_path, mirror=True)))
+            list(
+                task.load(
+                    task,
+                    Settings(length=length_of(name)),
+                    DataRoot(tmp_path, mirror=True),
+                )
+            )

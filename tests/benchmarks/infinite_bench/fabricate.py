@@ -25,7 +25,9 @@ def build_infinite_bench(root: Path) -> Path:
 def make_rows(name: str) -> list[dict[str, Any]]:
     """Return examples of a task, some with characters that a template could misread."""
     rng = random.Random(f"infinite {name}")
-    return [{"id": number, **_make_row(name, number, rng)} for number in range(ROWS_OF_TASK)]
+    return [
+        {"id": number, **_make_row(name, number, rng)} for number in range(ROWS_OF_TASK)
+    ]
 
 
 def _make_row(name: str, number: int, rng: random.Random) -> dict[str, Any]:
@@ -38,7 +40,9 @@ def _make_row(name: str, number: int, rng: random.Random) -> dict[str, Any]:
         row["options"] = [f"{letter} {words(rng, 2)}" for letter in "wxyz"]
         option = row["options"][number % 4]
         # The hub's files have the option alone or with its letter.
-        row["answer"] = (option, [option], [option, "ABCD"[number % 4]], [option])[number]
+        row["answer"] = (option, [option], [option, "ABCD"[number % 4]], [option])[
+            number
+        ]
     elif name == "code_run":
         row |= {
             "input": f"Please give me the value of func_{number}(-{number}).",
@@ -109,7 +113,11 @@ def _odd_outputs(rng: random.Random, label: Any) -> list[str]:
         f"not A\n{last}", f"Mr. {first.title()}s", f"JO{first}", f" {first.lower()} ", f"-{last}", f"option{last}",
     ]  # fmt: skip
     mixed = [
-        " ".join(rng.choices([*texts, "answer is:", "is:", "B.", "12", "option", "\n", "the"], k=5))
+        " ".join(
+            rng.choices(
+                [*texts, "answer is:", "is:", "B.", "12", "option", "\n", "the"], k=5
+            )
+        )
         for _ in range(12)
     ]
     return plain + mixed

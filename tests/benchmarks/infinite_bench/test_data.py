@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.benchmarks.infinite_bench.tasks import INFINITE_BENCH, REPO, ROWS, find_source
+from helm_longctx.benchmarks.infinite_bench.tasks import (
+    INFINITE_BENCH,
+    REPO,
+    ROWS,
+    find_source,
+)
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
@@ -19,10 +24,14 @@ from tests.data.hub_server import Hub, point_at, serve
 from tests.support.fabricate import write
 
 
-def test_every_file_is_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_every_file_is_downloaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The file of each task is fetched from a server in the hub's form and read."""
     files = {
-        f"{name}.jsonl": "".join(json.dumps(row) + "\n" for row in make_rows(name)).encode()
+        f"{name}.jsonl": "".join(
+            json.dumps(row) + "\n" for row in make_rows(name)
+        ).encode()
         for name in ROWS
     }
     root = DataRoot(tmp_path / "data", mirror=False)
@@ -47,7 +56,11 @@ def test_every_file_is_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
             "the answer must be text, a number, or a list of them that is not empty",
         ),
         ("math_calc", {"answer": []}, "the answer must be text, a number"),
-        ("code_debug", {"options": ["a", "b"]}, "column 'options' must be a list of four texts"),
+        (
+            "code_debug",
+            {"options": ["a", "b"]},
+            "column 'options' must be a list of four texts",
+        ),
         ("code_run", {"input": "What?"}, "column 'input' has no text of the form"),
         ("math_find", {"input": "What?"}, "column 'input' has no text of the form"),
     ],
@@ -60,7 +73,9 @@ def test_malformed_rows_are_refused(
     with pytest.raises(InputError, match=message):
         list(
             load_examples(
-                INFINITE_BENCH.task(name), Settings(None), DataRoot(tmp_path, mirror=True)
+                INFINITE_BENCH.task(name),
+                Settings(None),
+                DataRoot(tmp_path, mirror=True),
             )
         )
 
@@ -70,12 +85,16 @@ def test_questions_on_one_text_are_a_cluster(tmp_path: Path) -> None:
     start = "x" * 3000
     groups = {}
     for name in ("longbook_qa_eng", "longbook_choice_eng", "passkey"):
-        rows = [make_rows(name)[0] | {"context": start + end} for end in ("a", "a", "b")]
+        rows = [
+            make_rows(name)[0] | {"context": start + end} for end in ("a", "a", "b")
+        ]
         write(tmp_path / find_source(name).path, rows)
         task = INFINITE_BENCH.task(name)
         groups[name] = [
             example.group
-            for example in load_examples(task, Settings(None), DataRoot(tmp_path, mirror=True))
+            for example in load_examples(
+                task, Settings(None), DataRoot(tmp_path, mirror=True)
+            )
         ]
     assert set(groups["longbook_qa_eng"]) == set(groups["longbook_choice_eng"])
     assert len(set(groups["longbook_qa_eng"])) == 1

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.benchmarks.infinite_bench.tasks import INFINITE_BENCH, ROWS, read_answers
+from helm_longctx.benchmarks.infinite_bench.tasks import (
+    INFINITE_BENCH,
+    ROWS,
+    read_answers,
+)
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Settings
@@ -34,9 +38,14 @@ def test_prompts_and_answers(name: str, model: str, root: Path) -> None:
     settings = Settings(None)
     examples = list(load_examples(task, settings, DataRoot(root, mirror=True)))
     assert len(examples) == ROWS_OF_TASK
-    prompts = [task.prompt(example, task.variant(settings).system) for example in examples]
+    prompts = [
+        task.prompt(example, task.variant(settings).system) for example in examples
+    ]
     texts = [
-        turn[key] for prompt in prompts for turn in prompt.messages for key in ("role", "content")
+        turn[key]
+        for prompt in prompts
+        for turn in prompt.messages
+        for key in ("role", "content")
     ]
     assert digest(texts) == GOLDEN["prompts"][f"{name} {model}"]
     official = [read_answers(name, answer, "") for answer in GOLDEN["answers"][name]]
@@ -44,13 +53,16 @@ def test_prompts_and_answers(name: str, model: str, root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scorer", "key"), [("2024-06", "scores"), ("2024-08", "scores_later"), ("", "scores_later")]
+    ("scorer", "key"),
+    [("2024-06", "scores"), ("2024-08", "scores_later"), ("", "scores_later")],
 )
 def test_scores(scorer: str, key: str) -> None:
     """Every odd output has the score of the official code of that date; where that fails, the score is 0."""
     ours = []
     for case in score_cases():
-        names = [case["task"]] + (["math_calc_base"] if case["task"] == "math_calc" else [])
+        names = [case["task"]] + (
+            ["math_calc_base"] if case["task"] == "math_calc" else []
+        )
         for name in names:
             task = INFINITE_BENCH.task(name)
             record = {

@@ -20,15 +20,23 @@ from tests.support.fabricate import write
         ("yi-6b-200k", "infinite_bench_base"),
     ],
 )
-def test_the_folder_gives_the_model_and_the_prompts(tmp_path: Path, model: str, entry: str) -> None:
+def test_the_folder_gives_the_model_and_the_prompts(
+    tmp_path: Path, model: str, entry: str
+) -> None:
     """The folder is the model's name, which selects the run entry; both official names of the columns are read."""
     path = tmp_path / model / "preds_code_run.jsonl"
     write(
-        path, [{"id": 0, "pred": "It is 5", "label": [5]}, {"id": 1, "prediction": "", "label": -3}]
+        path,
+        [
+            {"id": 0, "pred": "It is 5", "label": [5]},
+            {"id": 1, "prediction": "", "label": -3},
+        ],
     )
     (run,) = READER.read(path, "")
     assert (run.entry, run.model) == (f"{entry}:task=code_run", model)
-    assert [(output.id, output.prediction, output.references) for output in run.outputs] == [
+    assert [
+        (output.id, output.prediction, output.references) for output in run.outputs
+    ] == [
         ("code_run-0", "It is 5", ["5"]),
         ("code_run-1", "", ["-3"]),
     ]
@@ -49,7 +57,11 @@ def test_the_folder_gives_the_model_and_the_prompts(tmp_path: Path, model: str, 
             "no run entry has Kimi's prompts",
         ),
         ("m/preds_passkey.jsonl", {"ground_truth": "x"}, "'prediction' must be text"),
-        ("m/preds_passkey.jsonl", {"prediction": ""}, "the answer must be text, a number"),
+        (
+            "m/preds_passkey.jsonl",
+            {"prediction": ""},
+            "the answer must be text, a number",
+        ),
     ],
 )
 def test_other_files_are_refused(
@@ -65,8 +77,13 @@ def test_published_scores() -> None:
     """The published table has seven models on twelve tasks, except for two scores of one model."""
     rows = {row.model: row.scores for row in INFINITE_BENCH.published()}
     assert len(rows) == 7
-    assert set(ROWS) - rows["YaRN-Mistral-7B"].keys() == {"longbook_qa_chn", "math_calc"}
+    assert set(ROWS) - rows["YaRN-Mistral-7B"].keys() == {
+        "longbook_qa_chn",
+        "math_calc",
+    }
     assert all(
-        scores.keys() == set(ROWS) for model, scores in rows.items() if model != "YaRN-Mistral-7B"
+        scores.keys() == set(ROWS)
+        for model, scores in rows.items()
+        if model != "YaRN-Mistral-7B"
     )
     assert rows["Claude 2"]["longdialogue_qa_eng"] == 0.465

@@ -37,7 +37,9 @@ ANSWERS = [
 @pytest.mark.parametrize(
     "entry", ["infinite_bench", "infinite_bench_base", "infinite_bench_claude"]
 )
-@pytest.mark.parametrize(("scorer", "column"), [("", 3), ("2024-08", 3), ("2024-06", 4)])
+@pytest.mark.parametrize(
+    ("scorer", "column"), [("", 3), ("2024-08", 3), ("2024-06", 4)]
+)
 def test_the_command_scores_with_the_scorer(
     entry: str,
     scorer: str,
@@ -49,7 +51,9 @@ def test_the_command_scores_with_the_scorer(
     for row in ANSWERS:
         task, references, prediction = row[:3]
         records = tmp_path / "records.jsonl"
-        records.write_text(json.dumps({"prediction": prediction, "references": references}) + "\n")
+        records.write_text(
+            json.dumps({"prediction": prediction, "references": references}) + "\n"
+        )
         text = f"{entry}:task={task}" + (f",scorer={scorer}" if scorer else "")
         assert command("score", text, "--records", str(records)) == 0
         assert command.rows[0]["longctx_score"] == row[column], (task, prediction)
@@ -57,18 +61,24 @@ def test_the_command_scores_with_the_scorer(
 
 def test_other_values_are_refused() -> None:
     """An unknown scorer, and a benchmark whose authors did not change their scorer, are refused in one line."""
-    with pytest.raises(InputError, match="scorer='2023' is invalid; choose from 2024-08, 2024-06"):
+    with pytest.raises(
+        InputError, match="scorer='2023' is invalid; choose from 2024-08, 2024-06"
+    ):
         parse_entry(BENCHMARKS, "infinite_bench:scorer=2023")
     with pytest.raises(InputError, match="scorer='2024-06' is not an argument"):
         parse_entry(BENCHMARKS, "longbench_v2:scorer=2024-06")
     task = INFINITE_BENCH.task("passkey")
     with pytest.raises(InputError, match="row 1: scorer='x' is invalid"):
-        task.check_record({"prediction": "", "references": ["1"], "scorer": "x"}, "row 1")
+        task.check_record(
+            {"prediction": "", "references": ["1"], "scorer": "x"}, "row 1"
+        )
 
 
 def test_a_short_name_makes_the_same_run() -> None:
     """A task's short name stands for the usual one, which is in the run's name."""
-    entry = parse_entry(BENCHMARKS, "infinite_bench:task=longdialogue_qa,scorer=2024-06")
+    entry = parse_entry(
+        BENCHMARKS, "infinite_bench:task=longdialogue_qa,scorer=2024-06"
+    )
     assert entry.description == "infinite_bench:task=longdialogue_qa_eng,scorer=2024-06"
 
 
@@ -78,7 +88,9 @@ def test_an_instance_names_the_scorer() -> None:
     example = Example("passkey-0", {"context": "a", "input": "b"}, ["1"], "hub")
     records = [
         Sample.from_json(
-            to_instance(INFINITE_BENCH, task, Settings(None, scorer=scorer), example, 6).extra_data
+            to_instance(
+                INFINITE_BENCH, task, Settings(None, scorer=scorer), example, 6
+            ).extra_data
         ).record
         for scorer in ("", "2024-06")
     ]
@@ -92,10 +104,15 @@ def test_scores_of_the_earlier_scorer_are_marked() -> None:
     assert asked
     outcome = find_outcome(asked, None, {})
     marked = {
-        task.name: list(task_caveats(outcome, task)) for task in INFINITE_BENCH.categories[0].tasks
+        task.name: list(task_caveats(outcome, task))
+        for task in INFINITE_BENCH.categories[0].tasks
     }
     changed = {"longbook_choice_eng", "longdialogue_qa_eng", "code_debug"}
     for name, caveats in marked.items():
-        assert caveats == ([Caveat("scorer", name, "2024-06")] if name in changed else [])
+        assert caveats == (
+            [Caveat("scorer", name, "2024-06")] if name in changed else []
+        )
     for result in published_results(INFINITE_BENCH):
-        assert result.conditions == (("scorer=2024-06",) if result.task in changed else ())
+        assert result.conditions == (
+            ("scorer=2024-06",) if result.task in changed else ()
+        )

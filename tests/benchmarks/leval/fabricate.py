@@ -13,7 +13,11 @@ DOCUMENTS = 4
 QUESTIONS = 5
 RECORD = {"prediction": "The answer is 12. True"}
 ANSWERS = {
-    "gsm100": ("The answer is 18.", "So 3 and\nThe answer is 1200. ", "2.5 The answer is 7"),
+    "gsm100": (
+        "The answer is 18.",
+        "So 3 and\nThe answer is 1200. ",
+        "2.5 The answer is 7",
+    ),
     "codeU": ("[1, 2.0, 'x']", "3", "True", "[[1], [2]]", "a\\b c"),
     "sci_fi": ("True [fact: False]", "False [fact: False]", "False [fact: True]"),
     "topic_retrieval_longchat": ("The benefits of yoga", "Space Travel", "12"),
@@ -62,7 +66,11 @@ def _question(rng: random.Random, name: str) -> str:
 def _answer(rng: random.Random, name: str) -> str:
     return rng.choice(
         ANSWERS.get(name)
-        or (("A", "B", "D") if name in ("tpo", "quality") else (words(rng, 3), words(rng, 30)))
+        or (
+            ("A", "B", "D")
+            if name in ("tpo", "quality")
+            else (words(rng, 3), words(rng, 30))
+        )
     )
 
 
@@ -70,10 +78,16 @@ def outputs() -> list[tuple[str, str, str]]:
     """Return tasks, answers and odd outputs."""
     rng = random.Random(1)
     made = [
-        (dataset.name, answer, output.replace("{right}", rng.choice((answer, answer.lower()))))
+        (
+            dataset.name,
+            answer,
+            output.replace("{right}", rng.choice((answer, answer.lower()))),
+        )
         for dataset in DATASETS
         for answer in [_answer(rng, dataset.name) for _ in range(5)]
         for output in (*OUTPUTS, f"{answer} {words(rng, 4)}")
     ]
     # The official code would take this text for the start of the answer to the second question.
-    return [(name, answer, output.replace("[fact:", "and")) for name, answer, output in made]
+    return [
+        (name, answer, output.replace("[fact:", "and")) for name, answer, output in made
+    ]

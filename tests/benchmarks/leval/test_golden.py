@@ -25,15 +25,23 @@ def test_requests(task: Task, tmp_path: Path) -> None:
     settings = Settings(None, num_samples=1000)
     variant = task.variant(settings)
     found = []
-    for example in load_examples(task, settings, DataRoot(build_leval(tmp_path), mirror=True)):
-        messages = [dict(message) for message in task.prompt(example, variant.system).messages]
-        found.append(json.dumps([messages, task.output_tokens(settings), variant.temperature]))
+    for example in load_examples(
+        task, settings, DataRoot(build_leval(tmp_path), mirror=True)
+    ):
+        messages = [
+            dict(message) for message in task.prompt(example, variant.system).messages
+        ]
+        found.append(
+            json.dumps([messages, task.output_tokens(settings), variant.temperature])
+        )
     assert digest(found) == GOLDEN["asked"][task.name]
 
 
 def test_scores() -> None:
     """Every score is the official one, digit for digit."""
-    for (name, answer, output), official in zip(outputs(), GOLDEN["scores"], strict=True):
+    for (name, answer, output), official in zip(
+        outputs(), GOLDEN["scores"], strict=True
+    ):
         task = BENCHMARK.task(name)
         rights = (
             [part.strip(" ]") for part in answer.lower().split("[fact:")]
@@ -72,4 +80,8 @@ def test_errors(tmp_path: Path) -> None:
         InputError,
         match=r"row 1 of .*tpo.jsonl: columns 'instructions' and 'outputs' must be lists",
     ):
-        list(load_examples(BENCHMARK.task("tpo"), Settings(None), DataRoot(tmp_path, mirror=True)))
+        list(
+            load_examples(
+                BENCHMARK.task("tpo"), Settings(None), DataRoot(tmp_path, mirror=True)
+            )
+        )

@@ -47,7 +47,9 @@ def rows(dataset: Dataset, seed: str) -> list[dict[str, Any]]:
 def _row(rng: random.Random, dataset: Dataset, number: int) -> dict[str, Any]:
     language = "zh" if "chinese" in dataset.traits else "en"
     classes = (
-        CLASSES["chinese" in dataset.traits] if dataset.metric == "classification_score" else None
+        CLASSES["chinese" in dataset.traits]
+        if dataset.metric == "classification_score"
+        else None
     )
     return {
         "input": sentence(rng, language, 6), "context": sentence(rng, language, rng.randint(30, 90)),
@@ -83,7 +85,9 @@ def records() -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _outputs(rng: random.Random, dataset: Dataset, row: dict[str, Any]) -> Iterator[str]:
+def _outputs(
+    rng: random.Random, dataset: Dataset, row: dict[str, Any]
+) -> Iterator[str]:
     right = row["answers"][0]
     language = "zh" if "chinese" in dataset.traits else "en"
     words = right.split()

@@ -19,7 +19,12 @@ from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator
 from helm_longctx.tasks.cutting.cutters import RESERVED
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import Settings
-from tests.benchmarks.longbench.fabricate import build_longbench, dataset_of, deep_records, records
+from tests.benchmarks.longbench.fabricate import (
+    build_longbench,
+    dataset_of,
+    deep_records,
+    records,
+)
 from tests.benchmarks.lv_eval.fabricate import tokenizers
 
 LIMITS = {"byte_level": 100_000, "metaspace": 501}
@@ -43,7 +48,9 @@ GOLDEN: dict[str, Any] = {}
 
 @pytest.fixture(scope="module", autouse=True)
 def golden() -> None:
-    GOLDEN.update(json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8")))
+    GOLDEN.update(
+        json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +73,10 @@ def test_prompts(case: str, root: DataRoot) -> None:
             # The sample has no question, because a long question is refused, and fabricated ones are too long.
             sample = Sample.from_json(instance.extra_data).extend(question=None)
             fitted = truncator.fit(
-                instance.input.text, sample, budget, "chat" if task.chat else "completion"
+                instance.input.text,
+                sample,
+                budget,
+                "chat" if task.chat else "completion",
             )
             sent = f"[INST]{fitted.prompt}[/INST]" if task.chat else fitted.prompt
             found.append(fingerprint(sent, budget, sample.stop == ["\n"]))
@@ -100,12 +110,16 @@ def test_scores() -> None:
 
 def test_published_scores_have_the_official_means() -> None:
     """GPT-3.5's scores on the English data sets give the averages in the official README."""
-    (gpt,) = [each for each in BENCHMARK.published() if each.model == "GPT-3.5-Turbo-16k"]
+    (gpt,) = [
+        each for each in BENCHMARK.published() if each.model == "GPT-3.5-Turbo-16k"
+    ]
     kinds = (
         ("narrativeqa", "qasper", "multifieldqa_en"), ("hotpotqa", "2wikimqa", "musique"),
         ("gov_report", "qmsum", "multi_news"), ("trec", "triviaqa", "samsum"), ("lcc", "repobench-p"),
         ("passage_count", "passage_retrieval_en"),
     )  # fmt: skip
-    means = [100 * sum(gpt.scores[name] for name in names) / len(names) for names in kinds]
+    means = [
+        100 * sum(gpt.scores[name] for name in names) / len(names) for names in kinds
+    ]
     assert means == pytest.approx([39.8, 38.7, 26.5, 67.1, 54.1, 37.8], abs=0.1)
     assert len(BENCHMARK.published()) == 8

@@ -90,7 +90,9 @@ def make_rows() -> list[dict[str, Any]]:
     return [_make_row(rng, *place) for place in places]
 
 
-def _make_row(rng: random.Random, task: str, length: str, number: int) -> dict[str, Any]:
+def _make_row(
+    rng: random.Random, task: str, length: str, number: int
+) -> dict[str, Any]:
     marker = ("[Answer]", "[答案]")[number]
     question = f"{words(rng, 6)}?{rng.choice(_ODD)}\nOutput example:\n{marker}\n{words(rng, 1)}\n{words(rng, 1)}"
     return {
@@ -119,7 +121,12 @@ def score_cases() -> list[dict[str, Any]]:
     for size in (986, 987):
         text = " ".join(f"w{number}" for number in range(size))
         cases.append(
-            _case("T4.1 Global-Coverage Constrained Summary", "English", [text, "short"], text)
+            _case(
+                "T4.1 Global-Coverage Constrained Summary",
+                "English",
+                [text, "short"],
+                text,
+            )
         )
     for output in ("", " \n", "[Answer]", "[Answer]\n\n", "\n"):
         cases += [_case(task, "English", ["", "a"], output) for task in TASKS]
@@ -128,16 +135,29 @@ def score_cases() -> list[dict[str, Any]]:
 
 def _score_case(rng: random.Random, task: str) -> dict[str, Any]:
     if TASKS[task] == "summary":
-        answers = [" ".join(rng.choices(_SENTENCES, k=rng.randint(1, 4))) for _ in range(3)]
-        output = rng.choice((*answers, " ".join(rng.choices(_SENTENCES, k=rng.randint(0, 4)))))
+        answers = [
+            " ".join(rng.choices(_SENTENCES, k=rng.randint(1, 4))) for _ in range(3)
+        ]
+        output = rng.choice(
+            (*answers, " ".join(rng.choices(_SENTENCES, k=rng.randint(0, 4))))
+        )
         return _case(
-            task, rng.choice(("English", "Chinese")), answers, rng.choice(_STARTS[:3]) + output
+            task,
+            rng.choice(("English", "Chinese")),
+            answers,
+            rng.choice(_STARTS[:3]) + output,
         )
     answers = rng.choices(_LINES, k=rng.randint(1, 5))
     lines = rng.choice(
-        (answers, rng.sample(answers, k=len(answers)), rng.choices(_LINES, k=rng.randint(1, 7)))
+        (
+            answers,
+            rng.sample(answers, k=len(answers)),
+            rng.choices(_LINES, k=rng.randint(1, 7)),
+        )
     )
-    return _case(task, "English", answers, rng.choice(_STARTS) + rng.choice(_JOINS).join(lines))
+    return _case(
+        task, "English", answers, rng.choice(_STARTS) + rng.choice(_JOINS).join(lines)
+    )
 
 
 def _case(task: str, language: str, answers: list[str], output: str) -> dict[str, Any]:

@@ -19,15 +19,23 @@ from helm_longctx.errors import InputError
 from helm_longctx.tasks.data_cards import find_origin
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Example, Settings
-from tests.benchmarks.longbench_pro.fabricate import build_longbench_pro, content, make_rows
+from tests.benchmarks.longbench_pro.fabricate import (
+    build_longbench_pro,
+    content,
+    make_rows,
+)
 from tests.data.hub_server import Hub, point_at, serve
 
 
-def load(root: Path, task: str = "t1_1", length: int = 8192, **settings: Any) -> list[Example]:
+def load(
+    root: Path, task: str = "t1_1", length: int = 8192, **settings: Any
+) -> list[Example]:
     """Load the questions of a task."""
     return list(
         load_examples(
-            LONGBENCH_PRO.task(task), Settings(length, **settings), DataRoot(root, mirror=True)
+            LONGBENCH_PRO.task(task),
+            Settings(length, **settings),
+            DataRoot(root, mirror=True),
         )
     )
 
@@ -39,10 +47,16 @@ def test_the_file_is_downloaded_at_its_commit(
     with serve(Hub({SOURCE.repo: {SOURCE.name: content()}})) as hub:
         point_at(monkeypatch, hub.url, tmp_path)
         root = DataRoot(tmp_path / "data", mirror=False)
-        with pytest.raises(InputError, match=f"expected {SOURCE.sha256}; the file was deleted"):
+        with pytest.raises(
+            InputError, match=f"expected {SOURCE.sha256}; the file was deleted"
+        ):
             ensure([SOURCE], root, "fetch it")
         assert not root.has(SOURCE.path)
-        ensure([replace(SOURCE, sha256=hashlib.sha256(content()).hexdigest())], root, "fetch it")
+        ensure(
+            [replace(SOURCE, sha256=hashlib.sha256(content()).hexdigest())],
+            root,
+            "fetch it",
+        )
     assert all(SOURCE.commit in request for request in hub.requests)
     origin = find_origin(SOURCE)
     assert (origin.revision, origin.check) == ("4996884", f"SHA-256 {SOURCE.sha256}")
@@ -75,7 +89,9 @@ def test_both_prompts(tmp_path: Path) -> None:
     (plain, _), (thinking, _) = (
         load(tmp_path, name, 256 * 1024) for name in ("t4_2", "t4_2_thinking")
     )
-    assert thinking.fields["question"].startswith(f"Think first. {plain.fields['question']}")
+    assert thinking.fields["question"].startswith(
+        f"Think first. {plain.fields['question']}"
+    )
     assert len(load(tmp_path, "t4_2", 256 * 1024, num_samples=1)) == 1
 
 
@@ -89,7 +105,9 @@ def test_both_prompts(tmp_path: Path) -> None:
         ({"token_length": 8192}, "column 'token_length' must be str, found int"),
     ],
 )
-def test_malformed_rows_are_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_malformed_rows_are_refused(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
     """The error names what is wrong with a row."""
     build_longbench_pro(tmp_path).write_text(json.dumps([make_rows()[0] | change]))
     with pytest.raises(InputError, match=message):
@@ -99,7 +117,9 @@ def test_malformed_rows_are_refused(tmp_path: Path, change: dict[str, Any], mess
 def test_questions_on_one_text_are_a_cluster(tmp_path: Path) -> None:
     """Questions on the same text share a group in all tasks, whatever white space is around it."""
     rows = make_rows()[:3]
-    for row, context in zip(rows, ("same text", "\n same text", "another"), strict=True):
+    for row, context in zip(
+        rows, ("same text", "\n same text", "another"), strict=True
+    ):
         row["context"] = context
     build_longbench_pro(tmp_path).write_text(json.dumps(rows))
     groups = [load(tmp_path, task)[0].group for task in ("t1_1", "t1_2", "t2_1")]
@@ -111,7 +131,9 @@ def test_published_scores() -> None:
     results = LONGBENCH_PRO.published()
     by_model: dict[tuple[str, str], list[float]] = {}
     for result in results:
-        by_model.setdefault((result.model, result.category), []).append(result.scores[""])
+        by_model.setdefault((result.model, result.category), []).append(
+            result.scores[""]
+        )
     assert len(results) == 80 * 6
     assert {len(scores) for scores in by_model.values()} == {6}
     means = {key: round(100 * sum(scores) / 6, 2) for key, scores in by_model.items()}

@@ -24,7 +24,12 @@ from tests.benchmarks.longbench_pro.fabricate import (
 from tests.benchmarks.longbench_v2.fabricate import tokenizer
 from tests.support.official import digest, read_golden
 
-LIMITS = {"bpe 99999": 99_999, "bpe 301": 301, "metaspace 150": 150, "metaspace 151": 151}
+LIMITS = {
+    "bpe 99999": 99_999,
+    "bpe 301": 301,
+    "metaspace 150": 150,
+    "metaspace 151": 151,
+}
 """The most tokens of a prompt by the name of the case, which begins with the tokenizer."""
 
 
@@ -63,7 +68,10 @@ def test_prompts(case: str, suffix: str, root: DataRoot) -> None:
     rows = make_rows()
     assert len(prompts) == len(rows) == len(TASKS) * (len(SIZES) + 1)
     official = read_golden(__file__)["prompts"][f"{case} {suffix.removeprefix('_')}"]
-    assert digest(text for row in rows for text in ("user", prompts[row["id"]][0])) == official
+    assert (
+        digest(text for row in rows for text in ("user", prompts[row["id"]][0]))
+        == official
+    )
     assert any(cut for _, cut in prompts.values()) == ("99999" not in case)
 
 

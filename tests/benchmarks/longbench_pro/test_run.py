@@ -18,7 +18,9 @@ def test_a_run_of_all_tasks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     build_longbench_pro(tmp_path / "data")
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "data"))
     run = make_run(
-        tmp_path, "longbench_pro:length=8k,judge=none,model=longctx/lexical", LongContextRunner
+        tmp_path,
+        "longbench_pro:length=8k,judge=none,model=longctx/lexical",
+        LongContextRunner,
     )
     found = {
         (stat["name"]["name"], stat["name"].get("sub_split")): stat
@@ -32,5 +34,6 @@ def test_a_run_of_all_tasks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert len(state["request_states"]) == 3 * 25
     assert {each["request"]["temperature"] for each in state["request_states"]} == {1.0}
     assert all(
-        each["result"]["completions"][0]["text"].startswith("[") for each in state["request_states"]
+        each["result"]["completions"][0]["text"].startswith("[")
+        for each in state["request_states"]
     )

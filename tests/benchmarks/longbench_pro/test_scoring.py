@@ -31,7 +31,9 @@ def test_ndcg_is_pytrec_evals(answers: list[str], drawn: st.DataObject) -> None:
     """NDCG equals pytrec_eval's to the last digit, also with lines and answers that stand several times."""
     from pytrec_eval import RelevanceEvaluator
 
-    lines = drawn.draw(st.lists(st.sampled_from([*answers, "x", "y"]), min_size=1, max_size=50))
+    lines = drawn.draw(
+        st.lists(st.sampled_from([*answers, "x", "y"]), min_size=1, max_size=50)
+    )
     gains = {answer: len(answers) - place for place, answer in enumerate(answers)}
     run = {line: len(lines) - place for place, line in enumerate(lines)}
     name = f"ndcg_cut.{len(answers)}"
@@ -49,7 +51,9 @@ def test_pairs_are_counted(answers: list[str], lines: list[str]) -> None:
     ):
         return
     right = set(combinations(answers, 2)) & set(combinations(lines, 2))
-    assert pairwise_accuracy(answers, lines) == len(right) / (len(lines) * (len(lines) - 1) / 2)
+    assert pairwise_accuracy(answers, lines) == len(right) / (
+        len(lines) * (len(lines) - 1) / 2
+    )
 
 
 @given(TEXTS, LISTS, st.sampled_from(sorted(TASKS)), st.floats(-1, 1.1) | st.none())
@@ -71,7 +75,13 @@ def test_any_output_is_scored(
     if task.has_judge and similarity is None and output.strip():
         assert scores.keys() == {"rouge_l"}
     else:
-        assert 0 <= scores["longctx_score"] == scores["score_english"] == scores["score_hard"] <= 1
+        assert (
+            0
+            <= scores["longctx_score"]
+            == scores["score_english"]
+            == scores["score_hard"]
+            <= 1
+        )
 
 
 def test_a_perfect_answer_passes() -> None:
@@ -106,7 +116,10 @@ def test_half_of_the_tasks_need_the_whole_text() -> None:
 @pytest.mark.parametrize(
     ("question", "answer"),
     [
-        ("Who?\nA. Ann Miller\nB. Robert Lee\nOutput example:\n[Answer]\nA", "[Answer]\nB"),
+        (
+            "Who?\nA. Ann Miller\nB. Robert Lee\nOutput example:\n[Answer]\nA",
+            "[Answer]\nB",
+        ),
         (
             "Which lines name Robert?\n[Answer]\nx\ny\nz",
             "[Answer]\nRobert went home.\nOther line.\nIt rained.",
@@ -117,4 +130,7 @@ def test_half_of_the_tasks_need_the_whole_text() -> None:
 def test_the_lexical_baseline(question: str, answer: str | None) -> None:
     """The baseline names the option with words from the text, or lines like the question; other prompts it leaves."""
     context = "Other line.\nRobert went home.\nIt rained.\nOther line."
-    assert answer_lines([{"role": "user", "content": f"{context}\n\n\n\n{question}"}]) == answer
+    assert (
+        answer_lines([{"role": "user", "content": f"{context}\n\n\n\n{question}"}])
+        == answer
+    )

@@ -51,7 +51,11 @@ _SENTENCES = (
     "B",
     "The correct answer is\n(A)",
 )
-RECORD = {"prediction": "The correct answer is (B)", "difficulty": "easy", "length": "short"}
+RECORD = {
+    "prediction": "The correct answer is (B)",
+    "difficulty": "easy",
+    "length": "short",
+}
 
 
 def build_longbench_v2(root: Path, seed: int = SEEDS[0]) -> Path:
@@ -76,7 +80,9 @@ def _row(rng: random.Random, number: int) -> dict[str, Any]:
 
 
 def _text(rng: random.Random, count: int) -> str:
-    return " ".join(rng.choice(ODD) if rng.random() < 0.1 else words(rng, 1) for _ in range(count))
+    return " ".join(
+        rng.choice(ODD) if rng.random() < 0.1 else words(rng, 1) for _ in range(count)
+    )
 
 
 def answer(prompt: str) -> str:

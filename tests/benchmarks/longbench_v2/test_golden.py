@@ -71,7 +71,11 @@ def ask(root: DataRoot, case: str, mode: str) -> Iterator[Asked]:
             second = FollowUp(**sample.follow_up)
             said, prompt = answer(second.prompt(said)), second.prompt(said)
             requests.append(fingerprint("user", prompt, temperature, second.max_tokens))
-        record = {"prediction": said, "references": example.references, **example.record}
+        record = {
+            "prediction": said,
+            "references": example.references,
+            **example.record,
+        }
         yield Asked(requests, fitted.cut, said, task.scores(record))
 
 
@@ -83,44 +87,77 @@ def test_requests_letters_and_tables(case: str, mode: str, tmp_path: Path) -> No
         build_longbench_v2(tmp_path, seed)
         golden = GOLDEN[f"{case} {mode} {seed}"]
         asked = list(ask(DataRoot(tmp_path, mirror=True), case, mode))
-        assert [request for each in asked for request in each.requests] == golden["asked"]
+        assert [request for each in asked for request in each.requests] == golden[
+            "asked"
+        ]
         assert [find_letter(each.answer) for each in asked] == golden["pred"]
-        assert any(each.was_cut for each in asked) == (mode != "no_context" and "99999" not in case)
+        assert any(each.was_cut for each in asked) == (
+            mode != "no_context" and "99999" not in case
+        )
         columns = {
-            name: [each.scores[name] for each in asked if name in each.scores] for name in TABLE
+            name: [each.scores[name] for each in asked if name in each.scores]
+            for name in TABLE
         }
-        assert [str(round(100 * fmean(values), 1)) for values in columns.values()] == golden[
-            "tables"
-        ][0]
+        assert [
+            str(round(100 * fmean(values), 1)) for values in columns.values()
+        ] == golden["tables"][0]
         assert (
-            str(round(100 * fmean(each.scores["accuracy_compensated"] for each in asked), 1))
+            str(
+                round(
+                    100 * fmean(each.scores["accuracy_compensated"] for each in asked),
+                    1,
+                )
+            )
             == golden["tables"][1][0]
         )
 
 
 TEXTS = st.lists(
     st.sampled_from(
-        ["$COT$", "$Q$", "$C_A$", "$C_D$", "$DOC$", "$", "COT$", "{question}", " a", "\n"]
+        [
+            "$COT$",
+            "$Q$",
+            "$C_A$",
+            "$C_D$",
+            "$DOC$",
+            "$",
+            "COT$",
+            "{question}",
+            " a",
+            "\n",
+        ]
     )
 ).map("".join)
-FIELDS = {"context": "$DOC$", "question": "$Q$", **{letter: f"$C_{letter}$" for letter in LETTERS}}
+FIELDS = {
+    "context": "$DOC$",
+    "question": "$Q$",
+    **{letter: f"$C_{letter}$" for letter in LETTERS},
+}
 
 
 @given(st.fixed_dictionaries(dict.fromkeys(FIELDS, TEXTS)), TEXTS)
 def test_placeholders_in_texts(texts: dict[str, str], reasoning: str) -> None:
     """Placeholders in texts are replaced one after the other in the whole prompt, as in the official code, and `$COT$`
     comes last."""
-    row = {**rows(1)[0], **texts, **{f"choice_{letter}": texts[letter] for letter in LETTERS}}
+    row = {
+        **rows(1)[0],
+        **texts,
+        **{f"choice_{letter}": texts[letter] for letter in LETTERS},
+    }
     write(Path(PATH), [row])
     (example,) = COT.load(COT, Settings(None), DataRoot(Path(), mirror=True))
     assert example.follow_up
     prompts = (COT.prompt(example).user_turn, example.follow_up.prompt(reasoning))
-    for template, prompt in zip((prompts_of.COT, prompts_of.COT_ANSWER), prompts, strict=True):
+    for template, prompt in zip(
+        (prompts_of.COT, prompts_of.COT_ANSWER), prompts, strict=True
+    ):
         wanted = template.format(**FIELDS, reasoning="$COT$")
         for name, placeholder in FIELDS.items():
             wanted = wanted.replace(placeholder, texts[name].strip())
         assert prompt == (
-            wanted if template == prompts_of.COT else wanted.replace("$COT$", reasoning.strip())
+            wanted
+            if template == prompts_of.COT
+            else wanted.replace("$COT$", reasoning.strip())
         )
 
 

@@ -7,7 +7,12 @@ import random
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.benchmarks.longbench_write.tasks import FILES, GRADES, RUBRIC, read_grades
+from helm_longctx.benchmarks.longbench_write.tasks import (
+    FILES,
+    GRADES,
+    RUBRIC,
+    read_grades,
+)
 from tests.support.fabricate_words import words, write
 
 LENGTHS = (1, 100, 499, 500, 1999, 2000, 3999, 4000, 20000, 30000)
@@ -46,7 +51,18 @@ def responses() -> list[str]:
         texts.append(
             " ".join(
                 rng.choices(
-                    ("word", "It's", "文", "文章 is", "字word", "x1", "e-mail", "é", "A."), k=count
+                    (
+                        "word",
+                        "It's",
+                        "文",
+                        "文章 is",
+                        "字word",
+                        "x1",
+                        "e-mail",
+                        "é",
+                        "A.",
+                    ),
+                    k=count,
                 )
             )
         )
@@ -85,7 +101,9 @@ def replies() -> list[list[str]]:
         good = json.dumps(
             grades(**{name.replace(" ", "_"): rng.randint(1, 5) for name in DIMENSIONS})
         )
-        found.append(["no"] * (number % 3) + [[good, f"```json\n{good}\n```"][number % 2]])
+        found.append(
+            ["no"] * (number % 3) + [[good, f"```json\n{good}\n```"][number % 2]]
+        )
     return [*found[:-1], ["no"] * 5]
 
 

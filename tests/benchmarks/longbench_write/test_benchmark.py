@@ -23,17 +23,22 @@ from tests.data.pinned import fetch_fabricated
 
 
 def load(root: Path, task: str = "requests") -> list[Example]:
-    return list(load_examples(BENCHMARK.task(task), Settings(None), DataRoot(root, mirror=True)))
+    return list(
+        load_examples(BENCHMARK.task(task), Settings(None), DataRoot(root, mirror=True))
+    )
 
 
 def test_files_from_a_server(tmp_path: Path) -> None:
     """The official files are downloaded from a server, checked and loaded."""
     files = [*FILES.values(), RUBRIC]
     assert all(
-        "/THUDM/LongWriter/3fcfdff43deceb49f7936c6bf25ad88d61df0bfa/evaluation/" in file.url
+        "/THUDM/LongWriter/3fcfdff43deceb49f7936c6bf25ad88d61df0bfa/evaluation/"
+        in file.url
         for file in files
     )
-    root = fetch_fabricated(files, build_longbench_write(tmp_path / "made"), tmp_path / "cache")
+    root = fetch_fabricated(
+        files, build_longbench_write(tmp_path / "made"), tmp_path / "cache"
+    )
     for name in FILES:
         assert [example.fields["input"] for example in load(root.path, name)] == [
             row["prompt"] for row in rows(name)
@@ -45,7 +50,10 @@ def test_files_from_a_server(tmp_path: Path) -> None:
     [
         ('{"prompt": "x"}', "column 'length' must be int"),
         ('{"prompt": 1, "length": 1}', "column 'prompt' must be str"),
-        ('{"prompt": "x", "length": 0}', "length must be a whole number from 1 on, found 0"),
+        (
+            '{"prompt": "x", "length": 0}',
+            "length must be a whole number from 1 on, found 0",
+        ),
     ],
 )
 def test_malformed_files(tmp_path: Path, line: str, what: str) -> None:

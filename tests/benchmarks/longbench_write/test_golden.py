@@ -7,7 +7,12 @@ from statistics import fmean
 import pytest
 
 from helm_longctx.benchmarks.longbench_write import BENCHMARK
-from helm_longctx.benchmarks.longbench_write.tasks import CLASSES, GRADES, judge_prompt, read_grades
+from helm_longctx.benchmarks.longbench_write.tasks import (
+    CLASSES,
+    GRADES,
+    judge_prompt,
+    read_grades,
+)
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Example, Settings
@@ -31,7 +36,10 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> list[Example]:
 
 def test_prompts(examples: list[Example]) -> None:
     """Every prompt and the order are the official ones."""
-    assert digest(TASK.prompt(example).user_turn for example in examples) == GOLDEN["prompts"]
+    assert (
+        digest(TASK.prompt(example).user_turn for example in examples)
+        == GOLDEN["prompts"]
+    )
 
 
 def test_length_scores(examples: list[Example]) -> None:
@@ -43,20 +51,33 @@ def test_length_scores(examples: list[Example]) -> None:
     ]
     assert [scores["output_words"] for scores in found] == GOLDEN["words"]
     assert [100 * scores["length_score"] for scores in found] == GOLDEN["length_scores"]
-    classes = [[name for name in CLASSES if f"length_score_{name}" in scores] for scores in found]
-    assert classes == [["0_500"]] * 3 + [["500_2k"]] * 2 + [["2k_4k"]] * 2 + [["4k_20k"]] * 3
+    classes = [
+        [name for name in CLASSES if f"length_score_{name}" in scores]
+        for scores in found
+    ]
+    assert (
+        classes
+        == [["0_500"]] * 3 + [["500_2k"]] * 2 + [["2k_4k"]] * 2 + [["4k_20k"]] * 3
+    )
     assert all("longctx_score" not in scores for scores in found)
 
 
 def test_a_text_without_words(examples: list[Example]) -> None:
     """A text without words gets 0, where the official code divides by zero."""
-    assert TASK.scores({"prediction": " 12!", "references": [], "length": 9})["length_score"] == 0
+    assert (
+        TASK.scores({"prediction": " 12!", "references": [], "length": 9})[
+            "length_score"
+        ]
+        == 0
+    )
 
 
 def test_judge_prompts(examples: list[Example]) -> None:
     """The judge's prompts are the official ones, also if requests and texts have placeholders."""
     asked = [
-        judge_prompt({**example.record, "question": example.fields["input"], "prediction": text})
+        judge_prompt(
+            {**example.record, "question": example.fields["input"], "prediction": text}
+        )
         for example, text in zip(examples, responses(), strict=True)
     ]
     assert digest(asked) == GOLDEN["judge_prompts"]
@@ -84,7 +105,9 @@ def test_odd_replies(reply: str, expected: dict[str, float] | None) -> None:
         assert found == {}
     else:
         grades = {name: 100 * found[metric] for metric, name in GRADES.items()}
-        assert {**grades, "total": 100 * found["judge_score"]} == pytest.approx(expected, rel=1e-14)
+        assert {**grades, "total": 100 * found["judge_score"]} == pytest.approx(
+            expected, rel=1e-14
+        )
 
 
 @pytest.mark.parametrize("reply", [None, {"answer": "x"}, 5])
@@ -96,10 +119,16 @@ def test_no_reply(reply: object) -> None:
 @pytest.mark.parametrize("grade", ["50", "0", "-1", "5.01", '"50"', "1e9"])
 def test_grades_outside_the_rubric(grade: str) -> None:
     """Only grades from 1 to 5 count; the official mean of other grades can be 2.875, although 1 is the best."""
-    assert read_grades(odd_replies()[0].replace('"Clarity": 4', f'"Clarity": {grade}')) == {}
+    assert (
+        read_grades(odd_replies()[0].replace('"Clarity": 4', f'"Clarity": {grade}'))
+        == {}
+    )
 
 
 @pytest.mark.parametrize("grade", ["NaN", "Infinity", "1e999", "9" * 400])
 def test_grades_that_are_no_finite_numbers(grade: str) -> None:
     """A reply with such a grade has no grades; the official means would be NaN or infinite."""
-    assert read_grades(odd_replies()[0].replace('"Clarity": 4', f'"Clarity": {grade}')) == {}
+    assert (
+        read_grades(odd_replies()[0].replace('"Clarity": 4', f'"Clarity": {grade}'))
+        == {}
+    )

@@ -39,7 +39,8 @@ def build_longcodebench(root: Path) -> Path:
         path = root / source_of(length).path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(
-            json.dumps(rows(length), indent=4, ensure_ascii=length % 3 == 0), encoding="utf-8"
+            json.dumps(rows(length), indent=4, ensure_ascii=length % 3 == 0),
+            encoding="utf-8",
         )
     return root
 
@@ -48,19 +49,25 @@ def rows(length: int) -> list[dict[str, Any]]:
     """Return the rows of a length."""
     rng = random.Random(length)
     return [
-        row for number in range(REPOSITORIES) for row in _rows(rng, f"owner/repository{number}")
+        row
+        for number in range(REPOSITORIES)
+        for row in _rows(rng, f"owner/repository{number}")
     ]
 
 
 def _rows(rng: random.Random, name: str) -> Iterator[dict[str, Any]]:
     text = "Repository:\n" + "".join(
-        f"[start of {file}.py]\n{words(rng, 30)}\n[end of {file}.py]\n" for file in range(3)
+        f"[start of {file}.py]\n{words(rng, 30)}\n[end of {file}.py]\n"
+        for file in range(3)
     )
     for number in range(QUESTIONS):
         options = "".join(f"{letter}) {words(rng, 4)}\n" for letter in "ABCD")
         question = f"Question:\n{words(rng, 6)}?\n{options}"
         # The order of the last one is another form of the official code, `post`.
-        prompts = (f"{GOAL}\nRepository: {text}\n{question}", f" {text}\n{GOAL}\n{question}")
+        prompts = (
+            f"{GOAL}\nRepository: {text}\n{question}",
+            f" {text}\n{GOAL}\n{question}",
+        )
         yield {
             "prompt": prompts[number % QUESTIONS == QUESTIONS - 1],
             "repo": name,

@@ -30,12 +30,18 @@ LENGTH = min(SAMPLES)
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
     """Return a folder with the fabricated files."""
-    return DataRoot(build_longcodebench(tmp_path_factory.mktemp("longcodebench")), mirror=True)
+    return DataRoot(
+        build_longcodebench(tmp_path_factory.mktemp("longcodebench")), mirror=True
+    )
 
 
 def read_examples(task: Task, length: int, root: DataRoot) -> list[Example]:
     """Return the examples of all rows of a length."""
-    return list(load_examples(task, Settings(length, num_samples=REPOSITORIES * QUESTIONS), root))
+    return list(
+        load_examples(
+            task, Settings(length, num_samples=REPOSITORIES * QUESTIONS), root
+        )
+    )
 
 
 @pytest.mark.parametrize("length", SAMPLES)
@@ -61,14 +67,19 @@ def test_prompts_and_scores(task: Task, length: int, root: DataRoot) -> None:
 def test_golden_cases_say_something() -> None:
     """Right and wrong answers occur in every case."""
     for name, golden in GOLDEN.items():
-        assert {score for scores in golden["scores"] for score in scores} == {"0", "1"}, name
+        assert {score for scores in golden["scores"] for score in scores} == {
+            "0",
+            "1",
+        }, name
 
 
 def test_context_and_groups(root: DataRoot) -> None:
     """The repository is the context, wherever it stands, and questions about it are a group."""
     groups: dict[str, set[str]] = defaultdict(set)
     for task in BENCHMARK.tasks:
-        for example, row in zip(read_examples(task, LENGTH, root), rows(LENGTH), strict=True):
+        for example, row in zip(
+            read_examples(task, LENGTH, root), rows(LENGTH), strict=True
+        ):
             prompt = task.prompt(example)
             assert prompt.context is not None
             start, end = prompt.context
@@ -106,7 +117,8 @@ def test_baseline(root: DataRoot) -> None:
         given = answer(task.prompt(example).messages)
         assert given is not None
         assert all(
-            other.baseline and other.baseline.kind(task.prompt(example).messages) is None  # type: ignore[operator]
+            other.baseline
+            and other.baseline.kind(task.prompt(example).messages) is None  # type: ignore[operator]
             for other in BENCHMARK.tasks
             if other is not task
         )
@@ -116,6 +128,13 @@ def test_baseline(root: DataRoot) -> None:
         }
         assert scores == {0, 1}
         assert (
-            answer([{"role": "user", "content": "Question:\nWhat?\nA) a\nB) b\nC) c\nD) d"}])
+            answer(
+                [
+                    {
+                        "role": "user",
+                        "content": "Question:\nWhat?\nA) a\nB) b\nC) c\nD) d",
+                    }
+                ]
+            )
             is None
         )

@@ -12,7 +12,16 @@ from helm_longctx.benchmarks.longgenbench.tasks import CHECKS, FILES, is_yes
 from tests.support.fabricate_words import words
 
 TYPES = ("Week", "Floor", "Menu Week", "Block", "Day")
-REPLIES = ("Yes", "no", " YES.\n", "No, it does not.", "eyes", "maybe", "\n", "yes or no")
+REPLIES = (
+    "Yes",
+    "no",
+    " YES.\n",
+    "No, it does not.",
+    "eyes",
+    "maybe",
+    "\n",
+    "yes or no",
+)
 """The judge's replies; each prompt gets one of them."""
 RECORD = {
     "prediction": " x\n#*# Week 2: y", "prefix": "#*# Week 1:", "type": "Week", "number": 52, "average_checks": 2.5,
@@ -39,7 +48,10 @@ def rows(length: int) -> list[dict[str, Any]]:
         entries = rng.randint(42, 60)
         prefix = f"#*# {name} 1 ({{x}} é):"
         checks = [
-            {str(n): words(rng, 3) for n in rng.sample(range(1, entries + 1), rng.randint(1, 9))}
+            {
+                str(n): words(rng, 3)
+                for n in rng.sample(range(1, entries + 1), rng.randint(1, 9))
+            }
             for _ in CHECKS
         ]
         row = {
@@ -66,7 +78,9 @@ def outputs(length: int, restart: bool) -> list[str]:
             numbers = numbers[: len(numbers) // 3]
         if number == 2:
             numbers = sorted([*rng.sample(numbers, 30), *rng.sample(numbers, 30)])
-        text = words(rng, 5) + "".join(_entry(rng, row["type"], n, number == 3) for n in numbers)
+        text = words(rng, 5) + "".join(
+            _entry(rng, row["type"], n, number == 3) for n in numbers
+        )
         found.append(
             f"{row['prefix'] if restart and number % 2 == 0 else ''}{text}\n*** finished ***\nIs it good?"
         )

@@ -11,7 +11,11 @@ import pytest
 
 from helm_longctx.benchmarks.longgenbench import BENCHMARK
 from helm_longctx.benchmarks.longgenbench.judge import CheckAnnotator
-from helm_longctx.benchmarks.longgenbench.tasks import FILES, judge_prompts, write_entries
+from helm_longctx.benchmarks.longgenbench.tasks import (
+    FILES,
+    judge_prompts,
+    write_entries,
+)
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.loading import load_examples
@@ -39,10 +43,13 @@ def test_files_from_a_server(tmp_path: Path) -> None:
     """The official files are downloaded from a server, checked and loaded."""
     files = [*FILES.values()]
     assert all(
-        "/mozhu621/LongGenBench/62c0e869219c225671a0b8f50217b0cd836b882b/Dataset/" in file.url
+        "/mozhu621/LongGenBench/62c0e869219c225671a0b8f50217b0cd836b882b/Dataset/"
+        in file.url
         for file in files
     )
-    root = fetch_fabricated(files, build_longgenbench(tmp_path / "made"), tmp_path / "cache")
+    root = fetch_fabricated(
+        files, build_longgenbench(tmp_path / "made"), tmp_path / "cache"
+    )
     assert [example.fields["input"] for example in load(root.path)] == [
         row["prompt"] for row in rows(LENGTH)
     ]
@@ -61,9 +68,10 @@ def test_scores() -> None:
         "longctx_score": 0.5,
     }
     assert (
-        score(average_checks=2, judge={"once 1": "Yes.", "once 3": "no", "periodic 2": "yes"})[
-            "longctx_score"
-        ]
+        score(
+            average_checks=2,
+            judge={"once 1": "Yes.", "once 3": "no", "periodic 2": "yes"},
+        )["longctx_score"]
         == 1
     )
 
@@ -90,7 +98,8 @@ def test_a_text_without_entries_to_ask_about() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["prefix", "type", "number", "checks_once", "checks_range", "checks_periodic"]
+    "name",
+    ["prefix", "type", "number", "checks_once", "checks_range", "checks_periodic"],
 )
 def test_a_record_without_a_column(name: str) -> None:
     """A record without a column has no scores."""
@@ -100,7 +109,10 @@ def test_a_record_without_a_column(name: str) -> None:
 def test_odd_numbers() -> None:
     """A number that Python does not convert is skipped, and digits other than 0 to 9 are read."""
     prompts = judge_prompts(
-        {**RECORD, "prediction": f"#*# Week {'1' * 5000}: x\n#*# Week ٣: y\n#*# Week 03: z"}
+        {
+            **RECORD,
+            "prediction": f"#*# Week {'1' * 5000}: x\n#*# Week ٣: y\n#*# Week 03: z",
+        }
     )
     assert prompts == {"once 3": "Context:  Week ٣: y\n### Instruction: Does this context include the b?"
                                  " Please answer with 'yes' or 'no' only."}  # fmt: skip
@@ -157,7 +169,9 @@ def test_headings_alone(tmp_path: Path) -> None:
     for example in load(build_longgenbench(tmp_path)):
         text = baseline([{"role": "user", "content": example.fields["input"]}])
         assert (
-            TASK.scores({**example.record, "prediction": text, "references": []})["completion_rate"]
+            TASK.scores({**example.record, "prediction": text, "references": []})[
+                "completion_rate"
+            ]
             == 1
         )
     assert baseline([{"role": "user", "content": "#*# Week 1:\nWrite."}]) is None

@@ -37,7 +37,9 @@ def build_longgenbench_qa(root: Path) -> Path:
     write(root / QUESTIONS.path, gsm8k_rows(rng))
     write_data(root / PROMPTS.path, rng)
     for script in (GSM8K_SCRIPT, MMLU_SCRIPT):
-        (root / script.path).write_text(f"x = {SYSTEM!r}.format('')\n", encoding="utf-8")
+        (root / script.path).write_text(
+            f"x = {SYSTEM!r}.format('')\n", encoding="utf-8"
+        )
     return root
 
 
@@ -45,7 +47,10 @@ def gsm8k_rows(rng: random.Random) -> list[dict[str, Any]]:
     """Return questions; some right answers have a comma."""
     numbers = [rng.choice(("7", "1,234", "0.5", "12")) for _ in range(ROWS)]
     return [
-        {"question": f"{words(rng, 6)}?", "answer": f"{words(rng, 3)} = 3\n#### {number}"}
+        {
+            "question": f"{words(rng, 6)}?",
+            "answer": f"{words(rng, 3)} = 3\n#### {number}",
+        }
         for number in numbers
     ]
 
@@ -54,7 +59,9 @@ def write_data(folder: Path, rng: random.Random) -> None:
     """Write the folder `data` of the repository, with columns that pandas reads as numbers or as nan."""
     examples = {
         subject: "About it.\n\n"
-        + "\n\n".join(f"Q: {words(rng, 4)}\n(A) x\nA: {words(rng, 3)}" for _ in range(5))
+        + "\n\n".join(
+            f"Q: {words(rng, 4)}\n(A) x\nA: {words(rng, 3)}" for _ in range(5)
+        )
         for subject in SUBJECTS
     }
     for path, text in (
@@ -78,7 +85,9 @@ def write_data(folder: Path, rng: random.Random) -> None:
         ]
         if number % 5 == 0:
             rows[3][0] += "\n\nand more"
-        with (tests / f"{subject}_test.csv").open("w", encoding="utf-8", newline="") as file:
+        with (tests / f"{subject}_test.csv").open(
+            "w", encoding="utf-8", newline=""
+        ) as file:
             csv.writer(file).writerows(rows)
 
 

@@ -11,7 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.longgenbench_qa import BENCHMARK, tasks
-from helm_longctx.benchmarks.longgenbench_qa.tasks import GSM8K_SCRIPT, MMLU_PROMPT, PROMPTS
+from helm_longctx.benchmarks.longgenbench_qa.tasks import (
+    GSM8K_SCRIPT,
+    MMLU_PROMPT,
+    PROMPTS,
+)
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.loading import load_examples
@@ -41,7 +45,10 @@ def test_prompts(root: DataRoot) -> None:
         assert {case[0] for case in GOLDEN[task.name]} == {digest(users(examples))}
         systems = {example.messages[0]["content"] for example in examples}
         assert len(systems) == (1 if task is GSM8K else 57)
-    assert "step by step,  world religions of nonsense." in examples[-1].messages[0]["content"]
+    assert (
+        "step by step,  world religions of nonsense."
+        in examples[-1].messages[0]["content"]
+    )
 
 
 def test_right_answers_of_gsm8k(root: DataRoot) -> None:
@@ -51,7 +58,9 @@ def test_right_answers_of_gsm8k(root: DataRoot) -> None:
         rng = random.Random(seed)
         counts = [0, 0]
         for example in examples:
-            answers = tasks.find_answers(answer(rng, *[(35, 40), (0, 35), (35, 35)][seed % 3]))
+            answers = tasks.find_answers(
+                answer(rng, *[(35, 40), (0, 35), (35, 35)][seed % 3])
+            )
             for place, count in enumerate(
                 tasks._read_file(answers, example.references, tasks._same_number)
             ):
@@ -99,7 +108,9 @@ def test_scores_of_any_text(text: str) -> None:
     for task, gold in ((GSM8K, "#### 1"), (MMLU, "A")):
         assert all(
             0 <= score <= 1
-            for score in task.scores({"prediction": text, "references": [gold] * 3}).values()
+            for score in task.scores(
+                {"prediction": text, "references": [gold] * 3}
+            ).values()
         )
 
 
@@ -122,4 +133,6 @@ def test_samples(root: DataRoot) -> None:
     assert (GSM8K.num_samples, MMLU.num_samples) == (20, 57)
     examples = list(load_examples(GSM8K, Settings(None), root))
     assert [len(example.references) for example in examples] == [35, 35, 10]
-    assert list(load_examples(GSM8K, Settings(None, num_samples=1), root)) == examples[:1]
+    assert (
+        list(load_examples(GSM8K, Settings(None, num_samples=1), root)) == examples[:1]
+    )

@@ -62,18 +62,26 @@ def patients(seed: int) -> dict[str, Any]:
 
 
 def _patient(rng: random.Random) -> dict[str, Any]:
-    texts = {f"text_{place}": words(rng, rng.randint(5, 120)) for place in range(rng.randint(3, 6))}
+    texts = {
+        f"text_{place}": words(rng, rng.randint(5, 120))
+        for place in range(rng.randint(3, 6))
+    }
     return {
         "texts": texts,
         "name": words(rng, 2),
         "birthday": "1970-01-01",
         "diagnosis": words(rng, 1),
-        "questions": [_question(rng, list(texts), number) for number in range(QUESTIONS)],
+        "questions": [
+            _question(rng, list(texts), number) for number in range(QUESTIONS)
+        ],
     }
 
 
 def _question(rng: random.Random, texts: list[str], number: int) -> dict[str, Any]:
-    answers = {f"answer_{letter}": f"{words(rng, 2)} {rng.randint(1, 40)} mg" for letter in "abcde"}
+    answers = {
+        f"answer_{letter}": f"{words(rng, 2)} {rng.randint(1, 40)} mg"
+        for letter in "abcde"
+    }
     correct = rng.choice(list(answers.values()))
     if number == 1:
         # The right option contains the right answer, and so does the one before it; or no option does.

@@ -57,7 +57,10 @@ def test_prompts_and_accuracies(
         for example in load_examples(task, given, DataRoot(tmp_path, mirror=True)):
             system, user = task.prompt(example, task.variant(given).system).messages
             messages.append((system["content"], user["content"]))
-            record = {"prediction": answer(user["content"]), "references": example.references}
+            record = {
+                "prediction": answer(user["content"]),
+                "references": example.references,
+            }
             scores.append(task.scores(record)["accuracy"])
         *requests, accuracy = GOLDEN[f"{case} {seed}"][task.name]
         assert fingerprint(messages) == requests
@@ -69,7 +72,8 @@ def test_golden_cases_say_something() -> None:
     digests = [facts["task2"][1] for facts in GOLDEN.values()]
     assert len(set(digests)) == len(digests)
     assert all(
-        sum(facts[task.name][2] for facts in GOLDEN.values()) > 0 for task in BENCHMARK.tasks
+        sum(facts[task.name][2] for facts in GOLDEN.values()) > 0
+        for task in BENCHMARK.tasks
     )
 
 
@@ -77,7 +81,11 @@ def test_settings_of_the_tasks(root: DataRoot) -> None:
     """The first task shows documents of the patient, the third shows documents of other patients, and the second shows
     both, among them all documents with the answer."""
     content = patients(SEEDS[0])
-    for task, letters in ((TASK1, set("ABCDE")), (TASK2, set("ABCDEF")), (TASK3, {"F"})):
+    for task, letters in (
+        (TASK1, set("ABCDE")),
+        (TASK2, set("ABCDEF")),
+        (TASK3, {"F"}),
+    ):
         for example in load_examples(task, settings(), root):
             own = content[example.group]["texts"]
             asked = content[example.group]["questions"][int(example.id.split("-")[1])]
@@ -91,9 +99,13 @@ def test_settings_of_the_tasks(root: DataRoot) -> None:
 
 def test_seed_and_sample(root: DataRoot) -> None:
     """Another seed gives other orders of the same questions, and a sample is the first prompts."""
-    one, other = (list(load_examples(TASK1, settings(seed=seed), root)) for seed in (1, 2))
+    one, other = (
+        list(load_examples(TASK1, settings(seed=seed), root)) for seed in (1, 2)
+    )
     assert [each.id for each in one] == [each.id for each in other]
-    assert [each.fields["context"] for each in one] != [each.fields["context"] for each in other]
+    assert [each.fields["context"] for each in one] != [
+        each.fields["context"] for each in other
+    ]
     few = list(load_examples(TASK1, settings(seed=1, num_samples=7), root))
     assert few == one[:7]
     assert TASK1.num_samples == 2000
@@ -103,7 +115,9 @@ def test_baseline_and_errors(root: DataRoot) -> None:
     """The baseline names an option of each prompt, a missing tokenizer is an error, and a faulty row ends in one
     line."""
     for example in load_examples(TASK2, settings(), root):
-        output = choose_option(TASK2.prompt(example, TASK2.variant(settings()).system).messages)
+        output = choose_option(
+            TASK2.prompt(example, TASK2.variant(settings()).system).messages
+        )
         assert output is not None
         letter, text = output.removeprefix("The correct answer is ").split(": ", 1)
         assert f"{letter}: {text}" in example.fields["options"].splitlines()
@@ -114,6 +128,7 @@ def test_baseline_and_errors(root: DataRoot) -> None:
     del content["patient_02"]["questions"][1]["correct"]
     (root / tasks.SOURCE.path).write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(
-        InputError, match=r"benchmark_v5.json does not have task1's format: KeyError 'correct'"
+        InputError,
+        match=r"benchmark_v5.json does not have task1's format: KeyError 'correct'",
     ):
         list(load_examples(TASK1, settings(), root))

@@ -7,7 +7,12 @@ import random
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.benchmarks.longmemeval.tasks import FILES, KINDS, find_source, read_label
+from helm_longctx.benchmarks.longmemeval.tasks import (
+    FILES,
+    KINDS,
+    find_source,
+    read_label,
+)
 from tests.support.fabricate_words import words
 
 ODD = (
@@ -39,7 +44,9 @@ def make_rows(name: str) -> list[dict[str, Any]]:
     ]
 
 
-def _make_row(rng: random.Random, name: str, kind: str, sessions: int) -> dict[str, Any]:
+def _make_row(
+    rng: random.Random, name: str, kind: str, sessions: int
+) -> dict[str, Any]:
     # Some dates are equal, and they are not in order.
     dates = [
         f"2023/0{rng.randint(4, 6)}/1{rng.randint(0, 3)} (Mon) 1{rng.randint(0, 3)}:30"
@@ -63,7 +70,11 @@ def _make_row(rng: random.Random, name: str, kind: str, sessions: int) -> dict[s
 def _make_session(rng: random.Random, number: int) -> list[dict[str, Any]]:
     """Return a session. One has no turns, and one only the assistant's."""
     roles = (["user", "assistant"] * 2, ["assistant"], [], ["user"])[number % 4]
-    labels: tuple[dict[str, Any], ...] = ({}, {"has_answer": True}, {"has_answer": False})
+    labels: tuple[dict[str, Any], ...] = (
+        {},
+        {"has_answer": True},
+        {"has_answer": False},
+    )
     return [
         {"role": role, "content": words(rng, 5) + rng.choice(ODD), **rng.choice(labels)}
         for role in roles
@@ -73,7 +84,10 @@ def _make_session(rng: random.Random, number: int) -> list[dict[str, Any]]:
 def make_answers(count: int) -> list[str]:
     """Return answers, some with white space around them or with the fields of a template."""
     rng = random.Random(8)
-    return [rng.choice(["", " ", "\n"]) + words(rng, 4) + rng.choice(ODD) for _ in range(count)]
+    return [
+        rng.choice(["", " ", "\n"]) + words(rng, 4) + rng.choice(ODD)
+        for _ in range(count)
+    ]
 
 
 ODD_REPLIES = (
@@ -96,4 +110,9 @@ ODD_REPLIES = (
 
 read_reply = read_label
 REPLIES = ("yes", "No.", "Yes")
-RECORD = {"references": ["7"], "question_type": KINDS[0], "abstention": True, "judge": "yes"}
+RECORD = {
+    "references": ["7"],
+    "question_type": KINDS[0],
+    "abstention": True,
+    "judge": "yes",
+}

@@ -32,12 +32,19 @@ def load(root: Path, *rows: dict[str, Any]) -> list[Example]:
     path = root / find_source("s").path
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(rows), encoding="utf-8")
-    return list(load_examples(BENCHMARK.task("s"), Settings(None), DataRoot(root, mirror=True)))
+    return list(
+        load_examples(BENCHMARK.task("s"), Settings(None), DataRoot(root, mirror=True))
+    )
 
 
-def test_every_file_is_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_every_file_is_downloaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The three files are fetched from a server in the hub's form and read in file order."""
-    files = {f"{file}.json": json.dumps(make_rows(name)).encode() for name, file in FILES.items()}
+    files = {
+        f"{file}.json": json.dumps(make_rows(name)).encode()
+        for name, file in FILES.items()
+    }
     root = DataRoot(tmp_path / "data", mirror=False)
     with serve(Hub({REPO: files})) as hub:
         point_at(monkeypatch, hub.url, tmp_path)
@@ -48,7 +55,9 @@ def test_every_file_is_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
                 ensure([source], root, "fetch it")
             digest = hashlib.sha256(files[f"{FILES[name]}.json"]).hexdigest()
             ensure([replace(source, sha256=digest)], root, "fetch it")
-            found = [example.id for example in load_examples(task, Settings(None), root)]
+            found = [
+                example.id for example in load_examples(task, Settings(None), root)
+            ]
             assert found == [row["question_id"] for row in make_rows(name)]
 
 
@@ -61,21 +70,32 @@ def test_every_file_is_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         ),
         ({"question": None}, "column 'question' must be str"),
         ({"answer": ["x"]}, "column 'answer' must be str or int or float"),
-        ({"answer": " "}, "answer must be a text that is not empty or a number, found ' '"),
+        (
+            {"answer": " "},
+            "answer must be a text that is not empty or a number, found ' '",
+        ),
         (
             {"answer": float("nan")},
             "answer must be a text that is not empty or a number, found nan",
         ),
-        ({"haystack_dates": []}, "must be lists of the same length, with at least one session"),
+        (
+            {"haystack_dates": []},
+            "must be lists of the same length, with at least one session",
+        ),
         ({"haystack_dates": [1, 2]}, "haystack_dates must be a list of texts"),
         (
             {"haystack_sessions": ["x", []]},
             "a session must be a list of turns with the texts 'role' and 'content'",
         ),
-        ({"haystack_sessions": [[{"role": "user"}], []]}, "a session must be a list of turns"),
+        (
+            {"haystack_sessions": [[{"role": "user"}], []]},
+            "a session must be a list of turns",
+        ),
     ],
 )
-def test_malformed_rows_are_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_malformed_rows_are_refused(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
     """The error names the row and what is wrong with it."""
     with pytest.raises(InputError, match=rf"item 1|row 1.*{message}") as caught:
         load(tmp_path, make_rows("s")[0] | change)
@@ -85,10 +105,13 @@ def test_malformed_rows_are_refused(tmp_path: Path, change: dict[str, Any], mess
 def test_places_and_clusters(tmp_path: Path) -> None:
     """The place of the only session with evidence is that after sorting, and an abstention question is in the cluster of
     the question that it is made from."""
-    row = make_rows("s")[1] | {"haystack_dates": ["2023/05/02", "2023/05/01", "2023/05/03"]}
+    row = make_rows("s")[1] | {
+        "haystack_dates": ["2023/05/02", "2023/05/01", "2023/05/03"]
+    }
     evidence = {"a": ["s0"], "b": ["s1"], "c": ["s0", "s1"], "c_abs": ["other"]}
     rows = [
-        row | {"question_id": name, "answer_session_ids": ids} for name, ids in evidence.items()
+        row | {"question_id": name, "answer_session_ids": ids}
+        for name, ids in evidence.items()
     ]
     examples = load(tmp_path, *rows)
     assert [example.depth for example in examples] == [0.5, 0.0, None, None]
@@ -98,15 +121,24 @@ def test_places_and_clusters(tmp_path: Path) -> None:
         "question c",
         "question c",
     ]
-    assert [example.record["abstention"] for example in examples] == [False, False, False, True]
+    assert [example.record["abstention"] for example in examples] == [
+        False,
+        False,
+        False,
+        True,
+    ]
     assert all("has_answer" not in example.fields["context"] for example in examples)
 
 
 def test_a_record_without_a_type_is_not_judged() -> None:
     """The judge is not asked about a question of an unknown type."""
     annotator = LabelAnnotator.__new__(LabelAnnotator)
-    with pytest.raises(InputError, match="the record has no question_type of single-session-user"):
-        annotator.questions("s", {"question": "x", "references": ["y"], "prediction": "z"})
+    with pytest.raises(
+        InputError, match="the record has no question_type of single-session-user"
+    ):
+        annotator.questions(
+            "s", {"question": "x", "references": ["y"], "prediction": "z"}
+        )
 
 
 def test_a_run(tmp_path: Path) -> None:
@@ -119,7 +151,14 @@ def test_a_run(tmp_path: Path) -> None:
 
     with serve_llm(judge) as judging:
         models = write_judges(tmp_path / "models", {"tests/judge": judging.openai})
-        line = ["--run-entries", f"{entry},model=longctx/lexical", "--suite", "s", "-m", "99"]
+        line = [
+            "--run-entries",
+            f"{entry},model=longctx/lexical",
+            "--suite",
+            "s",
+            "-m",
+            "99",
+        ]
         made = run(
             "helm-run",
             *line,
@@ -130,7 +169,9 @@ def test_a_run(tmp_path: Path) -> None:
         )
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr
     name = f"{entry},model=longctx_lexical".replace("/", "_")
-    found = {metric: value for (metric, task), value in stats(tmp_path, name).items() if task}
+    found = {
+        metric: value for (metric, task), value in stats(tmp_path, name).items() if task
+    }
     assert found["longctx_score"] == found["judge_score_multi_session"] == 0.5
     assert found["judge_score_abstention"] == 1
     asked = [body for body in judging.bodies if PROMPT not in str(body["messages"])]

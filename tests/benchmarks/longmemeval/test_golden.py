@@ -12,12 +12,21 @@ from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.longmemeval import BENCHMARK
 from helm_longctx.benchmarks.longmemeval.judge import LabelAnnotator
-from helm_longctx.benchmarks.longmemeval.tasks import BY_KIND, JUDGE, READINGS, read_label
+from helm_longctx.benchmarks.longmemeval.tasks import (
+    BY_KIND,
+    JUDGE,
+    READINGS,
+    read_label,
+)
 from helm_longctx.data.root import DataRoot
 from helm_longctx.judging.judge import JudgeRequest
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Example, Settings
-from tests.benchmarks.longmemeval.fabricate import ODD_REPLIES, build_longmemeval, make_answers
+from tests.benchmarks.longmemeval.fabricate import (
+    ODD_REPLIES,
+    build_longmemeval,
+    make_answers,
+)
 from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
@@ -26,7 +35,9 @@ TASK = BENCHMARK.task("s")
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
-    return DataRoot(build_longmemeval(tmp_path_factory.mktemp("longmemeval")), mirror=True)
+    return DataRoot(
+        build_longmemeval(tmp_path_factory.mktemp("longmemeval")), mirror=True
+    )
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +64,8 @@ def test_prompts(root: DataRoot) -> None:
     for name in READINGS:
         task = BENCHMARK.task(f"s_{name}" if name else "s")
         prompts = [
-            task.prompt(example).user_turn for example in load_examples(task, Settings(None), root)
+            task.prompt(example).user_turn
+            for example in load_examples(task, Settings(None), root)
         ]
         assert digest(prompts) == GOLDEN["prompts"][name], name
 
@@ -69,7 +81,9 @@ def test_requests_to_the_judge(examples: list[Example]) -> None:
         (request.temperature, request.max_tokens, request.system, request.readings)
         for request in requests
     }
-    assert options == {(GOLDEN["options"]["temperature"], GOLDEN["options"]["max_tokens"], "", 1)}
+    assert options == {
+        (GOLDEN["options"]["temperature"], GOLDEN["options"]["max_tokens"], "", 1)
+    }
     assert f"openai/{GOLDEN['options']['model']}" == JUDGE
 
 

@@ -69,7 +69,8 @@ def test_labels(tmp_path: Path) -> None:
     (run,) = READER.read(judged, "")
     assert run.entry == "longmemeval:task=s"
     records = [
-        {"prediction": output.prediction, **output.record, **output.notes} for output in run.outputs
+        {"prediction": output.prediction, **output.record, **output.notes}
+        for output in run.outputs
     ]
     first, second = (BENCHMARK.task("s").scores(record) for record in records)
     assert first["longctx_score"] == first["judge_score_temporal_reasoning"] == 1

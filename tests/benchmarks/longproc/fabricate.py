@@ -52,7 +52,10 @@ def build_longproc(root: Path) -> Path:
             _write(folder / files.file.format(task=task, level=level), rows)
     rng = random.Random(5)
     folder = root / "travel_planning"
-    _write(folder / "travel_planning_icl_examples.json", [_trip(rng, count) for count in (3, 4)])
+    _write(
+        folder / "travel_planning_icl_examples.json",
+        [_trip(rng, count) for count in (3, 4)],
+    )
     tokens = (0, 100, 2047, 2048, 3000, 4095, 4096, 6000.5, 8191, 8192)
     trips = [
         {**_trip(rng, 3 + number % 4), "estimated_output_tokens": n}
@@ -109,14 +112,18 @@ def _story(rng: random.Random, folder: Path, name: str, size: int) -> dict[str, 
     }  # fmt: skip
 
 
-def _equations(rng: random.Random, folder: Path, name: str, size: int) -> dict[str, Any]:
+def _equations(
+    rng: random.Random, folder: Path, name: str, size: int
+) -> dict[str, Any]:
     numbers = [rng.randint(1, 50) for _ in range(4)]
     if rng.random() < 0.4:
         numbers[1] = numbers[0]  # equal numbers allow a division by 0
     a, b, c, d = rng.sample(numbers, 4)
     return {
         "nums": numbers,
-        "target": abs(rng.choice([a + b * c - d, a * b + c + d, a + b + c + d, a - b - c + d])),
+        "target": abs(
+            rng.choice([a + b * c - d, a * b + c + d, a + b + c + d, a - b - c + d])
+        ),
     }
 
 
@@ -130,12 +137,19 @@ def _trip(rng: random.Random, count: int) -> dict[str, Any]:
         entry = [{"type": "duration", "city": city, "num_days": days}]
         if number % 3 == 1 or (count == 6 and number == 5):
             entry.append(
-                {"type": "fixed", "city": city, "start_day": day, "end_day": day + days - 1}
+                {
+                    "type": "fixed",
+                    "city": city,
+                    "start_day": day,
+                    "end_day": day + days - 1,
+                }
             )
         constraints.append(entry)
         day += days - 1
     rng.shuffle(constraints)
-    flights = list(pairwise(cities)) + [tuple(rng.sample(cities, 2)) for _ in range(count)]
+    flights = list(pairwise(cities)) + [
+        tuple(rng.sample(cities, 2)) for _ in range(count)
+    ]
     rng.shuffle(flights)
     row: dict[str, Any] = {
         "id": f"trip_{rng.randrange(999)}", "num_cities": count, "total_days": day,
@@ -175,7 +189,10 @@ def cases(root: Path) -> Iterator[tuple[str, str, int, str]]:
             found = list(problems(task, level, root))
             for problem in found:
                 other = found[problem.number - 1].reference
-                for output in [*outputs(rng, problem.reference, other), *SPECIAL.get(task, ())]:
+                for output in [
+                    *outputs(rng, problem.reference, other),
+                    *SPECIAL.get(task, ()),
+                ]:
                     yield task, level, problem.number, output
 
 

@@ -36,7 +36,12 @@ def edit(path: Path, **fields: Any) -> None:
 
 @pytest.mark.parametrize(
     ("task", "level"),
-    [("travel_planning", "0.5k"), ("pseudo_to_code", "8k"), ("countdown", "1k"), ("sudoku", "2k")],
+    [
+        ("travel_planning", "0.5k"),
+        ("pseudo_to_code", "8k"),
+        ("countdown", "1k"),
+        ("sudoku", "2k"),
+    ],
 )
 def test_levels_that_a_task_lacks(task: str, level: str) -> None:
     """A level that a task lacks is refused."""
@@ -59,7 +64,9 @@ def test_levels_that_a_task_lacks(task: str, level: str) -> None:
         ("travel_planning", {"constraints": [{"city": "Oslo"}]}, "column 'constraints' gives no plan (KeyError)"),
     ],
 )  # fmt: skip
-def test_malformed_rows(root: Path, task: str, fields: dict[str, Any], message: str) -> None:
+def test_malformed_rows(
+    root: Path, task: str, fields: dict[str, Any], message: str
+) -> None:
     """The error names the file, the row and the field."""
     path = root / task / TASKS[task].file.format(task=task, level="2k")
     edit(path, **fields)
@@ -88,13 +95,18 @@ def test_malformed_templates(root: Path, text: str | None, message: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("task", "level"), [(task, level) for task, files in TASKS.items() for level in files.levels]
+    ("task", "level"),
+    [(task, level) for task, files in TASKS.items() for level in files.levels],
 )
 def test_sources_name_what_is_read(root: Path, task: str, level: str) -> None:
     """A task reads only the files that its source names, and the pages that its rows name."""
     kept = {Path(path).relative_to("longproc") for path in source(task, level).paths}
     for path in root.rglob("*"):
-        if path.is_file() and path.relative_to(root) not in kept and path.suffix != ".html":
+        if (
+            path.is_file()
+            and path.relative_to(root) not in kept
+            and path.suffix != ".html"
+        ):
             path.unlink()
     assert list(problems(task, level, root))
     assert all((root / path).is_file() for path in kept)

@@ -63,7 +63,9 @@ def scored(root: Path) -> Scored:
             (
                 task,
                 output,
-                EVALUATORS[task].score({"prediction": output, "item": items[task, level, number]}),
+                EVALUATORS[task].score(
+                    {"prediction": output, "item": items[task, level, number]}
+                ),
                 json.loads(said),
             )
             for (task, level, number, output), said in zip(
@@ -86,7 +88,9 @@ def test_scores(scored: Scored) -> None:
 def test_golden_scores_say_something(scored: Scored) -> None:
     """In every task some outputs are right, some are wrong, and some are in between."""
     for task in TASKS:
-        values = [tuple(scores.values()) for name, _, scores, _ in scored if name == task]
+        values = [
+            tuple(scores.values()) for name, _, scores, _ in scored if name == task
+        ]
         assert max(values)[0] == 1
         assert min(values)[0] == 0
         assert (
@@ -102,7 +106,11 @@ def score_programs(names: Sequence[str]) -> dict[str, dict[str, float]]:
     ]
     with ThreadPoolExecutor(4) as threads:
         return dict(
-            zip(names, threads.map(EVALUATORS["pseudo_to_code"].score, records), strict=True)
+            zip(
+                names,
+                threads.map(EVALUATORS["pseudo_to_code"].score, records),
+                strict=True,
+            )
         )
 
 
@@ -116,5 +124,7 @@ def test_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     # A program that never ends is late at any limit, so a short one saves time.
     monkeypatch.setattr(tasks, "SECONDS", 0.5)
     scores |= score_programs(endless)
-    assert scores == {name: json.loads(said) for name, said in GOLDEN["programs"].items()}
+    assert scores == {
+        name: json.loads(said) for name, said in GOLDEN["programs"].items()
+    }
     assert sum(found["accuracy"] for found in scores.values()) >= 10

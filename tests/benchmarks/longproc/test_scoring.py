@@ -120,9 +120,9 @@ def test_tables(output: str, reference: str) -> None:
 def test_beliefs(text: str) -> None:
     """A text is right as its own reference, also if it has no beliefs."""
     assert (
-        tasks.score_tom_tracking({"prediction": text, "item": {"reference_output": text}})[
-            "accuracy"
-        ]
+        tasks.score_tom_tracking(
+            {"prediction": text, "item": {"reference_output": text}}
+        )["accuracy"]
         == 1
     )
 
@@ -148,16 +148,23 @@ def test_items(wrapped: bool) -> None:
 def test_beliefs_where_none_are_expected() -> None:
     """An item without expected beliefs has no score, where the official code divides by zero."""
     assert (
-        tasks.score_tom_tracking({"prediction": "- x", "item": {"reference_output": "none"}}) == {}
+        tasks.score_tom_tracking(
+            {"prediction": "- x", "item": {"reference_output": "none"}}
+        )
+        == {}
     )
 
 
-def test_code_is_not_run_unless_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_is_not_run_unless_that_is_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A program is an error unless programs may run, and an output without a program is scored."""
     monkeypatch.delenv(SETTING, raising=False)
     item = {"testcases": [[["1"], ["1"]]]}
     with pytest.raises(InputError, match=f"set {SETTING}=bubblewrap"):
-        tasks.score_pseudo_to_code({"prediction": "```c++\nint main() {}\n```", "item": item})
+        tasks.score_pseudo_to_code(
+            {"prediction": "```c++\nint main() {}\n```", "item": item}
+        )
     scores = tasks.score_pseudo_to_code({"prediction": "int main() {}", "item": item})
     assert scores == {"accuracy": 0, "partial_accuracy": 0, "extraction_rate": 0}
 
@@ -173,7 +180,9 @@ def test_runs_are_refused_before_anything_is_sent(
     with pytest.raises(InputError, match=f"set {SETTING}=bubblewrap"):
         score(entry, tmp_path / "records.jsonl")
     assert parse_entry(BENCHMARKS, entry).tasks[0].headline == ("accuracy",)
-    assert construct_run_specs(parse_object_spec("longproc:length=2k,model=longctx/null"))
+    assert construct_run_specs(
+        parse_object_spec("longproc:length=2k,model=longctx/null")
+    )
 
 
 @pytest.mark.parametrize("tests", [None, [[["1"]]], [[["1"], [2]]], [["1", "2"]], "x"])
@@ -189,7 +198,9 @@ def test_halves_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         tasks,
         "run",
-        lambda command, stdin, **limits: sent.append(stdin) or ProgramResult(b"", b"", 1),
+        lambda command, stdin, **limits: (
+            sent.append(stdin) or ProgramResult(b"", b"", 1)
+        ),
     )
     assert tasks.compile_program("int main() {} // \ud800") is None
     assert sent == [b"int main() {} // \xed\xa0\x80"]

@@ -13,8 +13,23 @@ from tests.support.fabricate_words import words, write
 
 TEXTS = 16
 QUESTIONS = 5
-RECORD = {"prediction": "{'<mask-0>': 'Ada Lovelace'}", "references": ['{"<mask-0>": "Ada"}']}
-REPLIES = ("True", "False", "true", "True.", "", "87", "-3", "101", "8 7", "1_0", " 42 ")
+RECORD = {
+    "prediction": "{'<mask-0>': 'Ada Lovelace'}",
+    "references": ['{"<mask-0>": "Ada"}'],
+}
+REPLIES = (
+    "True",
+    "False",
+    "true",
+    "True.",
+    "",
+    "87",
+    "-3",
+    "101",
+    "8 7",
+    "1_0",
+    " 42 ",
+)
 NAMES = ("Ada", "Ada Lovelace", "Ben", "文", "St. Ives Bay")
 CLOZES = (
     *(
@@ -65,13 +80,19 @@ def _row(rng: random.Random, name: str, number: int) -> dict[str, Any]:
     ]
     text = {"input": f"{words(rng, 80)}\n{{}}", "title": f"text {number}"}
     if name == SUMMARY:
-        return {**text, "qa_pairs": "none", "output": ". ".join(words(rng, 9) for _ in range(4))}
+        return {
+            **text,
+            "qa_pairs": "none",
+            "output": ". ".join(words(rng, 9) for _ in range(4)),
+        }
     return {**text, "qa_pairs": str(pairs), "output": "None"}
 
 
 def _answer(rng: random.Random, name: str) -> Any:
     if name == CLOZE:
-        return {f"<mask-{number}>": rng.choice(NAMES) for number in range(rng.randint(1, 3))}
+        return {
+            f"<mask-{number}>": rng.choice(NAMES) for number in range(rng.randint(1, 3))
+        }
     return words(rng, rng.randint(1, 12)) + rng.choice(("", ".", "\nx. y", ". "))
 
 
@@ -120,7 +141,13 @@ def judged() -> Iterator[tuple[str, str, str, str, str]]:
         if name != CLOZE:
             for number in range(60):
                 answer = _answer(rng, name)
-                yield name, words(rng, 3), answer, words(rng, 5), REPLIES[number % len(REPLIES)]
+                yield (
+                    name,
+                    words(rng, 3),
+                    answer,
+                    words(rng, 5),
+                    REPLIES[number % len(REPLIES)],
+                )
 
 
 def read_reply(reply: Any) -> Scores:

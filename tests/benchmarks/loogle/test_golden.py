@@ -41,10 +41,16 @@ def test_prompts(name: str, tmp_path: Path) -> None:
 
 def test_scores() -> None:
     """Every score is the official one, digit for digit."""
-    for (name, _, answer, output), official in zip(records(), GOLDEN["scores"], strict=True):
+    for (name, _, answer, output), official in zip(
+        records(), GOLDEN["scores"], strict=True
+    ):
         reference = json.dumps(answer) if name == CLOZE else answer
-        scores = BENCHMARK.task(name).score({"prediction": output, "references": [reference]})
-        names = ("exact_masks", "partial_masks", "masks") if name == CLOZE else SIMILARITY
+        scores = BENCHMARK.task(name).score(
+            {"prediction": output, "references": [reference]}
+        )
+        names = (
+            ("exact_masks", "partial_masks", "masks") if name == CLOZE else SIMILARITY
+        )
         assert [scores[each] for each in names] == official, (name, answer, output)
 
 
@@ -61,7 +67,9 @@ def test_judge() -> None:
         verdicts.append(own.read(reply, record).get("judge_score"))
         assert [own.temperature, own.top_p, own.max_tokens] == GOLDEN["settings"]
     assert digest(asked) == GOLDEN["judge"]
-    for (name, *_), verdict, official in zip(judged(), verdicts, GOLDEN["verdicts"], strict=True):
+    for (name, *_), verdict, official in zip(
+        judged(), verdicts, GOLDEN["verdicts"], strict=True
+    ):
         # A grade out of the range that the prompt names is no verdict here.
         in_range = (
             official is not None and 0 <= int(official) <= 100
@@ -69,7 +77,9 @@ def test_judge() -> None:
             else official in ("True", "False")
         )
         assert verdict == (
-            (int(official) / 100 if name == SUMMARY else official == "True") if in_range else None
+            (int(official) / 100 if name == SUMMARY else official == "True")
+            if in_range
+            else None
         )
 
 
@@ -79,7 +89,9 @@ def test_errors_and_groups(tmp_path: Path) -> None:
     root = DataRoot(build_loogle(tmp_path), mirror=True)
     examples = list(load_examples(task, Settings(None), root))
     assert [example.group for example in examples] == [
-        group for row in range(0, len(examples), 5) for group in [examples[row].group] * 5
+        group
+        for row in range(0, len(examples), 5)
+        for group in [examples[row].group] * 5
     ]
     (path,) = task.paths(None)
     for faulty, message in (

@@ -52,12 +52,16 @@ def sentence(rng: random.Random, language: str, count: int) -> str:
     if language == "en":
         return words(rng, count)
     parts = ["".join(rng.choices(HAN, k=rng.randint(1, 6))) for _ in range(count)]
-    return "".join(rng.choice(PHRASES) if rng.random() < 0.1 else part for part in parts)
+    return "".join(
+        rng.choice(PHRASES) if rng.random() < 0.1 else part for part in parts
+    )
 
 
 def _questions(dataset: Dataset) -> Iterator[dict[str, Any]]:
     rng = random.Random(dataset.name)
-    repeated = dataset.name.startswith("factrecall")  # all of its rows share one question
+    repeated = dataset.name.startswith(
+        "factrecall"
+    )  # all of its rows share one question
     for number in range(ROWS):
         rng = random.Random(dataset.name) if repeated else rng
         answers = [
@@ -70,7 +74,9 @@ def _questions(dataset: Dataset) -> Iterator[dict[str, Any]]:
             "answers": answers,
             "dataset": dataset.name,
             "language": dataset.language,
-            "answer_keywords": None if dataset.scoring.names[0] == "rouge_l" else answers[0][:9],
+            "answer_keywords": None
+            if dataset.scoring.names[0] == "rouge_l"
+            else answers[0][:9],
         }
         if dataset.confusing:
             row["confusing_facts"] = str(facts) if number == 2 else facts
@@ -90,7 +96,9 @@ def _with_length(row: dict[str, Any]) -> dict[str, Any]:
     texts = (row["input"], row["context"], *row["answers"])
     return {
         **row,
-        "length": sum(len(text if row["language"] == "zh" else text.split()) for text in texts),
+        "length": sum(
+            len(text if row["language"] == "zh" else text.split()) for text in texts
+        ),
     }
 
 
@@ -172,8 +180,14 @@ def score_records() -> list[dict[str, Any]]:
     ):
         # The official recursion ends at about these lengths.
         prediction = " ".join(f"w{n}" for n in range(count))
-        reference = "w0 " + " ".join(f"v{n}" for n in range(other - 1)) if other else prediction
-        record = {"prediction": prediction, "references": [reference], "answer_keywords": None}
+        reference = (
+            "w0 " + " ".join(f"v{n}" for n in range(other - 1)) if other else prediction
+        )
+        record = {
+            "prediction": prediction,
+            "references": [reference],
+            "answer_keywords": None,
+        }
         records.append({"dataset": "dureader_mixup", **record})
     return records
 
@@ -188,7 +202,9 @@ def truncation_prompts() -> list[str]:
         rng = random.Random(dataset.name)
         context = f"<s> a </s> {_context(rng, dataset, 60)} <|begin|>🎼🎼é\u0301 "
         prompts.append(
-            dataset.prompt.format(context=context, input=sentence(rng, dataset.language, 6))
+            dataset.prompt.format(
+                context=context, input=sentence(rng, dataset.language, 6)
+            )
         )
     return prompts
 
@@ -212,7 +228,9 @@ def _byte_level() -> Tokenizer:
         ("æ", "ĸ"),
     ]
     vocabulary = ["<|begin|>", *alphabet, *("".join(pair) for pair in merges)]
-    tokenizer = Tokenizer(models.BPE({token: n for n, token in enumerate(vocabulary)}, merges))
+    tokenizer = Tokenizer(
+        models.BPE({token: n for n, token in enumerate(vocabulary)}, merges)
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     return _with_special_tokens(tokenizer, ["<|begin|>"])
@@ -241,10 +259,14 @@ def _metaspace() -> Tokenizer:
         fuse_unk=True,
     )
     tokenizer = Tokenizer(model)
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(
+        prepend_scheme="first", split=False
+    )
     spaces = decoders.Replace("▁", " ")
     strip = decoders.Strip(" ", 1, 0)
-    tokenizer.decoder = decoders.Sequence([spaces, decoders.ByteFallback(), decoders.Fuse(), strip])
+    tokenizer.decoder = decoders.Sequence(
+        [spaces, decoders.ByteFallback(), decoders.Fuse(), strip]
+    )
     return _with_special_tokens(tokenizer, ["<unk>", "<s>", "</s>"], first="<s>")
 
 

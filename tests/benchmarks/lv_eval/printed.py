@@ -16,7 +16,9 @@ class Cell(NamedTuple):
 
 
 def _read_printed() -> dict[Cell, float]:
-    with (Path(__file__).parent / "published_averages.csv").open(encoding="utf-8") as file:
+    with (Path(__file__).parent / "published_averages.csv").open(
+        encoding="utf-8"
+    ) as file:
         return {
             Cell(row["model"], row["task"], row["length"]): float(row["score"])
             for row in csv.DictReader(file)

@@ -43,7 +43,9 @@ def server(data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 def deploy(name: str, client: str, server: Server) -> None:
     arguments = {"base_url": server.openai}
     spec = ClientSpec(f"helm.clients.vllm_client.{client}", arguments)
-    register_model_deployment(ModelDeployment(name, spec, "longctx/lexical", "simple/tokenizer1"))
+    register_model_deployment(
+        ModelDeployment(name, spec, "longctx/lexical", "simple/tokenizer1")
+    )
 
 
 @pytest.mark.parametrize("runner", [LongContextRunner, Runner])
@@ -55,12 +57,18 @@ def test_a_request_is_the_official_one(
     entry = f"{ENTRY},protocol=api,model=longctx/lexical,model_deployment=test/api-chat"
     run = make_run(tmp_path, entry, runner)
     states = read(run, "scenario_state")["request_states"]
-    prompts = [json.loads(full_prompt(run, state["instance"]["id"])) for state in states]
+    prompts = [
+        json.loads(full_prompt(run, state["instance"]["id"])) for state in states
+    ]
     assert sorted(body["messages"][1]["content"] for body in server.bodies) == sorted(
         p[1]["content"] for p in prompts
     )
     for body in server.bodies:
-        assert [body["messages"][0], body["messages"][1]["role"], len(body["messages"])] == [
+        assert [
+            body["messages"][0],
+            body["messages"][1]["role"],
+            len(body["messages"]),
+        ] == [
             SYSTEM,
             "user",
             2,
@@ -86,6 +94,8 @@ def test_where_no_system_message_is_sent_it_is_refused(
     """A prompt with a system message is refused in completion form."""
     deploy(f"test/api-{client}", client, server)
     entry = f"{ENTRY},style=completion,protocol=api,model=longctx/lexical,model_deployment=test/api-{client}"
-    with pytest.raises(InputError, match="the prompt is a conversation, which deployment"):
+    with pytest.raises(
+        InputError, match="the prompt is a conversation, which deployment"
+    ):
         make_run(tmp_path, entry)
     assert not server.calls

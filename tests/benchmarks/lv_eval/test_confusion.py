@@ -78,13 +78,26 @@ def test_keywords_are_part_of_the_truth() -> None:
 def test_any_text(prediction: str, references: list[str], facts: list[str]) -> None:
     """The value is 0, 1 or absent for any text, and the true answer is never confused."""
     for language in ("en", "zh"):
-        record = {"references": references, "confusing_facts": facts, "language": language}
-        assert set(confusion({**record, "prediction": prediction}).values()) <= {0.0, 1.0}
-        assert confusion({**record, "prediction": " ".join(references[:1])}).get("confused", 0) == 0
+        record = {
+            "references": references,
+            "confusing_facts": facts,
+            "language": language,
+        }
+        assert set(confusion({**record, "prediction": prediction}).values()) <= {
+            0.0,
+            1.0,
+        }
+        assert (
+            confusion({**record, "prediction": " ".join(references[:1])}).get(
+                "confused", 0
+            )
+            == 0
+        )
 
 
 @pytest.mark.parametrize(
-    ("column", "value"), [("confusing_facts", [1]), ("confusing_facts", {"a": 1}), ("question", 5)]
+    ("column", "value"),
+    [("confusing_facts", [1]), ("confusing_facts", {"a": 1}), ("question", 5)],
 )
 def test_wrong_columns(column: str, value: Any) -> None:
     """A wrong column ends in an error that names the column."""

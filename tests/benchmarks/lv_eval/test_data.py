@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS, LV_EVAL, confusing_facts
+from helm_longctx.benchmarks.lv_eval.tasks import (
+    DATASETS,
+    LENGTHS,
+    LV_EVAL,
+    confusing_facts,
+)
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.task import Example, Settings
@@ -39,14 +44,18 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_question_has_one_id_at_every_length(dataset, root: Path) -> None:
     """A question has the same id in each file, whatever the order, and no two rows of a file share an id."""
     by_length = {
-        length: {row.id: row for row in load(root, dataset.name, length)} for length in LENGTHS
+        length: {row.id: row for row in load(root, dataset.name, length)}
+        for length in LENGTHS
     }
     first = by_length.pop("16k")
     assert len(first) == ROWS
     for other in by_length.values():
         assert set(other) == set(first)
         assert all(other[id].references == row.references for id, row in first.items())
-        assert all(other[id].fields["input"] == row.fields["input"] for id, row in first.items())
+        assert all(
+            other[id].fields["input"] == row.fields["input"]
+            for id, row in first.items()
+        )
 
 
 def test_a_row(tmp_path: Path) -> None:
@@ -69,7 +78,12 @@ def test_a_row(tmp_path: Path) -> None:
 def test_columns_that_a_data_set_may_lack(tmp_path: Path) -> None:
     """A row without keywords and confusing facts is read."""
     (row,) = load_rows(
-        tmp_path, {k: v for k, v in ROW.items() if k not in ("answer_keywords", "confusing_facts")}
+        tmp_path,
+        {
+            k: v
+            for k, v in ROW.items()
+            if k not in ("answer_keywords", "confusing_facts")
+        },
     )
     assert (row.record["answer_keywords"], row.record["confusing_facts"]) == ("", [])
 
@@ -103,7 +117,9 @@ def test_confusing_facts(value: list[str] | str | None, expected: list[str]) -> 
         ),
     ],
 )
-def test_a_wrong_column_is_named(tmp_path: Path, column: str, value: Any, message: str) -> None:
+def test_a_wrong_column_is_named(
+    tmp_path: Path, column: str, value: Any, message: str
+) -> None:
     """The error names the wrong column, its file and its row."""
     with pytest.raises(InputError, match=message):
         load_rows(tmp_path, {**ROW, column: value})

@@ -22,7 +22,9 @@ def test_totals() -> None:
 @EACH
 def test_rows_are_consistent(dataset) -> None:
     """A template has two places, and each data set's metric, language, budget and file name agree with its name."""
-    assert [name for _, name, _, _ in string.Formatter().parse(dataset.prompt) if name] == [
+    assert [
+        name for _, name, _, _ in string.Formatter().parse(dataset.prompt) if name
+    ] == [
         "context",
         "input",
     ]

@@ -38,14 +38,19 @@ def test_prompts(case: str, root: Path) -> None:
     name, length = case.split()
     dataset = BY_NAME[name]
     task = LV_EVAL.task(name)
-    questions = list(task.load(task, Settings(LENGTHS[length]), DataRoot(root, mirror=True)))
+    questions = list(
+        task.load(task, Settings(LENGTHS[length]), DataRoot(root, mirror=True))
+    )
     assert GOLDEN["prompts"][case] == {
         "max_tokens": dataset.max_tokens,
         "prompts": digest(task.prompt(question).user_turn for question in questions),
         "references": digest(
-            json.dumps(question.references, ensure_ascii=False) for question in questions
+            json.dumps(question.references, ensure_ascii=False)
+            for question in questions
         ),
-        "keywords": digest(question.record["answer_keywords"] for question in questions),
+        "keywords": digest(
+            question.record["answer_keywords"] for question in questions
+        ),
     }
 
 
@@ -56,7 +61,9 @@ def test_every_dataset_has_golden_prompts() -> None:
     }
 
 
-@pytest.mark.parametrize("dataset", sorted({record["dataset"] for record in score_records()}))
+@pytest.mark.parametrize(
+    "dataset", sorted({record["dataset"] for record in score_records()})
+)
 def test_scores(dataset: str) -> None:
     """Both metrics of every odd output are the official ones, digit for digit, and are absent where the official code
     raises."""
@@ -65,14 +72,17 @@ def test_scores(dataset: str) -> None:
         if record["dataset"] == dataset:
             scores = BY_NAME[dataset].score(record)
             assert scores.keys() <= set(LV_EVAL.task(dataset).metrics)
-            assert (scores.get(headline), scores[SECOND[headline]]) == (expected, second), record[
-                "prediction"
-            ][:80]
+            assert (scores.get(headline), scores[SECOND[headline]]) == (
+                expected,
+                second,
+            ), record["prediction"][:80]
 
 
 def test_golden_scores_say_something() -> None:
     """All metrics occur, and some scores are between the ends, some are cut by the gate and some cannot be computed."""
-    metrics = {BY_NAME[record["dataset"]].scoring.official for record in score_records()}
+    metrics = {
+        BY_NAME[record["dataset"]].scoring.official for record in score_records()
+    }
     assert metrics == {dataset.scoring.official for dataset in DATASETS}
     values = [value for row in SCORES for value in row if value is not None]
     assert sum(0 < value < 0.99 for value in values) > 500
@@ -86,6 +96,7 @@ def test_cuts(name: str, window: int) -> None:
     """Cut prompts are the official ones at even, odd, tiny and large windows."""
     cut = middle_cutter(tokenizers()[name])
     cuts = [cut(prompt, window) for prompt in truncation_prompts()]
-    assert [digest(fitted.prompt for fitted in cuts), sum(fitted.cut for fitted in cuts)] == GOLDEN[
-        "cuts"
-    ][f"{name} {window}"]
+    assert [
+        digest(fitted.prompt for fitted in cuts),
+        sum(fitted.cut for fitted in cuts),
+    ] == GOLDEN["cuts"][f"{name} {window}"]

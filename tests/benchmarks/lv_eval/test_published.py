@@ -28,7 +28,8 @@ def computed_averages() -> dict[Cell, float]:
     """Return our averages of the published scores in percent."""
     rows = averages(published_boards([LV_EVAL]))
     return {
-        Cell(row.model.removeprefix("published/"), row.task, row.length): 100 * row.score
+        Cell(row.model.removeprefix("published/"), row.task, row.length): 100
+        * row.score
         for row in rows
     }
 
@@ -40,7 +41,12 @@ def test_the_table_is_whole() -> None:
     models = {cell.model for cell in cells} - {LATER}
     assert len(models) == 10
     assert set(cells) == {
-        *(Cell(model, name, length) for model in models for name in NAMES for length in LENGTHS),
+        *(
+            Cell(model, name, length)
+            for model in models
+            for name in NAMES
+            for length in LENGTHS
+        ),
         *(Cell(LATER, name, "16k") for name in NAMES),
     }
     assert set(PRINTED) == {cell for cell in computed_averages() if cell.model != LATER}
@@ -57,5 +63,8 @@ def test_printed_averages() -> None:
         if abs(printed - computed[cell]) > 0.005 + 1e-9
     }
     assert odd == {
-        Cell("ChatGLM3-6B-32k", "multifieldqa_zh_mixup", AVERAGE): (18.99, pytest.approx(18.976))
+        Cell("ChatGLM3-6B-32k", "multifieldqa_zh_mixup", AVERAGE): (
+            18.99,
+            pytest.approx(18.976),
+        )
     }

@@ -16,13 +16,19 @@ EACH = pytest.mark.parametrize("dataset", DATASETS, ids=lambda dataset: dataset.
 
 @EACH
 @given(
-    prediction=TEXT, references=st.lists(TEXT, min_size=1, max_size=3), keywords=st.none() | TEXT
+    prediction=TEXT,
+    references=st.lists(TEXT, min_size=1, max_size=3),
+    keywords=st.none() | TEXT,
 )
 def test_scores_are_between_0_and_1(
     dataset, prediction: str, references: list[str], keywords: str | None
 ) -> None:
     """Every value of any output is in 0…1 and has a name of the table."""
-    record = {"prediction": prediction, "references": references, "answer_keywords": keywords}
+    record = {
+        "prediction": prediction,
+        "references": references,
+        "answer_keywords": keywords,
+    }
     scores = dataset.score(record)
     assert set(scores) <= set(dataset.metrics)
     assert scores
@@ -58,10 +64,16 @@ def test_without_references_an_item_scores_0(dataset) -> None:
 
 @pytest.mark.parametrize("score", [tasks.GATED_EN.score, tasks.GATED_ZH.score])
 @given(prediction=TEXT, reference=TEXT, keywords=TEXT)
-def test_the_gate_is_all_or_nothing(score, prediction: str, reference: str, keywords: str) -> None:
+def test_the_gate_is_all_or_nothing(
+    score, prediction: str, reference: str, keywords: str
+) -> None:
     """The gated F1 is the F1 if the recall of keywords is high enough, and 0 otherwise."""
     scores = score(
-        {"prediction": prediction, "references": [reference], "answer_keywords": keywords}
+        {
+            "prediction": prediction,
+            "references": [reference],
+            "answer_keywords": keywords,
+        }
     )
     if "keyword_recall" in scores:
         least = 0.2 if score is tasks.GATED_EN.score else 0.4
@@ -110,7 +122,11 @@ def test_official_examples(
     """The cases of info/error_cases_and_metric_cases.md have the official code's scores; its Chinese value, 0.4828,
     differs from them."""
     scores = score(
-        {"prediction": prediction, "references": [reference], "answer_keywords": keywords}
+        {
+            "prediction": prediction,
+            "references": [reference],
+            "answer_keywords": keywords,
+        }
     )
     assert scores == pytest.approx(expected, abs=1e-15)
 
@@ -119,7 +135,9 @@ def test_keywords_without_words() -> None:
     """Keywords without words give only the F1 before the gate, where the official code divides by zero."""
     record = {"prediction": "x", "references": ["x"], "answer_keywords": "..."}
     assert tasks.GATED_EN.score(record) == {"f1_before_gate": 1}
-    assert tasks.GATED_ZH.score({**record, "references": ["。"]}) == {"f1_before_gate": 0}
+    assert tasks.GATED_ZH.score({**record, "references": ["。"]}) == {
+        "f1_before_gate": 0
+    }
 
 
 def test_missing_keywords() -> None:
@@ -135,5 +153,9 @@ def test_missing_keywords() -> None:
 
 def test_keywords_must_be_text() -> None:
     """A list of keywords ends in an error that names the column."""
-    with pytest.raises(InputError, match="answer_keywords must be text or nothing, found list"):
-        tasks.GATED_EN.score({"prediction": "x", "references": ["x"], "answer_keywords": ["x"]})
+    with pytest.raises(
+        InputError, match="answer_keywords must be text or nothing, found list"
+    ):
+        tasks.GATED_EN.score(
+            {"prediction": "x", "references": ["x"], "answer_keywords": ["x"]}
+        )

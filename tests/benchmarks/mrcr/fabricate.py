@@ -28,7 +28,9 @@ def encoding() -> tiktoken.Encoding:
         f" {letter}".encode(): 256 + number
         for number, letter in enumerate("abcdefghijklmnopqrstuvwxyz")
     }
-    return tiktoken.Encoding("small", pat_str=r" ?\w+|\W", mergeable_ranks=ranks, special_tokens={})
+    return tiktoken.Encoding(
+        "small", pat_str=r" ?\w+|\W", mergeable_ranks=ranks, special_tokens={}
+    )
 
 
 def build_split(root: Path) -> Path:
@@ -47,8 +49,12 @@ def _row(rng: random.Random) -> dict[str, Any]:
     wanted = rng.randrange(len(turns))
     prefix = f"{rng.getrandbits(40):x}Q"
     pairs = [(("user", ask), ("assistant", text)) for ask, text in turns]
-    messages = [{"role": role, "content": text} for pair in pairs for role, text in pair]
-    messages.append({"role": "user", "content": f"Prepend {prefix} to the poem {wanted + 1}."})
+    messages = [
+        {"role": role, "content": text} for pair in pairs for role, text in pair
+    ]
+    messages.append(
+        {"role": "user", "content": f"Prepend {prefix} to the poem {wanted + 1}."}
+    )
     return {
         "prompt": json.dumps(messages), "answer": prefix + turns[wanted][1], "random_string_to_prepend": prefix,
         "n_needles": needles, "desired_msg_index": 2 * wanted + 1, "total_messages": len(messages),
@@ -65,7 +71,11 @@ def records() -> list[dict[str, str]]:
         text = "aaaa" if number == 2 else words(rng, 4 if number % 2 else 60)
         for output in _outputs(rng, prefix, text):
             found.append(
-                {"prediction": output, "answer": prefix + text, "random_string_to_prepend": prefix}
+                {
+                    "prediction": output,
+                    "answer": prefix + text,
+                    "random_string_to_prepend": prefix,
+                }
             )
     return found
 

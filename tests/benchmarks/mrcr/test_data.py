@@ -13,7 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.mrcr import BENCHMARK, tasks
-from helm_longctx.benchmarks.mrcr.tasks import LENGTHS, PATH, SOURCE, o200k_counter, score
+from helm_longctx.benchmarks.mrcr.tasks import (
+    LENGTHS,
+    PATH,
+    SOURCE,
+    o200k_counter,
+    score,
+)
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.task import Example, Settings
@@ -88,7 +94,10 @@ def conversation(*poems: str, number: int = 2, answer: str = "") -> dict[str, An
             conversation("one", "two", "three", answer="Qthree"),
             ("wrong_answer", "too_many_needles"),
         ),
-        (conversation("one", answer="Qtwo"), ()),  # without the second poem, nothing is known
+        (
+            conversation("one", answer="Qtwo"),
+            (),
+        ),  # without the second poem, nothing is known
         (ROW, ()),
     ],
 )
@@ -103,7 +112,9 @@ def test_known_errors_are_found(
     assert known >= {(task.name, rule) for task in BENCHMARK.tasks for rule in errata}
 
 
-@pytest.mark.parametrize(("tokens", "bins"), [(1024, 0), (1025, 1), (2048, 1), (2049, 0)])
+@pytest.mark.parametrize(
+    ("tokens", "bins"), [(1024, 0), (1025, 1), (2048, 1), (2049, 0)]
+)
 def test_ends_of_bins(tmp_path: Path, tokens: int, bins: int) -> None:
     """A bin begins above half its length and ends with its length, and the answer's tokens count."""
     assert len(found(tmp_path, ROW, tokens=tokens)) == bins
@@ -162,4 +173,7 @@ def test_scores(output: str, answer: str, prefix: str) -> None:
     record = {"answer": prefix + answer, "random_string_to_prepend": prefix}
     assert 0 <= score({"prediction": output, **record})["score"] <= 1
     assert score({"prediction": prefix + answer, **record})["score"] == 1
-    assert output.startswith(prefix) or score({"prediction": output, **record})["score"] == 0
+    assert (
+        output.startswith(prefix)
+        or score({"prediction": output, **record})["score"] == 0
+    )

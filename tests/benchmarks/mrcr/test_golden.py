@@ -34,24 +34,34 @@ def test_conversations(case: str, path: Path, monkeypatch: pytest.MonkeyPatch) -
     root = DataRoot(path.parents[2], mirror=True)
     found = task.load(task, Settings(length=BINS[label]), root)
     rows = [
-        [example.id, [[message["role"], message["content"]] for message in example.messages]]
+        [
+            example.id,
+            [[message["role"], message["content"]] for message in example.messages],
+        ]
         for example in found
     ]
     assert rows == [
-        [f"mrcr-{number}", messages] for number, messages in json.loads(GOLDEN["rows"][case])
+        [f"mrcr-{number}", messages]
+        for number, messages in json.loads(GOLDEN["rows"][case])
     ]
 
 
 @pytest.mark.parametrize("case", GOLDEN["shuffled"])
-def test_shuffled_sample(case: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shuffled_sample(
+    case: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """HELMET's sample has the official rows in the official order."""
     needles, label = case.split()
     count = encoding().encode
     monkeypatch.setattr(tasks, "o200k_counter", lambda: lambda text: len(count(text)))
     task = HELMET2.tasks[0]
     settings = Settings(length=BINS[label], seed=7, num_samples=4)
-    found = load_shuffled(task, settings, DataRoot(path.parents[2], mirror=True), int(needles))
-    assert [int(example.id.removeprefix("mrcr-")) for example in found] == GOLDEN["shuffled"][case]
+    found = load_shuffled(
+        task, settings, DataRoot(path.parents[2], mirror=True), int(needles)
+    )
+    assert [int(example.id.removeprefix("mrcr-")) for example in found] == GOLDEN[
+        "shuffled"
+    ][case]
 
 
 def test_golden_bins_say_something() -> None:
@@ -79,7 +89,9 @@ def test_scores_are_those_of_helm() -> None:
         )
         extra = {"random_string_to_prepend": record["random_string_to_prepend"]}
         state = SimpleNamespace(
-            result=SimpleNamespace(completions=[SimpleNamespace(text=record["prediction"])]),
+            result=SimpleNamespace(
+                completions=[SimpleNamespace(text=record["prediction"])]
+            ),
             instance=SimpleNamespace(references=[reference], extra_data=extra),
         )
         (stat,) = OpenAIMRCRMetric().evaluate_generation(None, state, None, "")  # type: ignore[arg-type]

@@ -43,16 +43,22 @@ def rows(needles: int, seed: int) -> list[dict[str, Any]]:
 
 
 def _row(rng: random.Random, needles: int) -> dict[str, Any]:
-    triples = [(kind, topic, style) for kind in KINDS for topic in TOPICS for style in STYLES]
+    triples = [
+        (kind, topic, style) for kind in KINDS for topic in TOPICS for style in STYLES
+    ]
     wanted, *others = rng.sample(triples, 4)
     asked = [wanted] * needles + others
     rng.shuffle(asked)
-    replies = [f'{words(rng, rng.randint(3, 30))}\n\n“{words(rng, 2)}”, "x"' for _ in asked]
+    replies = [
+        f'{words(rng, rng.randint(3, 30))}\n\n“{words(rng, 2)}”, "x"' for _ in asked
+    ]
     prompt = EXAMPLE
     place = 0
     number = rng.randrange(needles)
     right = [at for at, triple in enumerate(asked) if triple == wanted][number]
-    for at, ((kind, topic, style), reply) in enumerate(zip(asked, replies, strict=True)):
+    for at, ((kind, topic, style), reply) in enumerate(
+        zip(asked, replies, strict=True)
+    ):
         place = len(prompt.split()) if at == right else place
         prompt += f"User: Write a {kind} about {topic} in {style} style.\n\nAssistant: {reply}\n\n"
     kind, topic, style = wanted
@@ -94,5 +100,10 @@ def _outputs(rng: random.Random, answer: str) -> Iterator[str]:
         " ".join(shuffled),
         words(rng, 20),
     ):
-        yield from (secret + given, f"  {secret}\n{given} ", f"{secret} no: {secret}{given}", given)
+        yield from (
+            secret + given,
+            f"  {secret}\n{given} ",
+            f"{secret} no: {secret}{given}",
+            given,
+        )
     yield f"Here you are: {answer}"

@@ -35,9 +35,9 @@ def fingerprint(prompt: str, temperature: float) -> str:
 def test_prompts(seed: int, tmp_path: Path) -> None:
     """Every prompt and the order are the official ones, also in cumulative files, and the lexical baseline finds every
     answer."""
-    golden = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))[
-        "asked"
-    ]
+    golden = json.loads(
+        (Path(__file__).parent / "golden.json").read_text(encoding="utf-8")
+    )["asked"]
     root = DataRoot(build_mrcr_v2(tmp_path, seed), mirror=True)
     for task in BENCHMARK.tasks:
         needles, _, cumulative = task.argument.partition("_")
@@ -45,7 +45,8 @@ def test_prompts(seed: int, tmp_path: Path) -> None:
         examples = list(load_examples(task, settings, root))
         prompts = [task.prompt(example) for example in examples]
         found = [
-            fingerprint(prompt.user_turn, task.variant(settings).temperature) for prompt in prompts
+            fingerprint(prompt.user_turn, task.variant(settings).temperature)
+            for prompt in prompts
         ]
         assert found == golden[f"{needles} {seed}"]
         assert all(prompt.has_one_turn for prompt in prompts)
@@ -58,9 +59,9 @@ def test_prompts(seed: int, tmp_path: Path) -> None:
 
 def test_scores() -> None:
     """Every score is the official one, digit for digit; some scores are 0, some are 1, and many are between them."""
-    golden = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))[
-        "scores"
-    ]
+    golden = json.loads(
+        (Path(__file__).parent / "golden.json").read_text(encoding="utf-8")
+    )["scores"]
     scores = [score(record)["score"] for record in records()]
     assert scores == golden
     assert {0.0, 1.0} < set(scores)
@@ -71,9 +72,14 @@ def test_scores() -> None:
 def test_floors_are_rows_of_every_length() -> None:
     """The published scores have the floors of a model that repeats a reply at random, at every length."""
     floors = {
-        (row.model.rpartition(" ")[2], row.length): row.scores for row in BENCHMARK.published()
+        (row.model.rpartition(" ")[2], row.length): row.scores
+        for row in BENCHMARK.published()
     }
-    assert floors["request", LENGTHS["1m"]] == {"2needle": 0.51, "4needle": 0.27, "8needle": 0.15}
+    assert floors["request", LENGTHS["1m"]] == {
+        "2needle": 0.51,
+        "4needle": 0.27,
+        "8needle": 0.15,
+    }
     assert floors["transcript", LENGTHS["8k"]]["8needle"] == 0.01
     assert len(floors) == 2 * len(LENGTHS)
 
@@ -96,7 +102,9 @@ def test_addresses_and_lengths() -> None:
         ("answer_context_position", "5", "must be a number and a pair"),
     ],
 )
-def test_a_malformed_row_is_one_line(column: str, value: str, what: str, tmp_path: Path) -> None:
+def test_a_malformed_row_is_one_line(
+    column: str, value: str, what: str, tmp_path: Path
+) -> None:
     path = build_mrcr_v2(tmp_path) / file_of(NEEDLES[0], LENGTHS["8k"]).path
     table = pd.read_csv(path, dtype=str)
     table.loc[ROWS - 1, column] = value
@@ -104,6 +112,8 @@ def test_a_malformed_row_is_one_line(column: str, value: str, what: str, tmp_pat
     with pytest.raises(InputError, match=rf"row {ROWS}: .*{what}"):
         list(
             load_examples(
-                BENCHMARK.tasks[0], Settings(LENGTHS["8k"]), DataRoot(tmp_path, mirror=True)
+                BENCHMARK.tasks[0],
+                Settings(LENGTHS["8k"]),
+                DataRoot(tmp_path, mirror=True),
             )
         )

@@ -10,7 +10,13 @@ from typing import Any
 
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from helm_longctx.benchmarks.oneruler.tasks import COMMON, LANGUAGES, NONE, NOUNS, WITHOUT_MODEL
+from helm_longctx.benchmarks.oneruler.tasks import (
+    COMMON,
+    LANGUAGES,
+    NONE,
+    NOUNS,
+    WITHOUT_MODEL,
+)
 from tests.support.fabricate import words
 
 SENTENCES = 40
@@ -27,7 +33,8 @@ _LETTERS = {
 _STOPS = {"zh": "。", "ja": "。", "hi": "।", "fa": "۔"}
 
 CODES = re.findall(
-    r"\w+", "en ko pl zh vi ja ta hu fr no uk ru de es sv fi cs sr pt it fa sw nl st hi da"
+    r"\w+",
+    "en ko pl zh vi ja ta hu fr no uk ru de es sv fi cs sr pt it fa sw nl st hi da",
 )
 """The languages in the order of the official code's table of words for none, in which the cases of scores were made."""
 
@@ -43,13 +50,19 @@ def build_oneruler(root: Path) -> Path:
     codes = ["en", "definition", *(code for code in nouns if code != "en")]
     rows = [
         codes,
-        *([nouns[code][n] if code in nouns else "A thing." for code in codes] for n in range(30)),
+        *(
+            [nouns[code][n] if code in nouns else "A thing." for code in codes]
+            for n in range(30)
+        ),
     ]
     _write(root / NOUNS.path, "".join("\t".join(row) + "\n" for row in rows))
     for language in LANGUAGES:
         book = _book(language.code)
         _write(root / language.book.path, book)
-        _write(root / language.niah.path, json.dumps(_texts(language.code), ensure_ascii=False))
+        _write(
+            root / language.niah.path,
+            json.dumps(_texts(language.code), ensure_ascii=False),
+        )
         _write(
             root / language.cwe.path,
             f"List in {language.code} {{{{x}}}}.\n\n<List> {{context}} </List>\n\nTen?{{query}}\n",
@@ -67,7 +80,9 @@ def build_oneruler(root: Path) -> Path:
 
 def split_sentences(book: str) -> list[str]:
     """Split a book by a rule that stands for Stanza's models."""
-    return [part.strip() for part in re.split(r"(?<=[.!?。।۔])\s*", book) if part.strip()]
+    return [
+        part.strip() for part in re.split(r"(?<=[.!?。।۔])\s*", book) if part.strip()
+    ]
 
 
 def tokenizer() -> Tokenizer:
@@ -75,7 +90,9 @@ def tokenizer() -> Tokenizer:
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     merges = [("t", "h"), ("th", "e"), ("Ġ", "t"), ("1", "0"), (".", "Ġ")]
     tokens = [*alphabet, *("".join(pair) for pair in merges)]
-    found = Tokenizer(models.BPE({token: number for number, token in enumerate(tokens)}, merges))
+    found = Tokenizer(
+        models.BPE({token: number for number, token in enumerate(tokens)}, merges)
+    )
     found.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     return found
 
@@ -100,7 +117,9 @@ def _book(code: str) -> str:
     space = "" if code in ("zh", "ja") else " "
     lines = []
     for number in range(SENTENCES):
-        text = space.join(_word(code, f"{number} {n}") for n in range(rng.randint(2, 9)))
+        text = space.join(
+            _word(code, f"{number} {n}") for n in range(rng.randint(2, 9))
+        )
         lines.append(text + ("!" if number % 7 == 0 else stop))
     return "\n\n".join(lines) + "\n"
 
@@ -131,7 +150,8 @@ def _dictionary(code: str) -> str:
         for n in range(400)
     ]
     return "words,pos\n" + "".join(
-        f"{word},{pos}\n" for word, pos in [*rows, ("null", "noun"), ("a1", "noun"), rows[0]]
+        f"{word},{pos}\n"
+        for word, pos in [*rows, ("null", "noun"), ("a1", "noun"), rows[0]]
     )
 
 

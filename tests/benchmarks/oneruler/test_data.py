@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.oneruler import tasks
-from helm_longctx.benchmarks.oneruler.tasks import LANGUAGES, ONERULER, Material, fill_length
+from helm_longctx.benchmarks.oneruler.tasks import (
+    LANGUAGES,
+    ONERULER,
+    Material,
+    fill_length,
+)
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.counting import make_counter
@@ -54,20 +59,28 @@ def test_sentences_without_stanza(root: Path, tmp_path: Path) -> None:
     for code in ("de", "sw"):
         language = BY_CODE[code]
         (tmp_path / language.book.path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / language.book.path).write_bytes((root / language.book.path).read_bytes())
+        (tmp_path / language.book.path).write_bytes(
+            (root / language.book.path).read_bytes()
+        )
     mirror = DataRoot(tmp_path, mirror=True)
     with pytest.raises(
-        InputError, match=r"the book in de cannot be split into sentences .*stanza.download\('de'\)"
+        InputError,
+        match=r"the book in de cannot be split into sentences .*stanza.download\('de'\)",
     ):
         Material(BY_CODE["de"], mirror).sentences  # noqa: B018
     assert len(Material(BY_CODE["sw"], mirror).sentences) > 20
 
 
 @pytest.mark.parametrize("content", ["[1]", "{}"])
-def test_a_malformed_file_of_sentences_is_named(root: Path, tmp_path: Path, content: str) -> None:
+def test_a_malformed_file_of_sentences_is_named(
+    root: Path, tmp_path: Path, content: str
+) -> None:
     """A file of sentences that is not a list of texts is refused."""
     language = BY_CODE["de"]
-    for path, text in ((language.book.path, "Ein Satz."), ("oneruler/sentences/de.json", content)):
+    for path, text in (
+        (language.book.path, "Ein Satz."),
+        ("oneruler/sentences/de.json", content),
+    ):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=r"de\.json must be a list of texts"):
@@ -91,7 +104,9 @@ def test_a_length_is_filled(sizes: list[int], tokens: int) -> None:
 def test_any_output_is_scored(output: str, expected: list[str], code: str) -> None:
     """Every output gets both scores, whatever is in it and in the expected answers."""
     for compare in (tasks.has_numbers, tasks.has_words, tasks.says_none):
-        scores = tasks.score({"prediction": output, "references": expected}, compare, code)
+        scores = tasks.score(
+            {"prediction": output, "references": expected}, compare, code
+        )
         assert scores.keys() == {"accuracy", "accuracy_in_answer"}
 
 
@@ -101,9 +116,14 @@ def test_the_lexical_baseline_finds_needles(root: Path) -> None:
     for name in ("niah_single", "niah_multivalue"):
         task = ONERULER.task(f"fr_{name}")
         (example,) = task.load(
-            task, Settings(8192, num_samples=1, counter=counter), DataRoot(root, mirror=True)
+            task,
+            Settings(8192, num_samples=1, counter=counter),
+            DataRoot(root, mirror=True),
         )
         answer = task.baseline.kind(example.messages)
         assert (
-            task.score({"prediction": answer, "references": example.references})["accuracy"] == 1
+            task.score({"prediction": answer, "references": example.references})[
+                "accuracy"
+            ]
+            == 1
         ), name

@@ -34,7 +34,8 @@ def test_samples(language, root: Path) -> None:
         settings = Settings(8192, num_samples=SAMPLES, counter=COUNTER)
         examples = task.load(task, settings, DataRoot(root, mirror=True))
         found = [
-            digest_row(example.messages[0]["content"], example.references) for example in examples
+            digest_row(example.messages[0]["content"], example.references)
+            for example in examples
         ]
         assert found == GOLDEN["samples"][f"{language.code} {name}"], name
 

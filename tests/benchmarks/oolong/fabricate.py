@@ -33,7 +33,11 @@ def build_oolong(root: Path) -> Path:
             split = "test" if task.name in TEST else "validation"
             for column in (TEXT, LABELLED_TEXT):
                 source = find_synth_rows(length, split, column)
-                rows = [row for row in synth_rows(length, split) if row["context_len"] == length]
+                rows = [
+                    row
+                    for row in synth_rows(length, split)
+                    if row["context_len"] == length
+                ]
                 write(
                     root / source.path,
                     [{name: row[name] for name in source.columns} for row in rows],
@@ -41,7 +45,10 @@ def build_oolong(root: Path) -> Path:
     for length in OOLONG.task("dnd").sizes:
         source = find_real_rows(length)
         rows = [row for row in real_rows() if len(row["episodes"]) == source.value]
-        write(root / source.path, [{name: row[name] for name in source.columns} for row in rows])
+        write(
+            root / source.path,
+            [{name: row[name] for name in source.columns} for row in rows],
+        )
     return root
 
 
@@ -53,7 +60,9 @@ def synth_rows(length: int, split: str = "test") -> list[dict[str, Any]]:
         for number, name in enumerate(names)
         for text in range(1 + (name == DATASET))
     ]
-    return [row for name, window in windows for row in _rows_of_window(name, window, length)]
+    return [
+        row for name, window in windows for row in _rows_of_window(name, window, length)
+    ]
 
 
 def _rows_of_window(name: str, window: int, length: int) -> list[dict[str, Any]]:
@@ -65,10 +74,12 @@ def _rows_of_window(name: str, window: int, length: int) -> list[dict[str, Any]]
     )
     head = f"The following lines contain {len(lines)} texts: {words(rng, 6)} {{x}}.\n\n"
     plain = "\n".join(
-        f"Date: {day:%b %d, %Y} || User: {user} || Instance: {text}" for day, user, text, _ in lines
+        f"Date: {day:%b %d, %Y} || User: {user} || Instance: {text}"
+        for day, user, text, _ in lines
     )
     labelled = "\n".join(
-        f"{line} || Label: {label[3]}" for line, label in zip(plain.split("\n"), lines, strict=True)
+        f"{line} || Label: {label[3]}"
+        for line, label in zip(plain.split("\n"), lines, strict=True)
     )
     end = f"\n\nRecall: {words(rng, 4)}."
     return [
@@ -181,11 +192,16 @@ def real_rows() -> tuple[dict[str, Any], ...]:
         episodes = [
             f"[START OF EPISODE]\nMATT: {words(rng, 9)} roll\nSAM: {words(rng, 4)} {{}}\n[END OF EPISODE]"
         ] * count
-        text = f"Put the answer in \\boxed{{}}. {words(rng, 9)}\n\n" + "\n\n".join(episodes)
+        text = f"Put the answer in \\boxed{{}}. {words(rng, 9)}\n\n" + "\n\n".join(
+            episodes
+        )
         questions = [
             ("Total number of rolls across all the episodes?", str(count)),
             ("What is the first spell cast? é", "Fire Bolt"),
-            ("List the spells. Return a comma separated list.", "Fire Bolt, Shield, Shield"),
+            (
+                "List the spells. Return a comma separated list.",
+                "Fire Bolt, Shield, Shield",
+            ),
         ]
         for question, answer in questions:
             rows.append(

@@ -25,7 +25,9 @@ def _both(fits: Callable[[Texts], bool]) -> Rule:
 
 
 def _either(first: Callable[[Texts], bool], second: Callable[[Texts], bool]) -> Rule:
-    return lambda one, other: (first(one) and second(other)) or (first(other) and second(one))
+    return lambda one, other: (
+        (first(one) and second(other)) or (first(other) and second(one))
+    )
 
 
 D, E, H, N, L, A = (
@@ -36,19 +38,53 @@ RULES = [
     _both(lambda t: _count(t, N, L) > 0),
     _both(lambda t: _count(t, E, H) > 0),
     _both(lambda t: _count(t, D, A) > 0),
-    _both(lambda t: _count(t, H, L) > 0 and min(_days(t, H), default=date.max) > date(2023, 1, 6)),
-    _both(lambda t: _count(t, E, N) > 0 and max(_days(t, E), default=date.min) < date(2023, 3, 15)),
+    _both(
+        lambda t: (
+            _count(t, H, L) > 0
+            and min(_days(t, H), default=date.max) > date(2023, 1, 6)
+        )
+    ),
+    _both(
+        lambda t: (
+            _count(t, E, N) > 0
+            and max(_days(t, E), default=date.min) < date(2023, 3, 15)
+        )
+    ),
     _both(lambda t: _count(t, L, A) > 0),
-    _both(lambda t: _count(t, D, N) > 0 and min(_days(t, N), default=date.max) > date(2023, 2, 1)),
+    _both(
+        lambda t: (
+            _count(t, D, N) > 0
+            and min(_days(t, N), default=date.max) > date(2023, 2, 1)
+        )
+    ),
     _both(lambda t: _count(t, H, D) > 0),
-    _both(lambda t: _count(t, E, L) > 0 and min(_days(t, L), default=date.max) > date(2023, 4, 10)),
-    _both(lambda t: _count(t, N, A) > 0 and max(_days(t, A), default=date.min) < date(2023, 5, 20)),
-    _either(lambda t: _count(t, E) > 0 and _count(t, A) > 0, lambda t: _count(t, E) == 1),
-    _either(lambda t: _count(t, N) > 1, lambda t: _count(t, L) > 0 and _count(t, H) > 0),
-    _either(lambda t: _count(t, D) == 1, lambda t: _count(t, A) > 0 and _count(t, E) > 0),
-    _either(lambda t: _count(t, H) > 0 and _count(t, N) > 0, lambda t: _count(t, L) == 2),
+    _both(
+        lambda t: (
+            _count(t, E, L) > 0
+            and min(_days(t, L), default=date.max) > date(2023, 4, 10)
+        )
+    ),
+    _both(
+        lambda t: (
+            _count(t, N, A) > 0
+            and max(_days(t, A), default=date.min) < date(2023, 5, 20)
+        )
+    ),
     _either(
-        lambda t: min(_count(t, E), _count(t, L), _count(t, A)) > 0, lambda t: _count(t, N) == 1
+        lambda t: _count(t, E) > 0 and _count(t, A) > 0, lambda t: _count(t, E) == 1
+    ),
+    _either(
+        lambda t: _count(t, N) > 1, lambda t: _count(t, L) > 0 and _count(t, H) > 0
+    ),
+    _either(
+        lambda t: _count(t, D) == 1, lambda t: _count(t, A) > 0 and _count(t, E) > 0
+    ),
+    _either(
+        lambda t: _count(t, H) > 0 and _count(t, N) > 0, lambda t: _count(t, L) == 2
+    ),
+    _either(
+        lambda t: min(_count(t, E), _count(t, L), _count(t, A)) > 0,
+        lambda t: _count(t, N) == 1,
     ),
     _either(
         lambda t: min(_count(t, D), _count(t, H)) > 0,

@@ -38,14 +38,24 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
 
 def _hub_files() -> dict[str, dict[str, bytes]]:
     """Return the repositories in the form of the hub: parquet files with all lengths mixed, and a file of JSON lines."""
-    kept = [row for length in (8192, 1024, 131072) for row in (synth_rows(length) * 8)[:400]]
-    files = {"data/validation-00000-of-00001.parquet": b"not read", "README.md": b"a card"}
+    kept = [
+        row for length in (8192, 1024, 131072) for row in (synth_rows(length) * 8)[:400]
+    ]
+    files = {
+        "data/validation-00000-of-00001.parquet": b"not read",
+        "README.md": b"a card",
+    }
     for number in range(3):
         buffer = io.BytesIO()
-        parquet.write_table(pa.Table.from_pylist(kept[number::3]), buffer, row_group_size=50)
+        parquet.write_table(
+            pa.Table.from_pylist(kept[number::3]), buffer, row_group_size=50
+        )
         files[f"data/test-{number:05d}-of-00003.parquet"] = buffer.getvalue()
     lines = "".join(json.dumps(row) + "\n" for row in real_rows()).encode()
-    return {SYNTH: files, REAL: {"dnd/test.jsonl": lines, "dnd/validation.jsonl": b"not read"}}
+    return {
+        SYNTH: files,
+        REAL: {"dnd/test.jsonl": lines, "dnd/validation.jsonl": b"not read"},
+    }
 
 
 def test_rows_are_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -53,7 +63,11 @@ def test_rows_are_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     data = DataRoot(tmp_path / "data", mirror=False)
     with serve(Hub(_hub_files())) as hub:
         point_at(monkeypatch, hub.url, tmp_path)
-        for name, length in (("agnews", 8192), ("agnews_labels", 1024), ("dnd", 131072)):
+        for name, length in (
+            ("agnews", 8192),
+            ("agnews_labels", 1024),
+            ("dnd", 131072),
+        ):
             task = OOLONG.task(name)
             ensure(task.sources(length), data, "fetch it")
             examples = list(load_examples(task, Settings(length), data))
@@ -73,19 +87,27 @@ def test_rows_are_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
             for download in downloads
             if SYNTH in download
         )
-        with pytest.raises(InputError, match="0 rows, expected 400: it is not the release"):
+        with pytest.raises(
+            InputError, match="0 rows, expected 400: it is not the release"
+        ):
             ensure(OOLONG.task("agnews").sources(4096), data, "fetch it")
 
 
-def test_a_damaged_file_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_damaged_file_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A parquet file that cannot be read is named in the error, and so is one without the column."""
     buffer = io.BytesIO()
     parquet.write_table(pa.table({"other": [1]}), buffer)
     for content in (b"PAR1 nonsense", buffer.getvalue()):
         with serve(Hub({"a/b": {"x.parquet": content}})) as hub:
             point_at(monkeypatch, hub.url, tmp_path / str(len(content)))
-            source = HubRows("a/b", "c" * 40, "x", "hub/x.jsonl", "length", 1, ("length",))
-            with pytest.raises(InputError, match=r"blobs/\w+ cannot be read \(\w+\); delete it"):
+            source = HubRows(
+                "a/b", "c" * 40, "x", "hub/x.jsonl", "length", 1, ("length",)
+            )
+            with pytest.raises(
+                InputError, match=r"blobs/\w+ cannot be read \(\w+\); delete it"
+            ):
                 source.ensure(DataRoot(tmp_path, mirror=False), "fetch it")
 
 
@@ -100,7 +122,9 @@ def test_a_damaged_file_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         ({"dataset": "another"}, "no row can be used for agnews"),
     ],
 )
-def test_malformed_rows_are_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_malformed_rows_are_refused(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
     """The error names the row and what is wrong with it."""
     task = OOLONG.task("agnews")
     write(tmp_path / task.paths(8192)[0], [synth_rows(8192)[0] | change])
@@ -120,11 +144,20 @@ def test_questions_on_one_text_are_a_cluster(root: DataRoot) -> None:
 def test_several_right_labels_are_an_erratum(tmp_path: Path) -> None:
     """If several labels are right, the first one is expected as in the official code, and the error is known."""
     task = OOLONG.task("agnews")
-    rows = [synth_rows(8192)[0] | {"answer": answer} for answer in ("['ham', 'spam']", "['ham']")]
+    rows = [
+        synth_rows(8192)[0] | {"answer": answer}
+        for answer in ("['ham', 'spam']", "['ham']")
+    ]
     write(tmp_path / task.paths(8192)[0], rows)
     tie, single = load_examples(task, Settings(8192), DataRoot(tmp_path, mirror=True))
-    assert (tie.references, tie.errata, single.errata) == (["ham"], ("several_answers",), ())
-    assert {erratum.task for erratum in OOLONG.errata()} == {task.name for task in OOLONG.tasks} - {
+    assert (tie.references, tie.errata, single.errata) == (
+        ["ham"],
+        ("several_answers",),
+        (),
+    )
+    assert {erratum.task for erratum in OOLONG.errata()} == {
+        task.name for task in OOLONG.tasks
+    } - {
         "dnd",
         "user_pairs",
     }
@@ -135,21 +168,29 @@ def test_an_incomplete_date_is_wrong_on_every_day() -> None:
     gold = "2023-01-05 00:00:00"
     assert tasks.is_date("Jan 5, 2023", gold)
     assert not any(
-        tasks.is_date(text, gold) for text in ("January 2023", "2023", "5 January", "Thursday")
+        tasks.is_date(text, gold)
+        for text in ("January 2023", "2023", "5 January", "Thursday")
     )
 
 
 def test_published_scores() -> None:
     """Published scores are of 400 questions; those of transcripts have no interval, since their number is not known."""
     results = {
-        (published_result.model, published_result.task, published_result.length): published_result
+        (
+            published_result.model,
+            published_result.task,
+            published_result.length,
+        ): published_result
         for published_result in published_results(OOLONG)
     }
     assert len(results) == 9 * (5 + 3)
     synth = results["published/GPT-5", "", 8192]
     real = results["published/GPT-5", "dnd", 65536]
     assert 0.8 < synth.interval.low < synth.interval.mean == 0.8556
-    assert (score_cell(synth).line, score_cell(real).line) == ("85.6 (81.8–88.7)", "58.7")
+    assert (score_cell(synth).line, score_cell(real).line) == (
+        "85.6 (81.8–88.7)",
+        "58.7",
+    )
     cells = score_cell(synth, None), score_cell(real, None)
     assert [cell.note for cell in cells] == [
         "n = 400",
@@ -160,22 +201,37 @@ def test_published_scores() -> None:
 def test_the_lexical_baseline_counts(root: DataRoot) -> None:
     """The baseline is right about users and dates, about everything that it counts if labels are given, and needs
     lines of the benchmark."""
-    for suffix, names in (("", {"USER", "DATE"}), ("_labels", {*KINDS} - {"MONTH_YEAR"})):
+    for suffix, names in (
+        ("", {"USER", "DATE"}),
+        ("_labels", {*KINDS} - {"MONTH_YEAR"}),
+    ):
         task = OOLONG.task(f"imdb{suffix}")
         for protocol in ("paper", "api"):
             settings = Settings(8192, protocol=protocol)  # type: ignore[arg-type]
             for example in load_examples(task, settings, root):
                 answer = task.baseline.kind(task.prompt(example).messages)
-                record = {**example.record, "prediction": answer, "references": example.references}
+                record = {
+                    **example.record,
+                    "prediction": answer,
+                    "references": example.references,
+                }
                 if example.record["answer_type"].rpartition(".")[2] in names:
-                    assert task.score(record)["exact"] == 1, (example.fields["question"], answer)
+                    assert task.score(record)["exact"] == 1, (
+                        example.fields["question"],
+                        answer,
+                    )
     dnd = OOLONG.task("dnd")
     (example, *_) = load_examples(dnd, Settings(65536 * 3), root)
     assert dnd.baseline.kind(dnd.prompt(example).messages) == "\\boxed{3}"
     for task in (OOLONG.task("agnews"), dnd):
         assert (
             task.baseline.kind(
-                [{"role": "user", "content": "Give your final answer in the form 'Label: x'"}]
+                [
+                    {
+                        "role": "user",
+                        "content": "Give your final answer in the form 'Label: x'",
+                    }
+                ]
             )
             is None
         )
@@ -184,7 +240,11 @@ def test_the_lexical_baseline_counts(root: DataRoot) -> None:
 @given(st.text(), st.text(), st.sampled_from([*KINDS, ""]))
 def test_any_output_is_scored(output: str, reference: str, kind: str) -> None:
     """Every output gets both scores from 0 to 1, whatever is in it and in the reference."""
-    record = {"prediction": output, "references": [reference], "answer_type": f"ANSWER_TYPE.{kind}"}
+    record = {
+        "prediction": output,
+        "references": [reference],
+        "answer_type": f"ANSWER_TYPE.{kind}",
+    }
     for credit in (tasks.credit_synth, tasks.credit_real):
         scores = tasks.score(record, credit)
         assert scores.keys() == {"credit", "exact"}

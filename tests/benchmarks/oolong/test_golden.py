@@ -12,7 +12,12 @@ from helm_longctx.data.jsonl import FileRow
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Settings, Task
-from tests.benchmarks.oolong.fabricate import build_oolong, real_rows, score_cases, synth_rows
+from tests.benchmarks.oolong.fabricate import (
+    build_oolong,
+    real_rows,
+    score_cases,
+    synth_rows,
+)
 from tests.golden_makers.oolong import LENGTH, digest_request
 from tests.support.official import read_golden
 
@@ -26,13 +31,20 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
 
 def _turns(task: Task, root: DataRoot, settings: Settings) -> list[list[list[str]]]:
     prompts = [task.prompt(example) for example in load_examples(task, settings, root)]
-    return [[[turn["role"], turn["content"]] for turn in prompt.messages] for prompt in prompts]
+    return [
+        [[turn["role"], turn["content"]] for turn in prompt.messages]
+        for prompt in prompts
+    ]
 
 
 @pytest.mark.parametrize("name", GOLDEN["requests"])
 def test_requests(name: str, root: DataRoot) -> None:
     """With `protocol=api`, the roles and texts of every request are the official ones."""
-    names = ["dnd"] if name == "real" else [each + name.removeprefix("synth") for each in TEST]
+    names = (
+        ["dnd"]
+        if name == "real"
+        else [each + name.removeprefix("synth") for each in TEST]
+    )
     tasks = [OOLONG.task(each) for each in names]
     lengths = tasks[0].sizes if name == "real" else (LENGTH,)
     ours = [
@@ -46,16 +58,26 @@ def test_requests(name: str, root: DataRoot) -> None:
 
 def test_the_default_is_the_input_of_the_cards(root: DataRoot) -> None:
     """By default a prompt is one user turn: the text, a line break and the question."""
-    for names, column in ((TEST, TEXT), ([f"{name}_labels" for name in TEST], LABELLED_TEXT)):
+    for names, column in (
+        (TEST, TEXT),
+        ([f"{name}_labels" for name in TEST], LABELLED_TEXT),
+    ):
         turns = [
-            turn for name in names for turn in _turns(OOLONG.task(name), root, Settings(LENGTH))
+            turn
+            for name in names
+            for turn in _turns(OOLONG.task(name), root, Settings(LENGTH))
         ]
         assert turns == [
-            [["user", f"{row[column]}\n{row['question']}"]] for row in synth_rows(LENGTH)
+            [["user", f"{row[column]}\n{row['question']}"]]
+            for row in synth_rows(LENGTH)
         ]
     dnd = OOLONG.task("dnd")
-    turns = [turn for length in dnd.sizes for turn in _turns(dnd, root, Settings(length))]
-    assert turns == [[["user", f"{row[TEXT]}\n{row['question']}"]] for row in real_rows()]
+    turns = [
+        turn for length in dnd.sizes for turn in _turns(dnd, root, Settings(length))
+    ]
+    assert turns == [
+        [["user", f"{row[TEXT]}\n{row['question']}"]] for row in real_rows()
+    ]
 
 
 def test_scores() -> None:

@@ -42,7 +42,15 @@ CASES = [
         10000,
         7,
         2,
-        ["niah_single_2", "niah_multikey_2", "niah_multiquery", "vt", "cwe", "fwe", "qa_1"],
+        [
+            "niah_single_2",
+            "niah_multikey_2",
+            "niah_multiquery",
+            "vt",
+            "cwe",
+            "fwe",
+            "qa_1",
+        ],
     ),
     ("nfkc", 4096, 1, 2, ["niah_single_3", "vt", "qa_2"]),
     # Each word is a token here, so a list of common words needs more words than wonderwords has.
@@ -84,13 +92,21 @@ def counter(kind: str) -> CountTokens:
 
 def _merge_words(space: str, alphabet: list[str]) -> models.BPE:
     """Return byte pairs that join the words of the templates letter by letter, each with the space before it."""
-    found = dict.fromkeys(word for text in TEXTS for word in re.findall(r" ?[A-Za-z]+", text))
+    found = dict.fromkeys(
+        word for text in TEXTS for word in re.findall(r" ?[A-Za-z]+", text)
+    )
     merges: dict[tuple[str, str], None] = {}
     for word in (word.replace(" ", space) for word in found):
-        merges.update(dict.fromkeys((word[:end], word[end]) for end in range(1, len(word))))
-    tokens = dict.fromkeys(["<unk>", space, *alphabet, *(left + right for left, right in merges)])
+        merges.update(
+            dict.fromkeys((word[:end], word[end]) for end in range(1, len(word)))
+        )
+    tokens = dict.fromkeys(
+        ["<unk>", space, *alphabet, *(left + right for left, right in merges)]
+    )
     return models.BPE(
-        {token: number for number, token in enumerate(tokens)}, [*merges], unk_token="<unk>"
+        {token: number for number, token in enumerate(tokens)},
+        [*merges],
+        unk_token="<unk>",
     )
 
 
@@ -98,7 +114,8 @@ def build_sources(root: Path) -> Path:
     """Write essays, articles with questions, and a list of words."""
     rng = random.Random(31)
     text = " ".join(
-        f"{words(rng, rng.randint(3, 14)).capitalize()}{rng.choice('..!?')}" for _ in range(160)
+        f"{words(rng, rng.randint(3, 14)).capitalize()}{rng.choice('..!?')}"
+        for _ in range(160)
     )
     files: dict[str, Any] = {
         ESSAYS.path: {"text": text.replace(" the ", "\n\n the  ").replace("a.", "dr.")},
@@ -121,7 +138,9 @@ def _article(rng: random.Random) -> dict[str, Any]:
                 "qas": [
                     {
                         "question": f"{words(rng, 6)}?",
-                        "answers": [{"text": words(rng, 2)} for _ in range(rng.randint(1, 3))],
+                        "answers": [
+                            {"text": words(rng, 2)} for _ in range(rng.randint(1, 3))
+                        ],
                         "is_impossible": rng.random() < 0.3,
                     }
                     for _ in range(2)
@@ -133,5 +152,11 @@ def _article(rng: random.Random) -> dict[str, Any]:
 
 
 def _row(rng: random.Random) -> dict[str, Any]:
-    context = [[words(rng, 2), [f"{words(rng, 8)}. ", f"{words(rng, 9)}."]] for _ in range(10)]
-    return {"question": f"{words(rng, 7)}?", "answer": words(rng, 1), "context": context}
+    context = [
+        [words(rng, 2), [f"{words(rng, 8)}. ", f"{words(rng, 9)}."]] for _ in range(10)
+    ]
+    return {
+        "question": f"{words(rng, 7)}?",
+        "answer": words(rng, 1),
+        "context": context,
+    }

@@ -11,7 +11,13 @@ import pytest
 from helm_longctx.benchmarks.ruler import BENCHMARK
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.task import Settings
-from tests.benchmarks.ruler.fabricate import CASES, MORE_NEEDLES, TASKS, build_sources, counter
+from tests.benchmarks.ruler.fabricate import (
+    CASES,
+    MORE_NEEDLES,
+    TASKS,
+    build_sources,
+    counter,
+)
 from tests.golden_makers.ruler import digest_row
 from tests.support import punkt
 
@@ -31,12 +37,17 @@ def test_samples(case: str, root: DataRoot) -> None:
     kind, length, seed, name = case.split()
     task = BENCHMARK.task(name)
     settings = Settings(
-        length=int(length), seed=int(seed), num_samples=len(GOLDEN[case]), counter=counter(kind)
+        length=int(length),
+        seed=int(seed),
+        num_samples=len(GOLDEN[case]),
+        counter=counter(kind),
     )
     found = []
     for example in task.load(task, settings, root):
         prompt = task.prompt(example)
-        found.append(digest_row(prompt.text("chat"), prompt.answer_prefix, example.references))
+        found.append(
+            digest_row(prompt.text("chat"), prompt.answer_prefix, example.references)
+        )
         assert prompt.text("completion") == prompt.text("chat") + prompt.answer_prefix
     assert found == GOLDEN[case]
 

@@ -36,22 +36,29 @@ def essays(tmp_path: Path) -> Iterator[tuple[DataRoot, list[str]]]:
     """Write a file of essays and return its data root and its words."""
     rng = random.Random(2)
     text = " ".join(
-        f"{words(rng, rng.randint(1, 9)).capitalize()}{rng.choice('..!?:')}" for _ in range(900)
+        f"{words(rng, rng.randint(1, 9)).capitalize()}{rng.choice('..!?:')}"
+        for _ in range(900)
     )
     (tmp_path / ESSAYS.path).parent.mkdir()
-    (tmp_path / ESSAYS.path).write_bytes(orjson.dumps({"text": text.replace(".", ".\n", 200)}))
+    (tmp_path / ESSAYS.path).write_bytes(
+        orjson.dumps({"text": text.replace(".", ".\n", 200)})
+    )
     with punkt.installed(tmp_path / "nltk"):
         yield DataRoot(tmp_path, mirror=True), text.split()
 
 
-def test_sentences_are_those_of_the_text_alone(essays, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentences_are_those_of_the_text_alone(
+    essays, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The sentences are NLTK's, whatever numbers of words were asked for before."""
     root, every = essays
     monkeypatch.setattr(sentences, "MARGIN", 400)
     shared = read_essays(root)
     for count in (500, 1200, 1199, 40, 3000, len(every) + 700, 2500, 1):
         text = " ".join((every * 2)[:count])
-        assert shared.sentences(count) == PunktTokenizer("english").tokenize(text), count
+        assert shared.sentences(count) == PunktTokenizer("english").tokenize(text), (
+            count
+        )
 
 
 def test_key_words_are_in_alphabetical_order() -> None:
@@ -102,9 +109,14 @@ def test_a_length_without_room_is_refused(tmp_path: Path) -> None:
 
 def test_scores() -> None:
     """Case and control characters do not matter; one task scores each answer, and the other needs only one."""
-    record = {"prediction": "\x00 ABC\x07and 12 ", "references": ["abc", "12", "x", "\nand"]}
+    record = {
+        "prediction": "\x00 ABC\x07and 12 ",
+        "references": ["abc", "12", "x", "\nand"],
+    }
     assert score_all(record) == {"string_match_all": 0.75}
-    assert score_any({**record, "references": ["x", "abc"]}) == {"string_match_part": 1.0}
+    assert score_any({**record, "references": ["x", "abc"]}) == {
+        "string_match_part": 1.0
+    }
     assert score_any({**record, "references": ["x"]}) == {"string_match_part": 0.0}
     assert score_all({**record, "references": []}) == {}
 
@@ -132,14 +144,19 @@ def test_variables_with_the_same_name(monkeypatch: pytest.MonkeyPatch) -> None:
         35,
         DataRoot(Path("absent"), mirror=True),
     )
-    with pytest.raises(InputError, match=r"two variables have the same name.*use another seed"):
+    with pytest.raises(
+        InputError, match=r"two variables have the same name.*use another seed"
+    ):
         next(track_variables(script))
 
 
 def test_uuids() -> None:
     """The UUIDs equal the standard library's."""
     rng = random.Random(4)
-    numbers = [*(1 << bit for bit in range(128)), *(rng.getrandbits(128) for _ in range(50))]
+    numbers = [
+        *(1 << bit for bit in range(128)),
+        *(rng.getrandbits(128) for _ in range(50)),
+    ]
     assert [write_uuid(number) for number in numbers] == [
         str(UUID(int=number, version=4)) for number in numbers
     ]

@@ -37,9 +37,16 @@ def test_sweeps_differ_in_one_number() -> None:
 
 @pytest.mark.parametrize(
     ("name", "needles", "answers"),
-    [("keys_16", 16, 1), ("values_16", 16, 16), ("queries_16", 16, 16), ("keys_2", 2, 1)],
+    [
+        ("keys_16", 16, 1),
+        ("values_16", 16, 16),
+        ("queries_16", 16, 16),
+        ("keys_2", 2, 1),
+    ],
 )
-def test_needles_are_in_the_text(tmp_path: Path, name: str, needles: int, answers: int) -> None:
+def test_needles_are_in_the_text(
+    tmp_path: Path, name: str, needles: int, answers: int
+) -> None:
     """The text has as many needles as the name says, the answers are among them, and the budget has 32 tokens for each
     answer."""
     with punkt.installed(tmp_path / "nltk"):
@@ -47,14 +54,18 @@ def test_needles_are_in_the_text(tmp_path: Path, name: str, needles: int, answer
         task = BENCHMARK.task(f"niah_{name}")
         settings = Settings(length=12288, num_samples=2, counter=counter("byte_level"))
         for example in task.load(task, settings, root):
-            found = re.findall(r"magic numbers for (.+?) is: (\d+)", example.fields["context"])
+            found = re.findall(
+                r"magic numbers for (.+?) is: (\d+)", example.fields["context"]
+            )
             assert len(found) == needles
             assert len(example.references) == answers
             assert set(example.references) <= {value for _, value in found}
             assert task.max_tokens == max(128, 32 * answers)
 
 
-def test_the_word_search_over_complexity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_word_search_over_complexity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The lexical baseline finds single needles and all values of a key but only one of several keys, and the report
     has its curve."""
     monkeypatch.setenv(ENVIRONMENT, str(build_sources(tmp_path / "mirror")))
@@ -63,7 +74,8 @@ def test_the_word_search_over_complexity(tmp_path: Path, monkeypatch: pytest.Mon
     suite = tmp_path / "benchmark_output/runs/s"
     (board,) = read_suite(suite, [find_benchmark("ruler")]).boards
     scores = {
-        task.name: board.score("longctx/lexical", task.name, 8192) for task in BENCHMARK.tasks
+        task.name: board.score("longctx/lexical", task.name, 8192)
+        for task in BENCHMARK.tasks
     }
     means = {name: result.interval.mean for name, result in scores.items() if result}
     assert len(means) == 15
@@ -74,9 +86,19 @@ def test_the_word_search_over_complexity(tmp_path: Path, monkeypatch: pytest.Mon
         "niah_queries_16": 1 / 16,
     }
     write_report(
-        suite, [find_benchmark("ruler")], tmp_path / "site", "html", published=False, server=""
+        suite,
+        [find_benchmark("ruler")],
+        tmp_path / "site",
+        "html",
+        published=False,
+        server="",
     )
-    rows = json.loads((tmp_path / "site/data/complexity-ruler-8k-curves.json").read_bytes())
+    rows = json.loads(
+        (tmp_path / "site/data/complexity-ruler-8k-curves.json").read_bytes()
+    )
     curve = {row["level"]: row["score"] for row in rows if row["part"] == "Queries"}
     assert curve == {"1": 1, "2": 0.5, "4": 0.25, "8": 0.125, "16": 0.0625}
-    assert "complexity-ruler-8k-queries" in (tmp_path / "site/ruler-complexity.html").read_text()
+    assert (
+        "complexity-ruler-8k-queries"
+        in (tmp_path / "site/ruler-complexity.html").read_text()
+    )

@@ -52,14 +52,19 @@ def mmlu_rows() -> dict[str, list[dict[str, Any]]]:
     rng = random.Random(2)
 
     def make(number: int) -> dict[str, Any]:
-        text = words(rng, rng.randint(4, 12)) + ("?\n\n  See\tbelow. " if number % 5 == 0 else "?")
+        text = words(rng, rng.randint(4, 12)) + (
+            "?\n\n  See\tbelow. " if number % 5 == 0 else "?"
+        )
         return {
             "question": text,
             "choices": [words(rng, rng.randint(1, 3)) for _ in range(4)],
             "answer": number % 4,
         }
 
-    return {"test": [make(n) for n in range(9)], "auxiliary_train": [make(n) for n in range(40)]}
+    return {
+        "test": [make(n) for n in range(9)],
+        "auxiliary_train": [make(n) for n in range(40)],
+    }
 
 
 def hotpotqa_rows() -> dict[str, list[dict[str, Any]]]:
@@ -67,7 +72,9 @@ def hotpotqa_rows() -> dict[str, list[dict[str, Any]]]:
     rng = random.Random(3)
     titles = [f"{words(rng, 2)} {number}" for number in range(40)]
     texts = {
-        title: [f"{words(rng, rng.randint(3, 9))}. ", f"{words(rng, 6)}."][: 1 + len(title) % 2]
+        title: [f"{words(rng, rng.randint(3, 9))}. ", f"{words(rng, 6)}."][
+            : 1 + len(title) % 2
+        ]
         for title in titles
     }
 
@@ -77,11 +84,20 @@ def hotpotqa_rows() -> dict[str, list[dict[str, Any]]]:
             "id": f"row {number}",
             "question": f"{words(rng, 7)}?",
             "answer": words(rng, 2),
-            "supporting_facts": {"title": [*chosen[1:3], chosen[1]], "sent_id": [0, 0, 1]},
-            "context": {"title": chosen, "sentences": [texts[title] for title in chosen]},
+            "supporting_facts": {
+                "title": [*chosen[1:3], chosen[1]],
+                "sent_id": [0, 0, 1],
+            },
+            "context": {
+                "title": chosen,
+                "sentences": [texts[title] for title in chosen],
+            },
         }
 
-    return {"train": [make(n) for n in range(7)], "validation": [make(n) for n in range(5)]}
+    return {
+        "train": [make(n) for n in range(7)],
+        "validation": [make(n) for n in range(5)],
+    }
 
 
 def match_cases() -> list[tuple[str, list[str]]]:
@@ -94,7 +110,9 @@ def match_cases() -> list[tuple[str, list[str]]]:
         first = reference[0]
         last = reference[-1]
         mixed = [
-            " ".join(rng.choices([*first.split(), "the", "a", "x"], k=rng.randint(1, 14)))
+            " ".join(
+                rng.choices([*first.split(), "the", "a", "x"], k=rng.randint(1, 14))
+            )
             for _ in range(25)
         ]
         outputs += [

@@ -30,7 +30,12 @@ from helm_longctx.errors import InputError
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Example, Settings
 from tests.benchmarks.ruler.fabricate import counter
-from tests.benchmarks.ruler2.fabricate import TASKS, build_ruler2, hotpotqa_rows, mmlu_rows
+from tests.benchmarks.ruler2.fabricate import (
+    TASKS,
+    build_ruler2,
+    hotpotqa_rows,
+    mmlu_rows,
+)
 from tests.data.hub_server import Hub, point_at, serve
 
 WORDS = st.lists(st.sampled_from("abcd"), max_size=70)
@@ -59,7 +64,9 @@ def test_the_data_sets_are_downloaded(
             parquet.write_table(pa.Table.from_pylist(rows[split]), buffer)
             files[f"{source.config}/{split}/0000.parquet"] = buffer.getvalue()
         repos[source.name] = files
-        sources.append(replace(source, splits={split: len(rows[split]) for split in source.splits}))
+        sources.append(
+            replace(source, splits={split: len(rows[split]) for split in source.splits})
+        )
     data = DataRoot(tmp_path / "data", mirror=False)
     with serve(Hub(repos)) as hub:
         point_at(monkeypatch, hub.url, tmp_path)
@@ -77,8 +84,18 @@ def test_the_data_sets_are_downloaded(
             {"choices": ["a"]},
             "column 'choices' must be a list of four texts",
         ),
-        ("mk_niah_easy", MMLU.paths[1], {"answer": 4}, "and 'answer' the number of one, from 0"),
-        ("mk_niah_easy", MMLU.paths[1], {"question": None}, "column 'question' must be str"),
+        (
+            "mk_niah_easy",
+            MMLU.paths[1],
+            {"answer": 4},
+            "and 'answer' the number of one, from 0",
+        ),
+        (
+            "mk_niah_easy",
+            MMLU.paths[1],
+            {"question": None},
+            "column 'question' must be str",
+        ),
         (
             "qa_easy",
             HOTPOTQA.paths[1],
@@ -131,19 +148,28 @@ def test_a_tokenizer_is_needed(root: DataRoot) -> None:
 def test_samples_fill_the_length_and_know_where_the_evidence_is(root: DataRoot) -> None:
     """No prompt is longer than the length, and a single piece of evidence has a depth."""
     count = counter("byte_level")
-    single = {"mk_niah_basic", "mk_niah_easy", "mk_niah_medium", "mk_niah_hard", "qa_basic"}
+    single = {
+        "mk_niah_basic",
+        "mk_niah_easy",
+        "mk_niah_medium",
+        "mk_niah_hard",
+        "qa_basic",
+    }
     for name in TASKS:
         task = RULER2.task(name)
         examples = _load(name, root, 2)
         lengths = [count(task.prompt(example).text("chat")) for example in examples]
         assert 4800 < max(lengths) <= 6000, (name, lengths)
-        assert [example.depth is not None for example in examples] == [name in single] * 2
+        assert [example.depth is not None for example in examples] == [
+            name in single
+        ] * 2
 
 
 def test_tasks_share_questions_of_hotpotqa(root: DataRoot) -> None:
     """The four tasks of documents ask the same questions, which are clusters; other samples are independent."""
     groups = {
-        name: [example.group for example in _load(name, root)] for name in ("qa_basic", "qa_hard")
+        name: [example.group for example in _load(name, root)]
+        for name in ("qa_basic", "qa_hard")
     }
     assert len({*groups["qa_basic"]}) == 4
     assert groups["qa_basic"] == groups["qa_hard"]
@@ -152,17 +178,25 @@ def test_tasks_share_questions_of_hotpotqa(root: DataRoot) -> None:
 
 def test_the_lexical_baseline_copies(root: DataRoot) -> None:
     """The baseline copies every question and finds every text, so the prompts have the right answers."""
-    copied = {"mk_niah_easy", "mv_niah_easy", "mv_niah_medium", "mv_niah_hard", "qa_basic"}
+    copied = {
+        "mk_niah_easy",
+        "mv_niah_easy",
+        "mv_niah_medium",
+        "mv_niah_hard",
+        "qa_basic",
+    }
     for name in (*copied, "mk_niah_hard", "qa_easy"):
         task = RULER2.task(name)
         for example in _load(name, root):
             answer = task.baseline.kind(task.prompt(example).messages)
-            score = task.scores({"prediction": answer, "references": example.references})[
-                "longctx_score"
-            ]
+            score = task.scores(
+                {"prediction": answer, "references": example.references}
+            )["longctx_score"]
             assert score == 1 or name not in copied, (name, answer, example.references)
         assert (
-            task.baseline.kind([{"role": "user", "content": "Question 1: a\n\nPlease copy it."}])
+            task.baseline.kind(
+                [{"role": "user", "content": "Question 1: a\n\nPlease copy it."}]
+            )
             is None
         )
 
@@ -175,7 +209,13 @@ def test_edits_are_counted(words: list[str], reference: list[str]) -> None:
         before = row
         row = [number]
         for place, other in enumerate(reference):
-            row.append(min(before[place] + (word != other), before[place + 1] + 1, row[place] + 1))
+            row.append(
+                min(
+                    before[place] + (word != other),
+                    before[place + 1] + 1,
+                    row[place] + 1,
+                )
+            )
     assert tasks.count_edits(words, reference) == row[-1]
 
 
@@ -209,4 +249,6 @@ def test_ordinals() -> None:
 def test_edits_of_long_outputs() -> None:
     """In an output of 20,000 words that has all words of a reference in their order, the others are the edits."""
     words = random.Random(1).choices("abcdefgh", k=20_000)
-    assert tasks.count_edits(words, words[5:20_000:70]) == 20_000 - len(words[5:20_000:70])
+    assert tasks.count_edits(words, words[5:20_000:70]) == 20_000 - len(
+        words[5:20_000:70]
+    )

@@ -10,7 +10,13 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Settings
 from tests.benchmarks.ruler.fabricate import counter
-from tests.benchmarks.ruler2.fabricate import CASES, TASKS, build_ruler2, letter_cases, match_cases
+from tests.benchmarks.ruler2.fabricate import (
+    CASES,
+    TASKS,
+    build_ruler2,
+    letter_cases,
+    match_cases,
+)
 from tests.golden_makers.ruler2 import digest_row
 from tests.support.official import read_golden
 
@@ -33,11 +39,13 @@ def test_samples(case: str, root: DataRoot) -> None:
     )
     examples = list(load_examples(task, settings, root))
     found = [
-        digest_row(task.prompt(example).text("chat"), example.references) for example in examples
+        digest_row(task.prompt(example).text("chat"), example.references)
+        for example in examples
     ]
     assert found == expected
     assert all(
-        task.prompt(each).text("completion") == task.prompt(each).text("chat") for each in examples
+        task.prompt(each).text("completion") == task.prompt(each).text("chat")
+        for each in examples
     )
 
 
@@ -48,7 +56,9 @@ def test_golden_says_something() -> None:
         == {*TASKS}
         == {task.name for task in RULER2.tasks}
     )
-    assert {case.split()[0] for case in GOLDEN["samples"]} == {kind for kind, *_ in CASES}
+    assert {case.split()[0] for case in GOLDEN["samples"]} == {
+        kind for kind, *_ in CASES
+    }
     digests = [digest for rows in GOLDEN["samples"].values() for digest in rows]
     assert len(digests) == len(set(digests)) > 50
 
@@ -56,7 +66,10 @@ def test_golden_says_something() -> None:
 def test_matches() -> None:
     """The three ways to match give every odd output the official score, among them 0, 1 and many between."""
     ours = [
-        [match(*case) for match in (tasks.match_all, tasks.match_part, tasks.match_last)]
+        [
+            match(*case)
+            for match in (tasks.match_all, tasks.match_part, tasks.match_last)
+        ]
         for case in match_cases()
     ]
     assert ours == GOLDEN["matches"]

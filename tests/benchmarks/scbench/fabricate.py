@@ -83,9 +83,10 @@ def _row(rng: random.Random, name: str, number: int) -> dict[str, Any]:
 
 
 def _turn(rng: random.Random, name: str, lang: str, number: int) -> dict[str, Any]:
-    kinds = {"summary_with_needles": ("summary", "passkey"), "repoqa_and_kv": ("repoqa", "kv")}.get(
-        name
-    )
+    kinds = {
+        "summary_with_needles": ("summary", "passkey"),
+        "repoqa_and_kv": ("repoqa", "kv"),
+    }.get(name)
     kind = kinds[number % 2] if kinds else name
     turn: dict[str, Any] = {
         "input": f"{words(rng, 5)} {rng.getrandbits(30):x}?",
@@ -239,7 +240,9 @@ def function_cases() -> Iterator[tuple[str, str, list[list[str]], str]]:
             yield lang, name, functions, output
 
 
-def render(messages: Sequence[Mapping[str, str]], markup: bool, ends: bool = True) -> str:
+def render(
+    messages: Sequence[Mapping[str, str]], markup: bool, ends: bool = True
+) -> str:
     """Return a conversation in a chat template with a system message of its own, or without any markup.
 
     Args:
@@ -247,9 +250,14 @@ def render(messages: Sequence[Mapping[str, str]], markup: bool, ends: bool = Tru
     """
     if not markup:
         return "".join(message["content"] for message in messages)
-    first = [] if messages[0]["role"] == "system" else [{"role": "system", "content": "Be kind."}]
+    first = (
+        []
+        if messages[0]["role"] == "system"
+        else [{"role": "system", "content": "Be kind."}]
+    )
     text = "".join(
-        f"<|{message['role']}|>{message['content']}<|end|>" for message in [*first, *messages]
+        f"<|{message['role']}|>{message['content']}<|end|>"
+        for message in [*first, *messages]
     )
     return text + ("<|assistant|>" if ends else "")
 

@@ -65,14 +65,21 @@ def ask(task: Task, seed: int, length: int, folder: Path) -> Iterator[Asked]:
     start = ANSWER_STARTS.get(task.name, "")
     for example in task.load(task, Settings(None), DataRoot(folder, mirror=True)):
         sample = Sample.from_json(
-            to_instance(BENCHMARK, task, Settings(None), example, task.max_tokens).extra_data
+            to_instance(
+                BENCHMARK, task, Settings(None), example, task.max_tokens
+            ).extra_data
         )
         first, *others = (message["content"] for message in example.messages)
         fitted = truncator.fit(first, sample, sample.max_tokens, "chat", others)
         beside = sum(
-            len(tokens.encode(text)) for text in (first[sample.context_span[1] :], *others) if text
+            len(tokens.encode(text))
+            for text in (first[sample.context_span[1] :], *others)
+            if text
         )
-        messages = [{**example.messages[0], "content": fitted.prompt}, *example.messages[1:]]
+        messages = [
+            {**example.messages[0], "content": fitted.prompt},
+            *example.messages[1:],
+        ]
         prompt = render(messages, length == WHOLE) + (start if others else "")
         record = {
             "prediction": replies.reply(prompt),
@@ -106,7 +113,9 @@ def official_scores(task: Task, asked: list[Asked]) -> list[str]:
 @pytest.mark.parametrize("mode", MODES)
 def test_requests_and_scores(mode: str, name: str, tmp_path: Path) -> None:
     """The requests of all questions, whole and cut, and the summary are the official ones."""
-    task = next(task for task in BENCHMARK.categories[MODES[mode]].tasks if task.alias == name)
+    task = next(
+        task for task in BENCHMARK.categories[MODES[mode]].tasks if task.alias == name
+    )
     for length, seed in CASES:
         golden = GOLDEN["runs"][f"{name} {mode} {length} {seed}"]
         asked = list(ask(task, seed, length, tmp_path))
@@ -137,9 +146,9 @@ def test_scores_by_turn(tmp_path: Path) -> None:
         for task in BENCHMARK.tasks
         if task.name.startswith(("kv", "repoqa_"))
     }
-    assert {each.scores[f"turn_{each.turn}"] == each.scores["accuracy"] for each in of["kv"]} == {
-        True
-    }
+    assert {
+        each.scores[f"turn_{each.turn}"] == each.scores["accuracy"] for each in of["kv"]
+    } == {True}
     assert not any(
         key.startswith("turn")
         for name in of
@@ -153,7 +162,8 @@ def test_odd_outputs() -> None:
     """The scores of all kinds of questions are the official ones, and a number that is too large for the official code
     is wrong."""
     found = [
-        float(MEASURES[kind].compare(output, answer)) for kind, answer, output in score_cases()
+        float(MEASURES[kind].compare(output, answer))
+        for kind, answer, output in score_cases()
     ]
     wanted = [0.0 if score == "OverflowError" else score for score in GOLDEN["scores"]]
     assert found == wanted
@@ -169,6 +179,9 @@ def test_functions() -> None:
         answer = {"lang": lang, "name": name, "functions": functions}
         assert is_right_function(output, answer) == is_right
         function = find_function(output.strip(), lang)
-        assert max([0, *(compare_functions(function, code) for _, code in functions)]) == similarity
+        assert (
+            max([0, *(compare_functions(function, code) for _, code in functions)])
+            == similarity
+        )
     assert {is_right for is_right, _ in GOLDEN["functions"]} == {True, False}
     assert not math.isnan(sum(similarity for _, similarity in GOLDEN["functions"]))

@@ -58,7 +58,9 @@ def window() -> Iterator[str]:
 
 
 def load(task: Task, root: Path, **arguments: int) -> list[Example]:
-    return list(load_examples(task, Settings(None, **arguments), DataRoot(root, mirror=True)))
+    return list(
+        load_examples(task, Settings(None, **arguments), DataRoot(root, mirror=True))
+    )
 
 
 def test_data_of_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -73,13 +75,23 @@ def test_data_of_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
         root = DataRoot(tmp_path / "data", mirror=False)
         root.path.mkdir()
         sources = [
-            source for task in BENCHMARK.categories[0].tasks for source in task.sources(None)
+            source
+            for task in BENCHMARK.categories[0].tasks
+            for source in task.sources(None)
         ]
         assert (
-            sum(source.splits["test"] for source in sources if isinstance(source, HubDataset))
+            sum(
+                source.splits["test"]
+                for source in sources
+                if isinstance(source, HubDataset)
+            )
             == 922
         )
-        ensure([replace(source, splits={"test": CONTEXTS}) for source in sources], root, "fetch it")
+        ensure(
+            [replace(source, splits={"test": CONTEXTS}) for source in sources],
+            root,
+            "fetch it",
+        )
     build_scbench(tmp_path / "mirror")
     for task in BENCHMARK.tasks:
         assert load(task, root.path) == load(task, tmp_path / "mirror")
@@ -101,7 +113,10 @@ def test_prompts_on_a_context_follow_each_other(data: Path) -> None:
         ]
         assert len(set(starts)) == CONTEXTS
         if task.alias == task.name:
-            assert len({id(example.messages[0]["content"]) for example in examples}) == CONTEXTS
+            assert (
+                len({id(example.messages[0]["content"]) for example in examples})
+                == CONTEXTS
+            )
 
 
 @pytest.mark.parametrize(
@@ -117,7 +132,9 @@ def test_prompts_on_a_context_follow_each_other(data: Path) -> None:
         ("summary_with_needles", {"task": "scbench_other"}, "KeyError 'scbench_other'"),
     ],
 )
-def test_malformed_rows(name: str, change: dict[str, object], error: str, tmp_path: Path) -> None:
+def test_malformed_rows(
+    name: str, change: dict[str, object], error: str, tmp_path: Path
+) -> None:
     """The error is one line that names the row and says what is wrong."""
     task = BENCHMARK.task(name)
     data = rows(name, 1)
@@ -134,7 +151,9 @@ def test_repoqa_needs_an_extra(data: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(
         environment, "is_installed", lambda module: not module.startswith("tree_sitter")
     )
-    with pytest.raises(InputError, match=r"repoqa needs tree_sitter.*helm-longctx\[code\]"):
+    with pytest.raises(
+        InputError, match=r"repoqa needs tree_sitter.*helm-longctx\[code\]"
+    ):
         load(BENCHMARK.task("repoqa"), data)
     assert load(BENCHMARK.task("kv"), data)
 
@@ -164,15 +183,21 @@ def sent(run: Path) -> list[list[dict[str, str]]]:
     """Return the messages of each prompt that was sent, in order."""
     texts = [text.decode() for _, text in read_prompts(run)]
     return [
-        json.loads(text) if text.startswith("[{") else [{"role": "user", "content": text}]
+        json.loads(text)
+        if text.startswith("[{")
+        else [{"role": "user", "content": text}]
         for text in texts
     ]
 
 
-def test_truncation_error_names_the_excess(data: Path, window: str, tmp_path: Path) -> None:
+def test_truncation_error_names_the_excess(
+    data: Path, window: str, tmp_path: Path
+) -> None:
     """With `truncation=error`, one line says how many tokens too long the contexts are."""
     with pytest.raises(
         InputError,
         match=r"15 instances of summary are up to \d{4} tokens too long; nothing was sent",
     ):
-        making.make_run(tmp_path, ENTRY.replace(",model=", ",truncation=error,model=") + window)
+        making.make_run(
+            tmp_path, ENTRY.replace(",model=", ",truncation=error,model=") + window
+        )

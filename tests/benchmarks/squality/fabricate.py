@@ -10,7 +10,10 @@ from helm_longctx.benchmarks.squality.tasks import SOURCE
 from tests.support.fabricate_words import words, write
 
 STORIES = 12
-RECORD = {"prediction": "The story is about robots.", "references": ["Robots running", "A story"]}
+RECORD = {
+    "prediction": "The story is about robots.",
+    "references": ["Robots running", "A story"],
+}
 
 
 def build_squality(root: Path) -> Path:
@@ -52,7 +55,9 @@ def records() -> list[tuple[list[str], str]]:
     made = []
     for row in rows():
         for question in row["questions"]:
-            references = [response["response_text"] for response in question["responses"]]
+            references = [
+                response["response_text"] for response in question["responses"]
+            ]
             parts = references[1].split()
             rng.shuffle(parts)
             outputs = (
@@ -62,5 +67,8 @@ def records() -> list[tuple[list[str], str]]:
                 "THE\n",
                 references[3] * 3,
             )
-            made += [(references, output) for output in (*outputs, f"{words(rng, 30)} the runs")]
+            made += [
+                (references, output)
+                for output in (*outputs, f"{words(rng, 30)} the runs")
+            ]
     return made * 2

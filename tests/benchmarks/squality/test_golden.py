@@ -23,7 +23,9 @@ GOLDEN = read_golden(__file__)
 def test_inputs(tmp_path: Path) -> None:
     """Every input is the official one, and the questions on a story are a group."""
     examples = list(
-        load_examples(TASK, Settings(None), DataRoot(build_squality(tmp_path), mirror=True))
+        load_examples(
+            TASK, Settings(None), DataRoot(build_squality(tmp_path), mirror=True)
+        )
     )
     assert (
         digest(TASK.prompt(example).messages[0]["content"] for example in examples)
@@ -35,7 +37,9 @@ def test_inputs(tmp_path: Path) -> None:
 def test_scores() -> None:
     """Every score is the official one, digit for digit, and the best summary differs between kinds of ROUGE."""
     for (references, output), official in zip(records(), GOLDEN["scores"], strict=True):
-        assert [*TASK.score({"prediction": output, "references": references}).values()] == official
+        assert [
+            *TASK.score({"prediction": output, "references": references}).values()
+        ] == official
     assert TASK.score({"prediction": "none", "references": ["A story."]}) == {
         "rouge1": 0,
         "rouge2": 0,
@@ -50,6 +54,7 @@ def test_faulty_row(tmp_path: Path) -> None:
         [{**rows()[0], "questions": [{"question_text": "Who?", "responses": [{}]}]}],
     )
     with pytest.raises(
-        InputError, match=r"row 1 of .*test.jsonl: a story needs passage_id, .* \('response_text'\)"
+        InputError,
+        match=r"row 1 of .*test.jsonl: a story needs passage_id, .* \('response_text'\)",
     ):
         list(load_examples(TASK, Settings(None), DataRoot(tmp_path, mirror=True)))

@@ -40,10 +40,30 @@ SECRET = "sk-proj-0123456789abcdefghij"
 PLAIN_SECRET = "a1b2c3d4e5f6a7b8c9d0a1b2c3d4e5f6"
 
 MISTAKES = [
-    ("suite: 2026-11-22", "siute: 2026-11-22", ":1: siute is not a key", "did you mean suite?"),
-    ("suite: 2026-11-22", "suite: [a]", ":1: suite=['a'] is invalid", "give a text; numbers"),
-    ("suite: 2026-11-22", "suite: a/b", ":1: suite='a/b' is invalid", "give a folder's name"),
-    ("suite: 2026-11-22", "suite:", ":1: suite=None is invalid", "give a text; numbers"),
+    (
+        "suite: 2026-11-22",
+        "siute: 2026-11-22",
+        ":1: siute is not a key",
+        "did you mean suite?",
+    ),
+    (
+        "suite: 2026-11-22",
+        "suite: [a]",
+        ":1: suite=['a'] is invalid",
+        "give a text; numbers",
+    ),
+    (
+        "suite: 2026-11-22",
+        "suite: a/b",
+        ":1: suite='a/b' is invalid",
+        "give a folder's name",
+    ),
+    (
+        "suite: 2026-11-22",
+        "suite:",
+        ":1: suite=None is invalid",
+        "give a text; numbers",
+    ),
     (
         "suite: 2026-11-22",
         "suite: 2026",
@@ -62,7 +82,12 @@ MISTAKES = [
         ":1: suite='a\\nb' is invalid",
         "without '/', line breaks and other control",
     ),
-    ("suite: 2026-11-22", "suite: a\nsuite: b", ":2: suite is given twice", "each key once"),
+    (
+        "suite: 2026-11-22",
+        "suite: a\nsuite: b",
+        ":2: suite is given twice",
+        "each key once",
+    ),
     ("suite: 2026-11-22", "\tsuite: a", ":1: the file is not YAML", "YAML"),
     ("suite: 2026-11-22", "suite: [a", ":2: the file is not YAML", "YAML"),
     (
@@ -78,7 +103,12 @@ MISTAKES = [
         ":1: tasks is missing",
         "one of tasks, entries, conf_paths",
     ),
-    ("tasks:", "entries: [a]\ntasks:", ":2: entries is given together with tasks", "one of tasks"),
+    (
+        "tasks:",
+        "entries: [a]\ntasks:",
+        ":2: entries is given together with tasks",
+        "one of tasks",
+    ),
     (
         "tasks:",
         "entries:",
@@ -94,7 +124,12 @@ MISTAKES = [
         ":4: arguments.num_samples=[4] is invalid",
         "a text, a number",
     ),
-    ("  - longctx/lexical", "  - 5", ":6: models[0]=5 is invalid", "the keys name, url"),
+    (
+        "  - longctx/lexical",
+        "  - 5",
+        ":6: models[0]=5 is invalid",
+        "the keys name, url",
+    ),
     (
         "name: my/llama",
         "name: my llama",
@@ -107,14 +142,24 @@ MISTAKES = [
         ":7: models[1].url is missing",
         "the server's address",
     ),
-    ("    type: both", "    typ: both", ":9: models[1].typ is not a key", "did you mean type?"),
+    (
+        "    type: both",
+        "    typ: both",
+        ":9: models[1].typ is not a key",
+        "did you mean type?",
+    ),
     (
         "type: both",
         "type: chta",
         ":9: models[1].type='chta' is invalid",
         "did you mean chat? Choose from chat, completions, both",
     ),
-    ("MY_KEY", SECRET, ":10: models[1].api_key_env holds a secret", "the NAME of the variable"),
+    (
+        "MY_KEY",
+        SECRET,
+        ":10: models[1].api_key_env holds a secret",
+        "the NAME of the variable",
+    ),
     (
         "MY_KEY",
         PLAIN_SECRET,
@@ -175,11 +220,36 @@ MISTAKES = [
         ":17: judge.keys.claude.client_id is missing",
         "the NAME of the variable",
     ),
-    ("max_cost: 25", "max_cost: 0", ":19: limits.max_cost=0 is invalid", "a number above 0"),
-    ("max_cost: 25", "max_cost: $25", ":19: limits.max_cost='$25' is invalid", "a valid number"),
-    ("max_cost: 25", "max_retries: -1", ":19: limits.max_retries=-1 is invalid", "a number from 0"),
-    ("parallelism: 16", "parallelism: true", ":20: parallelism=True is invalid", "a valid integer"),
-    ("parallelism: 16", "dry_run: maybe", ":20: dry_run='maybe' is invalid", "a valid boolean"),
+    (
+        "max_cost: 25",
+        "max_cost: 0",
+        ":19: limits.max_cost=0 is invalid",
+        "a number above 0",
+    ),
+    (
+        "max_cost: 25",
+        "max_cost: $25",
+        ":19: limits.max_cost='$25' is invalid",
+        "a valid number",
+    ),
+    (
+        "max_cost: 25",
+        "max_retries: -1",
+        ":19: limits.max_retries=-1 is invalid",
+        "a number from 0",
+    ),
+    (
+        "parallelism: 16",
+        "parallelism: true",
+        ":20: parallelism=True is invalid",
+        "a valid integer",
+    ),
+    (
+        "parallelism: 16",
+        "dry_run: maybe",
+        ":20: dry_run='maybe' is invalid",
+        "a valid boolean",
+    ),
 ]
 
 
@@ -206,7 +276,9 @@ def test_mistakes(old: str, new: str, place: str, allowed: str) -> None:
     assert message.startswith(f"run.yaml{place}")
     assert allowed in message.partition("; ")[2]
     assert "\n" not in message
-    assert not any(secret in message for secret in (SECRET, PLAIN_SECRET, "hidden", "abc"))
+    assert not any(
+        secret in message for secret in (SECRET, PLAIN_SECRET, "hidden", "abc")
+    )
 
 
 def test_files_that_are_no_configuration() -> None:
@@ -223,14 +295,17 @@ def test_files_that_are_no_configuration() -> None:
             load_config(write(text))
     for text in ("[a]", ""):
         with pytest.raises(
-            InputError, match=r"^run\.yaml:1: the file is not a mapping; write the keys suite"
+            InputError,
+            match=r"^run\.yaml:1: the file is not a mapping; write the keys suite",
         ):
             load_config(write(text))
 
 
 def test_several_mistakes() -> None:
     """The first of several mistakes is explained, and the others are counted."""
-    text = GOOD.replace("type: both", "type: chta").replace("max_cost: 25", "max_cost: 0")
+    text = GOOD.replace("type: both", "type: chta").replace(
+        "max_cost: 25", "max_cost: 0"
+    )
     with pytest.raises(
         InputError, match=r"^run\.yaml:9: models\[1\]\.type.* \(and 1 more mistake\)$"
     ):
@@ -239,11 +314,20 @@ def test_several_mistakes() -> None:
 
 def test_options_replace_values_of_the_file() -> None:
     """Options are merged into the file's mappings, and a mistake in an option is named by the option."""
-    names = {("limits", "max_retries"): "--max-retries", ("parallelism",): "--parallelism"}
+    names = {
+        ("limits", "max_retries"): "--max-retries",
+        ("parallelism",): "--parallelism",
+    }
     values = {"limits": {"max_retries": 2}, "parallelism": 8}
     config = load_config(write(GOOD), Options(values, names))
-    assert (config.limits.max_retries, config.limits.max_cost, config.parallelism) == (2, 25.0, 8)
-    with pytest.raises(InputError, match=r"^--parallelism=0 is invalid; give a number from 1"):
+    assert (config.limits.max_retries, config.limits.max_cost, config.parallelism) == (
+        2,
+        25.0,
+        8,
+    )
+    with pytest.raises(
+        InputError, match=r"^--parallelism=0 is invalid; give a number from 1"
+    ):
         load_config(write(GOOD), Options({**values, "parallelism": 0}, names))
 
 
@@ -261,9 +345,16 @@ def test_the_schema_forbids_other_keys() -> None:
     """Editors complain about the keys that loading refuses, and show what each key means."""
     schema = RunConfig.model_json_schema()
     assert schema["additionalProperties"] is False
-    assert all(part["additionalProperties"] is False for part in schema["$defs"].values())
-    properties = [schema["properties"], *(part["properties"] for part in schema["$defs"].values())]
-    assert all(value.get("description") for part in properties for value in part.values())
+    assert all(
+        part["additionalProperties"] is False for part in schema["$defs"].values()
+    )
+    properties = [
+        schema["properties"],
+        *(part["properties"] for part in schema["$defs"].values()),
+    ]
+    assert all(
+        value.get("description") for part in properties for value in part.values()
+    )
 
 
 def test_the_example_of_the_docs_is_read() -> None:
@@ -286,7 +377,9 @@ def test_the_example_of_the_docs_is_read() -> None:
     size=st.integers(0, 40),
     new=st.text(max_size=8) | st.sampled_from("{[:&*!|>%@`\t"),
 )
-def test_any_text_is_read_or_refused_in_one_line(start: int, size: int, new: str) -> None:
+def test_any_text_is_read_or_refused_in_one_line(
+    start: int, size: int, new: str
+) -> None:
     """Any change of a file's text gives a configuration, or one line that names the file."""
     message = refusal(GOOD[:start] + new + GOOD[start + size :])
     assert message is None or (message.startswith("run.yaml:") and "\n" not in message)

@@ -66,23 +66,46 @@ def test_a_setting_has_one_spelling(words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["run", "gate", "estimate", "shard", "batch submit", "batch collect", "batch cancel"]
+    "words",
+    [
+        "run",
+        "gate",
+        "estimate",
+        "shard",
+        "batch submit",
+        "batch collect",
+        "batch cancel",
+    ],
 )
 def test_commands_choose_runs_in_the_same_way(words: str) -> None:
     """All commands about runs take the same options that say which."""
-    assert set(SELECTION) - ({"model"} if words == "gate" else set()) <= options_of(words).keys()
+    assert (
+        set(SELECTION) - ({"model"} if words == "gate" else set())
+        <= options_of(words).keys()
+    )
 
 
 def test_runs_of_tasks_are_estimated(command: Command) -> None:
     """`estimate` makes the same runs of --tasks, --length and --argument as of the entry that they stand for."""
     entry = "helmet_recall:length=8k,task=json_kv,num_samples=1"
-    assert command("estimate", entry, "--models-to-run", "longctx/null,longctx/lexical") == 0
+    assert (
+        command("estimate", entry, "--models-to-run", "longctx/null,longctx/lexical")
+        == 0
+    )
     expected = command.out
-    assert command("estimate", "--tasks", "helmet_recall", "--length", "8k", *SAMPLE) == 0
+    assert (
+        command("estimate", "--tasks", "helmet_recall", "--length", "8k", *SAMPLE) == 0
+    )
     assert command.out == expected
     assert (
         command(
-            "estimate", "--run-entries", entry, "--model", "longctx/null,longctx/lexical", "-m", "5"
+            "estimate",
+            "--run-entries",
+            entry,
+            "--model",
+            "longctx/null,longctx/lexical",
+            "-m",
+            "5",
         )
         == 0
     )

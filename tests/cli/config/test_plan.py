@@ -68,9 +68,24 @@ MISTAKES = [
         ":1: tasks[0]: helmet_recall: task='kv' is invalid",
         "json_kv",
     ),
-    ("[8k]", "[8k, 2k]", ":2: lengths[1]: helmet_recall: length='2k' is invalid", "from 4k to 1m"),
-    ("lengths: [8k]\n", "", ":1: lengths is missing, and helmet_recall has lengths", "[8k, 128k]"),
-    ("helmet_recall, ", "", ":2: lengths is given, but no task has lengths", "leave it out"),
+    (
+        "[8k]",
+        "[8k, 2k]",
+        ":2: lengths[1]: helmet_recall: length='2k' is invalid",
+        "from 4k to 1m",
+    ),
+    (
+        "lengths: [8k]\n",
+        "",
+        ":1: lengths is missing, and helmet_recall has lengths",
+        "[8k, 128k]",
+    ),
+    (
+        "helmet_recall, ",
+        "",
+        ":2: lengths is given, but no task has lengths",
+        "leave it out",
+    ),
     (
         "num_samples: 4",
         "num_samples: few",
@@ -119,7 +134,12 @@ MISTAKES = [
         ":5: models[0]: 'longctx/lexikal' is not a model",
         "did you mean longctx/lexical",
     ),
-    ("url: URL", "url: ftp://h", ":6: models[1]: endpoint: url='ftp://h' is invalid", "http://"),
+    (
+        "url: URL",
+        "url: ftp://h",
+        ":6: models[1]: endpoint: url='ftp://h' is invalid",
+        "http://",
+    ),
     ("url: URL", "url: 'http://u:p@h'", ":7: models[1].url holds a secret", "the NAME"),
     (
         "url: URL",
@@ -139,7 +159,12 @@ MISTAKES = [
         ":6: models[1]: the environment variable ABSENT is not set",
         "",
     ),
-    ("$MY_KEY", "$ABSENT", ":6: models[1]: the environment variable ABSENT is not set", ""),
+    (
+        "$MY_KEY",
+        "$ABSENT",
+        ":6: models[1]: the environment variable ABSENT is not set",
+        "",
+    ),
     (
         "longctx/lexical",
         "{name: my/tiny, url: URL}",
@@ -217,7 +242,8 @@ def ready(monkeypatch: pytest.MonkeyPatch) -> None:
         "args": {"base_url": "http://elsewhere/v1"},
     }
     add_entries(
-        Path("prod_env"), {"model_deployments.yaml": {"name": "my/other", "client_spec": client}}
+        Path("prod_env"),
+        {"model_deployments.yaml": {"name": "my/other", "client_spec": client}},
     )
 
 
@@ -244,7 +270,10 @@ def test_mistakes(old: str, new: str, place: str, allowed: str, server: Server) 
     [
         ("{temperature: 0.6, top_p: 0.9}", None),
         ("{top_p: 0.9, temperature: 0.6}", None),
-        ("{top_p: 0.9}", "arguments.top_p: top_p=0.9 has no effect at a temperature of 0"),
+        (
+            "{top_p: 0.9}",
+            "arguments.top_p: top_p=0.9 has no effect at a temperature of 0",
+        ),
         ("{temperature: 0.6, top_p: 7}", "arguments.top_p"),
     ],
 )
@@ -270,7 +299,9 @@ def test_a_name_that_no_folder_can_have() -> None:
     """A run whose name is longer than a folder's name may be is refused before anything is sent."""
     folder = Path("a" * 120) / ("b" * 120)
     folder.mkdir(parents=True)
-    (folder / "questions.jsonl").write_text('{"context": "a", "question": "b", "answers": ["c"]}')
+    (folder / "questions.jsonl").write_text(
+        '{"context": "a", "question": "b", "answers": ["c"]}'
+    )
     text = f"""suite: s
 models: [openai/gpt-4o-2024-05-13]
 entries: ["any_jsonl:path={folder},length=4k"]
@@ -289,14 +320,21 @@ def test_an_error_of_a_server_names_the_files_key() -> None:
     with (
         scripted({}, key="another") as server,
         pytest.raises(
-            InputError, match=r"^run.yaml:6: models\[1\]: api_key_env='MY_KEY': .* refuses the key"
+            InputError,
+            match=r"^run.yaml:6: models\[1\]: api_key_env='MY_KEY': .* refuses the key",
         ),
     ):
         plan(GOOD, server)
     options = Places(
-        options={("models", 0, "url"): "--model-url", ("models", 0, "name"): "--model-name"}
+        options={
+            ("models", 0, "url"): "--model-url",
+            ("models", 0, "name"): "--model-name",
+        }
     )
-    assert str(options.error(("models", 0), ": model='absent'")) == "--model-url: model='absent'"
+    assert (
+        str(options.error(("models", 0), ": model='absent'"))
+        == "--model-url: model='absent'"
+    )
 
 
 @pytest.mark.usefixtures("ready")
@@ -340,7 +378,9 @@ def test_judges_judge_what_they_can(server: Server) -> None:
     """Judges grade what they can, citations keep their NLI model, and an argument of the entry overrides the list of judges."""
     entries = "entries: ['helmet_cite:length=8k', 'helmet_summ:length=8k', 'aa_lcr:judge=none', 'ruler:length=8k']\n"
     rest = "models: [longctx/lexical]\njudge: {judges: [%s]}\ndry_run: true\n"
-    jury = plan(entries + rest % "openai/gpt-4o-2024-05-13, openai/gpt-4.1-2025-04-14", server)
+    jury = plan(
+        entries + rest % "openai/gpt-4o-2024-05-13, openai/gpt-4.1-2025-04-14", server
+    )
     names = "judge=openai/gpt-4o-2024-05-13+openai/gpt-4.1-2025-04-14"
     assert [entry.text for entry in jury.entries] == [
         "helmet_cite:length=8k",
@@ -356,13 +396,16 @@ def test_judges_judge_what_they_can(server: Server) -> None:
 
 
 @pytest.mark.usefixtures("ready")
-def test_keys_of_judges_are_used_while_the_runs_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_of_judges_are_used_while_the_runs_are_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A named variable replaces the variables of the judge's family while the runs are made, and these return afterwards."""
     monkeypatch.setenv("GPT_JUDGE_CLIENT_ID", "of-another-gateway")
     config = load_config(
         write(
             GOOD.replace(
-                "max_retries: 2", "max_retries: 2, max_cost: 1234.567, request_timeout: 60"
+                "max_retries: 2",
+                "max_retries: 2, max_cost: 1234.567, request_timeout: 60",
             )
         )
     )
@@ -403,10 +446,16 @@ def test_tokens_from_the_first_request_on(monkeypatch: pytest.MonkeyPatch) -> No
         "GPT_JUDGE",
         "LLAMA_JUDGE",
     ]
-    used = {call.body["model"]: call.key.removeprefix("Bearer ") for call in gateway.calls}
-    assert used == dict(zip(("tiny", "other", "judge", "llama"), tokens.tokens, strict=True))
+    used = {
+        call.body["model"]: call.key.removeprefix("Bearer ") for call in gateway.calls
+    }
+    assert used == dict(
+        zip(("tiny", "other", "judge", "llama"), tokens.tokens, strict=True)
+    )
     assert all(call.fault is None for call in gateway.calls)
-    files = "".join(path.read_text(encoding="utf-8") for path in Path("prod_env").iterdir())
+    files = "".join(
+        path.read_text(encoding="utf-8") for path in Path("prod_env").iterdir()
+    )
     assert not any(token in files for token in tokens.tokens)
 
 
@@ -414,14 +463,17 @@ def test_a_client_whose_variables_are_not_set(server: Server) -> None:
     """The start of the names of variables that are not set is refused before anything is sent."""
     text = "entries: ['aa_lcr:num_samples=4']\nmodels: [{name: my/tiny, url: URL, token_env: ABSENT}]\n"
     with pytest.raises(
-        InputError, match=r"models\[0\]: the environment variable ABSENT_TOKEN_URL is not set"
+        InputError,
+        match=r"models\[0\]: the environment variable ABSENT_TOKEN_URL is not set",
     ):
         plan(text, server)
     assert not server.calls
 
 
 @pytest.mark.parametrize("variables", [{}, {"GPT_JUDGE_API_KEY": "sk-wrong-1234"}])
-def test_a_judge_without_a_key(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_judge_without_a_key(
+    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If a judge's server needs a key, the error names the variables that can have it, or the variable with a wrong key."""
     for name in ("OPENAI_API_KEY", "GPT_JUDGE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
@@ -436,7 +488,9 @@ def test_a_judge_without_a_key(variables: dict[str, str], monkeypatch: pytest.Mo
     refused = f"judge=gate/gpt-judge: {gateway.address} refuses GPT_JUDGE_API_KEY"
     assert (refused if variables else allowed) in str(error.value)
     assert "sk-wrong-1234" not in str(error.value)
-    assert {call.key for call in gateway.calls} == ({"Bearer sk-wrong-1234"} if variables else {""})
+    assert {call.key for call in gateway.calls} == (
+        {"Bearer sk-wrong-1234"} if variables else {""}
+    )
 
 
 def test_ready_deployments_are_models(server: Server) -> None:
@@ -454,9 +508,7 @@ def test_ready_deployments_are_models(server: Server) -> None:
 
 def test_a_known_endpoint_is_not_asked_again() -> None:
     """A second plan uses the entries of the first one and sends nothing, while a changed description is asked for again."""
-    text = (
-        "tasks: [helmet_recall]\nlengths: [8k]\nmodels:\n  - {name: tiny, url: URL, context: 32k}\n"
-    )
+    text = "tasks: [helmet_recall]\nlengths: [8k]\nmodels:\n  - {name: tiny, url: URL, context: 32k}\n"
     with serve(lexical.answer, models={"tiny": Model()}) as own:
         (spec,) = plan(text, own).specs
         assert spec.adapter_spec.model_deployment == "endpoint/tiny"
@@ -466,7 +518,10 @@ def test_a_known_endpoint_is_not_asked_again() -> None:
         assert len(own.calls) == len(asked)
         plan(text.replace("32k", "64k"), own)
         assert len(own.calls) == 2 * len(asked)
-    assert "max_sequence_length: 65536" in Path("prod_env/model_deployments.yaml").read_text()
+    assert (
+        "max_sequence_length: 65536"
+        in Path("prod_env/model_deployments.yaml").read_text()
+    )
 
 
 def test_a_server_at_a_new_address(caplog: pytest.LogCaptureFixture) -> None:
@@ -477,7 +532,10 @@ def test_a_server_at_a_new_address(caplog: pytest.LogCaptureFixture) -> None:
         plan(text, old)
     with serve(lexical.answer, models={"tiny": Model()}) as new:
         plan(text, new)
-    assert f"endpoint/mine has moved from {old.address}/v1 to {new.address}/v1" in caplog.text
+    assert (
+        f"endpoint/mine has moved from {old.address}/v1 to {new.address}/v1"
+        in caplog.text
+    )
     path = Path("prod_env/model_deployments.yaml")
     before = path.read_text()
     assert new.address in before
@@ -494,13 +552,12 @@ def test_a_server_at_a_new_address(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("context: 32k", "max_sequence_length: 32768"), ("type: chat", "form: chat")]
+    ("key", "value"),
+    [("context: 32k", "max_sequence_length: 32768"), ("type: chat", "form: chat")],
 )
 def test_an_endpoint_is_asked_again_without_a_key(key: str, value: str) -> None:
     """The value of a removed key leaves the file, and the shorter mapping is asked for only once."""
-    text = (
-        f"tasks: [helmet_recall]\nlengths: [8k]\nmodels:\n  - {{name: my/tiny, url: URL, {key}}}\n"
-    )
+    text = f"tasks: [helmet_recall]\nlengths: [8k]\nmodels:\n  - {{name: my/tiny, url: URL, {key}}}\n"
     path = Path("prod_env/model_deployments.yaml")
     with serve(lexical.answer, models={"tiny": Model()}) as own:
         plan(text, own)

@@ -87,7 +87,10 @@ class File:
     def is_whole(self) -> bool:
         """Whether it has as many outputs as the official sample, or 100, which older runs asked."""
         entry = parse_entry([BABILONG], self.run.entry)
-        return len(self.official) in (entry.tasks[0].official_sample(entry.settings), 100)
+        return len(self.official) in (
+            entry.tasks[0].official_sample(entry.settings),
+            100,
+        )
 
 
 def unpack(clone: Path, commit: str, folder: str, to: Path) -> None:
@@ -102,7 +105,10 @@ def unpack(clone: Path, commit: str, folder: str, to: Path) -> None:
 def show(clone: Path, commit: str, path: str) -> str:
     """Return the text of a file at a commit."""
     return subprocess.run(
-        ["git", "-C", clone, "show", f"{commit}:{path}"], capture_output=True, check=True, text=True
+        ["git", "-C", clone, "show", f"{commit}:{path}"],
+        capture_output=True,
+        check=True,
+        text=True,
     ).stdout
 
 
@@ -122,13 +128,19 @@ def score(run: OutputRun) -> str:
     """Return a digit for each output: whether the task's scorer accepts it."""
     (task,) = parse_entry([BABILONG], run.entry).tasks
     records = (
-        {**output.record, "prediction": output.prediction, "references": output.references}
+        {
+            **output.record,
+            "prediction": output.prediction,
+            "references": output.references,
+        }
         for output in run.outputs
     )
     return "".join(str(int(task.score(record)["accuracy"])) for record in records)
 
 
-def compare(clone: Path, commit: str, code: Path) -> tuple[dict[str, list[File]], dict[Path, str]]:
+def compare(
+    clone: Path, commit: str, code: Path
+) -> tuple[dict[str, list[File]], dict[Path, str]]:
     """Return the scored tables of each model at a commit, and the tables that cannot be read."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -139,10 +151,14 @@ def compare(clone: Path, commit: str, code: Path) -> tuple[dict[str, list[File]]
         for path, run in runs.items():
             rest = path.stem.split("_", 2)[2]
             models[run.model].append(File(run, score(run), official[str(path)], rest))
-        return models, {path.relative_to(folder): reason for path, reason in refused.items()}
+        return models, {
+            path.relative_to(folder): reason for path, reason in refused.items()
+        }
 
 
-def published_rows(found: Mapping[str, Mapping[str, list[File]]]) -> Iterator[list[str]]:
+def published_rows(
+    found: Mapping[str, Mapping[str, list[File]]],
+) -> Iterator[list[str]]:
     """Yield model, task, length and score of each whole table of a plain run."""
     seen = set()
     for models in found.values():
@@ -169,9 +185,12 @@ PRINTED_PARTS = {
 
 def printed_rows(clone: Path) -> Iterator[list[str]]:
     """Yield model, task, length and rounded score of the model of draw_evals.ipynb, whose outputs are not published."""
-    cells = json.loads(show(clone, COMMITS["main"], "notebooks/draw_evals.ipynb"))["cells"]
+    cells = json.loads(show(clone, COMMITS["main"], "notebooks/draw_evals.ipynb"))[
+        "cells"
+    ]
     texts = [
-        "".join(output.get("text", ())) or "".join(output.get("data", {}).get("text/plain", ()))
+        "".join(output.get("text", ()))
+        or "".join(output.get("data", {}).get("text/plain", ()))
         for cell in cells
         if "print(f'{mn}" in "".join(cell["source"])
         for output in cell.get("outputs", ())
@@ -184,7 +203,9 @@ def printed_rows(clone: Path) -> Iterator[list[str]]:
             for task, *values in rows:
                 pairs = zip(lengths, values, strict=True)
                 yield from (
-                    [model, task + part, length, value] for length, value in pairs if value != "-1"
+                    [model, task + part, length, value]
+                    for length, value in pairs
+                    if value != "-1"
                 )
 
 
@@ -203,18 +224,26 @@ def main() -> None:
             files = [file for each in found[branch].values() for file in each]
             outputs = sum(len(file.official) for file in files)
             same = sum(
-                a == b for file in files for a, b in zip(file.ours, file.official, strict=True)
+                a == b
+                for file in files
+                for a, b in zip(file.ours, file.official, strict=True)
             )
-            equal = sum(file.ours.count("1") == file.official.count("1") for file in files)
+            equal = sum(
+                file.ours.count("1") == file.official.count("1") for file in files
+            )
             print(
                 f"{branch}: {same} of {outputs} outputs and {equal} of {len(files)} accuracies are equal"
             )
             for path, reason in refused.items():
                 print(f"  not scored: {path}: {reason}")
             for file in files:
-                for row, (ours, official) in enumerate(zip(file.ours, file.official, strict=True)):
+                for row, (ours, official) in enumerate(
+                    zip(file.ours, file.official, strict=True)
+                ):
                     if ours != official:
-                        print(f"  differs: {file.run.locations[row]}: {ours} instead of {official}")
+                        print(
+                            f"  differs: {file.run.locations[row]}: {ours} instead of {official}"
+                        )
     if arguments.write:
         rows = [*published_rows(found), *printed_rows(clone)]
         with (Path(package.__file__).parent / "published.csv").open(
@@ -222,7 +251,9 @@ def main() -> None:
         ) as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerows([["model", "task", "length", "score"], *rows])
-        print(f"published.csv: {len(rows)} rows of {len({row[0] for row in rows})} models")
+        print(
+            f"published.csv: {len(rows)} rows of {len({row[0] for row in rows})} models"
+        )
 
 
 if __name__ == "__main__":

@@ -36,13 +36,20 @@ def main() -> None:
     task = BENCHMARK.task("tasks")
     with tempfile.TemporaryDirectory() as name:
         write(Path(name) / task.paths(None)[0], rows)
-        examples = [*load_examples(task, Settings(None), DataRoot(Path(name), mirror=True))]
-    same = sum(each.messages == row["messages"] for each, row in zip(examples, rows, strict=True))
+        examples = [
+            *load_examples(task, Settings(None), DataRoot(Path(name), mirror=True))
+        ]
+    same = sum(
+        each.messages == row["messages"]
+        for each, row in zip(examples, rows, strict=True)
+    )
     judged = sum(
         [judge_prompt({**each.record, "prediction": row["model_output"]})] == prompts
         for each, row, prompts in zip(examples, rows, asked, strict=True)
     )
-    print(f"{same} requests and {judged} requests to the judge of {len(rows)} are equal")
+    print(
+        f"{same} requests and {judged} requests to the judge of {len(rows)} are equal"
+    )
 
 
 if __name__ == "__main__":

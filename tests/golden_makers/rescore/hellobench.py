@@ -86,7 +86,8 @@ def score(run: OutputRun) -> list[Scores]:
     """Return our scores of each judged answer."""
     (task,) = parse_entry([HELLOBENCH], run.entry).tasks
     return [
-        task.scores({"prediction": "", **output.record, **output.notes}) for output in run.outputs
+        task.scores({"prediction": "", **output.record, **output.notes})
+        for output in run.outputs
     ]
 
 
@@ -132,7 +133,9 @@ def main() -> None:
         )
     )
     runs = {
-        path: run for path in READER.files(results / "judgements") for run in READER.read(path, "")
+        path: run
+        for path in READER.files(results / "judgements")
+        for run in READER.read(path, "")
     }
     jobs = [(str(path), _categories(path, root)) for path in runs]
     official = run_official(OFFICIAL, arguments.official.resolve(), data=jobs)
@@ -142,13 +145,19 @@ def main() -> None:
         ours = score(run)
         equal_scores, has_equal_mean = compare(ours, official[str(path)])
         if equal_scores < len(ours) or not has_equal_mean:
-            print(f"  differs: {path.relative_to(results)}: {len(ours) - equal_scores} scores")
+            print(
+                f"  differs: {path.relative_to(results)}: {len(ours) - equal_scores} scores"
+            )
         same = same + equal_scores
         total = total + len(ours)
         equal = equal + has_equal_mean
         judged += sum("judge_score" in our for our in ours)
-        means[run.model][path.name.removesuffix("_results.jsonl")] = official[str(path)]["whole"][0]
-    print(f"{same} of {total} judged answers have equal scores ({total - judged} of them none)")
+        means[run.model][path.name.removesuffix("_results.jsonl")] = official[
+            str(path)
+        ]["whole"][0]
+    print(
+        f"{same} of {total} judged answers have equal scores ({total - judged} of them none)"
+    )
     print(f"{equal} of {len(runs)} files have equal means")
     if arguments.write:
         with (Path(package.__file__).parent / "published.csv").open(
@@ -157,15 +166,20 @@ def main() -> None:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["model", "task", "score"])
             for model, title in MODELS.items():
-                tasks = [task.name for task in HELLOBENCH.tasks if task.name in means[model]]
-                writer.writerows([title, task, f"{means[model][task]:.4f}"] for task in tasks)
+                tasks = [
+                    task.name for task in HELLOBENCH.tasks if task.name in means[model]
+                ]
+                writer.writerows(
+                    [title, task, f"{means[model][task]:.4f}"] for task in tasks
+                )
 
 
 def _categories(path: Path, root: DataRoot) -> dict[str, str]:
     task = path.name.removesuffix("_results.jsonl")
     file = HELLOBENCH.task(task).sources(None)[0].paths[0]
     return {
-        row["id"]: row["category"] for row in JsonLines(root / file, {"id": str, "category": str})
+        row["id"]: row["category"]
+        for row in JsonLines(root / file, {"id": str, "category": str})
     }
 
 

@@ -51,7 +51,9 @@ def read_files(root: Path) -> tuple[dict[Path, OutputRun], dict[Path, str]]:
             renamed.write_bytes(path.read_bytes())
         task = renamed.stem.removeprefix("preds_")
         # No entry has Kimi's prompts, but its outputs are scored in the same way.
-        entry = f"infinite_bench_claude:task={task}" if path.parent.name == "kimi" else ""
+        entry = (
+            f"infinite_bench_claude:task={task}" if path.parent.name == "kimi" else ""
+        )
         try:
             (runs[path],) = READER.read(renamed, entry)
         except InputError as error:
@@ -70,9 +72,9 @@ def score(run: OutputRun) -> list[float]:
     task = find_task(run)
     fields = task.record_fields(Settings(None, scorer=SCORER))
     return [
-        task.scores({"prediction": output.prediction, "references": output.references, **fields})[
-            "longctx_score"
-        ]
+        task.scores(
+            {"prediction": output.prediction, "references": output.references, **fields}
+        )["longctx_score"]
         for output in run.outputs
     ]
 
@@ -85,7 +87,10 @@ def main() -> None:
     arguments = parser.parse_args()
     root = arguments.official.resolve()
     runs, refused = read_files(root / "results")
-    jobs = [(str(path), find_task(run).argument, path.parent.name) for path, run in runs.items()]
+    jobs = [
+        (str(path), find_task(run).argument, path.parent.name)
+        for path, run in runs.items()
+    ]
     official = run_official(OFFICIAL, root, data=jobs)
     means = {}
     same = total = equal = 0
@@ -95,10 +100,17 @@ def main() -> None:
         total = total + len(ours)
         same = same + sum(a == b for a, b in zip(ours, theirs, strict=True))
         equal += ours == theirs
-        means[path.parent.name, path.stem.removeprefix("preds_")] = 100 * sum(theirs) / len(theirs)
-    print(f"{same} of {total} outputs and {equal} of {len(runs)} files have equal scores")
+        means[path.parent.name, path.stem.removeprefix("preds_")] = (
+            100 * sum(theirs) / len(theirs)
+        )
     print(
-        *(f"  not scored: {path.relative_to(root)}: {reason}" for path, reason in refused.items()),
+        f"{same} of {total} outputs and {equal} of {len(runs)} files have equal scores"
+    )
+    print(
+        *(
+            f"  not scored: {path.relative_to(root)}: {reason}"
+            for path, reason in refused.items()
+        ),
         sep="\n",
     )
     print(f"  {STEP_BY_STEP}: {means['gpt4', 'code_debug_step_by_step']:.2f}")

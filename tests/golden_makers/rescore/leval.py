@@ -45,7 +45,9 @@ def requests(task: Task, root: DataRoot) -> Iterator[str]:
     settings = Settings(None)
     variant = task.variant(settings)
     for example in load_examples(task, settings, root):
-        messages = [dict(message) for message in task.prompt(example, variant.system).messages]
+        messages = [
+            dict(message) for message in task.prompt(example, variant.system).messages
+        ]
         yield json.dumps([messages, task.output_tokens(settings), variant.temperature])
 
 

@@ -49,17 +49,24 @@ def main() -> None:
             path.parent.mkdir(exist_ok=True)
             shutil.copy(official / f"LooGLE-testdata/{task.name}.jsonl", path)
             for example, (prompt, _, answer) in zip(
-                load_examples(task, Settings(None), root), prompts[task.name], strict=True
+                load_examples(task, Settings(None), root),
+                prompts[task.name],
+                strict=True,
             ):
                 reference = (
-                    answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+                    answer
+                    if isinstance(answer, str)
+                    else json.dumps(answer, ensure_ascii=False)
                 )
                 equal += task.prompt(example).messages[0][
                     "content"
                 ] == prompt and example.references == [reference]
     print(f"{equal} of {sum(map(len, prompts.values()))} prompts are equal")
     scored = [output for output in outputs if output[3]]
-    found = [BENCHMARK.task(t).score({"prediction": o, "references": [a]}) for t, a, o, _ in scored]
+    found = [
+        BENCHMARK.task(t).score({"prediction": o, "references": [a]})
+        for t, a, o, _ in scored
+    ]
     same = sum(
         [scores[name] for name in SIMILARITY] == each[3]
         for scores, each in zip(found, scored, strict=True)

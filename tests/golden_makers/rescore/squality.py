@@ -38,7 +38,9 @@ def main() -> None:
     (task,) = BENCHMARK.tasks
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "squality").symlink_to(official / "data")
-        examples = list(load_examples(task, Settings(None), DataRoot(Path(folder), mirror=True)))
+        examples = list(
+            load_examples(task, Settings(None), DataRoot(Path(folder), mirror=True))
+        )
     equal = sum(
         task.prompt(each).messages[0]["content"] == text
         for each, text in zip(examples, inputs, strict=True)

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 BABILONG = {
     "babilong": ("qa1", "qa2", "qa5"),
-    "babilong_more": ("qa6", "qa7", "qa8", "qa10", "qa14", "qa15", "qa16", "qa19", "qa20"),
+    "babilong_more": (
+        "qa6",
+        "qa7",
+        "qa8",
+        "qa10",
+        "qa14",
+        "qa15",
+        "qa16",
+        "qa19",
+        "qa20",
+    ),
 }
 HELMET = {
     "recall": ("json_kv", "ruler_niah_mk_2", "ruler_niah_mv"),
@@ -65,16 +75,31 @@ SCBENCH = (
 WORDS = "count_with=longctx/words"
 
 COMPARED = (
-    *("helmet_rag", "helmet_summ", "helmet_recall:task=json_kv", "helmet_longqa:task=narrativeqa"),
+    *(
+        "helmet_rag",
+        "helmet_summ",
+        "helmet_recall:task=json_kv",
+        "helmet_longqa:task=narrativeqa",
+    ),
     *(
         f"longbench:task={task}"
-        for task in ("narrativeqa", "multifieldqa_zh", "dureader", "gov_report", "triviaqa")
+        for task in (
+            "narrativeqa",
+            "multifieldqa_zh",
+            "dureader",
+            "gov_report",
+            "triviaqa",
+        )
     ),
     *("longbench:task=samsum", "longbench:task=lcc", "lv_eval", "mrcr"),
     *(f"scbench_multi_request:task={task}" for task in ("qa_chn", "summary")),
 )
 """Starts of the entries whose answers are compared with texts, word by word."""
-CONTAINED = ("ruler", "scbench_multi_request:task=kv", "scbench_multi_request:task=qa_eng")
+CONTAINED = (
+    "ruler",
+    "scbench_multi_request:task=kv",
+    "scbench_multi_request:task=qa_eng",
+)
 """Starts of the entries whose answers must contain a text."""
 
 ENTRIES = (

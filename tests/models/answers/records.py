@@ -21,7 +21,11 @@ def read_records() -> dict[str, list[dict[str, Any]]]:
     return {
         entry: [
             *rows,
-            *(_second(row, entry) for row in rows if entry.startswith((*COMPARED, *CONTAINED))),
+            *(
+                _second(row, entry)
+                for row in rows
+                if entry.startswith((*COMPARED, *CONTAINED))
+            ),
         ]
         for entry, rows in answers.items()
     }
@@ -31,7 +35,11 @@ def _second(record: dict[str, Any], entry: str) -> dict[str, Any]:
     """Return a record of the same answer, whose reference is its middle, or the answer without its second quarter."""
     text = record["prediction"].strip() or "nothing"
     size = len(text) // 4
-    part = text[size : 3 * size] if entry.startswith(CONTAINED) else text[:size] + text[2 * size :]
+    part = (
+        text[size : 3 * size]
+        if entry.startswith(CONTAINED)
+        else text[:size] + text[2 * size :]
+    )
     fields: dict[str, Any] = {"references": [part]}
     if isinstance(record.get("answer"), list):
         fields["answer"] = [part]

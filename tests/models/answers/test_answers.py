@@ -24,16 +24,24 @@ def test_scores(text: str) -> None:
     (task,) = parse_entry(BENCHMARKS, text).tasks
     for record, golden in zip(RECORDS[text], GOLDEN[text], strict=True):
         found = task.scores(record)
-        assert {name: found[name] for name in golden} == pytest.approx(golden, rel=0, abs=1e-12), (
-            record["id"]
-        )
+        assert {name: found[name] for name in golden} == pytest.approx(
+            golden, rel=0, abs=1e-12
+        ), record["id"]
 
 
 def test_all_suites_have_scores() -> None:
     """Every suite whose official code runs here has scores, and most entries with texts have scores between 0 and 1."""
     assert set(RECORDS) == set(GOLDEN) == set(ENTRIES)
-    assert {parse_entry(BENCHMARKS, text).benchmark.name for text in ENTRIES} == {*SUITES, "helmet"}
+    assert {parse_entry(BENCHMARKS, text).benchmark.name for text in ENTRIES} == {
+        *SUITES,
+        "helmet",
+    }
     assert all(scores for rows in GOLDEN.values() for scores in rows)
-    values = [value for rows in GOLDEN.values() for scores in rows for value in scores.values()]
+    values = [
+        value
+        for rows in GOLDEN.values()
+        for scores in rows
+        for value in scores.values()
+    ]
     assert sum(0 < value < 1 for value in values) > 80
     assert min(values.count(value) for value in (0.0, 1.0)) > 10

@@ -16,7 +16,10 @@ REQUEST = Request(model="an/m", prompt="Ist das gut? 好", max_tokens=50, temper
 CHAT = replace(
     REQUEST,
     prompt="",
-    messages=[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "?"}],
+    messages=[
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "?"},
+    ],
 )
 KINDS = ("chat", "completions", "anthropic")
 

@@ -26,7 +26,12 @@ from helm_longctx.models.results import (
     usage_of,
 )
 from helm_longctx.tasks.answer import Usage
-from tests.judging.token_server import CLIENT_ID, CLIENT_SECRET, TokenServer, serve_tokens
+from tests.judging.token_server import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    TokenServer,
+    serve_tokens,
+)
 from tests.models.apis.making import CHAT, KINDS, REQUEST, make
 from tests.support.http import HTTP
 from tests.support.servers import faults, hostile
@@ -41,7 +46,9 @@ ANSWER = "Ist das gut? 好 Yes, it is."
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with serve(lambda prompt: f"{prompt} Yes, it is.", models={"m": Model()}) as running:
+    with serve(
+        lambda prompt: f"{prompt} Yes, it is.", models={"m": Model()}
+    ) as running:
         yield running
 
 
@@ -64,10 +71,16 @@ def test_answers(kind: str, stream: bool, server: Server) -> None:
     body = client.body(replace(REQUEST, stop_sequences=["is."]))
     assert call.path == client.route(REQUEST)
     assert {
-        name: value for name, value in call.body.items() if not name.startswith("stream")
+        name: value
+        for name, value in call.body.items()
+        if not name.startswith("stream")
     } == body
     assert call.body.get("stream", False) == stream
-    sent = {name: value for name, value in call.body.items() if name not in ("messages", "prompt")}
+    sent = {
+        name: value
+        for name, value in call.body.items()
+        if name not in ("messages", "prompt")
+    }
     assert facts_of(result).sent == sent
 
 
@@ -75,7 +88,9 @@ def test_answers(kind: str, stream: bool, server: Server) -> None:
 def test_the_time_of_the_first_piece(kind: str, server: Server) -> None:
     """The time until the first piece of an answer is measured if the answer is streamed, and is kept in the cache."""
     server.delay = 0.2
-    assert facts_of(make(kind, server).make_request(REQUEST)).first_token_seconds is None
+    assert (
+        facts_of(make(kind, server).make_request(REQUEST)).first_token_seconds is None
+    )
     client = make(kind, server, stream=True)
     result = client.make_request(REQUEST)
     first = facts_of(result).first_token_seconds
@@ -90,10 +105,16 @@ def test_a_batch_gives_the_same_result(kind: str, server: Server) -> None:
     client = make(kind, server)
     other = make(kind, server)
     result = client.make_request(REQUEST)
-    reply = json.loads(json.dumps(_reply(server, client.route(REQUEST), client.body(REQUEST))))
+    reply = json.loads(
+        json.dumps(_reply(server, client.route(REQUEST), client.body(REQUEST)))
+    )
     parsed = other.result(REQUEST, reply)
     assert (
-        replace(parsed, request_time=result.request_time, request_datetime=result.request_datetime)
+        replace(
+            parsed,
+            request_time=result.request_time,
+            request_datetime=result.request_datetime,
+        )
         == result
     )
 
@@ -109,7 +130,10 @@ def test_conversations(server: Server) -> None:
     assert server.calls[0].body["messages"] == CHAT.messages
     assert server.calls[1].body["messages"] == CHAT.messages[1:]
     assert server.calls[1].body["system"] == "Be brief."
-    assert failure_of(make("completions", server).make_request(CHAT)) is Failure.BAD_REQUEST
+    assert (
+        failure_of(make("completions", server).make_request(CHAT))
+        is Failure.BAD_REQUEST
+    )
 
 
 def test_both_forms(server: Server) -> None:
@@ -123,7 +147,9 @@ def test_both_forms(server: Server) -> None:
         "/v1/chat/completions",
     ]
     assert server.calls[0].body["prompt"] == REQUEST.prompt
-    assert server.calls[1].body["messages"] == [{"role": "user", "content": REQUEST.prompt}]
+    assert server.calls[1].body["messages"] == [
+        {"role": "user", "content": REQUEST.prompt}
+    ]
 
 
 def test_arguments(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +169,13 @@ def test_arguments(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     ).success
     (call,) = server.calls
     assert call.key == "Bearer sk-of-a-variable"
-    expected = {"model": "n", "temperature": 0.5, "top_p": 0.9, "presence_penalty": 1, "top_k": 1}
+    expected = {
+        "model": "n",
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "presence_penalty": 1,
+        "top_k": 1,
+    }
     assert expected.items() <= call.body.items()
     assert call.body["reasoning_effort"] == "low"
     with pytest.raises(InputError, match="form='completion' is invalid"):
@@ -156,7 +188,9 @@ def test_arguments(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
         make("chat", server, api_key_env="NO_SUCH_KEY")
 
 
-def test_keys_stay_with_their_provider(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_stay_with_their_provider(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A server that is not the provider's never gets the provider's key from the packages' variables."""
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
         monkeypatch.setenv(name, "sk-of-the-provider")
@@ -211,7 +245,9 @@ def test_a_key_is_sent_without_the_token_of_the_environment(
 
 def test_tokens_of_models(server: Server, tokens: TokenServer) -> None:
     """All requests to an address carry one token, which is renewed when it is refused, and a key of an argument wins."""
-    server.accepts = lambda key: key.removeprefix("Bearer ") in {*tokens.tokens} - tokens.lost
+    server.accepts = lambda key: (
+        key.removeprefix("Bearer ") in {*tokens.tokens} - tokens.lost
+    )
     for kind in ("chat", "completions", "both"):
         client = make(kind, server)
         assert client.make_request(REQUEST).success
@@ -226,7 +262,8 @@ def test_tokens_of_models(server: Server, tokens: TokenServer) -> None:
     assert failure_of(refused) is Failure.BAD_KEY
     assert not any(token in str(refused.error) for token in tokens.tokens)
     assert (
-        failure_of(client.make_request(replace(REQUEST, prompt="refused again"))) is Failure.BAD_KEY
+        failure_of(client.make_request(replace(REQUEST, prompt="refused again")))
+        is Failure.BAD_KEY
     )
     assert len(tokens.asked) == 4
 
@@ -292,10 +329,14 @@ def test_failures(kind: str, server: Server, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["chat", "anthropic"])
-def test_an_error_is_one_line(kind: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_is_one_line(
+    kind: str, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The page of a gateway has many lines, but the failure is one line of the log."""
     server.plan = faults.always(Fault.SERVER_ERROR)
-    monkeypatch.setattr(json, "dumps", lambda content: "<html>\n<h1>Bad gateway</h1>\r\n</html>")
+    monkeypatch.setattr(
+        json, "dumps", lambda content: "<html>\n<h1>Bad gateway</h1>\r\n</html>"
+    )
     error = make(kind, server).make_request(REQUEST).error
     assert error
     assert "InternalServerError: " in error
@@ -325,9 +366,15 @@ def test_what_the_server_declines(kind: str, server: Server) -> None:
     assert failure_of(client.make_request(REQUEST)) is Failure.UNKNOWN_MODEL
     server.models = {"m": Model(context=60)}
     assert client.make_request(REQUEST).success
-    assert failure_of(client.make_request(replace(REQUEST, prompt="x" * 100))) is Failure.TOO_LONG
+    assert (
+        failure_of(client.make_request(replace(REQUEST, prompt="x" * 100)))
+        is Failure.TOO_LONG
+    )
     server.models = {"m": Model(context=10)}
-    assert failure_of(client.make_request(replace(REQUEST, prompt="x" * 100))) is Failure.TOO_LONG
+    assert (
+        failure_of(client.make_request(replace(REQUEST, prompt="x" * 100)))
+        is Failure.TOO_LONG
+    )
 
 
 def test_requests_that_cannot_be_sent(server: Server) -> None:
@@ -363,7 +410,9 @@ def test_conversations_have_digests_of_their_own(server: Server) -> None:
         [("system", "a")],
     ]
     requests = [
-        replace(CHAT, messages=[{"role": role, "content": words} for role, words in turn])
+        replace(
+            CHAT, messages=[{"role": role, "content": words} for role, words in turn]
+        )
         for turn in turns
     ]
     keys = [make("chat", server).cache_key(request)["sha256"] for request in requests]
@@ -378,10 +427,14 @@ THINKING = "Let me see whether it is good. " * 4
 def test_reasoning(kind: str, stream: bool, server: Server) -> None:
     """Reasoning is not a part of the answer. Its tokens are counted and are added to the limit of the answer."""
     server.models = {"m": Model(reasoning=THINKING, refuses=("thinking.type.enabled",))}
-    result = make(kind, server, stream=stream, thinking_tokens=1024).make_request(REQUEST)
+    result = make(kind, server, stream=stream, thinking_tokens=1024).make_request(
+        REQUEST
+    )
     assert text(result) == ANSWER
     assert result.completions[0].thinking.text == THINKING
-    assert usage_of(result) == Usage(input_tokens=4, output_tokens=31 + 7, reasoning_tokens=31)
+    assert usage_of(result) == Usage(
+        input_tokens=4, output_tokens=31 + 7, reasoning_tokens=31
+    )
     assert not answer_of(result).is_thinking_unfinished
     assert server.calls[-1].body["max_tokens"] == 1024 + REQUEST.max_tokens
 
@@ -389,7 +442,9 @@ def test_reasoning(kind: str, stream: bool, server: Server) -> None:
 @pytest.mark.parametrize("hides", [False, True])
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("kind", ["chat", "anthropic"])
-def test_reasoning_that_never_ends(kind: str, stream: bool, hides: bool, server: Server) -> None:
+def test_reasoning_that_never_ends(
+    kind: str, stream: bool, hides: bool, server: Server
+) -> None:
     """If the model only reasons until its limit, the result is an empty answer and not a failure."""
     server.models = {"m": Model(reasoning=THINKING, hides=hides)}
     extra = {"thinking": {"type": "adaptive"}} if kind == "anthropic" else {}
@@ -441,9 +496,13 @@ def test_prompt_caching(server: Server, tmp_path: Path) -> None:
     """Tokens that the provider read from its cache or wrote to it are counted as tokens of the prompt."""
     book = "A long book. " * 400
     for question in ("a", "b"):
-        result = make("chat", server).make_request(replace(REQUEST, prompt=book + question))
+        result = make("chat", server).make_request(
+            replace(REQUEST, prompt=book + question)
+        )
     assert usage_of(result) == Usage(1301, cached_tokens=1280, output_tokens=50)
-    client = make("anthropic", server, SqliteCacheConfig(str(tmp_path / "cache.sqlite")))
+    client = make(
+        "anthropic", server, SqliteCacheConfig(str(tmp_path / "cache.sqlite"))
+    )
     counts = []
     for question in ("a", "b"):
         result = client.make_request(
@@ -479,7 +538,10 @@ def test_prompt_caching(server: Server, tmp_path: Path) -> None:
 )
 def test_usage_of_other_servers(usage: Any, expected: Usage | None) -> None:
     """Servers of others leave out parts of the usage."""
-    reply = {"choices": [{"message": {"content": "Yes"}, "finish_reason": "stop"}], "usage": usage}
+    reply = {
+        "choices": [{"message": {"content": "Yes"}, "finish_reason": "stop"}],
+        "usage": usage,
+    }
     result = OpenAIClient(None, base_url="http://localhost").result(REQUEST, reply)
     assert usage_of(result) == expected
     stored = parse_result(json.loads(json.dumps(asdict(result))))
@@ -493,7 +555,9 @@ def test_prompts_that_are_not_unicode(server: Server) -> None:
     assert server.calls[0].prompt == request.prompt
 
 
-@pytest.mark.skipif(not MEMORY.exists(), reason="reads the memory of the process as Linux has it")
+@pytest.mark.skipif(
+    not MEMORY.exists(), reason="reads the memory of the process as Linux has it"
+)
 @pytest.mark.parametrize("kind", ["chat", "anthropic"])
 def test_memory(kind: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a long prompt is sent, memory holds one further copy of it, which is the body."""
@@ -505,7 +569,9 @@ def test_memory(kind: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> N
         resident.append(int(MEMORY.read_text().split()[1]) * 4096)
         return HTTP.Response(200, json=reply)
 
-    monkeypatch.setattr(Transport, "handle_request", lambda transport, request: answer(request))
+    monkeypatch.setattr(
+        Transport, "handle_request", lambda transport, request: answer(request)
+    )
     assert client.make_request(REQUEST).success
     request = replace(REQUEST, prompt="A long book. " * 1_500_000)
     assert client.make_request(request).success

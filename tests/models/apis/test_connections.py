@@ -100,16 +100,12 @@ def make(address: str, **arguments: object) -> ProviderClient:
 
 
 def whole(body: bytes) -> bytes:
-    head = (
-        f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
 
 def chunked(body: bytes) -> bytes:
-    head = (
-        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
-    )
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
     return head + f"{len(body):x}\r\n".encode() + body + b"\r\n0\r\n\r\n"
 
 
@@ -193,7 +189,9 @@ def test_requests_at_once_have_connections_of_their_own() -> None:
 
     def talk(peer: Peer, connection: socket.socket) -> None:
         while request := peer.read(connection):
-            prompt = json.loads(request.partition(b"\r\n\r\n")[2])["messages"][0]["content"]
+            prompt = json.loads(request.partition(b"\r\n\r\n")[2])["messages"][0][
+                "content"
+            ]
             connection.sendall(whole(BODY.replace(b"Yes", prompt.encode())))
 
     with listen(talk) as peer:
@@ -222,7 +220,9 @@ def test_a_server_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
     with listen(lambda peer, connection: ended.wait() and None) as peer:
         start = time.monotonic()
-        result = make(peer.address).make_request(replace(REQUEST, prompt="long " * 4_000_000))
+        result = make(peer.address).make_request(
+            replace(REQUEST, prompt="long " * 4_000_000)
+        )
         seconds = time.monotonic() - start
         ended.set()
     assert failure_of(result) is Failure.TEMPORARY, result.error
@@ -240,7 +240,9 @@ def test_a_server_that_reads_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
             connection.recv(1 << 14)
 
     with listen(talk) as peer:
-        result = make(peer.address).make_request(replace(REQUEST, prompt="long " * 4_000_000))
+        result = make(peer.address).make_request(
+            replace(REQUEST, prompt="long " * 4_000_000)
+        )
         closed.set()
     assert failure_of(result) is Failure.TEMPORARY, result.error
 
@@ -261,18 +263,24 @@ def test_a_step_ends_at_the_deadline() -> None:
 
 def test_a_refusal_before_the_whole_request_was_read() -> None:
     """The reply of a server that closes the connection early says why, although the request could not be sent."""
-    error = b'{"error": {"message": "maximum context length is 10 tokens", "code": null}}'
+    error = (
+        b'{"error": {"message": "maximum context length is 10 tokens", "code": null}}'
+    )
     head = b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n"
 
     def talk(peer: Peer, connection: socket.socket) -> None:
         connection.recv(1 << 10)
-        connection.sendall(head + f"Content-Length: {len(error)}\r\n\r\n".encode() + error)
+        connection.sendall(
+            head + f"Content-Length: {len(error)}\r\n\r\n".encode() + error
+        )
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(1 << 20):
             pass
 
     with listen(talk) as peer:
-        result = make(peer.address).make_request(replace(REQUEST, prompt="long " * 400_000))
+        result = make(peer.address).make_request(
+            replace(REQUEST, prompt="long " * 400_000)
+        )
     assert failure_of(result) is Failure.TOO_LONG, result.error
 
 
@@ -337,11 +345,19 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     key = ec.generate_private_key(ec.SECP256R1())
     now = datetime.now(timezone.utc)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    names = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.DNSName("model.test")])
-    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-    builder = builder.not_valid_before(now - timedelta(1)).not_valid_after(now + timedelta(1))
+    names = x509.SubjectAlternativeName(
+        [x509.DNSName("localhost"), x509.DNSName("model.test")]
+    )
+    builder = x509.CertificateBuilder(
+        name, name, key.public_key(), x509.random_serial_number()
+    )
+    builder = builder.not_valid_before(now - timedelta(1)).not_valid_after(
+        now + timedelta(1)
+    )
     builder = builder.add_extension(names, critical=False)
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+    builder = builder.add_extension(
+        x509.BasicConstraints(ca=True, path_length=None), critical=True
+    )
     signed = builder.sign(key, hashes.SHA256())
     encoding = serialization.Encoding.PEM
     form = serialization.PrivateFormat.PKCS8
@@ -390,7 +406,9 @@ def test_proxies_open_a_tunnel(
         if kind == "socks5":
             heard.append(read_socks(connection))
         else:
-            connection = encrypt(connection, certificate) if kind == "https" else connection
+            connection = (
+                encrypt(connection, certificate) if kind == "https" else connection
+            )
             heard.append(peer.read(connection))
             connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
         with socket.create_connection(("127.0.0.1", server.port)) as behind:
@@ -410,7 +428,9 @@ def test_proxies_open_a_tunnel(
         assert (server.connections, proxy.connections) == (1, 1)
     assert len(heard) == 1
     assert b"model.test" in heard[0]
-    assert (b"Basic bWU6c2VjcmV0" if kind != "socks5" else b"\x02me\x06secret") in heard[0]
+    assert (
+        b"Basic bWU6c2VjcmV0" if kind != "socks5" else b"\x02me\x06secret"
+    ) in heard[0]
     assert KEY.encode() not in heard[0]
 
 
@@ -428,7 +448,10 @@ def read_socks(connection: socket.socket) -> bytes:
 @pytest.mark.parametrize(
     ("reply", "words"),
     [
-        (b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n", "407"),
+        (
+            b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n",
+            "407",
+        ),
         (b"HTTP/1.1 200 OK\r\n\r\nmore", "more than it was asked for"),
         (b"", "disconnected"),
     ],

@@ -44,7 +44,10 @@ def send_in_turn(*replies: Sent) -> Iterator[tuple[str, list[dict[str, Any]]]]:
             is_text = isinstance(reply.body, str)
             content = (reply.body if is_text else json.dumps(reply.body)).encode()
             self.send_response(reply.status)
-            for name, value in {"Content-Type": "application/json", **reply.headers}.items():
+            for name, value in {
+                "Content-Type": "application/json",
+                **reply.headers,
+            }.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
@@ -64,7 +67,11 @@ def reply(text: str | None, finish: str | None = "stop", **fields: Any) -> Sent:
 def stream(*events: Any) -> Sent:
     """Return a stream of events."""
     lines = [f"data: {json.dumps(event)}\n\n" for event in events]
-    return Sent(200, "".join([*lines, "data: [DONE]\n\n"]), {"Content-Type": "text/event-stream"})
+    return Sent(
+        200,
+        "".join([*lines, "data: [DONE]\n\n"]),
+        {"Content-Type": "text/event-stream"},
+    )
 
 
 def chunk(text: str, finish: str | None = None, **fields: Any) -> dict[str, Any]:
@@ -82,21 +89,37 @@ def refusal(
 
 def ask(address: str, **settings: Any) -> RequestResult:
     """Send the request as a run does, with three tries, and return the result."""
-    client = OpenAIClient(BlackHoleCacheConfig(), base_url=address, api_key="k", **settings)
+    client = OpenAIClient(
+        BlackHoleCacheConfig(), base_url=address, api_key="k", **settings
+    )
     return Sender(client, Retries(3, 0.01))(REQUEST).result
 
 
 YES = reply("yes")
 
 TEMPORARY = {
-    "an error in the choice": reply("", error={"code": 502, "message": "Provider returned error"}),
-    "an error in the choice without a code": reply("", error={"message": "Internal server error"}),
-    "an error beside half an answer": reply("Hal", error={"code": 502, "message": "Provider gone"}),
+    "an error in the choice": reply(
+        "", error={"code": 502, "message": "Provider returned error"}
+    ),
+    "an error in the choice without a code": reply(
+        "", error={"message": "Internal server error"}
+    ),
+    "an error beside half an answer": reply(
+        "Hal", error={"code": 502, "message": "Provider gone"}
+    ),
     "the provider's reason": reply("", native_finish_reason="network_error"),
-    "the provider's reason beside half an answer": reply("Hal", native_finish_reason="abort"),
-    "a reason that is an error": reply("", native_finish_reason="upstream_gateway_error"),
-    "an error of the whole reply": Sent(200, {"error": {"code": 503, "message": "overloaded"}}),
-    "MiniMax's limit": Sent(200, {"base_resp": {"status_code": 1002, "status_msg": "rate limit"}}),
+    "the provider's reason beside half an answer": reply(
+        "Hal", native_finish_reason="abort"
+    ),
+    "a reason that is an error": reply(
+        "", native_finish_reason="upstream_gateway_error"
+    ),
+    "an error of the whole reply": Sent(
+        200, {"error": {"code": 503, "message": "overloaded"}}
+    ),
+    "MiniMax's limit": Sent(
+        200, {"base_resp": {"status_code": 1002, "status_msg": "rate limit"}}
+    ),
     "throttling": refusal(429, "ThrottlingException: Too many tokens, please wait."),
 }
 
@@ -115,7 +138,9 @@ def test_hidden_failures_are_sent_again(name: str) -> None:
     [
         stream(chunk("Hal"), chunk("", "stop", error={"code": 502, "message": "gone"})),
         stream(chunk("", "stop", native_finish_reason="network_error")),
-        stream(chunk("Hal"), {"error": {"code": 502, "message": "Provider disconnected"}}),
+        stream(
+            chunk("Hal"), {"error": {"code": 502, "message": "Provider disconnected"}}
+        ),
         stream(chunk("Hal", None, error={"code": 502, "message": "gone"})),
     ],
 )
@@ -132,8 +157,12 @@ REFUSED = {
     "a recitation": reply("", "IMAGE_RECITATION"),
     "Google's compatible server": reply(None, "content_filter: PROHIBITED_CONTENT"),
     "DeepSeek": refusal(400, "Content Exists Risk", type="invalid_request_error"),
-    "DashScope": refusal(400, "Output data may contain …", code="data_inspection_failed"),
-    "MiniMax": Sent(200, {"base_resp": {"status_code": 1027, "status_msg": "output sensitive"}}),
+    "DashScope": refusal(
+        400, "Output data may contain …", code="data_inspection_failed"
+    ),
+    "MiniMax": Sent(
+        200, {"base_resp": {"status_code": 1027, "status_msg": "output sensitive"}}
+    ),
 }
 
 
@@ -145,10 +174,15 @@ def test_filters_are_refusals(name: str) -> None:
     assert len(bodies) == 1
 
 
-@pytest.mark.parametrize("name", ["an answer", "an answer of a provider with another word"])
+@pytest.mark.parametrize(
+    "name", ["an answer", "an answer of a provider with another word"]
+)
 def test_answers_stay_answers(name: str) -> None:
     """A provider's own word for a normal end is no failure."""
-    native = {"an answer": "stop", "an answer of a provider with another word": "COMPLETE_TURN"}
+    native = {
+        "an answer": "stop",
+        "an answer of a provider with another word": "COMPLETE_TURN",
+    }
     with send_in_turn(reply("yes", native_finish_reason=native[name])) as (address, _):
         assert ask(address).completions[0].text == "yes"
 
@@ -165,7 +199,9 @@ def test_repetition_is_an_answer() -> None:
 @pytest.mark.parametrize("header", ["70000", "Fri, 31 Dec 2099 23:59:59 GMT"])
 def test_a_long_wait_ends_at_once(header: str) -> None:
     """A wait above the time limit of a request is a quota, with the server's own words, and nothing waits for it."""
-    limit = refusal(429, "Rate limit exceeded: tries of today.", {"Retry-After": header})
+    limit = refusal(
+        429, "Rate limit exceeded: tries of today.", {"Retry-After": header}
+    )
     with send_in_turn(limit) as (address, bodies):
         result = ask(address)
     assert failure_of(result) is Failure.QUOTA
@@ -177,7 +213,9 @@ def test_a_long_wait_ends_at_once(header: str) -> None:
 def test_a_long_wait_with_a_client_of_helm() -> None:
     """The same holds for a client of HELM's own, whose errors are seen where it looks into the cache."""
     apply_patches()
-    limit = refusal(429, "Rate limit exceeded: tries of today.", {"Retry-After": "70000"})
+    limit = refusal(
+        429, "Rate limit exceeded: tries of today.", {"Retry-After": "70000"}
+    )
     with send_in_turn(limit) as (address, bodies):
         client = _helm_client(address)
         result = Sender(client, Retries(3, 0.01))(REQUEST).result
@@ -297,7 +335,11 @@ def test_json_for_a_stream() -> None:
 ADVICE = [
     (
         "a proxy",
-        Sent(403, "<!DOCTYPE html><html>Access denied</html>", {"Content-Type": "text/html"}),
+        Sent(
+            403,
+            "<!DOCTYPE html><html>Access denied</html>",
+            {"Content-Type": "text/html"},
+        ),
         Failure.UNREACHABLE,
         "HTTPS_PROXY",
     ),
@@ -323,7 +365,9 @@ ADVICE = [
 
 
 @pytest.mark.parametrize(("name", "sent", "kind", "advice"), ADVICE)
-def test_one_line_names_the_setting(name: str, sent: Sent, kind: Failure, advice: str) -> None:
+def test_one_line_names_the_setting(
+    name: str, sent: Sent, kind: Failure, advice: str
+) -> None:
     """A failure that a setting ends is sent once, and its one line names the setting."""
     with send_in_turn(sent) as (address, bodies):
         result = ask(address)
@@ -337,20 +381,36 @@ def test_one_line_names_the_setting(name: str, sent: Sent, kind: Failure, advice
 def test_streamed_counts_of_anthropic(last: dict[str, Any]) -> None:
     """A last event without a count of the prompt keeps the count of the first one."""
     events = [
-        {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 70}}},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "yes"}},
+        {
+            "type": "message_start",
+            "message": {"model": "m", "usage": {"input_tokens": 70}},
+        },
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "text", "text": ""},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "text_delta", "text": "yes"},
+        },
         {
             "type": "message_delta",
             "delta": {"stop_reason": "end_turn"},
             "usage": {"output_tokens": 5, **last},
         },
     ]
-    lines = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
+    lines = [
+        f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events
+    ]
     sent = Sent(200, "".join(lines), {"Content-Type": "text/event-stream"})
     with send_in_turn(sent) as (address, _):
         client = AnthropicClient(
-            BlackHoleCacheConfig(), base_url=address.removesuffix("/v1"), api_key="k", stream=True
+            BlackHoleCacheConfig(),
+            base_url=address.removesuffix("/v1"),
+            api_key="k",
+            stream=True,
         )
         usage = usage_of(client.make_request(REQUEST))
     assert usage is not None

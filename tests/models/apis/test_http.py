@@ -44,5 +44,8 @@ def test_both_libraries_are_guarded(name: str, monkeypatch: pytest.MonkeyPatch) 
         ):
             client.post(server.address)
         # No pause of the server is as long as the timeout, so only the time of the whole reply can end the request.
-        with attack(hostile.drip(WHOLE["chat"], 0.1)) as server, pytest.raises(library.ReadTimeout):
+        with (
+            attack(hostile.drip(WHOLE["chat"], 0.1)) as server,
+            pytest.raises(library.ReadTimeout),
+        ):
             client.post(server.address)

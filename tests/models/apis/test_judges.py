@@ -78,7 +78,9 @@ def test_a_system_message(
     name = deploy("somewhere/judge", protocol, base_url=address, **arguments)
     assert ask(name, tmp_path, system="Grade.").verdict == {"score": "5"}
     (body,) = server.bodies
-    assert {key: body[key] for key in ("system", "messages", "prompt") if key in body} == sent
+    assert {
+        key: body[key] for key in ("system", "messages", "prompt") if key in body
+    } == sent
 
 
 def test_a_judge_that_fails(
@@ -89,18 +91,27 @@ def test_a_judge_that_fails(
     name = deploy("somewhere/judge", "OpenAIClient", base_url=server.openai)
     server.plan = faults.first(Fault.SERVER_ERROR, Fault.RATE_LIMIT)
     assert ask(name, tmp_path).verdict == {"score": "5"}
-    assert [call.fault for call in server.calls] == [Fault.SERVER_ERROR, Fault.RATE_LIMIT, None]
+    assert [call.fault for call in server.calls] == [
+        Fault.SERVER_ERROR,
+        Fault.RATE_LIMIT,
+        None,
+    ]
     server.forget()
     server.plan = faults.always(Fault.FLAGGED)
     reply = ask(
-        deploy("somewhere/judge", "OpenAIClient", base_url=server.openai, model="other"), tmp_path
+        deploy(
+            "somewhere/judge", "OpenAIClient", base_url=server.openai, model="other"
+        ),
+        tmp_path,
     )
     assert reply.verdict is None
     assert "refused" in str(reply.error)
     assert len(server.calls) == 1
 
 
-def test_which_keys_are_looked_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_which_keys_are_looked_for(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The package's variable is only used for the provider's own address. Another address may need no key."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     name = deploy("openai/gpt-judge", "OpenAIClient")

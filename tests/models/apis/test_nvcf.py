@@ -24,13 +24,18 @@ from tests.support.servers.nvcf import FUNCTION, Cloud, serve_function
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     monkeypatch.setattr(nvcf, "PAUSE", 0.01)
     monkeypatch.setenv("NVCF_TEST_KEY", "nvapi-test")
-    with serve(lambda prompt: f"{prompt} Yes.") as backend, serve_function(backend) as running:
+    with (
+        serve(lambda prompt: f"{prompt} Yes.") as backend,
+        serve_function(backend) as running,
+    ):
         yield running
 
 
 def make(cloud: Cloud, **arguments: object) -> OpenAIClient:
     settings = {"api_key_env": "NVCF_TEST_KEY", **arguments}
-    return OpenAIClient(BlackHoleCacheConfig(), base_url=cloud.function, nvcf=True, **settings)
+    return OpenAIClient(
+        BlackHoleCacheConfig(), base_url=cloud.function, nvcf=True, **settings
+    )
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -64,9 +69,9 @@ def test_polls_that_are_redirected() -> None:
 
     def act(handler: Handler) -> None:
         is_question = handler.command == "POST"
-        hostile.send(b"", 202, **{"NVCF-REQID": "1"})(handler) if is_question else hostile.redirect(
-            to.address
-        )(handler)
+        hostile.send(b"", 202, **{"NVCF-REQID": "1"})(
+            handler
+        ) if is_question else hostile.redirect(to.address)(handler)
 
     with attack(hostile.send(WHOLE["chat"])) as to, attack(act) as server:
         address = f"{server.address}{FUNCTION}"
@@ -82,7 +87,12 @@ def test_polls_that_are_redirected() -> None:
 def test_probe(cloud: Cloud) -> None:
     """A cloud function has no list of models, but `models add` finds out which requests it answers."""
     found = probe(
-        cloud.function, name="my/m", model="m", kind="chat", api_key_env="NVCF_TEST_KEY", nvcf=True
+        cloud.function,
+        name="my/m",
+        model="m",
+        kind="chat",
+        api_key_env="NVCF_TEST_KEY",
+        nvcf=True,
     )
     assert found.routes == ("chat",)
     assert found.client_spec()["args"]["nvcf"] is True

@@ -14,7 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.failures import Failure
-from helm_longctx.models.apis.parameters import ADAPTIVE, DROPPABLE, Change, Parameters, find_change
+from helm_longctx.models.apis.parameters import (
+    ADAPTIVE,
+    DROPPABLE,
+    Change,
+    Parameters,
+    find_change,
+)
 from helm_longctx.models.results import facts_of, failure_of
 from helm_longctx.models.sampling import SampledRequest
 from tests.models.apis.making import REQUEST, make
@@ -54,7 +60,8 @@ def test_openai_reasoning_models(server: Server) -> None:
     assert [call.fault for call in server.calls] == [Fault.DECLINED] * 6 + [None]
     with ThreadPoolExecutor(8) as pool:
         results = pool.map(
-            client.make_request, [replace(request, prompt=str(number)) for number in range(8)]
+            client.make_request,
+            [replace(request, prompt=str(number)) for number in range(8)],
         )
     assert all(result.success for result in results)
     assert len(server.failed()) == 1
@@ -66,7 +73,9 @@ def test_anthropic(server: Server) -> None:
     """Anthropic's models refuse temperatures, budgets for thinking, and stop sequences of white space."""
     server.models = {"m": ANTHROPIC}
     client = make("anthropic", server, thinking_tokens=2000)
-    result = client.make_request(Request(model="an/m", prompt="?", max_tokens=50, **FULL))
+    result = client.make_request(
+        Request(model="an/m", prompt="?", max_tokens=50, **FULL)
+    )
     (completion,) = result.completions
     assert completion.text == "Yes"
     assert facts_of(result).sent == {
@@ -88,7 +97,8 @@ def test_threads_learn_together(server: Server) -> None:
     with ThreadPoolExecutor(8) as pool:
         results = list(
             pool.map(
-                client.make_request, [replace(REQUEST, prompt=str(number)) for number in range(8)]
+                client.make_request,
+                [replace(REQUEST, prompt=str(number)) for number in range(8)],
             )
         )
     assert all(result.success for result in results)
@@ -105,7 +115,9 @@ def test_what_is_asked_for_is_not_dropped(server: Server) -> None:
     assert len(server.calls) == 1
 
 
-def error(text: str, status: int = 400, param: str | None = None) -> openai.APIStatusError:
+def error(
+    text: str, status: int = 400, param: str | None = None
+) -> openai.APIStatusError:
     response = HTTP.Response(status, request=HTTP.Request("POST", "http://localhost"))
     return openai.APIStatusError(
         f"Error code: {status} - {text}", response=response, body={"param": param}
@@ -131,14 +143,22 @@ SENT = {
             "presence_penalty",
         ),
         ("Model grok-4.5 does not support parameter stop.", 400, "stop"),
-        ("{'error': {'message': 'temperature is deprecated for this model.'}}", 400, "temperature"),
+        (
+            "{'error': {'message': 'temperature is deprecated for this model.'}}",
+            400,
+            "temperature",
+        ),
         (
             "{'detail': [{'type': 'extra_forbidden', 'loc': ['body', 'seed'], 'msg': 'Extra inputs are not'}]}",
             422,
             "seed",
         ),
         ("Unrecognized request argument supplied: seed", 400, "seed"),
-        ('Invalid JSON payload received. Unknown name "seed": Cannot find field.', 400, "seed"),
+        (
+            'Invalid JSON payload received. Unknown name "seed": Cannot find field.',
+            400,
+            "seed",
+        ),
         (
             "`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
             400,
@@ -149,10 +169,18 @@ SENT = {
             400,
             None,
         ),
-        ("input length and `max_tokens` exceed context limit: 182831 + 64000 > 200000", 400, None),
+        (
+            "input length and `max_tokens` exceed context limit: 182831 + 64000 > 200000",
+            400,
+            None,
+        ),
         ("Unsupported parameter: 'temperature' is not supported", 500, None),
         ("The stop is not where you want to be. Invalid image.", 400, None),
-        ("Unsupported parameter: 'logit_bias' is not supported with this model.", 400, None),
+        (
+            "Unsupported parameter: 'logit_bias' is not supported with this model.",
+            400,
+            None,
+        ),
         ("Invalid value for 'temperature': must be a number", 401, None),
     ],
 )
@@ -186,7 +214,12 @@ ENABLED = {"type": "enabled", "budget_tokens": 2000}
             {"stream": True},
             "'stream' is sent as True",
         ),
-        ("parameter stream must be set to true", {}, {"stream": True}, "'stream' is sent as True"),
+        (
+            "parameter stream must be set to true",
+            {},
+            {"stream": True},
+            "'stream' is sent as True",
+        ),
         ("Unsupported parameter: 'top_p'.", {"top_p": 0.5}, {}, "'top_p' is not sent"),
     ],
 )
@@ -214,7 +247,9 @@ CHANGES = st.builds(Change, st.sampled_from(DROPPABLE)) | st.just(
 
 @given(
     st.lists(CHANGES, max_size=5),
-    st.dictionaries(st.sampled_from([*DROPPABLE, "max_tokens", "model"]), st.integers()),
+    st.dictionaries(
+        st.sampled_from([*DROPPABLE, "max_tokens", "model"]), st.integers()
+    ),
 )
 def test_changes(changes: list[Change], body: dict[str, Any]) -> None:
     """A change drops or renames only the parameters that it names. Applied twice, it has the same result."""

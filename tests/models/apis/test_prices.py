@@ -24,7 +24,9 @@ def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(PRICES, raising=False)
 
 
-def prices(name: str, own: dict[str, Any] | None = None, **arguments: Any) -> Prices | None:
+def prices(
+    name: str, own: dict[str, Any] | None = None, **arguments: Any
+) -> Prices | None:
     """Return the prices of a deployment with this name."""
     spec = ClientSpec("helm_longctx.models.apis.OpenAIClient", arguments)
     with making.deployed(ModelDeployment(name=name, client_spec=spec, model_name=name)):
@@ -38,9 +40,13 @@ def test_tiers() -> None:
     assert table.date
     assert table.date <= datetime.now(timezone.utc).date()
     assert str(table.date) in table.source
-    assert table.dollars(Usage(100_000, output_tokens=1000)) == pytest.approx(0.3 + 0.015)
+    assert table.dollars(Usage(100_000, output_tokens=1000)) == pytest.approx(
+        0.3 + 0.015
+    )
     assert table.dollars(Usage(100_000, cached_tokens=100_000)) == pytest.approx(0.03)
-    assert table.dollars(Usage(100_000, cache_write_tokens=100_000)) == pytest.approx(0.375)
+    assert table.dollars(Usage(100_000, cache_write_tokens=100_000)) == pytest.approx(
+        0.375
+    )
     assert table.dollars(Usage(100_000), batch=True) == pytest.approx(0.15)
     assert table.dollars(Usage(300_000)) == pytest.approx(1.8)
     assert table.saving(Usage(100_000, cached_tokens=100_000)) == pytest.approx(0.27)
@@ -73,7 +79,9 @@ def test_a_server_on_this_machine_needs_no_table(
         def __getattr__(self, name: str) -> Any:
             raise RuntimeError(f"{name} is imported")
 
-    monkeypatch.setitem(sys.modules, "genai_prices.data_snapshot", Table("data_snapshot"))
+    monkeypatch.setitem(
+        sys.modules, "genai_prices.data_snapshot", Table("data_snapshot")
+    )
     assert prices("openai/gpt-4.1", base_url=f"http://{host}/v1") is None
     with pytest.raises(RuntimeError, match="is imported"):
         prices("openai/gpt-4.1", base_url="https://api.openai.com/v1")

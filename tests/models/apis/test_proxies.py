@@ -61,8 +61,12 @@ def test_this_machine_needs_no_proxy(kind: str, proxy: Hostile) -> None:
     """A server on the loopback interface gets the request itself, and the proxy of the environment nothing."""
     for host in ("127.0.0.1", "localhost"):
         with attack(hostile.send(WHOLE[kind])) as server:
-            result = make(kind, server.address.replace("127.0.0.1", host)).make_request(REQUEST)
-        assert [completion.text for completion in result.completions] == ["Yes"], result.error
+            result = make(kind, server.address.replace("127.0.0.1", host)).make_request(
+                REQUEST
+            )
+        assert [completion.text for completion in result.completions] == ["Yes"], (
+            result.error
+        )
         assert KEY in server.seen[0]
     assert proxy.seen == []
 
@@ -73,7 +77,9 @@ def test_lists_probes_and_other_clients_need_no_proxy(proxy: Hostile) -> None:
     with attack(hostile.send({"data": [{"id": "m"}], **WHOLE["chat"]})) as server:
         bare = openai.OpenAI(api_key=KEY, base_url=f"{server.address}/v1/")
         for library in (bare, make("chat", server.address).bulk_library()):
-            assert [each.name for each in list_models(SimpleNamespace(client=library))] == ["m"]
+            assert [
+                each.name for each in list_models(SimpleNamespace(client=library))
+            ] == ["m"]
         assert probe(server.address, model="m").routes
         assert requests.post(server.address, json={}, headers={"X-Key": KEY}).json()
     assert proxy.seen == []
@@ -93,13 +99,16 @@ def test_a_proxy_reads_nothing(kind: str, proxy: Hostile) -> None:
 
 
 @pytest.mark.parametrize("address", ["ftp://h", "http://[::1", "http://²"])
-def test_proxies_that_cannot_be_used(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxies_that_cannot_be_used(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A proxy of another kind, or a malformed one, is one line of error over https, and no matter on this machine."""
     set_proxy(monkeypatch, address)
     with attack(hostile.send(WHOLE["chat"])) as server:
         assert make("chat", server.address).make_request(REQUEST).success
     with pytest.raises(
-        InputError, match=r"a proxy of the environment \(HTTPS_PROXY, ALL_PROXY\) cannot be used: "
+        InputError,
+        match=r"a proxy of the environment \(HTTPS_PROXY, ALL_PROXY\) cannot be used: ",
     ) as raised:
         probe("https://model.invalid", model="m")
     assert "\n" not in str(raised.value)
@@ -116,7 +125,9 @@ def impostor(tmp_path: Path) -> Iterator[str]:
     key = ec.generate_private_key(ec.SECP256R1())
     now = datetime.now(timezone.utc)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    builder = x509.CertificateBuilder(
+        name, name, key.public_key(), x509.random_serial_number()
+    )
     signed = (
         builder.not_valid_before(now - timedelta(1))
         .not_valid_after(now + timedelta(1))
@@ -129,7 +140,9 @@ def impostor(tmp_path: Path) -> Iterator[str]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(file)
     http = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-    http.socket = context.wrap_socket(http.socket, server_side=True, do_handshake_on_connect=False)
+    http.socket = context.wrap_socket(
+        http.socket, server_side=True, do_handshake_on_connect=False
+    )
     http.handle_error = lambda *arguments: None  # type: ignore[method-assign]
     threading.Thread(target=http.serve_forever, args=(0.05,), daemon=True).start()
     yield f"https://localhost:{http.server_port}"
@@ -146,4 +159,6 @@ def test_a_wrong_certificate(kind: str, impostor: str) -> None:
         try_once(client.make_request, replace(REQUEST)).result,
     ):
         assert failure_of(result) is Failure.UNREACHABLE
-        assert str(result.error).lower().count("certificate verify failed") == 1, result.error
+        assert str(result.error).lower().count("certificate verify failed") == 1, (
+            result.error
+        )

@@ -86,7 +86,9 @@ def test_tokens_from_the_providers_cache(
     client = make(kind, server, tokens_per_minute=3660)
     for question in ("a", "b"):
         client.make_request(
-            with_beginning(replace(REQUEST, prompt=book + question, max_tokens=1), len(book))
+            with_beginning(
+                replace(REQUEST, prompt=book + question, max_tokens=1), len(book)
+            )
         )
     before = clock.now
     client.make_request(replace(REQUEST, prompt="c"))
@@ -112,7 +114,8 @@ def test_retry_after_pauses_all_threads(server: Server) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(
             pool.map(
-                client.make_request, [replace(REQUEST, prompt=str(number)) for number in range(4)]
+                client.make_request,
+                [replace(REQUEST, prompt=str(number)) for number in range(4)],
             )
         )
     assert server.calls[0].at + 0.05 <= min(call.at for call in server.calls[1:])
@@ -122,7 +125,9 @@ def test_retry_after_pauses_all_threads(server: Server) -> None:
 def test_one_pace_for_an_address_and_a_model(server: Server) -> None:
     """Two clients share one pace, for example a model and a judge at the same address."""
     for _ in range(2):
-        assert make("chat", server, requests_per_minute=600).make_request(REQUEST).success
+        assert (
+            make("chat", server, requests_per_minute=600).make_request(REQUEST).success
+        )
     assert server.calls[1].at - server.calls[0].at >= 0.09
 
 
@@ -146,17 +151,28 @@ def test_retry_after_as_a_date() -> None:
     """The header can have a date, also one that has passed. Other errors have no such header."""
     now = datetime.now(timezone.utc)
     later = retry_after(
-        status_error({"Retry-After": format_datetime(now + timedelta(seconds=60), usegmt=True)})
+        status_error(
+            {"Retry-After": format_datetime(now + timedelta(seconds=60), usegmt=True)}
+        )
     )
     assert later is not None
     assert 50 < later <= 60
     assert (
         retry_after(
-            status_error({"Retry-After": format_datetime(now - timedelta(seconds=60), usegmt=True)})
+            status_error(
+                {
+                    "Retry-After": format_datetime(
+                        now - timedelta(seconds=60), usegmt=True
+                    )
+                }
+            )
         )
         == 0
     )
-    assert retry_after(status_error({"Retry-After": "Sat, 01 Jan 2000 00:00:00 -0000"})) == 0
+    assert (
+        retry_after(status_error({"Retry-After": "Sat, 01 Jan 2000 00:00:00 -0000"}))
+        == 0
+    )
     assert retry_after(ValueError()) is None
 
 

@@ -45,7 +45,11 @@ from tests.support.servers.hostile import WHOLE, Hostile, attack
 ENTRY = "helmet_recall:length=8k,num_samples=3,model=longctx/lexical,model_deployment="
 """Twelve requests."""
 
-CLIENTS = {"chat": "OpenAIClient", "completions": "OpenAIClient", "anthropic": "AnthropicClient"}
+CLIENTS = {
+    "chat": "OpenAIClient",
+    "completions": "OpenAIClient",
+    "anthropic": "AnthropicClient",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -57,12 +61,19 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def arguments(kind: str, server: Hostile) -> dict[str, Any]:
     form = {} if kind == "anthropic" else {"form": kind}
-    return {"base_url": server.address if kind == "anthropic" else f"{server.address}/v1/", **form}
+    return {
+        "base_url": server.address if kind == "anthropic" else f"{server.address}/v1/",
+        **form,
+    }
 
 
-def make(kind: str, server: Hostile, cache: Any = None, **settings: Any) -> ProviderClient:
+def make(
+    kind: str, server: Hostile, cache: Any = None, **settings: Any
+) -> ProviderClient:
     client = AnthropicClient if kind == "anthropic" else OpenAIClient
-    return client(cache or BlackHoleCacheConfig(), **arguments(kind, server), **settings)
+    return client(
+        cache or BlackHoleCacheConfig(), **arguments(kind, server), **settings
+    )
 
 
 def reply(kind: str, answer: Any, reason: str | None = None) -> dict[str, Any]:
@@ -70,19 +81,31 @@ def reply(kind: str, answer: Any, reason: str | None = None) -> dict[str, Any]:
     if kind == "anthropic":
         return {**WHOLE[kind], "content": answer, "stop_reason": reason or "end_turn"}
     choice = {"message": {"content": answer}} if kind == "chat" else {"text": answer}
-    return {"model": "m", "choices": [{"index": 0, "finish_reason": reason or "stop", **choice}]}
+    return {
+        "model": "m",
+        "choices": [{"index": 0, "finish_reason": reason or "stop", **choice}],
+    }
 
 
 TOOL = {"type": "tool_use", "id": "1", "name": "f", "input": {}}
 
 NO_ANSWERS = [
-    *(("anthropic", content) for content in ([], ["x"], [TOOL], [None], {}, "Yes", None)),
+    *(
+        ("anthropic", content)
+        for content in ([], ["x"], [TOOL], [None], {}, "Yes", None)
+    ),
     *(("anthropic", [{"type": "text", "text": text}]) for text in (None, 5, ["Yes"])),
     ("anthropic", [{"type": "text", "text": "Yes"}, "x"]),
     *(
         (kind, text)
         for kind in ("chat", "completions")
-        for text in (None, 5, ["Yes"], [{"type": "text", "text": 5}], [{"type": "reference"}])
+        for text in (
+            None,
+            5,
+            ["Yes"],
+            [{"type": "text", "text": 5}],
+            [{"type": "reference"}],
+        )
     ),
     ("completions", [{"type": "text", "text": "Yes"}]),
 ]
@@ -98,17 +121,28 @@ def test_replies_without_a_text(kind: str, answer: Any, tmp_path: Path) -> None:
     assert len(server.seen) == 2
 
 
-def blocks(*contents: tuple[dict[str, Any], list[Any]], reason: str = "end_turn") -> list[Any]:
+def blocks(
+    *contents: tuple[dict[str, Any], list[Any]], reason: str = "end_turn"
+) -> list[Any]:
     """Return a stream of Anthropic's protocol with blocks and the deltas of each block."""
-    found: list[Any] = [{"type": "message_start", "message": {"model": "m", "content": []}}]
+    found: list[Any] = [
+        {"type": "message_start", "message": {"model": "m", "content": []}}
+    ]
     for number, (block, deltas) in enumerate(contents):
-        found.append({"type": "content_block_start", "index": number, "content_block": block})
+        found.append(
+            {"type": "content_block_start", "index": number, "content_block": block}
+        )
         found += [
-            {"type": "content_block_delta", "index": number, "delta": delta} for delta in deltas
+            {"type": "content_block_delta", "index": number, "delta": delta}
+            for delta in deltas
         ]
     return [
         *found,
-        {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 1}},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": reason},
+            "usage": {"output_tokens": 1},
+        },
     ]
 
 
@@ -146,7 +180,8 @@ def test_streams_without_a_text(kind: str, events: list[Any]) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
-    "body", [b"{", b"\xff\xfe{}", b'{"a": "\xe4"}', b"[" * 100_000, b"null", b"7", b"<html>"]
+    "body",
+    [b"{", b"\xff\xfe{}", b'{"a": "\xe4"}', b"[" * 100_000, b"null", b"7", b"<html>"],
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_replies_that_are_no_json(kind: str, body: bytes, stream: bool) -> None:
@@ -164,7 +199,8 @@ def test_replies_that_are_no_json(kind: str, body: bytes, stream: bool) -> None:
 def test_a_second_reply_on_a_connection(kind: str) -> None:
     """A reply that nobody has asked for is not the answer to the next request, which gets a connection of its own."""
     first, second = (
-        json.dumps(_whole(kind, reason)).encode() for reason in ("stop_sequence", "max_tokens")
+        json.dumps(_whole(kind, reason)).encode()
+        for reason in ("stop_sequence", "max_tokens")
     )
 
     def act(handler: hostile.Handler) -> None:
@@ -175,7 +211,9 @@ def test_a_second_reply_on_a_connection(kind: str) -> None:
             for body in bodies
         ]
         handler.wfile.write(
-            b"".join(head.encode() + body for head, body in zip(heads, bodies, strict=True))
+            b"".join(
+                head.encode() + body for head, body in zip(heads, bodies, strict=True)
+            )
         )
 
     with attack(act) as server:
@@ -229,11 +267,15 @@ BAD_REASONS = {
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("reason", BAD_REASONS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_texts_that_are_no_answers(kind: str, reason: str, stream: bool, tmp_path: Path) -> None:
+def test_texts_that_are_no_answers(
+    kind: str, reason: str, stream: bool, tmp_path: Path
+) -> None:
     """A text whose finish reason says that it is no answer, or is not known, is a failure that names the reason."""
     cache = SqliteCacheConfig(str(tmp_path / "cache.sqlite"))
     with attack(
-        hostile.stream(_end(kind, reason)) if stream else hostile.send(_whole(kind, reason))
+        hostile.stream(_end(kind, reason))
+        if stream
+        else hostile.send(_whole(kind, reason))
     ) as server:
         result = make(kind, server, cache, stream=stream).make_request(REQUEST)
         again = make(kind, server, cache, stream=stream).make_request(REQUEST)
@@ -246,7 +288,9 @@ def test_texts_that_are_no_answers(kind: str, reason: str, stream: bool, tmp_pat
 def _whole(kind: str, reason: str) -> dict[str, Any]:
     return reply(
         kind,
-        [{"type": "text", "text": "A part of it"}] if kind == "anthropic" else "A part of it",
+        [{"type": "text", "text": "A part of it"}]
+        if kind == "anthropic"
+        else "A part of it",
         reason,
     )
 
@@ -260,7 +304,8 @@ def _end(kind: str, reason: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "reason"), [("chat", "stop"), ("chat", None), ("completions", "eos"), ("chat", "STOP")]
+    ("kind", "reason"),
+    [("chat", "stop"), ("chat", None), ("completions", "eos"), ("chat", "STOP")],
 )
 def test_texts_that_are_whole(kind: str, reason: Any) -> None:
     """A text is an answer at each reason of a model's own end, and without a reason."""
@@ -272,7 +317,11 @@ def test_texts_that_are_whole(kind: str, reason: Any) -> None:
 
 def test_tool_calls_in_the_place_of_a_text() -> None:
     """An empty text beside a tool call is no answer, whatever the reason is. A text beside one is an answer."""
-    for text, kind in (("", Failure.MALFORMED), (None, Failure.MALFORMED), ("Yes", None)):
+    for text, kind in (
+        ("", Failure.MALFORMED),
+        (None, Failure.MALFORMED),
+        ("Yes", None),
+    ):
         choice = {
             "finish_reason": "stop",
             "message": {"content": text, "tool_calls": [{"id": "1", "function": {}}]},
@@ -288,7 +337,9 @@ def test_tool_calls_in_the_place_of_a_text() -> None:
     [(50, 0, True), (49, 0, False), (80, 30, True), (80, 0, False)],
 )
 @pytest.mark.parametrize("kind", KINDS)
-def test_as_many_tokens_as_the_limit(kind: str, tokens: int, reasoning: int, is_cut: bool) -> None:
+def test_as_many_tokens_as_the_limit(
+    kind: str, tokens: int, reasoning: int, is_cut: bool
+) -> None:
     """An answer with as many tokens as were allowed is cut, also if the server says that it is whole.
 
     Servers count reasoning towards the limit or not.
@@ -329,10 +380,17 @@ def test_other_choices(kind: str) -> None:
     with attack(hostile.stream(mixed)) as server:
         streamed = make(kind, server, stream=True).make_request(REQUEST)
     first, second = (reply(kind, text)["choices"][0] for text in ("Yes", "No"))
-    with attack(hostile.send({"model": "m", "choices": [{**second, "index": 1}, first]})) as server:
+    with attack(
+        hostile.send({"model": "m", "choices": [{**second, "index": 1}, first]})
+    ) as server:
         whole = make(kind, server).make_request(REQUEST)
-    assert [result.completions[0].text for result in (streamed, whole)] == ["Yes", "Yes"]
-    with attack(hostile.send({"model": "m", "choices": [{**second, "index": 1}]})) as server:
+    assert [result.completions[0].text for result in (streamed, whole)] == [
+        "Yes",
+        "Yes",
+    ]
+    with attack(
+        hostile.send({"model": "m", "choices": [{**second, "index": 1}]})
+    ) as server:
         assert failure_of(make(kind, server).make_request(REQUEST)) is Failure.MALFORMED
 
 
@@ -340,7 +398,9 @@ def test_judges_replies_without_a_text(tmp_path: Path) -> None:
     """A judge's reply without a text has no verdict, and is not cached."""
     for answer in ([], [TOOL], [{"type": "text", "text": 5}]):
         with attack(hostile.send(reply("anthropic", answer))) as server:
-            name = deploy("hostile/some-judge", "AnthropicClient", base_url=server.address)
+            name = deploy(
+                "hostile/some-judge", "AnthropicClient", base_url=server.address
+            )
             assert [ask(name, tmp_path).verdict for _ in range(2)] == [None, None]
         assert len(server.seen) == 2
 
@@ -365,7 +425,13 @@ BAD_USAGES = {
         {"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": count}}
         for count in [*BAD_COUNTS, 6]
     ],
-    "anthropic": ["many", [1, 2], 7, {}, {"input_tokens": 5, "output_tokens_details": "x"}]
+    "anthropic": [
+        "many",
+        [1, 2],
+        7,
+        {},
+        {"input_tokens": 5, "output_tokens_details": "x"},
+    ]
     + [{"input_tokens": count, "output_tokens": 1} for count in BAD_COUNTS]
     + [{"input_tokens": 5, "output_tokens": count} for count in BAD_COUNTS]
     + [{"input_tokens": 5, "cache_read_input_tokens": count} for count in BAD_COUNTS],
@@ -408,7 +474,8 @@ def test_a_count_of_many_digits() -> None:
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=3),
     lambda parts: (
-        st.lists(parts, max_size=3) | st.dictionaries(st.text(max_size=3), parts, max_size=3)
+        st.lists(parts, max_size=3)
+        | st.dictionaries(st.text(max_size=3), parts, max_size=3)
     ),
     max_leaves=5,
 )
@@ -420,7 +487,12 @@ NAMES = [
         "prompt_tokens_details",
         "completion_tokens_details",
     ),
-    *("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
+    *(
+        "input_tokens",
+        "output_tokens",
+        "cache_read_input_tokens",
+        "cache_creation_input_tokens",
+    ),
 ]
 
 
@@ -449,7 +521,9 @@ def test_stored_counts_that_are_none() -> None:
 
 def make_completion() -> Any:
     return (
-        OpenAIClient(None, base_url="http://localhost").result(REQUEST, WHOLE["chat"]).completions
+        OpenAIClient(None, base_url="http://localhost")
+        .result(REQUEST, WHOLE["chat"])
+        .completions
     )
 
 
@@ -474,15 +548,19 @@ def prices(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("prices")
 @pytest.mark.parametrize(
-    "usage", [{"prompt_tokens": -(10**9), "completion_tokens": 1}, "many", {"prompt_tokens": 0}]
+    "usage",
+    [{"prompt_tokens": -(10**9), "completion_tokens": 1}, "many", {"prompt_tokens": 0}],
 )
-def test_the_limit_in_dollars(usage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_in_dollars(
+    usage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without counts, a request has cost what was reserved for it. Without a limit, each answer is paid for once."""
     with attack(hostile.send({**WHOLE["chat"], "usage": usage})) as server:
         name = deploy("hostile/paid", "OpenAIClient", base_url=f"{server.address}/v1/")
         monkeypatch.setenv(MAX_COST, "4")
         with pytest.raises(
-            InputError, match=rf"{MAX_COST}=4 allows \$\d\.\d+ more after \$\d\.\d+ were spent"
+            InputError,
+            match=rf"{MAX_COST}=4 allows \$\d\.\d+ more after \$\d\.\d+ were spent",
         ):
             make_run(tmp_path, ENTRY + name, cache=False)
         before = len(server.seen)
@@ -492,11 +570,16 @@ def test_the_limit_in_dollars(usage: Any, tmp_path: Path, monkeypatch: pytest.Mo
     assert len(server.seen) == 12
 
 
-def test_a_model_that_was_not_asked_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_model_that_was_not_asked_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Every answer has the name of the model that replied. One warning names it, and a statistic counts the answers."""
     with attack(hostile.send({**WHOLE["chat"], "model": "tiny-1b"})) as server:
         name = deploy(
-            "hostile/other", "OpenAIClient", base_url=f"{server.address}/v1/", model="big-400b"
+            "hostile/other",
+            "OpenAIClient",
+            base_url=f"{server.address}/v1/",
+            model="big-400b",
         )
         run = make_run(tmp_path, ENTRY + name, cache=False)
     told = f"{name}: the server answers as 'tiny-1b', not as 'big-400b'"
@@ -504,7 +587,9 @@ def test_a_model_that_was_not_asked_for(tmp_path: Path, caplog: pytest.LogCaptur
     states = read(run, "scenario_state")["request_states"]
     assert {state["result"]["facts"]["served_model"] for state in states} == {"tiny-1b"}
     assert {
-        value for (statistic, *_), value in means(run).items() if statistic == "other_model"
+        value
+        for (statistic, *_), value in means(run).items()
+        if statistic == "other_model"
     } == {1.0}
 
 
@@ -538,9 +623,13 @@ def test_prompts_that_the_server_cuts(
     Without a tokenizer, half of an estimate is what a prompt has at least. Some servers leave out cached tokens.
     """
     with attack(hostile.send({**WHOLE["chat"], "usage": usage})) as server:
-        name = deploy("hostile/cuts", "OpenAIClient", base_url=f"{server.address}/v1/", model="m")
+        name = deploy(
+            "hostile/cuts", "OpenAIClient", base_url=f"{server.address}/v1/", model="m"
+        )
         # Of a few prompts, equal counts are no sign of a limit.
-        run = make_run(tmp_path, ENTRY.replace(":", ":task=json_kv,", 1) + name, cache=False)
+        run = make_run(
+            tmp_path, ENTRY.replace(":", ":task=json_kv,", 1) + name, cache=False
+        )
     found = {
         value
         for (statistic, *_), value in means(run).items()
@@ -563,14 +652,18 @@ def test_counts_that_stop_at_a_limit(
         {"context": "fog lamp " * size, "question": "Where?", "answers": ["here"]}
         for size in range(400, 900, 50)
     ]
-    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "questions.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+    )
 
     def answer(body: dict[str, Any]) -> tuple[int, Any]:
         tokens = len(body["messages"][-1]["content"].split())
         return 200, {**WHOLE["chat"], "usage": counted(min(tokens, limit))}
 
     with scripted({"/v1/chat/completions": answer}) as server:
-        name = deploy("hostile/limit", "OpenAIClient", base_url=f"{server.address}/v1/", model="m")
+        name = deploy(
+            "hostile/limit", "OpenAIClient", base_url=f"{server.address}/v1/", model="m"
+        )
         entry = f"any_jsonl:path={tmp_path},length=8k,count_with=longctx/words,model=longctx/lexical,model_deployment={name}"
         run = make_run(tmp_path, entry, cache=False)
     (share,) = {
@@ -580,9 +673,12 @@ def test_counts_that_stop_at_a_limit(
     }
     assert share * len(rows) == pytest.approx(cut)
     assert (
-        f"the server counts {limit:,} tokens of prompts of different lengths" in caplog.text
+        f"the server counts {limit:,} tokens of prompts of different lengths"
+        in caplog.text
     ) == bool(cut)
-    assert (f"the server has cut {cut} of {len(rows)} prompts" in caplog.text) == bool(cut)
+    assert (f"the server has cut {cut} of {len(rows)} prompts" in caplog.text) == bool(
+        cut
+    )
 
 
 @pytest.mark.parametrize(
@@ -598,12 +694,19 @@ def test_answers_without_a_text(
 ) -> None:
     """Empty answers, and reasoning alone, score 0 and are counted; a mark says how many they are."""
     caplog.set_level(logging.INFO, "helm")
-    whole = {"model": "m", "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+    whole = {
+        "model": "m",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+    }
     with attack(hostile.send(whole)) as server:
-        name = deploy("hostile/empty", "OpenAIClient", base_url=f"{server.address}/v1/", model="m")
+        name = deploy(
+            "hostile/empty", "OpenAIClient", base_url=f"{server.address}/v1/", model="m"
+        )
         run = make_run(tmp_path, ENTRY + name, cache=False)
     assert {
-        value for (statistic, *_), value in means(run).items() if statistic == "answer_empty"
+        value
+        for (statistic, *_), value in means(run).items()
+        if statistic == "answer_empty"
     } == {1.0}
     assert "12 of 12 answers are empty" in caplog.text
     assert "3 of 3 answers are empty (json_kv, " in find_reasons(run)
@@ -614,7 +717,9 @@ def test_answers_without_a_text(
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_names_of_models(kind: str, stream: bool, caplog: pytest.LogCaptureFixture) -> None:
+def test_names_of_models(
+    kind: str, stream: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     """The model's name is read from replies and streams of each protocol. Values that are not names are left out."""
     for sent, expected in (
         ("m-2024-08-06", "m-2024-08-06"),
@@ -636,8 +741,12 @@ def test_names_of_models(kind: str, stream: bool, caplog: pytest.LogCaptureFixtu
                 replace(REQUEST, model_deployment="an/m")
             )
         assert (failure_of(result), facts_of(result).served_model) == (None, expected)
-    warnings = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
-    assert [message.partition(" answers")[0] for message in warnings] == ["an/m: the server"]
+    warnings = [
+        record.message for record in caplog.records if record.levelno >= logging.WARNING
+    ]
+    assert [message.partition(" answers")[0] for message in warnings] == [
+        "an/m: the server"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -668,4 +777,7 @@ def test_aliases(asked: str, replied: str, is_same: bool) -> None:
 def test_answers_of_other_clients() -> None:
     """Answers of HELM's own clients have no name of a model, so there is no warning."""
     result = RequestResult(True, [], make_completion(), False)
-    assert (answer_of(result).served_model, answer_of(result).other_model) == (None, None)
+    assert (answer_of(result).served_model, answer_of(result).other_model) == (
+        None,
+        None,
+    )

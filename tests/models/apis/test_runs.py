@@ -37,7 +37,10 @@ from tests.support.servers.models import Model
 
 ENTRY = "helmet_recall:task=json_kv,length=8k,num_samples=3"
 REASONING = Model(
-    refuses=("max_tokens",), only_default=("temperature",), reasoning="Let me see.", cuts=False
+    refuses=("max_tokens",),
+    only_default=("temperature",),
+    reasoning="Let me see.",
+    cuts=False,
 )
 
 
@@ -49,14 +52,21 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def deploy(
-    name: str, client: str = "OpenAIClient", tags: tuple[str, ...] = (), **arguments: Any
+    name: str,
+    client: str = "OpenAIClient",
+    tags: tuple[str, ...] = (),
+    **arguments: Any,
 ) -> str:
     """Register a deployment, and a model of the same name."""
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(name, None)
     MODEL_NAME_TO_MODEL_METADATA.pop(name, None)
-    register_model_metadata(ModelMetadata(name, "a", "a", "", "open", date(2026, 1, 1), list(tags)))
+    register_model_metadata(
+        ModelMetadata(name, "a", "a", "", "open", date(2026, 1, 1), list(tags))
+    )
     spec = ClientSpec(f"helm_longctx.models.apis.{client}", arguments)
-    register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name=name))
+    register_model_deployment(
+        ModelDeployment(name=name, client_spec=spec, model_name=name)
+    )
     return name
 
 
@@ -64,7 +74,9 @@ def entry(name: str, more: str = "") -> str:
     return f"{ENTRY}{more},model={name},model_deployment={name}"
 
 
-def test_a_run(server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_run(
+    server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """A run records what was sent and counted, shows the reasoning, and repeats a failed request once."""
     caplog.set_level("INFO")
     server.plan = faults.first(Fault.SERVER_ERROR)
@@ -84,7 +96,9 @@ def test_a_run(server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture)
     assert facts["usage"]["reasoning_tokens"] == 3
     assert facts["usage"]["input_tokens"] > 1000
     _, predictions, _ = display(run)
-    assert [prediction["thinking_text"] for prediction in predictions] == ["Let me see."] * 3
+    assert [prediction["thinking_text"] for prediction in predictions] == [
+        "Let me see."
+    ] * 3
     (tmp_path / "benchmark_output/runs/s").rename(tmp_path / "benchmark_output/runs/t")
     again = make_run(tmp_path, entry(name))
     assert len(server.calls) == 8
@@ -118,11 +132,16 @@ def test_one_deployment_for_both_forms(server: Server, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("models", "said"),
     [
-        ({}, "the model cannot be asked: unknown_model: status 404: The model `m` does not exist"),
+        (
+            {},
+            "the model cannot be asked: unknown_model: status 404: The model `m` does not exist",
+        ),
         ({"m": replace(REASONING, context=100)}, "too_long: .*maximum context"),
     ],
 )
-def test_a_run_that_cannot_be_made(models: Any, said: str, server: Server, tmp_path: Path) -> None:
+def test_a_run_that_cannot_be_made(
+    models: Any, said: str, server: Server, tmp_path: Path
+) -> None:
     """A model that does not exist ends the run at its first reply. Prompts that are all too long also end it."""
     server.models = models
     name = deploy("corp/gone", base_url=server.openai, model="m")
@@ -137,7 +156,14 @@ def test_a_run_that_cannot_be_made(models: Any, said: str, server: Server, tmp_p
         ("OpenAIClient", {}, (), "chat", False, True),
         ("OpenAIClient", {"form": "completions"}, (), "completion", False, False),
         ("OpenAIClient", {"form": "both"}, (), "completion", True, False),
-        ("OpenAIClient", {"form": "both"}, (INSTRUCTION_FOLLOWING_MODEL_TAG,), None, True, True),
+        (
+            "OpenAIClient",
+            {"form": "both"},
+            (INSTRUCTION_FOLLOWING_MODEL_TAG,),
+            None,
+            True,
+            True,
+        ),
         ("AnthropicClient", {}, (), "chat", False, True),
     ],
 )

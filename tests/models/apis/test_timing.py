@@ -20,13 +20,26 @@ START = {"type": "message_start", "message": {"role": "assistant"}}
         {"choices": [{"delta": {"reasoning_content": "a"}}]},
         {"choices": [{"text": "a"}]},
         {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "a"}},
-        {"type": "content_block_delta", "delta": {"type": "thinking_delta", "thinking": "a"}},
+        {
+            "type": "content_block_delta",
+            "delta": {"type": "thinking_delta", "thinking": "a"},
+        },
     ],
 )
 def test_the_first_event_with_text_counts(first: Any) -> None:
     """Events without text, with a role alone or of any other form come before the first piece."""
     events = TimedEvents(
-        [ROLE, START, {"choices": []}, {"choices": "x"}, [], None, {"type": "ping"}, first, ROLE],
+        [
+            ROLE,
+            START,
+            {"choices": []},
+            {"choices": "x"},
+            [],
+            None,
+            {"type": "ping"},
+            first,
+            ROLE,
+        ],
         0.0,
     )
     seconds = [(event, events.seconds) for event in events]

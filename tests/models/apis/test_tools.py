@@ -10,8 +10,14 @@ from helm_longctx.failures import FailureError
 from helm_longctx.models.apis.tools import CallPieces, join_details, read_openai_calls
 
 
-def piece(index: int | None, id: str | None, name: str | None, arguments: Any) -> dict[str, Any]:
-    function = {"arguments": arguments} if name is None else {"name": name, "arguments": arguments}
+def piece(
+    index: int | None, id: str | None, name: str | None, arguments: Any
+) -> dict[str, Any]:
+    function = (
+        {"arguments": arguments}
+        if name is None
+        else {"name": name, "arguments": arguments}
+    )
     found: dict[str, Any] = {"type": "function", "function": function}
     if index is not None:
         found["index"] = index

@@ -9,6 +9,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,7 +34,12 @@ from helm_longctx.failures import Failure, FailureError
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.judging import judge as judges
 from helm_longctx.judging.keys.client import judge_client
-from helm_longctx.models.apis import AnthropicClient, OpenAIClient, availability, transport
+from helm_longctx.models.apis import (
+    AnthropicClient,
+    OpenAIClient,
+    availability,
+    transport,
+)
 from helm_longctx.models.apis.availability import list_models
 from helm_longctx.models.apis.client import ProviderClient
 from helm_longctx.models.apis.sending import try_once
@@ -53,7 +59,11 @@ SIZE = 1 << 26
 OWN = {"text": "Yes", "logprob": 0.0, "tokens": [], "request_time": 0.0}
 """A reply to HELM's client for servers without a protocol of a provider."""
 
-HELMS = ("openai", "anthropic") if int(anthropic.__version__.partition(".")[0]) < 1 else ("openai",)
+HELMS = (
+    ("openai", "anthropic")
+    if int(anthropic.__version__.partition(".")[0]) < 1
+    else ("openai",)
+)
 """Packages with which HELM's own clients work. Since anthropic 1, HELM's client cannot send a temperature."""
 
 PAUSE = 0.1
@@ -77,7 +87,9 @@ def other() -> Iterator[Hostile]:
 def make(kind: str, server: Hostile, **arguments: Any) -> ProviderClient:
     arguments = {"api_key": KEY, "headers": {"X-Api-Key": "$MY_HEADER"}, **arguments}
     if kind == "anthropic":
-        return AnthropicClient(BlackHoleCacheConfig(), base_url=server.address, **arguments)
+        return AnthropicClient(
+            BlackHoleCacheConfig(), base_url=server.address, **arguments
+        )
     return OpenAIClient(
         BlackHoleCacheConfig(), base_url=f"{server.address}/v1/", form=kind, **arguments
     )
@@ -90,7 +102,10 @@ def helms_client(kind: str, server: Hostile, monkeypatch: pytest.MonkeyPatch) ->
             "openai_client.OpenAIClient",
             {"base_url": f"{server.address}/v1/", "max_retries": 0},
         ),
-        "anthropic": ("anthropic_client.AnthropicMessagesClient", {"anthropic_model_name": "m"}),
+        "anthropic": (
+            "anthropic_client.AnthropicMessagesClient",
+            {"anthropic_model_name": "m"},
+        ),
         "http": (
             "http_model_client.HTTPModelClient",
             {"base_url": server.address, "do_cache": False},
@@ -100,12 +115,16 @@ def helms_client(kind: str, server: Hostile, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("ANTHROPIC_BASE_URL", server.address)
     arguments |= {"api_key": KEY} if kind == "openai" else {}
     record = ModelDeployment(
-        "hostile/judge", ClientSpec(f"helm.clients.{name}", arguments), "longctx/lexical"
+        "hostile/judge",
+        ClientSpec(f"helm.clients.{name}", arguments),
+        "longctx/lexical",
     )
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(record.name, None)
     register_model_deployment(record)
     credentials = {"hostileApiKey": KEY} if kind == "anthropic" else {}
-    return judge_client(record.name, AutoClient(credentials, "", BlackHoleCacheBackendConfig()))
+    return judge_client(
+        record.name, AutoClient(credentials, "", BlackHoleCacheBackendConfig())
+    )
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -113,7 +132,9 @@ def helms_client(kind: str, server: Hostile, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("kind", KINDS)
 def test_redirects(kind: str, status: int, stream: bool, other: Hostile) -> None:
     """Another server gets nothing, and the failure names both."""
-    with attack(hostile.redirect(f"{other.address}/v1/chat/completions", status)) as server:
+    with attack(
+        hostile.redirect(f"{other.address}/v1/chat/completions", status)
+    ) as server:
         result = make(kind, server, stream=stream).make_request(REQUEST)
     assert failure_of(result) is Failure.UNREACHABLE
     assert f"{server.address} redirects to {other.address}" in str(result.error)
@@ -122,7 +143,8 @@ def test_redirects(kind: str, status: int, stream: bool, other: Hostile) -> None
 
 
 @pytest.mark.parametrize(
-    "target", ["https://127.0.0.1:{port}/v1", "http://localhost:{port}/v1", "//localhost:{port}"]
+    "target",
+    ["https://127.0.0.1:{port}/v1", "http://localhost:{port}/v1", "//localhost:{port}"],
 )
 def test_redirects_to_another_origin_of_the_same_machine(target: str) -> None:
     """Another scheme or another name is another origin."""
@@ -146,7 +168,10 @@ def test_redirects_within_an_origin() -> None:
 
 @pytest.mark.parametrize("kind", [*HELMS, "http"])
 def test_redirects_of_helms_clients(
-    kind: str, other: Hostile, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    kind: str,
+    other: Hostile,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """HELM's clients have the packages of the providers, or `requests`. The log names both servers."""
     with attack(hostile.redirect(f"{other.address}/v1/chat/completions")) as server:
@@ -181,10 +206,16 @@ def test_redirects_that_turn_a_post_into_a_get(
 def test_redirects_of_questions_about_models(other: Hostile) -> None:
     """`models add`, `doctor` with HELM's clients, and batches with our clients do not follow a redirect to another server."""
     with attack(hostile.redirect(f"{other.address}/v1/models")) as server:
-        with pytest.raises(InputError, match=f"{server.address} redirects to {other.address}"):
-            probe(f"{server.address}/v1", model="m", headers={"X-Api-Key": "$MY_HEADER"})
+        with pytest.raises(
+            InputError, match=f"{server.address} redirects to {other.address}"
+        ):
+            probe(
+                f"{server.address}/v1", model="m", headers={"X-Api-Key": "$MY_HEADER"}
+            )
         bare = openai.OpenAI(
-            api_key=KEY, base_url=f"{server.address}/v1/", default_headers={"X-Api-Key": HEADER}
+            api_key=KEY,
+            base_url=f"{server.address}/v1/",
+            default_headers={"X-Api-Key": HEADER},
         )
         for library in (bare, make("chat", server).bulk_library()):
             with pytest.raises(
@@ -198,7 +229,9 @@ def test_redirects_of_questions_about_models(other: Hostile) -> None:
 REPLIES: dict[str, Callable[[str], Act]] = {
     "bomb": lambda kind: hostile.bomb(SIZE, WHOLE[kind]),
     "error": lambda kind: hostile.bomb(SIZE, {"error": {"message": "no"}}, status=500),
-    "plain": lambda kind: hostile.send(json.dumps(WHOLE[kind]).encode() + b" " * (SIZE >> 3)),
+    "plain": lambda kind: hostile.send(
+        json.dumps(WHOLE[kind]).encode() + b" " * (SIZE >> 3)
+    ),
     "double": lambda kind: hostile.bomb(SIZE, WHOLE[kind], encoding="gzip, gzip"),
 }
 
@@ -213,7 +246,9 @@ def test_large_replies(kind: str, reply: str, monkeypatch: pytest.MonkeyPatch) -
         peak, result = measure(lambda: client.make_request(REQUEST))
     assert failure_of(result) is Failure.MALFORMED, result.error
     assert peak < 8 << 20
-    assert reply == "double" or f"larger than 1 MiB, the limit in {MAX_REPLY}" in str(result.error)
+    assert reply == "double" or f"larger than 1 MiB, the limit in {MAX_REPLY}" in str(
+        result.error
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -243,19 +278,24 @@ def measure(ask: Callable[[], RequestResult]) -> tuple[int, RequestResult]:
         tracemalloc.stop()
 
 
-def test_large_replies_to_helms_clients_and_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_replies_to_helms_clients_and_lists(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The limit also holds for judges with HELM's clients, and for lists of models."""
     monkeypatch.setenv(MAX_REPLY, "1")
     with attack(hostile.bomb(SIZE, {"data": [], **WHOLE["chat"]})) as server:
         for kind in HELMS:
             client = helms_client(kind, server, monkeypatch)
             request = replace(REQUEST, model_deployment="hostile/judge")
-            peak, result = measure(lambda: try_once(client.make_request, request).result)  # noqa: B023
+            attempt = partial(try_once, client.make_request, request)
+            peak, result = measure(lambda attempt=attempt: attempt().result)
             assert not result.success
             assert peak < 8 << 20
         with pytest.raises((openai.APIConnectionError, FailureError)) as error:
             list_models(
-                SimpleNamespace(client=openai.OpenAI(api_key=KEY, base_url=f"{server.address}/v1/"))
+                SimpleNamespace(
+                    client=openai.OpenAI(api_key=KEY, base_url=f"{server.address}/v1/")
+                )
             )
         assert "larger than 1 MiB" in str(error.value.__cause__ or error.value)
 
@@ -267,13 +307,17 @@ def test_large_replies_to_clients_with_requests(
     """The limit also holds for HELM's client that uses `requests`, and after a redirect within the server."""
     monkeypatch.setenv(MAX_REPLY, "1")
     large = hostile.bomb(SIZE, OWN)
-    acts = {"POST": large if status == 200 else hostile.redirect("/next", status), "GET": large}
+    acts = {
+        "POST": large if status == 200 else hostile.redirect("/next", status),
+        "GET": large,
+    }
     with attack(lambda handler: acts[handler.command](handler)) as server:
         client = helms_client("http", server, monkeypatch)
         peak, result = measure(
             lambda: (
                 try_once(
-                    client.make_request, replace(REQUEST, model_deployment="hostile/judge")
+                    client.make_request,
+                    replace(REQUEST, model_deployment="hostile/judge"),
                 ).result
             )
         )
@@ -285,14 +329,18 @@ def test_large_replies_to_clients_with_requests(
 @pytest.mark.parametrize(
     "act", [hostile.send(OWN), hostile.bomb(1000, OWN), hostile.drip(OWN, 0.001)]
 )
-def test_replies_to_clients_with_requests(act: Act, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replies_to_clients_with_requests(
+    act: Act, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Replies within the limits are answers, whether they have a length, are compressed, or arrive in pieces."""
     with attack(act) as server:
         client = helms_client("http", server, monkeypatch)
         result = try_once(
             client.make_request, replace(REQUEST, model_deployment="hostile/judge")
         ).result
-    assert [completion.text for completion in result.completions] == ["Yes"], result.error
+    assert [completion.text for completion in result.completions] == ["Yes"], (
+        result.error
+    )
 
 
 def test_files_of_batches() -> None:
@@ -319,7 +367,9 @@ DRIPS: dict[str, Callable[[str], Act]] = {
 
 @pytest.mark.parametrize("drip", DRIPS)
 @pytest.mark.parametrize("kind", ["chat", "anthropic"])
-def test_replies_that_drip(kind: str, drip: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replies_that_drip(
+    kind: str, drip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The whole request has a time limit, however often something arrives. The server would answer after a while."""
     monkeypatch.setenv(TIMEOUT, "1")
     with attack(DRIPS[drip](kind)) as server:
@@ -329,7 +379,9 @@ def test_replies_that_drip(kind: str, drip: str, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("drip", ["body", "headers"])
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
-def test_judges_that_drip(kind: str, drip: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judges_that_drip(
+    kind: str, drip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The limit of calls to judges holds for HELM's clients, too."""
     monkeypatch.setenv(judges.TIMEOUT, "1")
     with attack(DRIPS[drip]("anthropic" if kind == "anthropic" else "chat")) as server:
@@ -350,7 +402,9 @@ def test_clients_with_requests_that_get_a_drip(monkeypatch: pytest.MonkeyPatch) 
     assert "the server has not sent its whole answer in time" in str(result.error)
 
 
-def test_clients_with_requests_that_get_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_with_requests_that_get_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A server that stays silent has the time of the setting, if the client sets no limit."""
     monkeypatch.setenv(TIMEOUT, "0.5")
     ended = threading.Event()
@@ -406,7 +460,9 @@ def test_a_compressed_reply_with_more_after_it(kind: str, after: bytes) -> None:
     body = gzip.compress(json.dumps(WHOLE[kind]).encode() + b" " * 200_000) + after
     with attack(hostile.send(body, **{"Content-Encoding": "gzip"})) as server:
         result = make(kind, server, timeout=5).make_request(REQUEST)
-    assert [completion.text for completion in result.completions] == ["Yes"], result.error
+    assert [completion.text for completion in result.completions] == ["Yes"], (
+        result.error
+    )
 
 
 def test_a_second_member_belongs_to_the_reply() -> None:

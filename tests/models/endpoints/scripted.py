@@ -18,10 +18,20 @@ Route = Reply | Callable[[dict[str, Any]], Reply]
 
 CHAT: Reply = (
     200,
-    {"choices": [{"message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}]},
+    {
+        "choices": [
+            {
+                "message": {"role": "assistant", "content": "yes"},
+                "finish_reason": "stop",
+            }
+        ]
+    },
 )
 TEXT: Reply = (200, {"choices": [{"text": "yes", "finish_reason": "stop"}]})
-MESSAGE: Reply = (200, {"content": [{"type": "text", "text": "yes"}], "stop_reason": "end_turn"})
+MESSAGE: Reply = (
+    200,
+    {"content": [{"type": "text", "text": "yes"}], "stop_reason": "end_turn"},
+)
 
 
 @dataclass
@@ -48,13 +58,21 @@ def scripted(routes: dict[str, Route], key: str | None = None) -> Iterator[Scrip
 
         def do_GET(self) -> None:
             server.headers.append(dict(self.headers))
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or "{}")
+            body = json.loads(
+                self.rfile.read(int(self.headers["Content-Length"] or 0)) or "{}"
+            )
             server.bodies += [body] if body else []
-            reply = routes.get(self.path.partition("?")[0], (404, {"detail": "Not Found"}))
+            reply = routes.get(
+                self.path.partition("?")[0], (404, {"detail": "Not Found"})
+            )
             if key and self.headers["Authorization"] != f"Bearer {key}":
                 reply = (
                     401,
-                    {"error": {"message": f"Incorrect API key: {self.headers['Authorization']}"}},
+                    {
+                        "error": {
+                            "message": f"Incorrect API key: {self.headers['Authorization']}"
+                        }
+                    },
                 )
             status, content = reply(body) if callable(reply) else reply
             text = json.dumps(content).encode()

@@ -30,12 +30,19 @@ model_deployments:
 
 def entry(name: str, **fields: Any) -> dict[str, Any]:
     """Return the entry of a deployment."""
-    return {"name": name, "client_spec": {"class_name": "a.B", "args": {"form": "both"}}, **fields}
+    return {
+        "name": name,
+        "client_spec": {"class_name": "a.B", "args": {"form": "both"}},
+        **fields,
+    }
 
 
 def names(folder: Path) -> list[str]:
     """Return the names of the deployments in the file, as HELM reads it."""
-    return [row["name"] for row in yaml.safe_load((folder / FILE).read_text())["model_deployments"]]
+    return [
+        row["name"]
+        for row in yaml.safe_load((folder / FILE).read_text())["model_deployments"]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -73,15 +80,20 @@ def test_the_same_name(tmp_path: Path) -> None:
     assert (tmp_path / FILE).read_text() == MINE
     add_entries(tmp_path, both, replace=True)
     assert names(tmp_path) == ["my/first", "my/second"]
-    assert yaml.safe_load((tmp_path / FILE).read_text())["model_deployments"][0] == entry(
-        "my/first"
-    )
+    assert yaml.safe_load((tmp_path / FILE).read_text())["model_deployments"][
+        0
+    ] == entry("my/first")
     assert "# the first" in (tmp_path / FILE).read_text()
 
 
 @pytest.mark.parametrize(
     "text",
-    ["model_deployments: [", "- a\n", "model_deployments: {}\nx: 1\n", "model_deployments: x"],
+    [
+        "model_deployments: [",
+        "- a\n",
+        "model_deployments: {}\nx: 1\n",
+        "model_deployments: x",
+    ],
 )
 def test_malformed_files(text: str, tmp_path: Path) -> None:
     """A malformed file is an error and stays unchanged."""
@@ -91,7 +103,8 @@ def test_malformed_files(text: str, tmp_path: Path) -> None:
         assert names(tmp_path) == ["my/new"]
         return
     with pytest.raises(
-        InputError, match=r"model_deployments.yaml(:1: the file is not YAML| must have a list)"
+        InputError,
+        match=r"model_deployments.yaml(:1: the file is not YAML| must have a list)",
     ):
         add_entries(tmp_path, {FILE: entry("my/new")})
     assert (tmp_path / FILE).read_text() == text

@@ -20,7 +20,9 @@ def models(*rows: dict[str, Any]) -> Route:
     return 200, {"object": "list", "data": list(rows)}
 
 
-VLLM = models({"id": "llama", "max_model_len": 32768, "root": "meta-llama/Llama-3.1-8B"})
+VLLM = models(
+    {"id": "llama", "max_model_len": 32768, "root": "meta-llama/Llama-3.1-8B"}
+)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +32,10 @@ VLLM = models({"id": "llama", "max_model_len": 32768, "root": "meta-llama/Llama-
         (models({"id": "llama", "context_length": 1000}), 1000),  # OpenRouter
         ((200, [{"id": "llama", "context_length": 2000}]), 2000),  # Together
         (models({"id": "llama", "context_window": 3000}), 3000),  # Groq
-        (models({"id": "llama", "meta": {"n_ctx": 4096, "n_ctx_train": 8192}}), 4096),  # llama.cpp
+        (
+            models({"id": "llama", "meta": {"n_ctx": 4096, "n_ctx_train": 8192}}),
+            4096,
+        ),  # llama.cpp
         (models({"id": "llama", "max_input_tokens": 4000}), 4000),  # Anthropic
         (models({"id": "llama", "context_length": None, "meta": "none"}), None),
         (models({"id": "other", "context_length": 5}, {"id": "llama"}), None),
@@ -43,14 +48,20 @@ def test_models_routes(listed: Route, context: int | None) -> None:
     """The context is read where the server gives it, and a server without a usable list of models is asked anyway."""
     with scripted({**ROUTES, "/v1/models": listed}) as server:
         found = probe(server.address, name="my/llama")
-    assert (found.model, found.context, found.routes) == ("llama", context, ("chat", "completions"))
+    assert (found.model, found.context, found.routes) == (
+        "llama",
+        context,
+        ("chat", "completions"),
+    )
 
 
 def test_one_model_needs_no_name() -> None:
     """The only model of a server is used whatever name the user gives, and its hub name and its headers are kept."""
     with scripted({**ROUTES, "/v1/models": VLLM}) as server:
         found = probe(
-            f"{server.address}/v1/chat/completions", name="my/model", headers={"X-Team": "nlp"}
+            f"{server.address}/v1/chat/completions",
+            name="my/model",
+            headers={"X-Team": "nlp"},
         )
     assert (found.model, found.source, found.url) == (
         "llama",
@@ -71,7 +82,11 @@ def test_one_model_needs_no_name() -> None:
 
 @pytest.mark.parametrize(
     ("closed", "form"),
-    [("/v1/completions", "chat"), ("/v1/chat/completions", "completions"), (None, "both")],
+    [
+        ("/v1/completions", "chat"),
+        ("/v1/chat/completions", "completions"),
+        (None, "both"),
+    ],
 )
 def test_forms(closed: str | None, form: str) -> None:
     """Only the routes that the server answers are used, and `type` chooses among them."""
@@ -87,7 +102,9 @@ def test_forms(closed: str | None, form: str) -> None:
                 ):
                     probe(server.address, model="m", kind=kind)
         else:
-            assert probe(server.address, model="m", kind="completions").routes == ("completions",)
+            assert probe(server.address, model="m", kind="completions").routes == (
+                "completions",
+            )
 
 
 def test_a_base_model_without_a_chat_template() -> None:
@@ -108,8 +125,15 @@ def test_anthropic_protocol() -> None:
     """The address of an Anthropic server ends before `/v1`, and the server only chats."""
     with scripted({"/v1/messages": MESSAGE, "/v1/models": VLLM}) as server:
         found = probe(f"{server.address}/v1/messages", api="anthropic")
-        assert (found.url, found.routes, found.context) == (server.address, ("chat",), 32768)
-        assert found.client_spec()["class_name"] == "helm_longctx.models.apis.AnthropicClient"
+        assert (found.url, found.routes, found.context) == (
+            server.address,
+            ("chat",),
+            32768,
+        )
+        assert (
+            found.client_spec()["class_name"]
+            == "helm_longctx.models.apis.AnthropicClient"
+        )
         with pytest.raises(InputError, match="type='both' is invalid; give chat"):
             probe(server.address, api="anthropic", kind="both")
 
@@ -118,12 +142,19 @@ def pinned(body: dict[str, Any]) -> tuple[int, Any]:
     """Return what `transformers serve MODEL` answers for another name."""
     if body["model"] == "/models/tiny":
         return CHAT if "messages" in body else TEXT
-    return 400, {"detail": f"Server is pinned to '/models/tiny'; requested '{body['model']}'."}
+    return 400, {
+        "detail": f"Server is pinned to '/models/tiny'; requested '{body['model']}'."
+    }
 
 
 def missing(body: dict[str, Any]) -> tuple[int, Any]:
     """Return what vLLM answers for a model that it lacks."""
-    return 404, {"error": {"message": f"The model `{body['model']}` does not exist.", "code": 404}}
+    return 404, {
+        "error": {
+            "message": f"The model `{body['model']}` does not exist.",
+            "code": 404,
+        }
+    }
 
 
 @pytest.mark.parametrize(
@@ -136,7 +167,9 @@ def missing(body: dict[str, Any]) -> tuple[int, Any]:
         ({path: (402, {"error": "payment required"}) for path in ROUTES}, "m", "quota"),
     ],
 )  # fmt: skip
-def test_models_that_are_not_there(routes: dict[str, Route], model: str | None, told: str) -> None:
+def test_models_that_are_not_there(
+    routes: dict[str, Route], model: str | None, told: str
+) -> None:
     """One line says what the server said, and which names are nearest to the name of the missing model."""
     with scripted(routes) as server, pytest.raises(InputError, match=told) as raised:
         probe(server.address, name="my/lama", model=model)
@@ -150,9 +183,14 @@ def test_a_model_that_is_not_listed_but_answers(
     """A model that answers without being listed is used, with a warning that gives the nearest name."""
     with scripted({**ROUTES, "/v1/models": VLLM}) as server:
         assert probe(server.address, model=model).model == model
-    texts = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    texts = [
+        record.getMessage()
+        for record in caplog.records
+        if record.levelno >= logging.WARNING
+    ]
     assert [
-        text.endswith("model='lama' but does not list it; listed: llama") for text in texts
+        text.endswith("model='lama' but does not list it; listed: llama")
+        for text in texts
     ] == [True] * warnings
 
 
@@ -162,12 +200,19 @@ SILENT: Route = (
 )
 REASONS: Route = (
     200,
-    {"choices": [{"message": {"content": None, "reasoning": "Hm."}, "finish_reason": "stop"}]},
+    {
+        "choices": [
+            {"message": {"content": None, "reasoning": "Hm."}, "finish_reason": "stop"}
+        ]
+    },
 )
 
 
 NO_WORD = "answers a request for one word to 'm' with an empty text"
-BASE: Route = (400, {"error": {"message": "default chat template is no longer allowed"}})
+BASE: Route = (
+    400,
+    {"error": {"message": "default chat template is no longer allowed"}},
+)
 
 
 def starts_with_lines(body: dict[str, Any]) -> tuple[int, Any]:
@@ -196,7 +241,9 @@ def starts_with_lines(body: dict[str, Any]) -> tuple[int, Any]:
         ({**ROUTES, "/v1/chat/completions": SILENT}, None, r" \(chat\); check"),
     ],
 )
-def test_a_chat_without_a_word(routes: dict[str, Route], kind: str | None, told: str) -> None:
+def test_a_chat_without_a_word(
+    routes: dict[str, Route], kind: str | None, told: str
+) -> None:
     """A model that chats, and answers a request for a word with nothing, is refused."""
     with scripted(routes) as server, pytest.raises(InputError, match=NO_WORD + told):
         probe(server.address, model="m", kind=kind)
@@ -214,15 +261,22 @@ def test_a_chat_without_a_word(routes: dict[str, Route], kind: str | None, told:
     ],
 )
 def test_completions_without_a_word(
-    routes: dict[str, Route], kind: str | None, warns: bool, caplog: pytest.LogCaptureFixture
+    routes: dict[str, Route],
+    kind: str | None,
+    warns: bool,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A model that continues texts can have nothing to add: an empty completion is a warning, and reasoning is none."""
     with scripted(routes) as server:
         probe(server.address, model="m", kind=kind)
-    texts = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert [f"{NO_WORD} (completions); if it does so in a run" in text for text in texts] == [
-        True
-    ] * warns
+    texts = [
+        record.getMessage()
+        for record in caplog.records
+        if record.levelno >= logging.WARNING
+    ]
+    assert [
+        f"{NO_WORD} (completions); if it does so in a run" in text for text in texts
+    ] == [True] * warns
 
 
 def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +287,8 @@ def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     with scripted(ROUTES, key="sk-right-0123456789") as server:
         assert "sk-" not in str(probe(server.address, model="m", api_key_env="RIGHT"))
         with pytest.raises(
-            InputError, match=r"^api_key_env='WRONG': .* refuses the key in this variable$"
+            InputError,
+            match=r"^api_key_env='WRONG': .* refuses the key in this variable$",
         ):
             probe(server.address, model="m", api_key_env="WRONG")
         with pytest.raises(
@@ -241,7 +296,9 @@ def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
             match=r"^api_key_env is missing, and .* needs a key; give the name of the environment",
         ):
             probe(server.address, model="m")
-        with pytest.raises(InputError, match="the environment variable ABSENT is not set"):
+        with pytest.raises(
+            InputError, match="the environment variable ABSENT is not set"
+        ):
             probe(server.address, model="m", api_key_env="ABSENT")
     assert not any("sk-other" in str(headers) for headers in server.headers)
 
@@ -250,10 +307,16 @@ def test_headers_from_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     """A variable in a header is replaced when the header is sent, and is kept as a variable in the entry."""
     monkeypatch.setenv("GATEWAY", "gw-0123456789")
     with scripted(ROUTES) as server:
-        found = probe(server.address, model="m", headers={"X-Gateway": "Token $GATEWAY"})
-        assert {headers.get("X-Gateway") for headers in server.headers} == {"Token gw-0123456789"}
+        found = probe(
+            server.address, model="m", headers={"X-Gateway": "Token $GATEWAY"}
+        )
+        assert {headers.get("X-Gateway") for headers in server.headers} == {
+            "Token gw-0123456789"
+        }
         assert found.client_spec()["args"]["headers"] == {"X-Gateway": "Token $GATEWAY"}
-        with pytest.raises(InputError, match="the environment variable ABSENT is not set"):
+        with pytest.raises(
+            InputError, match="the environment variable ABSENT is not set"
+        ):
             probe(server.address, model="m", headers={"X-Gateway": "$ABSENT"})
 
 
@@ -266,7 +329,11 @@ def picky(body: dict[str, Any]) -> tuple[int, Any]:
         if name in body:
             message = f"Unsupported parameter: '{name}' is not supported with this model.{advice}"
             return 400, {
-                "error": {"message": message, "param": name, "code": "unsupported_parameter"}
+                "error": {
+                    "message": message,
+                    "param": name,
+                    "code": "unsupported_parameter",
+                }
             }
     return CHAT
 
@@ -347,7 +414,15 @@ def test_odd_hosts(url: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["", "localhost:8000", "ftp://h", "http://", "http://me:secret9@h", "http://h?key=1", *ODD],
+    [
+        "",
+        "localhost:8000",
+        "ftp://h",
+        "http://",
+        "http://me:secret9@h",
+        "http://h?key=1",
+        *ODD,
+    ],
 )
 def test_addresses_that_are_none(url: str) -> None:
     """An invalid address is refused before anything is sent, and the error does not show its password."""
@@ -367,5 +442,7 @@ def test_unreachable() -> None:
 
 def test_nearest() -> None:
     """The nearest names are the similar ones or, if there are none, the first ones."""
-    assert nearest("GPT-6-lune", ["a", "gpt-6-luna", "gpt-6-sol"]).startswith("gpt-6-luna")
+    assert nearest("GPT-6-lune", ["a", "gpt-6-luna", "gpt-6-sol"]).startswith(
+        "gpt-6-luna"
+    )
     assert nearest("zzz", list("abcdefg")) == "a, b, c, d, e"

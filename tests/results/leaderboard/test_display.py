@@ -28,7 +28,13 @@ from helm_longctx.locks import hold_lock
 from helm_longctx.results.leaderboard.display import OUTPUTS, write_display
 from helm_longctx.results.leaderboard.schema import all_sections, make_schema
 from helm_longctx.runs.prompts import LIMIT, write_prompts
-from tests.support.fabricate_runs import CHINESE, ENGLISH, long_prompts, repeat_run, write_run
+from tests.support.fabricate_runs import (
+    CHINESE,
+    ENGLISH,
+    long_prompts,
+    repeat_run,
+    write_run,
+)
 from tests.support.leaderboards import display
 from tests.support.programs import run, start
 
@@ -82,7 +88,9 @@ def test_short_runs_are_as_helm_shows_them(tmp_path: Path) -> None:
         "computed_on": "worst",
     }
     (run / "scenario_state.json").write_text(json.dumps(states, indent=2))
-    (tmp_path / "schema.yaml").write_text(yaml.safe_dump(make_schema(all_sections([HELMET]))))
+    (tmp_path / "schema.yaml").write_text(
+        yaml.safe_dump(make_schema(all_sections([HELMET])))
+    )
     spec = from_json((run / "run_spec.json").read_text(), RunSpec)
     schema = read_schema(str(tmp_path / "schema.yaml"))
     write_display(run, spec, schema, skip_completed=False)
@@ -90,7 +98,8 @@ def test_short_runs_are_as_helm_shows_them(tmp_path: Path) -> None:
     write_run_display_json(str(run), spec, schema, False)
     # Ours has null where HELM writes NaN, which no browser reads.
     assert [json.loads(text) for text in ours] == [
-        json.loads((run / name).read_text(), parse_constant=lambda name: None) for name in OUTPUTS
+        json.loads((run / name).read_text(), parse_constant=lambda name: None)
+        for name in OUTPUTS
     ]
     assert json.loads(ours[1])[0]["stats"]["longctx_score"] == 1.0
     assert not (run / "prompts").exists()
@@ -122,7 +131,10 @@ def test_short_inputs_are_no_markup(tmp_path: Path) -> None:
     evil = '<br><img src="data:image;base64,x" onerror="alert(1)"><script>alert(1)</script>&amp;'
     run = write_run(tmp_path / "runs/s", ENTRY, [(evil, "x"), ("<script>", "x")])
     change_states(
-        run, lambda state: state["instance"]["extra_data"].update(full_prompt={"sha256": "gone"})
+        run,
+        lambda state: state["instance"]["extra_data"].update(
+            full_prompt={"sha256": "gone"}
+        ),
     )
     first, second = (instance["input"]["text"] for instance in display(run)[0])
     assert html.escape(evil, quote=False) in first
@@ -153,7 +165,9 @@ def test_a_request_without_an_answer_is_shown(tmp_path: Path) -> None:
 
     run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(2, 9_000))
     change_states(run, fail)
-    assert [p["predicted_text"] for p in display(run)[1]] == ["[no answer: overload]"] * 2
+    assert [p["predicted_text"] for p in display(run)[1]] == [
+        "[no answer: overload]"
+    ] * 2
 
 
 def test_a_cut_prompt_does_not_hide_the_input(tmp_path: Path) -> None:
@@ -169,16 +183,23 @@ def test_a_cut_prompt_does_not_hide_the_input(tmp_path: Path) -> None:
     assert linked(run, instances[0]["input"]["text"]) == prompt
     name = re.match(r"\[whole prompt: (\S+)\]", requests[0]["request"]["prompt"])
     assert name
-    assert gzip.decompress((run / "prompts" / name[1]).read_bytes()).decode() == prompt[:9_000]
+    assert (
+        gzip.decompress((run / "prompts" / name[1]).read_bytes()).decode()
+        == prompt[:9_000]
+    )
 
 
 def test_elided_runs_are_linked_to_what_they_stored(tmp_path: Path) -> None:
     """Elided states are linked to the whole prompts that the runner stored in compressed frames."""
     prompts = list(long_prompts(3, 30_000, CHINESE))
     run = write_run(
-        tmp_path / "runs/s", ENTRY, [(prompt[:500] + answer, answer) for prompt, answer in prompts]
+        tmp_path / "runs/s",
+        ENTRY,
+        [(prompt[:500] + answer, answer) for prompt, answer in prompts],
     )
-    whole = {hashlib.sha256(prompt.encode()).hexdigest(): prompt for prompt, _ in prompts}
+    whole = {
+        hashlib.sha256(prompt.encode()).hexdigest(): prompt for prompt, _ in prompts
+    }
     places = {name: [0, 0, len(prompt.encode())] for name, prompt in whole.items()}
     (run / "prompts.json").write_text(json.dumps({"instances": {}, "prompts": places}))
     compress = zstandard.ZstdCompressor().compress
@@ -216,12 +237,16 @@ def test_what_a_killed_summary_left_is_written_again(tmp_path: Path) -> None:
     """A file of a summary that was killed, which can be cut off, is written again, because the list is missing."""
     run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(2, 9_000))
     display(run)
-    texts = {path.name: path.read_bytes() for path in (run / "prompts").glob("*.txt.gz")}
+    texts = {
+        path.name: path.read_bytes() for path in (run / "prompts").glob("*.txt.gz")
+    }
     for name in texts:
         (run / "prompts" / name).write_bytes(b"cut off")
     (run / "prompts/index.html").unlink()
     display(run)
-    assert {path.name: path.read_bytes() for path in (run / "prompts").glob("*.txt.gz")} == texts
+    assert {
+        path.name: path.read_bytes() for path in (run / "prompts").glob("*.txt.gz")
+    } == texts
     assert (run / "prompts/index.html").is_file()
 
 
@@ -285,10 +310,14 @@ def test_statistics_that_are_cut_off(tmp_path: Path) -> None:
 @pytest.fixture
 def long_suite(tmp_path: Path) -> Path:
     """Return the folder of a run whose pages take a second."""
-    return write_run(tmp_path / "benchmark_output/runs/s", ENTRY, long_prompts(60, 200_000))
+    return write_run(
+        tmp_path / "benchmark_output/runs/s", ENTRY, long_prompts(60, 200_000)
+    )
 
 
-def test_the_next_summary_removes_what_a_kill_leaves(tmp_path: Path, long_suite: Path) -> None:
+def test_the_next_summary_removes_what_a_kill_leaves(
+    tmp_path: Path, long_suite: Path
+) -> None:
     """A summary removes the temporary files that a killed summary left."""
     killed = start("helm-longctx", "summarize", "--suite", "s", folder=tmp_path)
     while not list(long_suite.glob(".display-*")):
@@ -309,12 +338,16 @@ def test_two_summaries_at_once(tmp_path: Path, long_suite: Path) -> None:
         start("helm-longctx", "summarize", "--suite", "s", folder=tmp_path, output=log)
         for log in logs
     ]
-    assert [process.wait(300) for process in processes] == [0, 0], [log.read_text() for log in logs]
+    assert [process.wait(300) for process in processes] == [0, 0], [
+        log.read_text() for log in logs
+    ]
     assert not list(long_suite.glob(".display-*"))
     assert len(json.loads((long_suite / "instances.json").read_text())) == 60
 
 
-def test_files_of_a_running_summary_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_a_running_summary_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Temporary files stay while another process holds the lock, even after the wait is over."""
     run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(2, 500))
     (run / ".display-other").mkdir()

@@ -15,7 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.apps.exchange.export import Average, answers, averages, length_plot, scores
+from helm_longctx.apps.exchange.export import (
+    Average,
+    answers,
+    averages,
+    length_plot,
+    scores,
+)
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.documents.document import unquote_formula, write_csv
 from helm_longctx.errors import InputError
@@ -33,11 +39,19 @@ from tests.support.fabricate_runs import ENTRY, long_prompts, repeat_run, write_
 LV_EVAL = find_benchmark("lv_eval")
 
 
-def score(task: str, length: str, value: float, model: str = "m", **changes: Any) -> Result:
+def score(
+    task: str, length: str, value: float, model: str = "m", **changes: Any
+) -> Result:
     """Return a score in a task of LV-Eval without an interval."""
     interval = Interval(value, math.nan, math.nan, 9)
     row = Result(
-        "lv_eval", "lv_eval", task, ShownModel(model), parse_length(length), "full", interval
+        "lv_eval",
+        "lv_eval",
+        task,
+        ShownModel(model),
+        parse_length(length),
+        "full",
+        interval,
     )
     return replace(row, **changes)
 
@@ -49,7 +63,9 @@ def means(*rows: Result) -> list[Average]:
 def test_averages() -> None:
     """Averages are over the tasks at each length and the lengths of each task, without weights, and count their scores."""
     one, other = [task.name for task in LV_EVAL.tasks[:2]]
-    rows = means(score(one, "16k", 0.2), score(other, "16k", 0.6), score(one, "32k", 0.3))
+    rows = means(
+        score(one, "16k", 0.2), score(other, "16k", 0.6), score(one, "32k", 0.3)
+    )
     assert {(row.task, row.length): row[5:7] for row in rows} == {
         ("average", "16k"): (pytest.approx(0.4), 2),
         ("average", "32k"): (0.3, 1),
@@ -89,7 +105,10 @@ def test_judges_are_not_mixed() -> None:
         )
     ]
     rows = means(official, replace(judged, run=replace_run(judged.run)))
-    assert {row.judge: row.score for row in rows if row.task == "average"} == {"x": 0.2, "y": 0.8}
+    assert {row.judge: row.score for row in rows if row.task == "average"} == {
+        "x": 0.2,
+        "y": 0.8,
+    }
     assert length_plot(rows)["facet"]["sort"] == [
         "helmet_longqa, judge=x",
         "helmet_longqa, judge=y",
@@ -97,7 +116,9 @@ def test_judges_are_not_mixed() -> None:
 
 
 def replace_run(run: Run | None) -> Run | None:
-    return run and replace(run, spec={"name": "r", "scenario_spec": {}, "metric_specs": []})
+    return run and replace(
+        run, spec={"name": "r", "scenario_spec": {}, "metric_specs": []}
+    )
 
 
 def test_folders_are_not_mixed(tmp_path: Path) -> None:
@@ -108,7 +129,10 @@ def test_folders_are_not_mixed(tmp_path: Path) -> None:
     assert {(row.folder, row.task == "average") for row in rows} == {
         (folder, is_mean) for folder in ("fires", "floods") for is_mean in (True, False)
     }
-    assert length_plot(rows)["facet"]["sort"] == ["any_jsonl, path=fires", "any_jsonl, path=floods"]
+    assert length_plot(rows)["facet"]["sort"] == [
+        "any_jsonl, path=fires",
+        "any_jsonl, path=floods",
+    ]
 
 
 def test_contexts_are_not_mixed() -> None:
@@ -136,7 +160,9 @@ def test_instances_are_counted(tmp_path: Path) -> None:
     names = ("request_failed", "json_kv_score", "num_instances", "jury_alpha")
     stats += [{"name": {**failed["name"], "name": name}, "mean": 4.0} for name in names]
     (run / "stats.json").write_text(json.dumps(stats))
-    counts = {row.metric: row.instances for row in scores(read_suite(tmp_path, BENCHMARKS))}
+    counts = {
+        row.metric: row.instances for row in scores(read_suite(tmp_path, BENCHMARKS))
+    }
     assert counts == {
         "longctx_score": 3,
         "request_failed": 1,
@@ -190,7 +216,11 @@ def test_versions_are_exported(tmp_path: Path) -> None:
     spec["metric_specs"][0]["args"] |= {"package": "9.8.7"}
     (run / "run_spec.json").write_text(json.dumps(spec))
     suite = read_suite(tmp_path, BENCHMARKS)
-    for table in (scores(suite), averages(suite.boards), answers(suite.results, BENCHMARKS)):
+    for table in (
+        scores(suite),
+        averages(suite.boards),
+        answers(suite.results, BENCHMARKS),
+    ):
         assert {(row.package, row.comparability) for row in table} == {("9.8.7", "3")}
 
 
@@ -199,9 +229,16 @@ def test_what_is_lacking_is_said(tmp_path: Path) -> None:
     write_run(tmp_path, ENTRY, long_prompts(4, 500))
     suite = read_suite(tmp_path, BENCHMARKS)
     assert {row.lacking for row in scores(suite)} == {"num_samples:json_kv=4/100"}
-    others = [task.name for task in HELMET.entries["helmet_recall"].tasks if task.name != "json_kv"]
+    others = [
+        task.name
+        for task in HELMET.entries["helmet_recall"].tasks
+        if task.name != "json_kv"
+    ]
     assert {row.task: row.lacking.split(";") for row in averages(suite.boards)} == {
-        "average": [*(f"missing:{name}" for name in others), "num_samples:json_kv=4/100"],
+        "average": [
+            *(f"missing:{name}" for name in others),
+            "num_samples:json_kv=4/100",
+        ],
         "json_kv": ["num_samples:json_kv=4/100"],
     }
 
@@ -214,24 +251,35 @@ def test_published_scores_lack_nothing(tmp_path: Path) -> None:
     assert means
     rows = [row for row in scores(suite) if row.metric == "longctx_score"]
     assert {row.lacking for row in (*rows, *means)} == {""}
-    assert {row.task: row.instances for row in rows if row.entry == "helmet_rag"} == dict.fromkeys(
-        ("nq", "triviaqa", "hotpotqa", "popqa"), 100
-    )
+    assert {
+        row.task: row.instances for row in rows if row.entry == "helmet_rag"
+    } == dict.fromkeys(("nq", "triviaqa", "hotpotqa", "popqa"), 100)
     assert all(row.low is not None and row.low < row.score for row in rows)
 
 
 def test_a_run_that_does_not_count_is_marked(tmp_path: Path) -> None:
     """A second, smaller run of a task is in the table of scores with the mark that it is in no mean."""
     write_run(tmp_path, ENTRY, long_prompts(4, 500))
-    write_run(tmp_path, ENTRY.replace("num_samples=4", "num_samples=2"), long_prompts(2, 500))
+    write_run(
+        tmp_path, ENTRY.replace("num_samples=4", "num_samples=2"), long_prompts(2, 500)
+    )
     suite = read_suite(tmp_path, BENCHMARKS)
-    assert {(row.instances, row.counts) for row in scores(suite)} == {(4, True), (2, False)}
+    assert {(row.instances, row.counts) for row in scores(suite)} == {
+        (4, True),
+        (2, False),
+    }
 
 
-@pytest.mark.parametrize("name", ["run_spec", "stats", "per_instance_stats", "scenario_state"])
+@pytest.mark.parametrize(
+    "name", ["run_spec", "stats", "per_instance_stats", "scenario_state"]
+)
 @pytest.mark.parametrize(
     "damage",
-    [lambda data: data[:-40], lambda data: b"[1]", lambda data: b'{"request_states": [3]}'],
+    [
+        lambda data: data[:-40],
+        lambda data: b"[1]",
+        lambda data: b'{"request_states": [3]}',
+    ],
 )
 def test_a_damaged_file_is_named(
     name: str, damage: Callable[[bytes], bytes], tmp_path: Path
@@ -240,7 +288,9 @@ def test_a_damaged_file_is_named(
     run = write_run(tmp_path / "s", ENTRY, long_prompts(2, 500))
     path = run / f"{name}.json"
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(InputError, match=rf"{name}\.json cannot be read \(\w+\); repeat that run"):
+    with pytest.raises(
+        InputError, match=rf"{name}\.json cannot be read \(\w+\); repeat that run"
+    ):
         write_csv(tmp_path / "x.csv", (), _rows(tmp_path / "s"))
     assert not list(tmp_path.glob("x*"))
 
@@ -279,7 +329,10 @@ STARTS = st.sampled_from(
     ["", "'", "''", "=", "+", "-", "@", "\t", "\r", "\n", " ", "＝", "＠", "\ufeff"]
 )
 TEXTS = st.builds(
-    "".join, st.tuples(STARTS, STARTS, st.text(st.characters(exclude_characters="\0"), max_size=9))
+    "".join,
+    st.tuples(
+        STARTS, STARTS, st.text(st.characters(exclude_characters="\0"), max_size=9)
+    ),
 )
 
 
@@ -308,15 +361,28 @@ def test_texts_are_no_formulas(tmp_path: Path) -> None:
 def test_numbers_stay_numbers(tmp_path: Path) -> None:
     """Negative numbers are not quoted as formulas."""
     write_csv(
-        tmp_path / "x.csv", ["x"], [(-1,), (-0.5,), (1e-300,), (None,), (True,), (float("-inf"),)]
+        tmp_path / "x.csv",
+        ["x"],
+        [(-1,), (-0.5,), (1e-300,), (None,), (True,), (float("-inf"),)],
     )
-    assert cells(tmp_path / "x.csv")[1:] == [["-1"], ["-0.5"], ["1e-300"], [""], ["True"], ["-inf"]]
+    assert cells(tmp_path / "x.csv")[1:] == [
+        ["-1"],
+        ["-0.5"],
+        ["1e-300"],
+        [""],
+        ["True"],
+        ["-inf"],
+    ]
 
 
 @given(st.lists(TEXTS, min_size=1))
-def test_quoting_is_undone(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
+def test_quoting_is_undone(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str]
+) -> None:
     """Quoted texts are restored exactly, even if they start with a quotation mark."""
     path = tmp_path_factory.mktemp("quoted") / "x.csv"
     write_csv(path, ["text", "end"], [(text, 1) for text in texts])
     assert [unquote_formula(row[0]) for row in cells(path)[1:]] == texts
-    assert not any(row[0].lstrip().startswith(("=", "+", "-", "@")) for row in cells(path))
+    assert not any(
+        row[0].lstrip().startswith(("=", "+", "-", "@")) for row in cells(path)
+    )

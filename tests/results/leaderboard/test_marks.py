@@ -8,7 +8,12 @@ from typing import Any
 from helm.benchmark.presentation.table import Cell, HeaderCell, Table
 
 from helm_longctx.results.comparability import Caveat
-from helm_longctx.results.leaderboard.tables import NOTES, ScoreCell, make_cell, mark_table
+from helm_longctx.results.leaderboard.tables import (
+    NOTES,
+    ScoreCell,
+    make_cell,
+    mark_table,
+)
 from helm_longctx.results.statistics.intervals import Interval
 
 FEW = [Caveat("num_samples", "nq", "6/100"), Caveat("request_failed", "nq", "0.5")]
@@ -34,7 +39,8 @@ def table(*columns: list[ScoreCell], lower_is_better: bool | None = False) -> Ta
         *(HeaderCell(name, lower_is_better=lower_is_better) for name in "ABCDEFGHI"),
     ]
     rows = [
-        [Cell(name), *row] for name, row in zip(NAMES, zip(*columns, strict=True), strict=False)
+        [Cell(name), *row]
+        for name, row in zip(NAMES, zip(*columns, strict=True), strict=False)
     ]
     return mark_table(Table("t", header[: len(columns) + 1], rows))
 
@@ -50,7 +56,11 @@ def test_a_column_with_a_mark() -> None:
     texts = values(marked)
     assert texts == [" 50.0 %", "100.0 †", "  5.0 %", None]
     assert sorted(texts[:3]) == [texts[2], texts[0], texts[1]]
-    assert [row[1].style for row in marked.rows[:3]] == [{"font-weight": "bold"}, {}, {}]
+    assert [row[1].style for row in marked.rows[:3]] == [
+        {"font-weight": "bold"},
+        {},
+        {},
+    ]
     assert [row[2].number for row in marked.rows] == [0.1, 0.2, 0.3, 0.4]
     assert marked.header[-1].value == NOTES
     assert values(marked, 3) == [
@@ -74,13 +84,17 @@ def test_statistics_that_are_not_shares() -> None:
         ((2.5, 12), [" 2.50", "12.00"]),
         ((100, 7), ["100", "  7"]),
     ):
-        assert values(table([cell(number, [], is_share=False) for number in numbers])) == texts
+        assert (
+            values(table([cell(number, [], is_share=False) for number in numbers]))
+            == texts
+        )
 
 
 def test_reasons_are_told_once() -> None:
     """Each reason is told once, with the columns that it is about."""
     marked = table(
-        [cell(0.5, NO_SCORE), cell(0.5, [])], [cell(0.25, [*NO_SCORE, *FEW[:1]]), cell(0.75, [])]
+        [cell(0.5, NO_SCORE), cell(0.5, [])],
+        [cell(0.25, [*NO_SCORE, *FEW[:1]]), cell(0.75, [])],
     )
     assert values(marked, 3) == [
         "A, B: no score (popqa); B: 6 of the benchmark's 100 examples (nq)",
@@ -90,7 +104,9 @@ def test_reasons_are_told_once() -> None:
 
 def test_intervals() -> None:
     """The interval follows the number in the cell, and a cell without a known interval shows none."""
-    marked = table([cell(0.5, [], 0.4, 0.61234), cell(0.75, FEW, 0.7, 0.8), cell(0.25, [])])
+    marked = table(
+        [cell(0.5, [], 0.4, 0.61234), cell(0.75, FEW, 0.7, 0.8), cell(0.25, [])]
+    )
     texts = values(marked)
     assert texts == ["50.0 (40.0–\u206061.2)", "75.0 † (70.0–\u206080.0)", "25.0 %"]
     assert sorted(texts, reverse=True) == [texts[1], texts[0], texts[2]]
@@ -111,7 +127,9 @@ def test_a_missing_score_has_its_reason() -> None:
 
 def test_a_reason_names_few_columns_and_tasks() -> None:
     """A note names few columns and tasks, because its row would be higher than the page otherwise."""
-    caveats = [Caveat("missing", task) for task in ("nq", "popqa", "triviaqa", "hotpotqa")]
+    caveats = [
+        Caveat("missing", task) for task in ("nq", "popqa", "triviaqa", "hotpotqa")
+    ]
     (note,) = values(table(*([cell(0.5, caveats)] for _ in range(9))), 10)
     assert note == "A, B, C and 6 more: no score (nq, popqa, triviaqa and 1 more)"
 
@@ -119,6 +137,8 @@ def test_a_reason_names_few_columns_and_tasks() -> None:
 def test_the_best_where_lower_is_better_or_nothing_is() -> None:
     """The best score is bold where lower is better, and no score is bold if there is no better or all have marks."""
     for better, bold in ((True, [False, True, False]), (None, [False] * 3)):
-        marked = table([cell(0.1, FEW), cell(0.2, []), cell(0.3, [])], lower_is_better=better)
+        marked = table(
+            [cell(0.1, FEW), cell(0.2, []), cell(0.3, [])], lower_is_better=better
+        )
         assert [bool(row[1].style) for row in marked.rows] == bold
     assert table([cell(0.1, FEW)]).rows[0][1].style == {}

@@ -6,7 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from helm.benchmark.model_metadata_registry import MODEL_NAME_TO_MODEL_METADATA, ModelMetadata
+from helm.benchmark.model_metadata_registry import (
+    MODEL_NAME_TO_MODEL_METADATA,
+    ModelMetadata,
+)
 
 from helm_longctx.apps.exchange.export import averages
 from helm_longctx.apps.exchange.tables import wide_tables
@@ -19,10 +22,14 @@ from tests.apps.report.suites import write_suite
 from tests.support.leaderboards import summarize_suite
 
 
-def test_models_of_the_same_last_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_of_the_same_last_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On HELM's pages `my/x` and `other/x`, whose display name is `x`, have their whole names, and other models keep theirs."""
     for name in ("my/x", "other/x", "my/y"):
-        about = ModelMetadata(name, "someone", name.partition("/")[2], "", "open", None, [])
+        about = ModelMetadata(
+            name, "someone", name.partition("/")[2], "", "open", None, []
+        )
         monkeypatch.setitem(MODEL_NAME_TO_MODEL_METADATA, name, about)
     suite = tmp_path / "runs/s"
     write_suite(
@@ -52,7 +59,9 @@ def test_two_folders(tmp_path: Path) -> None:
     scores = {(result.model, result.folder): result.interval.mean for result in results}
     assert len(scores) == 4
     titles = {"Own questions law": "law", "Own questions bills": "data/bills"}
-    assert {board.title: len(board.runs) for board in boards} == dict.fromkeys(titles, 2)
+    assert {board.title: len(board.runs) for board in boards} == dict.fromkeys(
+        titles, 2
+    )
     rows = list(leaderboard_rows(boards))
     assert len(rows) == 4
     for row in rows:
@@ -60,7 +69,9 @@ def test_two_folders(tmp_path: Path) -> None:
         assert score == scores[row["model"], titles[row["leaderboard"]]]
     for folder in titles.values():
         name = folder.replace("/", "--")
-        table = json.loads((suite / f"groups/any_jsonl_8k_in_folder_{name}.json").read_text())[0]
+        table = json.loads(
+            (suite / f"groups/any_jsonl_8k_in_folder_{name}.json").read_text()
+        )[0]
         assert {row[0]["value"]: row[1]["number"] for row in table["rows"]} == {
             model: scores[model, folder] for model in ("a/good", "a/bad")
         }
@@ -106,7 +117,9 @@ def test_folder_for_each_length(tmp_path: Path) -> None:
     """A set with a folder for each length is one board with a curve, and HELM's pages have all its lengths."""
     suite = tmp_path / "runs/s"
     lengths = ("8k", "32k")
-    entries = [f"any_jsonl:path=data/law-{length},length={length}" for length in lengths]
+    entries = [
+        f"any_jsonl:path=data/law-{length},length={length}" for length in lengths
+    ]
     write_suite(
         suite,
         [*entries, "any_jsonl:path=data/bills,length=8k"],
@@ -116,10 +129,16 @@ def test_folder_for_each_length(tmp_path: Path) -> None:
     summarize_suite("s", tmp_path)
     boards = read_suite(suite, BENCHMARKS).boards
     law, bills = sorted(boards, key=lambda board: -len(board.lengths))
-    assert (law.title, law.lengths, law.folder) == ("Own questions law", [8192, 32768], "data/law")
+    assert (law.title, law.lengths, law.folder) == (
+        "Own questions law",
+        [8192, 32768],
+        "data/law",
+    )
     assert (bills.title, bills.lengths) == ("Own questions bills", [8192])
     assert [section.title for section in length_sections(law)] == ["Scores over length"]
-    assert {row.folder for row in averages([law]) if row.length == "average"} == {"data/law"}
+    assert {row.folder for row in averages([law]) if row.length == "average"} == {
+        "data/law"
+    }
     schema = json.loads((suite / "schema.json").read_text())
     names = {group["name"] for group in schema["run_groups"]}
     for length in lengths:

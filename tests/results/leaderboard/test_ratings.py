@@ -12,14 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.apps.judge_checks.ratings import HUMAN, JUDGE, rating_tables, read_ratings
+from helm_longctx.apps.judge_checks.ratings import (
+    HUMAN,
+    JUDGE,
+    rating_tables,
+    read_ratings,
+)
 from helm_longctx.documents.document import write_csv
 from helm_longctx.errors import InputError
 
 
 def lines(name: str, *rows: Mapping[str, Any]) -> Path:
     """Write a file of JSON lines, and return its path."""
-    Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    Path(name).write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+    )
     return Path(name)
 
 
@@ -42,7 +49,9 @@ def make_run(
         for n, said in enumerate(verdicts)
     ]
     Path(folder, "per_instance_stats.json").write_text(json.dumps(per_instance))
-    Path(folder, "scenario_state.json").write_text(json.dumps({"request_states": states}, indent=2))
+    Path(folder, "scenario_state.json").write_text(
+        json.dumps({"request_states": states}, indent=2)
+    )
     return Path(folder)
 
 
@@ -88,14 +97,19 @@ def test_a_suites_runs_are_told_apart() -> None:
         {"run": "r", "id": "i0", "correctness": 1},
         {"run": "q", "id": "i0", "correctness": 2},
     ]
-    tables, unknown = rating_tables(judged, read_ratings(lines("l.jsonl", *labels), HUMAN))
+    tables, unknown = rating_tables(
+        judged, read_ratings(lines("l.jsonl", *labels), HUMAN)
+    )
     assert unknown == 0
     assert tables["correctness"].to_dict() == {
         "a": {("r", "i0", 1): 0, ("q", "i0", 1): 3},
         HUMAN: {("r", "i0", 1): 1, ("q", "i0", 1): 2},
     }
     with pytest.raises(InputError, match="labels have no column run"):
-        rating_tables(judged, read_ratings(lines("m.jsonl", {"id": "i0", "correctness": 1}), HUMAN))
+        rating_tables(
+            judged,
+            read_ratings(lines("m.jsonl", {"id": "i0", "correctness": 1}), HUMAN),
+        )
 
 
 def test_repeats_are_told_apart() -> None:
@@ -107,7 +121,9 @@ def test_repeats_are_told_apart() -> None:
         .replace('"id": "i1"', '"id": "i0"')
         .replace('"request"', '"train_trial_index": 1,\n"request"', 1)
     )
-    labels = [{"id": "i0", "repeat": repeat, "correctness": repeat} for repeat in (1, 2)]
+    labels = [
+        {"id": "i0", "repeat": repeat, "correctness": repeat} for repeat in (1, 2)
+    ]
     tables, unknown = rating_tables(
         read_ratings(run, JUDGE), read_ratings(lines("l.jsonl", *labels), HUMAN)
     )
@@ -136,7 +152,10 @@ def test_ids_of_an_exported_table() -> None:
     """An id that `export` quoted, because a spreadsheet would compute it, matches the same id without quotes."""
     write_csv(Path("l.csv"), ["id", "correctness"], [("=7", 3), ("-1", 2)])
     judged = read_ratings(
-        lines("j.jsonl", {"id": "=7", "correctness": 1}, {"id": "-1", "correctness": 1}), JUDGE
+        lines(
+            "j.jsonl", {"id": "=7", "correctness": 1}, {"id": "-1", "correctness": 1}
+        ),
+        JUDGE,
     )
     tables, unknown = rating_tables(judged, read_ratings(Path("l.csv"), HUMAN))
     assert unknown == 0
@@ -145,7 +164,9 @@ def test_ids_of_an_exported_table() -> None:
 
 @given(
     st.dictionaries(
-        st.text(min_size=1), st.floats(allow_nan=False, allow_infinity=False), min_size=1
+        st.text(min_size=1),
+        st.floats(allow_nan=False, allow_infinity=False),
+        min_size=1,
     )
 )
 def test_files_are_read_as_they_are(
@@ -154,7 +175,9 @@ def test_files_are_read_as_they_are(
     """Ratings keep any id and any number of a file."""
     path = tmp_path_factory.mktemp("ratings") / "r.jsonl"
     path.write_text(
-        "".join(json.dumps({"id": key, "m": value}) + "\n" for key, value in values.items())
+        "".join(
+            json.dumps({"id": key, "m": value}) + "\n" for key, value in values.items()
+        )
     )
     read = read_ratings(path, JUDGE)
     assert dict(zip(read["id"], read["value"], strict=True)) == values
@@ -179,7 +202,9 @@ def test_what_cannot_be_compared() -> None:
     ):
         with pytest.raises(InputError, match=message):
             rating_tables(judged, read_ratings(lines("l.jsonl", *labels), HUMAN))
-    with pytest.raises(InputError, match="labels are missing, and there is only one judge"):
+    with pytest.raises(
+        InputError, match="labels are missing, and there is only one judge"
+    ):
         rating_tables(judged, None)
 
 
@@ -208,7 +233,11 @@ def test_what_cannot_be_compared() -> None:
             "[]",
             r"runs/scenario_state\.json cannot be read .FileNotFoundError.",
         ),
-        ("runs/nothing.json", "[]", "runs has no ratings: no finished run with a judge"),
+        (
+            "runs/nothing.json",
+            "[]",
+            "runs has no ratings: no finished run with a judge",
+        ),
     ],
 )
 def test_files_that_are_none(name: str, text: str | None, message: str) -> None:

@@ -6,7 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.results.leaderboard.schema import all_sections, make_schema, suite_schema
+from helm_longctx.results.leaderboard.schema import (
+    all_sections,
+    make_schema,
+    suite_schema,
+)
 from helm_longctx.tasks.registry import find_benchmark
 from tests.support.boards import make_entry_boards
 
@@ -25,7 +29,11 @@ def test_each_judge_is_a_column() -> None:
         "helmet_summ:length=8k,judge=a/b",
         "helmet_summ:length=8k,judge=a/b+c",
     )
-    columns = ["helmet_summ_8k", "helmet_summ_8k_judged_by_a--b", "helmet_summ_8k_judged_by_a--b+c"]
+    columns = [
+        "helmet_summ_8k",
+        "helmet_summ_8k_judged_by_a--b",
+        "helmet_summ_8k_judged_by_a--b+c",
+    ]
     for table in ("helmet", "helmet_8k", "helmet_summ"):
         assert groups[table]["subgroups"] == columns
     assert [groups[name]["short_display_name"] for name in columns] == [
@@ -43,7 +51,10 @@ def test_a_benchmark_that_is_one_column() -> None:
     assert "subgroups" not in make_groups("aa_lcr")["aa_lcr"]
     both = make_groups("aa_lcr", "aa_lcr:judge=a/b")
     assert both["aa_lcr"]["subgroups"] == ["aa_lcr_judged_by_a--b"]
-    assert both["aa_lcr"]["metric_groups"] == both["aa_lcr_judged_by_a--b"]["metric_groups"]
+    assert (
+        both["aa_lcr"]["metric_groups"]
+        == both["aa_lcr_judged_by_a--b"]["metric_groups"]
+    )
     other = make_groups("aa_lcr:judge=a/b")
     assert other["aa_lcr"]["subgroups"] == ["aa_lcr_judged_by_a--b"]
 
@@ -56,7 +67,9 @@ def test_names_come_back() -> None:
         f"helmet_summ:length=8k,judge={judge}", f"any_jsonl:path={folder},length=8k"
     )
     titles = [
-        group["short_display_name"] for group in groups.values() if "short_display_name" in group
+        group["short_display_name"]
+        for group in groups.values()
+        if "short_display_name" in group
     ]
     assert f"Summ by {judge} 8k" in titles
     assert f"Own questions {Path(folder).name} 8k" in titles
@@ -64,9 +77,13 @@ def test_names_come_back() -> None:
 
 def test_folders_with_the_same_last_part() -> None:
     """Titles have the whole path of a folder only if two folders share the last part."""
-    entries = [f"any_jsonl:path={path},length=8k" for path in ("a/law", "b/law", "c/tax")]
+    entries = [
+        f"any_jsonl:path={path},length=8k" for path in ("a/law", "b/law", "c/tax")
+    ]
     titles = [group["display_name"] for group in make_groups(*entries).values()]
-    assert {"Own questions a/law", "Own questions b/law", "Own questions tax"} <= set(titles)
+    assert {"Own questions a/law", "Own questions b/law", "Own questions tax"} <= set(
+        titles
+    )
 
 
 def test_categories_outside_the_mean() -> None:
@@ -84,7 +101,9 @@ def test_categories_outside_the_mean() -> None:
 
 def test_the_order_of_groups() -> None:
     """The leaderboards of all benchmarks come first, HELMET's at the top, and lengths ascend."""
-    entries = [f"helmet_recall:length={length}" for length in ("64k", "8k", "4k", "16k")]
+    entries = [
+        f"helmet_recall:length={length}" for length in ("64k", "8k", "4k", "16k")
+    ]
     names = list(make_groups("lv_eval:length=16k", *entries))
     boards = [
         "helmet",
@@ -107,7 +126,15 @@ def test_closed_book_columns() -> None:
         if "helmet_closed" in group["name"] and "subgroups" not in group
     }
     categories = {"rag", "longqa"}
-    tasks = {"nq", "triviaqa", "hotpotqa", "popqa", "narrativeqa", "infbench_qa", "infbench_choice"}
+    tasks = {
+        "nq",
+        "triviaqa",
+        "hotpotqa",
+        "popqa",
+        "narrativeqa",
+        "infbench_qa",
+        "infbench_choice",
+    }
     assert {name for name in columns if name.endswith("_8k")} == {
         f"helmet_closed_{name}_8k" for name in categories | tasks
     }
@@ -123,7 +150,9 @@ def test_categories_with_some_closed_book_tasks() -> None:
     category = replace(
         helmet.entries["helmet_rag"], tasks=(helmet.task("nq"), helmet.task("json_kv"))
     )
-    groups = make_schema(all_sections([replace(helmet, categories=(category,))]))["run_groups"]
+    groups = make_schema(all_sections([replace(helmet, categories=(category,))]))[
+        "run_groups"
+    ]
     names = {group["name"] for group in groups}
     assert "helmet_closed_nq_8k" in names
     assert "helmet_closed_rag_8k" not in names

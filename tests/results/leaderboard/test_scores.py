@@ -36,7 +36,9 @@ def names(table: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "group"), [("helmet", "helmet_128k"), ("lv_eval", "lv_eval_256k")]
 )
-def test_first_tables_of_published_results(tmp_path: Path, name: str, group: str) -> None:
+def test_first_tables_of_published_results(
+    tmp_path: Path, name: str, group: str
+) -> None:
     """A suite without runs opens at the longest length that most published models have."""
     write_reference(find_benchmark(name), tmp_path)
     results = read_results(tmp_path, BENCHMARKS)
@@ -54,7 +56,11 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for category in HELMET.categories
             if category.averaged
         ),
-        *("helmet_recall:length=4k", "helmet_recall:length=16k", "helmet_ruler:length=8k"),
+        *(
+            "helmet_recall:length=4k",
+            "helmet_recall:length=16k",
+            "helmet_ruler:length=8k",
+        ),
         *(f"longbench_v2:mode={mode}" for mode in ("0shot", "cot", "no_context")),
         *("lv_eval:length=16k", "any_jsonl:path=data/law,length=8k"),
     ]
@@ -83,11 +89,19 @@ def test_the_selector(suite: Path) -> None:
     index = json.loads((suite / "groups.json").read_text())
     titles = [row[0]["value"] for table in index for row in table["rows"]]
     assert len(titles) == len(set(titles)) <= MOST_OPTIONS
-    assert titles.index("LV-Eval") < titles.index("Ada-LEval") < titles.index("HELMET Recall")
+    assert (
+        titles.index("LV-Eval")
+        < titles.index("Ada-LEval")
+        < titles.index("HELMET Recall")
+    )
     for table in index:
         assert table["header"][1]["lower_is_better"]
-        assert [row[1]["value"] for row in table["rows"]] == [*range(1, len(table["rows"]) + 1)]
-        assert all(cell.get("value") is not None for row in table["rows"] for cell in row)
+        assert [row[1]["value"] for row in table["rows"]] == [
+            *range(1, len(table["rows"]) + 1)
+        ]
+        assert all(
+            cell.get("value") is not None for row in table["rows"] for cell in row
+        )
 
 
 def test_no_cell_leads_to_all_predictions(suite: Path) -> None:
@@ -95,7 +109,10 @@ def test_no_cell_leads_to_all_predictions(suite: Path) -> None:
     files = [suite / "groups.json", *(suite / "groups").glob("*.json")]
     tables = [table for path in files for table in json.loads(path.read_text())]
     assert all(
-        "run_spec_names" in row[1] for table in tables for row in table["rows"] if "value" in row[1]
+        "run_spec_names" in row[1]
+        for table in tables
+        for row in table["rows"]
+        if "value" in row[1]
     )
     rows = {row[0]["value"]: row[1] for row in read_table(suite, "helmet_8k")["rows"]}
     assert len(rows["acme/good"]["run_spec_names"]) == 7
@@ -104,7 +121,9 @@ def test_no_cell_leads_to_all_predictions(suite: Path) -> None:
 def test_own_models_among_published_ones(suite: Path) -> None:
     """The user's models are bold among the best published models, and the description counts the other published ones."""
     table = read_table(suite, "helmet_8k")
-    published = [row for row in table["rows"] if row[0]["value"].startswith("published/")]
+    published = [
+        row for row in table["rows"] if row[0]["value"].startswith("published/")
+    ]
     own = [row for row in table["rows"] if row not in published]
     assert len(published) == MOST_PUBLISHED
     assert {row[0]["value"] for row in own} == {"acme/good", "acme/bad"}
@@ -114,7 +133,9 @@ def test_own_models_among_published_ones(suite: Path) -> None:
         group.name: group.description
         for group in read_schema(str(suite / "schema.json")).run_groups
     }
-    assert f"the {MOST_PUBLISHED} best of 65 published ones" in str(descriptions["helmet_8k"])
+    assert f"the {MOST_PUBLISHED} best of 65 published ones" in str(
+        descriptions["helmet_8k"]
+    )
     assert len(read_table(suite, "ada_leval_8k")["rows"]) > MOST_PUBLISHED
 
 
@@ -129,14 +150,20 @@ def test_tasks_of_published_models_alone(suite: Path) -> None:
         for row in table["rows"]
     }
     scenarios = {
-        group.name for group in read_schema(str(suite / "schema.json")).run_groups if group.taxonomy
+        group.name
+        for group in read_schema(str(suite / "schema.json")).run_groups
+        if group.taxonomy
     }
     assert listed | scenarios <= pages
     tables = json.loads((suite / "groups/helmet_icl_64k.json").read_text())
     assert [table["title"] for table in tables] == ["Score"]
     assert len(tables[0]["rows"]) == 65
     columns = ["TREC Coarse", "TREC Fine", "BANKING77", "CLINIC150", "NLU"]
-    assert names(tables[0]) == ["Model", "ICL 64k", *(f"{column} 64k" for column in columns)]
+    assert names(tables[0]) == [
+        "Model",
+        "ICL 64k",
+        *(f"{column} 64k" for column in columns),
+    ]
     # A task has several official metrics only here.
     cited = json.loads((suite / "groups/helmet_cite_64k.json").read_text())
     assert [table["title"] for table in cited] == ["Score", "Official metrics"]
@@ -167,11 +194,18 @@ def test_own_questions_have_short_names(suite: Path) -> None:
 def test_the_page_of_scenarios(suite: Path) -> None:
     """The page of scenarios has each benchmark, category and task once."""
     groups = [
-        group for group in read_schema(str(suite / "schema.json")).run_groups if group.taxonomy
+        group
+        for group in read_schema(str(suite / "schema.json")).run_groups
+        if group.taxonomy
     ]
     titles = [group.display_name for group in groups]
     assert len(titles) == len(set(titles))
-    assert {"HELMET", "HELMET Recall", "HELMET JSON KV", "LongBench v2 With CoT"} <= set(titles)
+    assert {
+        "HELMET",
+        "HELMET Recall",
+        "HELMET JSON KV",
+        "LongBench v2 With CoT",
+    } <= set(titles)
 
 
 def test_unregistered_models_are_on_the_page_of_models(suite: Path) -> None:

@@ -88,7 +88,9 @@ OTHER_NAMES = ("evil.com", "evil.com:{port}", "127.0.0.1.evil.com", "127.0.0.1.e
 @pytest.mark.parametrize("headers", ["", "\nAccept-Encoding: gzip"])
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "OPTIONS"])
 @pytest.mark.parametrize("name", OTHER_NAMES)
-def test_other_names_are_refused(name: str, method: str, headers: str, port: int) -> None:
+def test_other_names_are_refused(
+    name: str, method: str, headers: str, port: int
+) -> None:
     """A site with a name of its own for 127.0.0.1 (DNS rebinding) gets no page, no script and no status."""
     for path in (PAGE, "/", "/config.js", "/nothing", "/cache/output/x"):
         status, body, replied = ask(
@@ -106,7 +108,9 @@ def test_no_name_is_refused(port: int) -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost", "evil.com"])
-@pytest.mark.parametrize("target", ["http://evil.com" + PAGE, "//evil.com" + PAGE, "evil.com:80"])
+@pytest.mark.parametrize(
+    "target", ["http://evil.com" + PAGE, "//evil.com" + PAGE, "evil.com:80"]
+)
 def test_targets_with_a_name(target: str, host: str, port: int) -> None:
     """The target of a request to a proxy is not taken for a path."""
     status, body, _ = ask(port, f"GET {target} HTTP/1.1\nHost: {host}")
@@ -118,7 +122,9 @@ def test_targets_with_a_name(target: str, host: str, port: int) -> None:
 @pytest.mark.parametrize("mode", ["no-cors", "cors"])
 def test_scripts_of_other_sites_are_refused(site: str, mode: str, port: int) -> None:
     """A page of another site cannot load our files as its scripts, although browsers would allow that."""
-    status, body, _ = get(port, PAGE, f"\nSec-Fetch-Site: {site}\nSec-Fetch-Mode: {mode}")
+    status, body, _ = get(
+        port, PAGE, f"\nSec-Fetch-Site: {site}\nSec-Fetch-Mode: {mode}"
+    )
     assert status == 403
     assert SECRET not in body
 
@@ -140,10 +146,13 @@ LINKS_OUT = ("runs/s/file.json", "runs/s/folder/schema.json", "runs/linked/schem
              "runs/linked/../s/file.json")  # fmt: skip
 
 
-@pytest.mark.parametrize("headers", ["", "\nAccept-Encoding: gzip", "\nRange: bytes=0-9"])
+@pytest.mark.parametrize(
+    "headers", ["", "\nAccept-Encoding: gzip", "\nRange: bytes=0-9"]
+)
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 @pytest.mark.parametrize(
-    "path", [*(f"/benchmark_output/{path}" for path in LINKS_OUT), "/cache/output/file.json"]
+    "path",
+    [*(f"/benchmark_output/{path}" for path in LINKS_OUT), "/cache/output/file.json"],
 )
 def test_paths_out_of_the_folder_are_refused(
     path: str, method: str, headers: str, port: int
@@ -159,7 +168,9 @@ def test_paths_out_of_the_folder_are_refused(
 def test_the_link_latest_works(port: int) -> None:
     """HELM's link `latest`, which stays in the folder, works, also with compression."""
     for headers in ("", "\nAccept-Encoding: gzip"):
-        status, body, replied = get(port, "/benchmark_output/runs/latest/groups.json", headers)
+        status, body, replied = get(
+            port, "/benchmark_output/runs/latest/groups.json", headers
+        )
         assert (status, SECRET in body) == (200, True)
         assert replied.get("content-encoding") == ("gzip" if headers else None)
 

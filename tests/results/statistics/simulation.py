@@ -68,7 +68,9 @@ class Case(NamedTuple):
 
     def draw(self, random: np.random.Generator) -> Scores:
         """Return scores in the order of their clusters."""
-        of_cluster, own = (self._values(random, (self.clusters, size)) for size in (1, self.size))
+        of_cluster, own = (
+            self._values(random, (self.clusters, size)) for size in (1, self.size)
+        )
         is_shared = random.random(own.shape) < np.sqrt(self.correlation)
         return np.where(is_shared, of_cluster, own).ravel()
 
@@ -76,7 +78,9 @@ class Case(NamedTuple):
         if self.kind == "right or wrong":
             return (random.random(shape) < self.mean).astype(float)
         if self.kind == "uniform":
-            return self.mean + min(self.mean, 1 - self.mean) * random.uniform(-1, 1, shape)
+            return self.mean + min(self.mean, 1 - self.mean) * random.uniform(
+                -1, 1, shape
+            )
         total = 4.0 if self.kind == "skewed" else 1.0
         return random.beta(self.mean * total, (1 - self.mean) * total, shape)
 
@@ -102,14 +106,19 @@ def coverage(case: Case, rounds: int, seed: int) -> float:
     random = np.random.default_rng(seed)
     groups = case.groups
     found = (mean_interval(case.draw(random), groups) for _ in range(rounds))
-    return sum(interval.low <= case.mean <= interval.high for interval in found) / rounds
+    return (
+        sum(interval.low <= case.mean <= interval.high for interval in found) / rounds
+    )
 
 
-def mean_over_tasks(scores: Sequence[Scores], groups: Sequence[Sequence[str]]) -> Interval:
+def mean_over_tasks(
+    scores: Sequence[Scores], groups: Sequence[Sequence[str]]
+) -> Interval:
     """Return the mean of the means of tasks that can share clusters."""
     pairs = list(zip(scores, groups, strict=True))
     return mean_of_means(
-        [mean_interval(*pair) for pair in pairs], [cluster_errors(*pair) for pair in pairs]
+        [mean_interval(*pair) for pair in pairs],
+        [cluster_errors(*pair) for pair in pairs],
     )
 
 
@@ -130,7 +139,10 @@ def false_positives(case: Case, rounds: int, seed: int) -> float:
     """Return the share of the rounds in which two equally good models are told apart."""
     random = np.random.default_rng(seed)
     groups = case.groups
-    found = (compare_pairs(case.draw(random), case.draw(random), groups) for _ in range(rounds))
+    found = (
+        compare_pairs(case.draw(random), case.draw(random), groups)
+        for _ in range(rounds)
+    )
     return sum(comparison.p_value < 0.05 for comparison in found) / rounds
 
 
@@ -140,9 +152,13 @@ def effect_coverage(case: Case, rounds: int, seed: int) -> float:
     groups = case.groups
     worse = case._replace(mean=max(case.mean - 0.15, case.mean / 4))
     found = (
-        compare_pairs(case.draw(random), worse.draw(random), groups).effect for _ in range(rounds)
+        compare_pairs(case.draw(random), worse.draw(random), groups).effect
+        for _ in range(rounds)
     )
-    return sum(effect.low <= case.mean - worse.mean <= effect.high for effect in found) / rounds
+    return (
+        sum(effect.low <= case.mean - worse.mean <= effect.high for effect in found)
+        / rounds
+    )
 
 
 class Field(NamedTuple):
@@ -166,7 +182,8 @@ class Field(NamedTuple):
         for _ in range(rounds):
             decisions = find_differences(self._comparisons(self._draw(random)))
             errors += any(
-                decision.is_different and self.chances[int(one)] == self.chances[int(other)]
+                decision.is_different
+                and self.chances[int(one)] == self.chances[int(other)]
                 for (one, other), decision in decisions.items()
             )
         return errors / rounds
@@ -175,12 +192,18 @@ class Field(NamedTuple):
         """Return the share of the rounds in which the ranges of all models contain their true ranks."""
         random = np.random.default_rng(seed)
         hits = 0
-        first = [1 + sum(other > chance for other in self.chances) for chance in self.chances]
-        last = [sum(other >= chance for other in self.chances) for chance in self.chances]
+        first = [
+            1 + sum(other > chance for other in self.chances) for chance in self.chances
+        ]
+        last = [
+            sum(other >= chance for other in self.chances) for chance in self.chances
+        ]
         for _ in range(rounds):
             scores = self._draw(random)
             means = {str(model): float(row.mean()) for model, row in enumerate(scores)}
-            ranks = rank_ranges(means, find_differences(self._comparisons(scores))).values()
+            ranks = rank_ranges(
+                means, find_differences(self._comparisons(scores))
+            ).values()
             # Equally good models have all ranks from the first to the last of them.
             hits += all(
                 rank.low <= a and b <= rank.high
@@ -194,9 +217,13 @@ class Field(NamedTuple):
             # Half of the questions are right or wrong for all models with the same chance, so answers are correlated.
             common = random.random(self.questions)
             is_common = random.random(self.questions) < 0.5
-            noise = np.where(is_common, common, random.random((len(self.chances), self.questions)))
+            noise = np.where(
+                is_common, common, random.random((len(self.chances), self.questions))
+            )
             return (noise < chances).astype(float)
-        return (random.random((len(self.chances), self.questions)) < chances).astype(float)
+        return (random.random((len(self.chances), self.questions)) < chances).astype(
+            float
+        )
 
     def _comparisons(self, scores: Scores) -> dict[tuple[str, str], Comparison]:
         if self.is_shared:

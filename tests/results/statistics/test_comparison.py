@@ -39,7 +39,9 @@ from tests.results.statistics.simulation import (
 
 @pytest.mark.parametrize("wins", range(4, 40))
 @pytest.mark.parametrize("losses", [0, 2, 10])
-def test_differences_of_one_size_agree_with_the_exact_test(wins: int, losses: int) -> None:
+def test_differences_of_one_size_agree_with_the_exact_test(
+    wins: int, losses: int
+) -> None:
     """The p-value is near the exact and the mid-p value of McNemar's test, also in the tail."""
     from scipy.stats import binomtest
     from statsmodels.stats.contingency_tables import mcnemar
@@ -81,12 +83,16 @@ def test_the_interval_of_an_effect_is_that_of_statsmodels() -> None:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from([0, 0.25, 1 / 3, 1]), st.sampled_from([0, 0.5, 1]), st.integers(0, 6)
+            st.sampled_from([0, 0.25, 1 / 3, 1]),
+            st.sampled_from([0, 0.5, 1]),
+            st.integers(0, 6),
         ),
         min_size=1,
     )
 )
-def test_the_p_value_agrees_with_the_interval(rows: list[tuple[float, float, int]]) -> None:
+def test_the_p_value_agrees_with_the_interval(
+    rows: list[tuple[float, float, int]],
+) -> None:
     """The p-value is below 0.05 if and only if 0 is outside the interval, and the interval always has a width."""
     for groups in (None, [group for *_, group in rows]):
         result = compare_pairs([a for a, *_ in rows], [b for _, b, _ in rows], groups)
@@ -102,7 +108,9 @@ INTERVALS = st.tuples(
 
 
 @given(INTERVALS, INTERVALS)
-def test_published_scores_agree_with_their_interval(one: Interval, other: Interval) -> None:
+def test_published_scores_agree_with_their_interval(
+    one: Interval, other: Interval
+) -> None:
     """The p-value of two published scores is below 0.05 if and only if the interval of their difference excludes 0."""
     result = compare_intervals(one, other)
     reverse = compare_intervals(other, one)
@@ -114,18 +122,27 @@ def test_published_scores_agree_with_their_interval(one: Interval, other: Interv
 def test_published_scores_agree_with_statsmodels() -> None:
     """Two published shares of right answers differ by Newcombe's interval, with half an answer of each added for the steps."""
     from scipy.stats import chi2_contingency
-    from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
+    from statsmodels.stats.proportion import (
+        confint_proportions_2indep,
+        proportion_confint,
+    )
 
     one, other = (
         Interval(right / 400, *proportion_confint(right, 400, method="wilson"), 400)
         for right in (300, 260)
     )
     result = compare_intervals(one, other)
-    low, high = confint_proportions_2indep(300, 400, 260, 400, method="newcomb", compare="diff")
-    assert (result.effect.low, result.effect.high) == pytest.approx((low - 1 / 400, high + 1 / 400))
+    low, high = confint_proportions_2indep(
+        300, 400, 260, 400, method="newcomb", compare="diff"
+    )
+    assert (result.effect.low, result.effect.high) == pytest.approx(
+        (low - 1 / 400, high + 1 / 400)
+    )
     expected = chi2_contingency([[300, 100], [260, 140]], correction=True).pvalue
     assert result.p_value == pytest.approx(expected, rel=0.1)
-    assert math.isnan(compare_intervals(one, Interval(0.5, math.nan, math.nan, 0)).p_value)
+    assert math.isnan(
+        compare_intervals(one, Interval(0.5, math.nan, math.nan, 0)).p_value
+    )
 
 
 def test_a_certain_difference_is_found_among_many_models() -> None:
@@ -139,21 +156,27 @@ def test_a_certain_difference_is_found_among_many_models() -> None:
     decisions = find_differences({("best", "worst"): certain, **others})
     assert decisions["best", "worst"].is_different
     assert not any(
-        decision.is_different for pair, decision in decisions.items() if pair != ("best", "worst")
+        decision.is_different
+        for pair, decision in decisions.items()
+        if pair != ("best", "worst")
     )
 
 
 def test_missing_p_values_are_ties() -> None:
     """Missing p-values are ties, and do not count as tests."""
     unknown = Comparison(Interval(0.5, math.nan, math.nan, 0), math.nan)
-    decisions = find_differences({("a", "b"): compare_pairs([1] * 7, [0] * 7), ("a", "c"): unknown})
+    decisions = find_differences(
+        {("a", "b"): compare_pairs([1] * 7, [0] * 7), ("a", "c"): unknown}
+    )
     assert decisions["a", "b"].adjusted == decisions["a", "b"].comparison.p_value < 0.05
     assert not decisions["a", "c"].is_different
 
 
 @pytest.mark.parametrize(("models", "rounds"), [(2, 800), (10, 100), (30, 20)])
 @pytest.mark.parametrize("is_shared", [True, False])
-def test_equal_models_are_seldom_told_apart(models: int, rounds: int, is_shared: bool) -> None:
+def test_equal_models_are_seldom_told_apart(
+    models: int, rounds: int, is_shared: bool
+) -> None:
     """Any two equal models are told apart in at most 5 % of rounds, with an allowance for the number of rounds."""
     error = Field((0.8,) * models, 100, is_shared).family_error(rounds, seed=4)
     assert error <= 0.05 + 2.6 * math.sqrt(0.05 * 0.95 / rounds)
@@ -189,7 +212,12 @@ def test_models_that_never_differ() -> None:
 
 @pytest.mark.parametrize(
     ("difference", "expected"),
-    [(_EQUAL, (0, 0, 1)), (2 * _EQUAL, (1, 0, 0)), (-_EQUAL, (0, 0, 1)), (-2 * _EQUAL, (0, 1, 0))],
+    [
+        (_EQUAL, (0, 0, 1)),
+        (2 * _EQUAL, (1, 0, 0)),
+        (-_EQUAL, (0, 0, 1)),
+        (-2 * _EQUAL, (0, 1, 0)),
+    ],
 )
 def test_differences_of_rounding_are_ties(
     difference: float, expected: tuple[int, int, int]
@@ -201,7 +229,10 @@ def test_differences_of_rounding_are_ties(
 
 def test_parts_have_their_weights_whatever_their_sizes() -> None:
     """The effect is the weighted mean of the parts' differences, and instances are counted without weights."""
-    parts = [Pairs([1, 1, 0, 0], [0, 0, 0, 0], "abcd", 0.25), Pairs([0.0], [1.0], "e", 0.75)]
+    parts = [
+        Pairs([1, 1, 0, 0], [0, 0, 0, 0], "abcd", 0.25),
+        Pairs([0.0], [1.0], "e", 0.75),
+    ]
     found = compare_parts(parts)
     assert found.effect.mean == pytest.approx(0.25 * 0.5 - 0.75)
     assert (found.wins, found.losses, found.ties, found.effect.n) == (2, 1, 2, 5)
@@ -221,7 +252,9 @@ def test_holm() -> None:
 def test_intervals_of_differences_cover(kind: str, clusters: int, size: int) -> None:
     """Intervals contain the true difference as often as they say, even if few instances differ, and these differ by little."""
     for case in cases(kind, clusters, size):
-        assert effect_coverage(case, 200, seed=6) >= 0.93 - 2.6 * math.sqrt(0.93 * 0.07 / 200), case
+        assert effect_coverage(case, 200, seed=6) >= 0.93 - 2.6 * math.sqrt(
+            0.93 * 0.07 / 200
+        ), case
 
 
 def test_few_small_differences_do_not_show_the_large_ones() -> None:
@@ -236,9 +269,9 @@ def test_few_small_differences_do_not_show_the_large_ones() -> None:
 def test_two_clusters_are_added_to_the_variance(wins: int, n: int) -> None:
     """The statistic of wins alone is their number over the root of the wins and two more."""
     expected = 2 * norm.sf(wins / math.sqrt(wins + 2))
-    assert compare_pairs([1.0] * wins + [0.0] * (n - wins), [0.0] * n).p_value == pytest.approx(
-        expected
-    )
+    assert compare_pairs(
+        [1.0] * wins + [0.0] * (n - wins), [0.0] * n
+    ).p_value == pytest.approx(expected)
 
 
 def test_few_clusters_limit_the_statistic() -> None:
@@ -294,7 +327,8 @@ def test_means_with_failures_hold_in_each_case() -> None:
     own = Interval(0.9, 0.85, 0.94, 200)
     other = Interval(0.7, 0.63, 0.76, 200)
     assert (
-        decide_all([compare_intervals_with_failures(own, other, 0.0, 0.0)])[0].verdict == "better"
+        decide_all([compare_intervals_with_failures(own, other, 0.0, 0.0)])[0].verdict
+        == "better"
     )
     found = compare_intervals_with_failures(own, other, 0.25, 0.0)
     assert found.failures is not None

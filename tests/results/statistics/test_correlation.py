@@ -48,7 +48,9 @@ def test_a_perfect_order_is_not_certain(n: int) -> None:
         assert found.low <= found.rho <= found.high
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=3, max_size=6))
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=3, max_size=6)
+)
 @settings(max_examples=15, deadline=None)
 def test_few_models_have_exact_p_values(rows: list[tuple[int, int]]) -> None:
     """The p-values of few models are equal to scipy's permutation test over all orders, also with ties."""
@@ -94,7 +96,11 @@ RULER = {
     "Llama3.1 (8B)": (32768, "95.5 93.8 91.6 87.4 84.7 77.0", "88.3 85.4 91.3"),
     "Qwen2 (72B)": (32768, "96.9 96.1 94.9 94.1 79.8 53.7", "85.9 79.6 92.3"),
     "GLM4 (9B)": (65536, "94.7 92.8 92.1 89.9 86.7 83.1", "89.9 88.0 91.7"),
-    "GradientAI/Llama3 (70B)": (16384, "95.1 94.4 90.8 85.4 80.9 72.1", "86.5 82.6 90.3"),
+    "GradientAI/Llama3 (70B)": (
+        16384,
+        "95.1 94.4 90.8 85.4 80.9 72.1",
+        "86.5 82.6 90.3",
+    ),
     "LongAlpaca (13B)": (None, "60.6 57.0 56.6 43.6 0.0 0.0", "36.3 24.7 47.9"),
 }
 """Effective length, scores at 4k to 128k, and their means (Avg., wAvg. inc and dec): the table in RULER's README."""
@@ -104,7 +110,9 @@ RULER = {
 def test_rulers_effective_length_and_means(model: str) -> None:
     """Effective lengths are those that RULER prints, and means differ from its means only by rounded digits."""
     printed, scores, means = RULER[model]
-    by_length = {4096 << place: float(score) / 100 for place, score in enumerate(scores.split())}
+    by_length = {
+        4096 << place: float(score) / 100 for place, score in enumerate(scores.split())
+    }
     assert effective_length(by_length, 0.856) == printed
     assert length_means(by_length) == pytest.approx(
         [float(mean) / 100 for mean in means.split()], abs=0.001
@@ -117,8 +125,12 @@ def test_lengths() -> None:
     assert effective_length(scores, 0.99) is None
     assert effective_length(scores, share_of_shortest(scores)) == 8192
     assert effective_length({}, 0.5) is None
-    found = drop({8192: Interval(0.5, 0.46, 0.54, 10), 4096: Interval(0.9, 0.87, 0.93, 20)})
-    assert (found.mean, found.low, found.high, found.n) == pytest.approx((0.4, 0.35, 0.45, 30))
+    found = drop(
+        {8192: Interval(0.5, 0.46, 0.54, 10), 4096: Interval(0.9, 0.87, 0.93, 20)}
+    )
+    assert (found.mean, found.low, found.high, found.n) == pytest.approx(
+        (0.4, 0.35, 0.45, 30)
+    )
 
 
 def test_clusters_count_as_one_pair() -> None:
@@ -138,14 +150,20 @@ def test_clusters_count_as_one_pair() -> None:
 
 
 @pytest.mark.parametrize("score", [0.5, 0.9])
-@pytest.mark.parametrize("curve", [(1.0, 0.83, 0.8), (0.86, 0.84, 0.84), (0.95, 0.7, 0.5)])
-def test_the_true_effective_length_is_possible(score: float, curve: tuple[float, ...]) -> None:
+@pytest.mark.parametrize(
+    "curve", [(1.0, 0.83, 0.8), (0.86, 0.84, 0.84), (0.95, 0.7, 0.5)]
+)
+def test_the_true_effective_length_is_possible(
+    score: float, curve: tuple[float, ...]
+) -> None:
     """The lengths that are possible contain the true one, 8k, in at least 92 % of 200 samples, and not all of them."""
     random = np.random.default_rng(3)
     found = 0
     sizes = 0
     for _ in range(200):
-        chances = zip((4, 8, 16, 32), (score, *(part * score for part in curve)), strict=True)
+        chances = zip(
+            (4, 8, 16, 32), (score, *(part * score for part in curve)), strict=True
+        )
         intervals = {
             length: mean_interval((random.random(100) < each).astype(float))
             for length, each in chances
@@ -161,9 +179,12 @@ def test_possible_lengths_without_doubt() -> None:
     """Many questions leave one length, a threshold of the benchmark can leave none, and a score of 0 has no length."""
     curve = {4: 0.9, 8: 0.9, 16: 0.5}
     intervals = {
-        length: Interval(mean, mean - 0.01, mean + 0.01, 9999) for length, mean in curve.items()
+        length: Interval(mean, mean - 0.01, mean + 0.01, 9999)
+        for length, mean in curve.items()
     }
     assert possible_lengths(intervals) == [8]
     assert possible_lengths(intervals, score=0.95) == [None]
     assert possible_lengths(intervals, score=0.7) == [8]
-    assert possible_lengths({4: Interval(0, 0, 0.1, 9), 8: Interval(0, 0, 0.1, 9)}) == []
+    assert (
+        possible_lengths({4: Interval(0, 0, 0.1, 9), 8: Interval(0, 0, 0.1, 9)}) == []
+    )

@@ -8,7 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from helm_longctx.results.statistics.sequential import DeadlineTest, Outcomes, collect_outcomes
+from helm_longctx.results.statistics.sequential import (
+    DeadlineTest,
+    Outcomes,
+    collect_outcomes,
+)
 
 MOST = 57
 ERROR = 0.05
@@ -32,14 +36,18 @@ def rate(
     return found / rounds, counts / rounds
 
 
-@pytest.mark.parametrize(("threshold", "chance"), [(0.3, 0.5), (0.6, 0.8), (0.78, 0.98)])
+@pytest.mark.parametrize(
+    ("threshold", "chance"), [(0.3, 0.5), (0.6, 0.8), (0.78, 0.98)]
+)
 def test_the_error_is_kept_and_the_power_is_nearly_the_largest(
     threshold: float, chance: float
 ) -> None:
     """The test finds what the most powerful test of 57 answers finds, less 1 %, with at most its error of 5 %."""
     expected = collect_outcomes([1 - threshold, -threshold], [chance, 1 - chance])
     needed = next(
-        number for number in range(MOST + 1) if binom.sf(number - 1, MOST, threshold) <= ERROR
+        number
+        for number in range(MOST + 1)
+        if binom.sf(number - 1, MOST, threshold) <= ERROR
     )
     largest = binom.sf(needed - 1, MOST, chance)
     found, count = rate(expected, threshold, chance)
@@ -52,7 +60,9 @@ def test_a_wrong_expectation_costs_no_certainty() -> None:
     """The error is kept if the answers are distributed in another way than expected."""
     expected = collect_outcomes([0.7, -0.3], [0.9, 0.1])
     assert rate(expected, 0.3, 0.3)[0] <= ERROR + 0.025
-    graded = np.random.default_rng(2).choice([0.0, 0.5, 1.0], (400, MOST), p=[0.5, 0.4, 0.1])
+    graded = np.random.default_rng(2).choice(
+        [0.0, 0.5, 1.0], (400, MOST), p=[0.5, 0.4, 0.1]
+    )
     found = 0
     for row in graded:
         test = DeadlineTest(expected, -0.3, MOST, ERROR)
@@ -87,9 +97,9 @@ def test_the_soonest_decision() -> None:
         test.add(0.7)
     assert test.is_above
     assert (
-        DeadlineTest(collect_outcomes([0.7, -0.3], [0.5, 0.5]), -0.3, MOST, ERROR).count_until_sure(
-            0, 9
-        )
+        DeadlineTest(
+            collect_outcomes([0.7, -0.3], [0.5, 0.5]), -0.3, MOST, ERROR
+        ).count_until_sure(0, 9)
         == 9
     )
 

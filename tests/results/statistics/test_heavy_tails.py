@@ -30,7 +30,9 @@ def test_values_at_the_margin_rarely_pass(spread: float | None) -> None:
         if spread is None:
             values = 1.0 * (chance.random(sizes[-1]) < 0.1)
         else:
-            values = chance.lognormal(math.log(MARGIN) - spread**2 / 2, spread, sizes[-1])
+            values = chance.lognormal(
+                math.log(MARGIN) - spread**2 / 2, spread, sizes[-1]
+            )
         passed += any(
             _bound(values[:size], tuple(sizes[: number + 1])) < MARGIN
             for number, size in enumerate(sizes)
@@ -93,7 +95,9 @@ def test_small_values_pass() -> None:
     small = chance.lognormal(-7, 1.5, (20, 48))
     assert all(_bound(row, (48,)) < MARGIN for row in small)
     assert all(_bound(row * (chance.random(48) < 0.5), (48,)) < MARGIN for row in small)
-    assert all(_bound(0.005 * chance.normal(size=48), (48,)) < MARGIN for _ in range(20))
+    assert all(
+        _bound(0.005 * chance.normal(size=48), (48,)) < MARGIN for _ in range(20)
+    )
 
 
 def test_fewest_values() -> None:

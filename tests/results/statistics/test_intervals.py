@@ -57,15 +57,21 @@ def test_intervals_cover(kind: str, clusters: int, size: int) -> None:
 def test_few_clusters_have_as_many_degrees_of_freedom(clusters: int) -> None:
     """Scores that repeat each other count as one score of each cluster; the coverage of few clusters was 67 to 77 % before."""
     assert coverage(Case("uniform", 0.5, clusters, 10, 0.9), 400, seed=1) >= 0.93
-    freedom_of_clusters = mean_interval([0.2, 0.2, 0.5, 0.5, 0.8, 0.8], [1, 1, 2, 2, 3, 3])
+    freedom_of_clusters = mean_interval(
+        [0.2, 0.2, 0.5, 0.5, 0.8, 0.8], [1, 1, 2, 2, 3, 3]
+    )
     freedom_of_scores = mean_interval([0.2, 0.2, 0.5, 0.5, 0.8, 0.8])
     assert freedom_of_clusters.high - freedom_of_clusters.low > 1.5 * (
         freedom_of_scores.high - freedom_of_scores.low
     )
 
 
-@pytest.mark.parametrize("sizes", [(7.3, 7.3), (4.6, 30.5), (2.2, 3.3, 5.9), (6.7,) * 13])
-def test_the_mean_of_halves_has_the_exact_interval_of_its_size(sizes: tuple[float, ...]) -> None:
+@pytest.mark.parametrize(
+    "sizes", [(7.3, 7.3), (4.6, 30.5), (2.2, 3.3, 5.9), (6.7,) * 13]
+)
+def test_the_mean_of_halves_has_the_exact_interval_of_its_size(
+    sizes: tuple[float, ...],
+) -> None:
     """Tasks of which half is right vary as right and wrong answers do, so the size that counts is k² / Σ (1/n), not rounded."""
     from scipy.stats import beta
 
@@ -93,7 +99,9 @@ def test_tasks_with_the_same_errors() -> None:
     assert (twice.mean, twice.low, twice.high) == pytest.approx(
         (one.mean, one.low, one.high), abs=0.025
     )
-    assert mean_over_tasks([scores, scores], [groups, others]) == mean_of_means([one, one])
+    assert mean_over_tasks([scores, scores], [groups, others]) == mean_of_means(
+        [one, one]
+    )
     # A third task with other texts adds its own part of the variance.
     mixed = mean_over_tasks([scores, scores, scores], [groups, groups, others])
     expected = math.hypot(2 * (twice.high - one.mean), one.high - one.mean) / 3
@@ -107,7 +115,9 @@ def test_errors_of_means() -> None:
     of_text = np.repeat(random.normal(size=200), 4)
     tasks = [of_text + 0.1 * random.normal(size=800) for _ in range(2)]
     clusters = [cluster_errors(task, groups) for task in tasks]
-    errors = [math.sqrt(sum(error**2 for error in cluster.values())) for cluster in clusters]
+    errors = [
+        math.sqrt(sum(error**2 for error in cluster.values())) for cluster in clusters
+    ]
     both = [sum(cluster[group] for cluster in clusters) / 2 for group in clusters[0]]
     assert error_of_means(errors, clusters) == pytest.approx(
         math.sqrt(sum(error**2 for error in both)), rel=0.01
@@ -154,7 +164,9 @@ def test_the_clustered_error_is_that_of_statsmodels() -> None:
     random = np.random.default_rng(0)
     groups = random.integers(0, 15, 80)
     scores = random.random(15)[groups] + random.random(80)
-    fit = sm.OLS(scores, np.ones(80)).fit(cov_type="cluster", cov_kwds={"groups": groups})
+    fit = sm.OLS(scores, np.ones(80)).fit(
+        cov_type="cluster", cov_kwds={"groups": groups}
+    )
     assert standard_error(scores, list(groups)) == pytest.approx(float(fit.bse[0]))
 
 
@@ -173,7 +185,9 @@ def test_values_that_are_no_shares() -> None:
 
     values = np.array([3.0, 5.0, 10.0, 2.0])
     low, high = t.interval(0.95, 3, values.mean(), values.std(ddof=1) / 2)
-    assert (mean_interval(values).low, mean_interval(values).high) == pytest.approx((low, high))
+    assert (mean_interval(values).low, mean_interval(values).high) == pytest.approx(
+        (low, high)
+    )
     assert math.isnan(mean_interval([7]).low)
     assert mean_interval([]).n == 0
     assert math.isnan(mean_interval([]).mean)
@@ -218,14 +232,18 @@ def test_equal_tasks_are_one_sample() -> None:
 
     expected = binomtest(320, 400).proportion_ci(method="exact")
     found = mean_of_means([mean_interval([1] * 80 + [0] * 20)] * 4)
-    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=0.001)
+    assert (found.low, found.high) == pytest.approx(
+        (expected.low, expected.high), abs=0.001
+    )
 
 
 def test_a_weighted_mean() -> None:
     """A mean with the weight 0 changes nothing, and weights move the mean and its interval."""
     one = mean_interval([1] * 70 + [0] * 30)
     other = mean_interval([1] * 20 + [0] * 80)
-    assert mean_of_means([one, other], weights=[0.5, 0.5]) == mean_of_means([one, other])
+    assert mean_of_means([one, other], weights=[0.5, 0.5]) == mean_of_means(
+        [one, other]
+    )
     first = mean_of_means([one, other], weights=[0.9, 0.1])
     assert first.mean == pytest.approx(0.65)
     assert first.high - first.low > 1.2 * (
@@ -246,7 +264,10 @@ def test_all_but_one_right(sizes: tuple[int, ...], place: int) -> None:
     assert mean_of_means(tasks).high == 1
     assert mean_of_means([mean_of_means(one_wrong[:1] * 2)] * 2).high < 1 or place
     mirrored = mean_of_means(
-        [Interval(1 - each.mean, 1 - each.high, 1 - each.low, each.n) for each in one_wrong]
+        [
+            Interval(1 - each.mean, 1 - each.high, 1 - each.low, each.n)
+            for each in one_wrong
+        ]
     )
     assert (mirrored.low, mirrored.high) == pytest.approx((0, 1 - mean.low))
 
@@ -266,9 +287,10 @@ def test_means_of_means_cover(name: str) -> None:
         np.linspace(0.95, 0.995, tasks),
     ]
     for chances in cells:
-        assert coverage_of_means(sizes, chances, 100, np.random.default_rng(7)) >= 0.93 - 0.06, (
-            chances
-        )
+        assert (
+            coverage_of_means(sizes, chances, 100, np.random.default_rng(7))
+            >= 0.93 - 0.06
+        ), chances
 
 
 def test_small_tasks_without_an_error_do_not_make_the_interval_narrow() -> None:
@@ -304,7 +326,9 @@ def test_few_clusters_have_the_variance_of_a_sample() -> None:
     errors = np.array(few) - 0.4
     sums = errors.reshape(3, 5).sum(axis=1)
     weight = float((sums**2).sum() ** 2 / (sums**4).sum())
-    design = (weight * (sums**2).sum() * 3 / 2 / (errors**2).sum() + 0.8 * 5) / (weight + 0.8)
+    design = (weight * (sums**2).sum() * 3 / 2 / (errors**2).sum() + 0.8 * 5) / (
+        weight + 0.8
+    )
     information = float((errors**2).sum() ** 2 / (errors**4).sum()) / design
     ratio = (information * (errors**2).sum() / (15 * 0.24) + 1) / (information + 1)
     found = mean_interval(few, np.repeat(range(3), 5).tolist())

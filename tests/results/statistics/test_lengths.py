@@ -17,10 +17,13 @@ from helm_longctx.results.statistics.intervals import (
 )
 
 
-def exact(scores: Mapping[int, float], width: float = 0.01, n: int = 100) -> dict[int, Interval]:
+def exact(
+    scores: Mapping[int, float], width: float = 0.01, n: int = 100
+) -> dict[int, Interval]:
     """Return scores with intervals of a half-width."""
     return {
-        length: Interval(score, score - width, score + width, n) for length, score in scores.items()
+        length: Interval(score, score - width, score + width, n)
+        for length, score in scores.items()
     }
 
 
@@ -60,15 +63,20 @@ def test_possible_lengths_of_a_share(
         ({4: 0.0, 8: 0.0, 16: 0.0}, [None]),
     ],
 )
-def test_possible_lengths_of_a_score(scores: dict[int, float], expected: list[int | None]) -> None:
+def test_possible_lengths_of_a_score(
+    scores: dict[int, float], expected: list[int | None]
+) -> None:
     """With a threshold of its own, a benchmark can have no effective length."""
     assert possible_lengths(exact(scores), score=0.5) == expected
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "expected"), [(0.49, 0.6, [4, 8]), (0.52, 0.6, [8]), (0.4, 0.6, [4, 8])]
+    ("low", "high", "expected"),
+    [(0.49, 0.6, [4, 8]), (0.52, 0.6, [8]), (0.4, 0.6, [4, 8])],
 )
-def test_ends_of_a_score_with_a_threshold(low: float, high: float, expected: list[int]) -> None:
+def test_ends_of_a_score_with_a_threshold(
+    low: float, high: float, expected: list[int]
+) -> None:
     """The lower end, which is moved for the number of longer lengths, decides whether shorter lengths are possible."""
     intervals = {4: Interval(0.9, 0.8, 1.0, 9), 8: Interval(0.55, low, high, 9)}
     assert possible_lengths(intervals, score=0.5) == expected
@@ -88,12 +96,14 @@ def test_the_difference_from_a_share_combines_both_ends() -> None:
     # 0.68 is the threshold; the combined distance below is the hypotenuse of 0.04 and 0.85 of 0.04, so 0.0525.
     for mean, expected in ((0.73, [4, 8]), (0.735, [8])):
         assert (
-            possible_lengths({4: first, 8: Interval(mean, mean - 0.04, mean + 0.01, 9)}) == expected
+            possible_lengths({4: first, 8: Interval(mean, mean - 0.04, mean + 0.01, 9)})
+            == expected
         )
     # Above, it is that of 0.04 and 0.85 of 0.1, so 0.0939.
     for mean, expected in ((0.58, [4]), (0.59, [4, 8])):
         assert (
-            possible_lengths({4: first, 8: Interval(mean, mean - 0.01, mean + 0.04, 9)}) == expected
+            possible_lengths({4: first, 8: Interval(mean, mean - 0.01, mean + 0.04, 9)})
+            == expected
         )
 
 

@@ -23,7 +23,9 @@ from helm_longctx.results.statistics.comparison import (
 @pytest.mark.parametrize(
     "sizes", [(100,), (100, 130, 169, 220, 286, 371), (100, 101, 102, 110), (40, 400)]
 )
-def test_all_looks_together_have_the_error(first: float, sizes: tuple[int, ...]) -> None:
+def test_all_looks_together_have_the_error(
+    first: float, sizes: tuple[int, ...]
+) -> None:
     """A random walk passes some bound as often as the error that is spent, for any sizes of the sample."""
     random = np.random.default_rng(1)
     rounds = 200_000
@@ -42,7 +44,10 @@ def test_all_looks_together_have_the_error(first: float, sizes: tuple[int, ...])
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.lists(st.integers(1, 2000), min_size=1, max_size=4, unique=True), st.floats(1e-6, 0.4))
+@given(
+    st.lists(st.integers(1, 2000), min_size=1, max_size=4, unique=True),
+    st.floats(1e-6, 0.4),
+)
 def test_the_p_value_agrees_with_the_level(sizes: list[int], error: float) -> None:
     """A look rejects at an error if and only if its p-value over all looks is below it."""
     looks = tuple(sorted(sizes))
@@ -61,8 +66,12 @@ def test_which_looks_count() -> None:
     assert level_of_look(next_looks([50, 80], 60), 0.025) == 0
     assert p_value_of_looks(1e-9, next_looks([50, 80], 60)) == 1
     # Each further look costs something, and looks at nearly equal sizes cost little.
-    assert level_of_look((100, 200, 300), 0.025) < level_of_look((100, 300), 0.025) < 0.02
-    assert level_of_look((100, 101, 102, 300), 0.025) > 0.9 * level_of_look((100, 300), 0.025)
+    assert (
+        level_of_look((100, 200, 300), 0.025) < level_of_look((100, 300), 0.025) < 0.02
+    )
+    assert level_of_look((100, 101, 102, 300), 0.025) > 0.9 * level_of_look(
+        (100, 300), 0.025
+    )
 
 
 @pytest.mark.parametrize("looks", [(30,), (30, 60), (20, 40, 60)])

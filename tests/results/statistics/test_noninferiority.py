@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.results.statistics.comparison import Pairs, join_pairs, level_of_look, quantile_of
+from helm_longctx.results.statistics.comparison import (
+    Pairs,
+    join_pairs,
+    level_of_look,
+    quantile_of,
+)
 from helm_longctx.results.statistics.noninferiority import (
     Cells,
     Clusters,
@@ -37,7 +42,9 @@ def pairs(wins: int, losses: int, ties: int) -> list[Pairs]:
 
 @settings(max_examples=12, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=100, max_size=300),
+    st.lists(
+        st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=100, max_size=300
+    ),
     st.floats(0.05, 0.9),
     st.data(),
 )
@@ -45,8 +52,12 @@ def test_the_verdict_agrees_with_the_interval(
     scores: Scores, margin: float, data: st.DataObject
 ) -> None:
     """A part is no worse if and only if its interval is above the margin, and worse if the interval is below it."""
-    groups = data.draw(st.lists(st.integers(0, 99), min_size=len(scores), max_size=len(scores)))
-    drop = decide_drops({"": [Pairs(*zip(*scores, strict=True), groups, 1.0)]}, margin, 0.8)[""]
+    groups = data.draw(
+        st.lists(st.integers(0, 99), min_size=len(scores), max_size=len(scores))
+    )
+    drop = decide_drops(
+        {"": [Pairs(*zip(*scores, strict=True), groups, 1.0)]}, margin, 0.8
+    )[""]
     effect = drop.comparison.effect
     assert effect.low <= effect.mean <= effect.high
     assert (drop.verdict is Verdict.NO_WORSE) == (effect.low > -margin)
@@ -56,14 +67,22 @@ def test_the_verdict_agrees_with_the_interval(
 
 def test_verdicts() -> None:
     """Equal scores are no worse, a large drop is worse, and a small sample cannot tell and says what is missing."""
-    parts = {"equal": pairs(0, 0, 210), "drop": pairs(0, 60, 140), "few": pairs(0, 0, 40)}
+    parts = {
+        "equal": pairs(0, 0, 210),
+        "drop": pairs(0, 60, 140),
+        "few": pairs(0, 0, 40),
+    }
     drops = decide_drops(parts, 0.02, 0.8)
     assert [drops[name].verdict for name in parts] == [
         Verdict.NO_WORSE,
         Verdict.WORSE,
         Verdict.UNDECIDED,
     ]
-    assert [drops[name].more for name in parts] == [0, 0, fewest_clusters(0.02, 0.025) - 40]
+    assert [drops[name].more for name in parts] == [
+        0,
+        0,
+        fewest_clusters(0.02, 0.025) - 40,
+    ]
     assert drops["few"].p_worse > 0.7
 
 
@@ -79,7 +98,9 @@ def test_parts_are_adjusted_for_their_number() -> None:
     alone = decide_drops({"4k": pairs(4, 28, 168)}, 0.05, 0.8)["4k"]
     assert alone.verdict is Verdict.WORSE
     many = decide_drops(
-        {"4k": pairs(4, 28, 168), **{str(n): pairs(0, 0, 200) for n in range(9)}}, 0.05, 0.8
+        {"4k": pairs(4, 28, 168), **{str(n): pairs(0, 0, 200) for n in range(9)}},
+        0.05,
+        0.8,
     )["4k"]
     assert many.verdict is Verdict.UNDECIDED
     assert many.p_worse > alone.p_worse
@@ -100,9 +121,13 @@ def test_verdicts_are_combined() -> None:
 def test_the_fewest_instances(margin: float) -> None:
     """Equal scores of the smallest sample decide, and those of one instance less do not."""
     size = fewest_clusters(margin, 0.025)
-    assert decide_drops({"": pairs(0, 0, size)}, margin, 0.8)[""].verdict is Verdict.NO_WORSE
     assert (
-        decide_drops({"": pairs(0, 0, size - 1)}, margin, 0.8)[""].verdict is not Verdict.NO_WORSE
+        decide_drops({"": pairs(0, 0, size)}, margin, 0.8)[""].verdict
+        is Verdict.NO_WORSE
+    )
+    assert (
+        decide_drops({"": pairs(0, 0, size - 1)}, margin, 0.8)[""].verdict
+        is not Verdict.NO_WORSE
     )
     # If nothing is lost, the probability of that is at most the error.
     assert (1 - margin) ** size <= 0.025
@@ -125,11 +150,13 @@ def find_missing(wins: int, losses: int, ties: int, margin: float) -> tuple[int,
     drop = decide_drops({"": pairs(wins, losses, ties)}, margin, 0.8)[""]
     assert drop.verdict is Verdict.UNDECIDED
     drawn = [
-        random.multinomial(n + drop.more, np.array([wins, losses, ties]) / n) for _ in range(60)
+        random.multinomial(n + drop.more, np.array([wins, losses, ties]) / n)
+        for _ in range(60)
     ]
     looks = {"": [n]}
     found = [
-        decide_drops({"": pairs(*each)}, margin, 0.0, looks)[""].verdict is not Verdict.UNDECIDED
+        decide_drops({"": pairs(*each)}, margin, 0.0, looks)[""].verdict
+        is not Verdict.UNDECIDED
         for each in drawn
     ]
     return n + drop.more, float(np.mean(found))
@@ -147,13 +174,17 @@ def test_the_measured_drop_counts_if_the_sample_is_large_enough() -> None:
     assert 0.65 < share < 0.95
 
 
-@pytest.mark.parametrize(("margin", "more"), [(0.02, 0.0), (0.02, 0.1), (0.05, 0.0), (0.05, 0.05)])
+@pytest.mark.parametrize(
+    ("margin", "more"), [(0.02, 0.0), (0.02, 0.1), (0.05, 0.0), (0.05, 0.05)]
+)
 def test_errors_at_the_margin_are_exact(margin: float, more: float) -> None:
     """A candidate whose drop is the margin is called no worse, or worse, in at most 2.5 % of samples of any size."""
     losses = margin + more / 2
     for size in (100, 207, 300, 700):
         random = np.random.default_rng(size)
-        counts = random.multinomial(size, [more / 2, losses, 1 - more / 2 - losses], 40_000)
+        counts = random.multinomial(
+            size, [more / 2, losses, 1 - more / 2 - losses], 40_000
+        )
         drawn, times = np.unique(counts, axis=0, return_counts=True)
         kinds = Clusters(
             np.array([1.0, -1.0, 0.0]) / size, np.full(3, 1 / size), drawn.astype(float)
@@ -164,7 +195,9 @@ def test_errors_at_the_margin_are_exact(margin: float, more: float) -> None:
             assert times[found].sum() / 40_000 <= 0.025 + 0.0024
 
 
-def look_again(random: np.random.Generator, drop: float, margin: float, looks: int) -> Verdict:
+def look_again(
+    random: np.random.Generator, drop: float, margin: float, looks: int
+) -> Verdict:
     """Look at a sample that grows by half, until the gate decides."""
     shares = [0.02, 0.02 + drop, 0.96 - drop]
     counts = np.zeros(3, dtype=int)
@@ -200,7 +233,9 @@ def test_looking_again_keeps_the_error() -> None:
         (((0.5, 200), (0.25, 100), (0.25, 50)), 0.1, 0.07),
     ],
 )
-def test_the_power_is_that_of_the_decision(cells: Cells, changed: float, margin: float) -> None:
+def test_the_power_is_that_of_the_decision(
+    cells: Cells, changed: float, margin: float
+) -> None:
     """The planned probability to pass agrees with verdicts on samples that are drawn answer by answer."""
     random = np.random.default_rng(5)
     passed = 0
@@ -208,33 +243,49 @@ def test_the_power_is_that_of_the_decision(cells: Cells, changed: float, margin:
     for _ in range(300):
         parts = []
         for task, (weight, size) in enumerate(cells):
-            differences = random.choice([1, -1, 0], size, p=[changed / 2, changed / 2, 1 - changed])
+            differences = random.choice(
+                [1, -1, 0], size, p=[changed / 2, changed / 2, 1 - changed]
+            )
             groups = [(task, number) for number in range(size)]
             parts.append(
-                Pairs(np.maximum(differences, 0), np.maximum(-differences, 0), groups, weight)
+                Pairs(
+                    np.maximum(differences, 0),
+                    np.maximum(-differences, 0),
+                    groups,
+                    weight,
+                )
             )
-        passed += margin_statistics(Clusters.of(*join_pairs(parts)), -margin)[0] > quantile_of(
-            level
-        )
+        passed += margin_statistics(Clusters.of(*join_pairs(parts)), -margin)[
+            0
+        ] > quantile_of(level)
     planned = power_to_pass(cells, changed_outcomes(changed), margin, level)
     assert passed / 300 == pytest.approx(planned, abs=0.09)
 
 
 @settings(max_examples=8, deadline=None)
 @given(st.floats(0.02, 0.3), st.floats(0.0, 0.3), st.floats(0.6, 0.95))
-def test_the_planned_sample_has_the_power(margin: float, changed: float, power: float) -> None:
+def test_the_planned_sample_has_the_power(
+    margin: float, changed: float, power: float
+) -> None:
     """The sample that is needed has the wanted power, also if the tasks round up."""
     size = clusters_needed(((1.0, 100),), changed, margin, power, 0.025)
     for more in (0, 1):
         found = power_to_pass(
-            ((1.0, size + more),), changed_outcomes(changed), margin, level_of_look((1,), 0.025)
+            ((1.0, size + more),),
+            changed_outcomes(changed),
+            margin,
+            level_of_look((1,), 0.025),
         )
         assert found >= power
 
 
 def test_a_drop_at_a_depth_is_found() -> None:
     """A certain drop at one depth is suspect unless it is certain to be smaller than the margin; noise is not."""
-    depths = {"beginning": pairs(3, 3, 114), "middle": pairs(3, 17, 100), "end": pairs(3, 3, 114)}
+    depths = {
+        "beginning": pairs(3, 3, 114),
+        "middle": pairs(3, 17, 100),
+        "end": pairs(3, 3, 114),
+    }
     parts = {"8k": pairs(9, 23, 1328), **depths}
     drops = decide_drops(parts, 0.05, 0.8, depths=list(depths))
     assert [drops[name].is_suspect for name in parts] == [False, False, True, False]
@@ -244,13 +295,13 @@ def test_a_drop_at_a_depth_is_found() -> None:
     # An open depth without a drop needs nothing.
     assert (drops["end"].verdict, drops["end"].more) == (Verdict.UNDECIDED, 0)
     sure = {**depths, "middle": pairs(3, 43, 3954)}
-    assert not decide_drops({"8k": pairs(9, 49, 4182), **sure}, 0.05, 0.8, depths=list(depths))[
-        "middle"
-    ].is_suspect
+    assert not decide_drops(
+        {"8k": pairs(9, 49, 4182), **sure}, 0.05, 0.8, depths=list(depths)
+    )["middle"].is_suspect
     lost = {**depths, "middle": pairs(3, 45, 72)}
-    assert decide_drops({"8k": pairs(9, 51, 1300), **lost}, 0.05, 0.8, depths=list(depths))[
-        "middle"
-    ].is_worse
+    assert decide_drops(
+        {"8k": pairs(9, 51, 1300), **lost}, 0.05, 0.8, depths=list(depths)
+    )["middle"].is_worse
 
 
 def test_the_visible_drop_is_found() -> None:
@@ -280,7 +331,11 @@ def test_a_large_drop_is_decided_as_worse() -> None:
     """If the sample would be enough for no drop, the one that was measured counts: the larger, the fewer clusters decide."""
     needed = [
         clusters_to_decide(
-            Sample(5000.0, changed_outcomes(0.1, drop)), 0.03, 0.8, (0.025, 0.025), (1.0,)
+            Sample(5000.0, changed_outcomes(0.1, drop)),
+            0.03,
+            0.8,
+            (0.025, 0.025),
+            (1.0,),
         )
         for drop in (0.035, 0.04, 0.06)
     ]
@@ -290,20 +345,26 @@ def test_a_large_drop_is_decided_as_worse() -> None:
 
 
 @pytest.mark.parametrize("ratio", [(1, 3), (2, 1, 5)])
-def test_the_needed_sample_depends_on_the_ratio_of_its_tasks(ratio: tuple[int, ...]) -> None:
+def test_the_needed_sample_depends_on_the_ratio_of_its_tasks(
+    ratio: tuple[int, ...],
+) -> None:
     """The tasks keep the ratio of their clusters, whatever their number is, and tasks of one size need what one task needs."""
     needed = [
         clusters_needed(
-            tuple((1 / len(ratio), factor * each) for each in ratio), 0.1, 0.1, 0.8, 0.025
+            tuple((1 / len(ratio), factor * each) for each in ratio),
+            0.1,
+            0.1,
+            0.8,
+            0.025,
         )
         for factor in (1, 10, 70)
     ]
     assert len(set(needed)) == 1
     one = clusters_needed(((1.0, 50),), 0.1, 0.1, 0.8, 0.025)
     assert needed[0] > one
-    assert clusters_needed(((0.5, 20), (0.5, 20)), 0.1, 0.1, 0.8, 0.025) == pytest.approx(
-        one, rel=0.05
-    )
+    assert clusters_needed(
+        ((0.5, 20), (0.5, 20)), 0.1, 0.1, 0.8, 0.025
+    ) == pytest.approx(one, rel=0.05)
 
 
 @pytest.mark.parametrize("sizes", [(0.5, *[0.05] * 10), (0.8, *[0.02] * 10)])
@@ -312,7 +373,9 @@ def test_large_clusters_limit_the_statistic(sizes: tuple[float, ...]) -> None:
     shares = np.array(sizes)
     margin = 0.05
     # The sum of each cluster is as far above the margin as the others', though the scores in the large one are small.
-    clusters = Clusters(margin * shares + 0.95 * shares.min(), shares, np.ones((1, len(sizes))))
+    clusters = Clusters(
+        margin * shares + 0.95 * shares.min(), shares, np.ones((1, len(sizes)))
+    )
     assert margin_statistics(clusters, margin, SCORES)[0] == pytest.approx(
         1 / np.sqrt((shares**2).sum())
     )

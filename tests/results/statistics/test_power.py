@@ -49,8 +49,13 @@ def test_detectable_differences_are_those_of_statsmodels(n: int) -> None:
 def test_samples_needed(spread: Spread, difference: float) -> None:
     """The number of questions needed is the smallest that detects the difference."""
     needed = questions_needed(spread, difference, 2.0)
-    assert detectable_difference([Sample(spread, needed, needed / 2)]) <= difference + 1e-5
-    assert detectable_difference([Sample(spread, needed - 1, (needed - 1) / 2)]) > difference
+    assert (
+        detectable_difference([Sample(spread, needed, needed / 2)]) <= difference + 1e-5
+    )
+    assert (
+        detectable_difference([Sample(spread, needed - 1, (needed - 1) / 2)])
+        > difference
+    )
 
 
 def test_clusters_count_by_their_correlation() -> None:
@@ -62,16 +67,18 @@ def test_clusters_count_by_their_correlation() -> None:
     assert whole == pytest.approx(detectable_difference([sample(0.25, 1000)]), rel=0.02)
     assert none == pytest.approx(detectable_difference([sample(0.25, 6000)]), rel=0.02)
     assert detectable_difference([Sample(Spread(0.25, 1.0, True), 60, 1)]) == math.inf
-    assert detectable_difference([Sample(Spread(0.25, 0.5, False), 60, 3.9)]) == math.inf
+    assert (
+        detectable_difference([Sample(Spread(0.25, 0.5, False), 60, 3.9)]) == math.inf
+    )
 
 
 def test_the_mean_of_tasks() -> None:
     """The mean of four equal tasks detects about half the difference of one task."""
     for is_paired in (True, False):
         one = detectable_difference([sample(0.2, 400, is_paired)])
-        assert detectable_difference([sample(0.2, 400, is_paired)] * 4) == pytest.approx(
-            one / 2, rel=0.03
-        )
+        assert detectable_difference(
+            [sample(0.2, 400, is_paired)] * 4
+        ) == pytest.approx(one / 2, rel=0.03)
 
 
 def test_models_that_never_differed() -> None:
@@ -99,7 +106,10 @@ def test_a_planned_sample_has_its_power(name: str, task: Task, mean: float) -> N
 def test_a_planned_mean_of_tasks_has_its_power(mean: float) -> None:
     """A planned mean of 13 tasks of different sizes finds its difference in at least four of five comparisons."""
     tasks = [Task([1] * size, 0.0) for size in SKEWED_SIZES]
-    assert power_of_means(tasks, mean, ROUNDS, np.random.default_rng(5)).share >= POWER - 0.07
+    assert (
+        power_of_means(tasks, mean, ROUNDS, np.random.default_rng(5)).share
+        >= POWER - 0.07
+    )
 
 
 @pytest.mark.parametrize(("name", "task"), CASES)
@@ -117,7 +127,10 @@ def test_small_differences_have_their_power() -> None:
     spread = paired_spread(draw(0.0), np.zeros(n), range(n))
     difference = detectable_difference([Sample(spread, n, n)])
     found = (
-        sum(compare_pairs(draw(difference), np.zeros(n)).p_value < 0.05 for _ in range(ROUNDS))
+        sum(
+            compare_pairs(draw(difference), np.zeros(n)).p_value < 0.05
+            for _ in range(ROUNDS)
+        )
         / ROUNDS
     )
     assert POWER - 0.07 <= found <= 0.93
@@ -126,11 +139,18 @@ def test_small_differences_have_their_power() -> None:
 def test_the_spread_of_pairs() -> None:
     """The spread of earlier runs is the variance of the differences, and their correlation in clusters."""
     found = paired_spread([1, 1, 1, 1], [1, 1, 0, 0], ["a", "a", "b", "b"])
-    assert (found.variance, found.correlation, found.is_paired) == (pytest.approx(0.5), 1.0, True)
+    assert (found.variance, found.correlation, found.is_paired) == (
+        pytest.approx(0.5),
+        1.0,
+        True,
+    )
     assert found.kurtosis == 2
     assert paired_spread([0.5, 0.25], [0.5, 0.25], [1, 2]).kurtosis is None
     independent = paired_spread([1, 0, 1, 0], [1, 1, 1, 1], [1, 2, 3, 4])
-    assert (independent.variance, independent.correlation) == (pytest.approx(1 / 3), 0.0)
+    assert (independent.variance, independent.correlation) == (
+        pytest.approx(1 / 3),
+        0.0,
+    )
 
 
 def test_a_difference_from_a_published_mean() -> None:
@@ -144,11 +164,15 @@ def test_a_difference_from_a_published_mean() -> None:
     lower = Interval(*(each - ends[1] for each in (own.mean, own.low, own.high)), 100)
     assert compare_intervals(lower, published).p_value < 0.01
     mirrored = Interval(1 - own.mean, 1 - own.high, 1 - own.low, 100)
-    assert detectable_from(mirrored, Interval(0.2, math.nan, math.nan, 0)) == pytest.approx(ends[0])
+    assert detectable_from(
+        mirrored, Interval(0.2, math.nan, math.nan, 0)
+    ) == pytest.approx(ends[0])
     assert detectable_from(mean_interval([1, 1, 0]), published) == math.inf
 
 
-@pytest.mark.parametrize(("variance", "kurtosis"), [(0.3, None), (0.05, None), (0.01, 6.0)])
+@pytest.mark.parametrize(
+    ("variance", "kurtosis"), [(0.3, None), (0.05, None), (0.01, 6.0)]
+)
 @pytest.mark.parametrize("n", [20, 150])
 def test_a_paired_difference_solves_its_equation(
     variance: float, kurtosis: float | None, n: int
@@ -174,7 +198,10 @@ def test_a_difference_in_clusters_has_no_steps(correlation: float) -> None:
     """If the variance of the scores grows a little, the difference that is detected changes a little."""
     variances = np.linspace(0.1, 0.24, 71)
     found = np.array(
-        [detectable_difference([Sample(Spread(v, correlation, False), 120, 20)]) for v in variances]
+        [
+            detectable_difference([Sample(Spread(v, correlation, False), 120, 20)])
+            for v in variances
+        ]
     )
     steps = np.diff(found)
     assert np.abs(np.diff(steps)).max() < 3e-4

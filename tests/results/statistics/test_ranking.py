@@ -26,7 +26,8 @@ def ranks_of(scores: dict[str, list[int]]) -> dict[str, Rank]:
         for one, other in combinations(scores, 2)
     }
     return rank_ranges(
-        {model: np.mean(each) for model, each in scores.items()}, find_differences(pairs)
+        {model: np.mean(each) for model, each in scores.items()},
+        find_differences(pairs),
     )
 
 
@@ -41,12 +42,17 @@ def test_ranges_of_ranks() -> None:
     """A clear winner has rank 1 alone, and equal models share the best of their ranks."""
     ranks = ranks_of({"a": [1] * 100, "b": [0, 1] * 50, "c": [1, 0] * 50})
     assert ranks == {"a": Rank(1, 1, 1), "b": Rank(2, 2, 3), "c": Rank(2, 2, 3)}
-    assert rank_ranges({"a": 0.3, "b": 0.1 + 0.2}, {}) == {"a": Rank(1, 1, 2), "b": Rank(1, 1, 2)}
+    assert rank_ranges({"a": 0.3, "b": 0.1 + 0.2}, {}) == {
+        "a": Rank(1, 1, 2),
+        "b": Rank(1, 1, 2),
+    }
 
 
 @pytest.mark.parametrize(("models", "rounds"), [(3, 300), (12, 60)])
 @pytest.mark.parametrize("is_shared", [True, False])
-def test_ranges_contain_the_true_ranks(models: int, rounds: int, is_shared: bool) -> None:
+def test_ranges_contain_the_true_ranks(
+    models: int, rounds: int, is_shared: bool
+) -> None:
     """The ranges of all models contain their true ranks in at least 95 % of rounds, with an allowance for the number of rounds."""
     chances = tuple(0.9 - 0.02 * place for place in range(models))
     right = Field(chances, 200, is_shared).rank_coverage(rounds, seed=6)

@@ -31,7 +31,9 @@ USUAL = np.linspace(-1.2, -0.8, 99).tolist()
     [
         pytest.param(USUAL[:20], None, True, id="20 texts show no rare miss"),
         pytest.param([*USUAL, -1.0], None, False, id="100 texts without a miss"),
-        pytest.param([*USUAL, -12.0], None, True, id="one miss is too few to know the share"),
+        pytest.param(
+            [*USUAL, -12.0], None, True, id="one miss is too few to know the share"
+        ),
         pytest.param([*USUAL, *[-12.0] * 40], None, False, id="40 misses"),
         pytest.param(USUAL * 2, [*range(99)] * 2, True, id="repeats are no more texts"),
         pytest.param([-1.0] * 100, None, False, id="equal values"),
@@ -134,9 +136,14 @@ def make_row(number: int, values: dict[str, float]) -> InstanceScore:
         pytest.param((window_logprob(1024),), True, id="windows of texts"),
     ],
 )
-def test_few_answers_give_no_interval_of_nats(names: tuple[str, ...], has_interval: bool) -> None:
+def test_few_answers_give_no_interval_of_nats(
+    names: tuple[str, ...], has_interval: bool
+) -> None:
     """Log-probabilities of twelve gold answers have a mean without an interval; means of texts' windows have one."""
-    rows = [make_row(number, dict.fromkeys(names, -1.0 - number / 10)) for number in range(12)]
+    rows = [
+        make_row(number, dict.fromkeys(names, -1.0 - number / 10))
+        for number in range(12)
+    ]
     found = task_statistics(None, rows, dict.fromkeys(names, -1.55), {})
     for name in names:
         assert found[name].interval.mean == -1.55

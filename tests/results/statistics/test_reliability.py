@@ -19,13 +19,17 @@ def test_variance_components_are_those_of_statsmodels(sizes: list[int]) -> None:
 
     random = np.random.default_rng(0)
     groups = np.repeat(np.arange(len(sizes)), sizes)
-    scores = random.normal(0, 1, len(sizes))[groups] + random.normal(0, 0.5, len(groups))
+    scores = random.normal(0, 1, len(sizes))[groups] + random.normal(
+        0, 0.5, len(groups)
+    )
     found = variance_components(scores, list(groups))
     data = pd.DataFrame({"score": scores, "question": groups})
     squares = anova_lm(smf.ols("score ~ C(question)", data).fit())["mean_sq"]
     size = (len(groups) - sum(s**2 for s in sizes) / len(groups)) / (len(sizes) - 1)
     assert found.within == pytest.approx(squares["Residual"])
-    assert found.between == pytest.approx((squares["C(question)"] - squares["Residual"]) / size)
+    assert found.between == pytest.approx(
+        (squares["C(question)"] - squares["Residual"]) / size
+    )
     if len(set(sizes)) == 1:
         mixed = smf.mixedlm("score ~ 1", data, groups="question").fit()
         assert (found.between, found.within) == pytest.approx(
@@ -47,7 +51,9 @@ def test_signal_to_noise() -> None:
     random = np.random.default_rng(0)
     truth = random.normal(0.5, 0.1, 5000)
     found = signal_to_noise(truth + random.normal(0, 0.05, 5000), np.full(5000, 0.05))
-    assert (found.signal, found.noise, found.ratio) == pytest.approx((0.1, 0.05, 2.0), rel=0.03)
+    assert (found.signal, found.noise, found.ratio) == pytest.approx(
+        (0.1, 0.05, 2.0), rel=0.03
+    )
     assert signal_to_noise([0.5, 0.5], [0.1, 0.1]).ratio == 0
     assert signal_to_noise([0.4, 0.5], [0.0, 0.0]).ratio == math.inf
 

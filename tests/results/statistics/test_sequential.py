@@ -32,7 +32,9 @@ def walk(values: np.ndarray, threshold: float, error: float) -> Decision:
 
 @settings(max_examples=60, deadline=None)
 @given(values=SCORES_OF_ANY_KIND, threshold=st.floats(0.05, 0.95))
-def test_more_values_never_change_a_decision(values: np.ndarray, threshold: float) -> None:
+def test_more_values_never_change_a_decision(
+    values: np.ndarray, threshold: float
+) -> None:
     """The decision about all values is the first decision of somebody who looks after each value."""
     assert decide(values, threshold) is walk(values, threshold, 0.05)
 
@@ -49,7 +51,9 @@ def test_intervals_shrink(values: np.ndarray, cut: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(values=SCORES_OF_ANY_KIND, threshold=st.floats(0.05, 0.95))
-def test_the_interval_excludes_what_the_test_rejects(values: np.ndarray, threshold: float) -> None:
+def test_the_interval_excludes_what_the_test_rejects(
+    values: np.ndarray, threshold: float
+) -> None:
     """An end of the interval passes the threshold if and only if the test with half of the error decides so."""
     interval = sequential_interval(values, 0.1)
     found = decide(values, threshold, 0.05)
@@ -63,7 +67,9 @@ def test_the_interval_excludes_what_the_test_rejects(values: np.ndarray, thresho
 
 @settings(max_examples=40, deadline=None)
 @given(values=SCORES_OF_ANY_KIND, threshold=st.floats(0.05, 0.95))
-def test_scores_and_their_complements_decide_alike(values: np.ndarray, threshold: float) -> None:
+def test_scores_and_their_complements_decide_alike(
+    values: np.ndarray, threshold: float
+) -> None:
     """If each score becomes 1 minus the score, above becomes below."""
     opposite = {
         Decision.ABOVE: Decision.BELOW,
@@ -104,7 +110,9 @@ def test_the_error_is_kept_with_looks_after_each_score(mean: float, kind: str) -
     elif kind == "graded":
         draws = random.beta(2 * mean, 2 * (1 - mean), draws.shape)
     else:
-        draws = np.where(draws < min(mean, 1 - mean) * 2, 0.5, 0.0 if mean <= 0.5 else 1.0)
+        draws = np.where(
+            draws < min(mean, 1 - mean) * 2, 0.5, 0.0 if mean <= 0.5 else 1.0
+        )
     wrong = sum(decide(row, mean, 0.025) is not Decision.OPEN for row in draws)
     assert wrong <= 0.065 * rounds
     if kind == "right or wrong" and mean == 0.5:
@@ -126,8 +134,12 @@ def test_the_error_of_paired_differences_is_kept() -> None:
     """Two equally good models on the same questions are told apart in at most 6.5 % of 1,000 rounds, with both sides."""
     random = np.random.default_rng(7)
     hard = random.random((1000, 200))
-    first, second = (((hard + random.random(hard.shape)) / 2 < 0.6).astype(float) for _ in range(2))
-    wrong = sum(decide((1 + row) / 2, 0.5, 0.025) is not Decision.OPEN for row in first - second)
+    first, second = (
+        ((hard + random.random(hard.shape)) / 2 < 0.6).astype(float) for _ in range(2)
+    )
+    wrong = sum(
+        decide((1 + row) / 2, 0.5, 0.025) is not Decision.OPEN for row in first - second
+    )
     assert wrong <= 65
     assert decide(np.full(20, 0.95), 0.5) is Decision.ABOVE
     assert decide(np.full(60, 0.6), 0.75) is Decision.BELOW
@@ -136,9 +148,14 @@ def test_the_error_of_paired_differences_is_kept() -> None:
 def test_samples_are_small_if_the_answer_is_clear() -> None:
     """Scores of 1 decide against 0.7 at 1 % after 17 scores; no test of right answers can do so before the 13th."""
     assert math.ceil(math.log(0.01) / math.log(0.7)) == 13
-    first = next(n for n in range(100) if decide(np.ones(n), 0.7, 0.01) is Decision.ABOVE)
+    first = next(
+        n for n in range(100) if decide(np.ones(n), 0.7, 0.01) is Decision.ABOVE
+    )
     assert first == 17
-    assert next(n for n in range(100) if decide(np.zeros(n), 0.7, 0.01) is Decision.BELOW) == 5
+    assert (
+        next(n for n in range(100) if decide(np.zeros(n), 0.7, 0.01) is Decision.BELOW)
+        == 5
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -162,7 +179,9 @@ def test_an_interval_becomes_narrow() -> None:
     random = np.random.default_rng(3)
     binary = (random.random(3000) < 0.5).astype(float)
     graded = random.uniform(0.45, 0.55, 3000)
-    early, interval, narrow = map(sequential_interval, (binary[:500], binary, graded[:150]))
+    early, interval, narrow = map(
+        sequential_interval, (binary[:500], binary, graded[:150])
+    )
     assert early.high - early.low > 0.1
     assert interval.high - interval.low <= 0.1
     assert narrow.high - narrow.low <= 0.1

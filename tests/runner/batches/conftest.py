@@ -9,6 +9,8 @@ from tests.support.servers.batches import BatchServer
 
 
 @pytest.fixture(params=PROTOCOLS)
-def folder(request: pytest.FixtureRequest, tmp_path: Path, server: BatchServer) -> Folder:
+def folder(
+    request: pytest.FixtureRequest, tmp_path: Path, server: BatchServer
+) -> Folder:
     """A folder with a run of each protocol."""
     return Folder(tmp_path, ENTRY + register(request.param, server))

@@ -25,13 +25,16 @@ from tests.support.servers.llm import serve
 from tests.support.servers.models import Model
 
 
-def test_the_same_as_the_direct_way(folder: Folder, server: BatchServer, tmp_path: Path) -> None:
+def test_the_same_as_the_direct_way(
+    folder: Folder, server: BatchServer, tmp_path: Path
+) -> None:
     """Batches are split and answered out of order after some polls. Then `helm-run` sends nothing and has the same results."""
     server.polls = 2
     folder.submit(batch_size=5)
     assert [batch.total for batch in server.batches.values()] == [5, 5, 2]
     with pytest.raises(
-        InputError, match="12 requests of this run are in batches that were not collected"
+        InputError,
+        match="12 requests of this run are in batches that were not collected",
     ):
         folder.make()
     folder.batches.collect()
@@ -68,7 +71,9 @@ def test_a_larger_budget(folder: Folder, server: BatchServer) -> None:
     before = folder.make()
     server.plan = faults.none
     server.forget()
-    again = Folder(folder._folder, folder._entry.replace("style=chat,", "style=chat,retry_cut=4x,"))
+    again = Folder(
+        folder._folder, folder._entry.replace("style=chat,", "style=chat,retry_cut=4x,")
+    )
     again.submit()
     again.batches.collect()
     run = again.make()
@@ -82,7 +87,9 @@ def test_a_larger_budget(folder: Folder, server: BatchServer) -> None:
     ]
     assert len(changed) == 4
     assert all(budget == 4 * small for small, budget in changed)
-    assert {name[0]: value for name, value in means(run).items()}["output_truncated"] == 0
+    assert {name[0]: value for name, value in means(run).items()}[
+        "output_truncated"
+    ] == 0
 
 
 def test_what_gets_no_answer(folder: Folder, server: BatchServer) -> None:
@@ -115,7 +122,9 @@ def test_what_gets_no_answer(folder: Folder, server: BatchServer) -> None:
 def test_waiting_sends_again(folder: Folder, server: BatchServer) -> None:
     """Waiting sends requests again while others are answered. It ends if the only request left expires each time."""
     chosen = some(server, 3)
-    server.fate = lambda prompt, before: "expired" if chosen(prompt) and before < 2 else None
+    server.fate = lambda prompt, before: (
+        "expired" if chosen(prompt) and before < 2 else None
+    )
     rounds = 0
     while True:
         folder.submit()
@@ -124,7 +133,10 @@ def test_waiting_sends_again(folder: Folder, server: BatchServer) -> None:
             break
     assert rounds == 2
     with Ledger(folder.run) as ledger:
-        assert [part.failures for part in ledger.parts] == [{"temporary": 4}, {"temporary": 4}]
+        assert [part.failures for part in ledger.parts] == [
+            {"temporary": 4},
+            {"temporary": 4},
+        ]
 
 
 def test_a_full_queue(tmp_path: Path, server: BatchServer) -> None:
@@ -171,7 +183,9 @@ def test_a_lost_connection(folder: Folder, server: BatchServer, step: str) -> No
     server.polls = 1
     with pytest.raises(
         InputError,
-        match="no batch can be created" if step == "upload" else "it is not known whether",
+        match="no batch can be created"
+        if step == "upload"
+        else "it is not known whether",
     ):
         folder.submit()
     (part,) = Ledger(folder.run).parts
@@ -185,7 +199,9 @@ def test_a_lost_connection(folder: Folder, server: BatchServer, step: str) -> No
     assert direct(folder, server) == []
 
 
-def test_another_runs_batch_of_the_same_size(tmp_path: Path, server: BatchServer) -> None:
+def test_another_runs_batch_of_the_same_size(
+    tmp_path: Path, server: BatchServer
+) -> None:
     """Anthropic's batches have no metadata. A batch is recognized by its results, and until then nothing is sent again."""
     deployment = register("anthropic", server)
     folder = Folder(tmp_path, ENTRY + deployment)
@@ -221,11 +237,15 @@ def test_files_for_vllm(tmp_path: Path, server: BatchServer) -> None:
     assert {(row["method"], row["url"], row["body"]["model"]) for row in rows} == {
         ("POST", "/v1/chat/completions", "llama")
     }
-    batch = server.create([(row["custom_id"], row["url"], row["body"]) for row in rows], "", {})
+    batch = server.create(
+        [(row["custom_id"], row["url"], row["body"]) for row in rows], "", {}
+    )
     lines = []
     for name, row in server.results(batch):
         response = {"status_code": 200, "request_id": "1", "body": row["body"]}
-        lines.append({"id": "vllm-1", "custom_id": name, "response": response, "error": None})
+        lines.append(
+            {"id": "vllm-1", "custom_id": name, "response": response, "error": None}
+        )
     lines[0] |= {
         "response": {"status_code": 400, "request_id": "1", "body": None},
         "error": "context length exceeded",
@@ -268,17 +288,25 @@ def test_clients_without_batches(tmp_path: Path, server: BatchServer) -> None:
         InputError,
         match="longctx/null has no batches; use a deployment with AnthropicClient or OpenAI",
     ):
-        Folder(tmp_path, "helmet_recall:length=4k,num_samples=3,model=longctx/null").submit()
+        Folder(
+            tmp_path, "helmet_recall:length=4k,num_samples=3,model=longctx/null"
+        ).submit()
     folder = Folder(tmp_path, ENTRY + register("anthropic", server))
-    with pytest.raises(InputError, match="has no batches; use a deployment with OpenAIClient of"):
+    with pytest.raises(
+        InputError, match="has no batches; use a deployment with OpenAIClient of"
+    ):
         folder.submit(as_files=True)
     folder = Folder(tmp_path, ENTRY + register("openai", server, form="completions"))
-    with pytest.raises(InputError, match="answers no requests to /v1/completions; set form: chat"):
+    with pytest.raises(
+        InputError, match="answers no requests to /v1/completions; set form: chat"
+    ):
         folder.submit(as_files=True)
     assert server.calls == []
 
 
-def test_a_server_without_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_without_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One line of error says so. There is no open batch, so `helm-run` is allowed."""
     monkeypatch.setattr(batches, "RETRIES", 0)
     with serve(lexical.answer) as server:
@@ -305,9 +333,9 @@ def test_parameters_that_the_model_refuses(
 
 def test_two_requests(folder: Folder, server: BatchServer) -> None:
     """Of questions with two requests, the first ones are in the batch, and the run sends the second ones itself."""
-    entry = folder._entry.replace("helmet_recall:", "helmet_recall:task=json_kv,").replace(
-        "style", "method=retrieve_reason,style"
-    )
+    entry = folder._entry.replace(
+        "helmet_recall:", "helmet_recall:task=json_kv,"
+    ).replace("style", "method=retrieve_reason,style")
     both = Folder(folder._folder, entry)
     both.submit()
     both.batches.collect()
@@ -321,7 +349,9 @@ def test_two_requests(folder: Folder, server: BatchServer) -> None:
 def test_programs_in_waves(folder: Folder, server: BatchServer) -> None:
     """Of methods with many requests, each batch has those that wait for no other, until none is left to send directly."""
     entry = folder._entry.replace("helmet_recall:", "helmet_recall:task=json_kv,")
-    waves = Folder(folder._folder, entry.replace("style", "method=map_reduce,part=1000,style"))
+    waves = Folder(
+        folder._folder, entry.replace("style", "method=map_reduce,part=1000,style")
+    )
     server.answer = scripted.answer
     for number in (1, 2, 3):
         waves.submit()

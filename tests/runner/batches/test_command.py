@@ -13,7 +13,9 @@ from tests.chaos.batches import write_deployment
 from tests.support.commands import Command
 from tests.support.servers.batches import serve_batches
 
-ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=6,style=chat,model=chaos/model"
+ENTRY = (
+    "helmet_recall:task=json_kv,length=4k,num_samples=6,style=chat,model=chaos/model"
+)
 
 
 def test_from_submission_to_collection(
@@ -56,14 +58,22 @@ def test_a_batch_that_cannot_be_collected(
     with serve_batches(lexical.answer) as server:
         write_deployment(tmp_path, server, "openai")
         common = ["--suite", "s", "--local-path", tmp_path]
-        assert command("batch", "submit", ENTRY, *common, "-m", 100, "--batch-size", 4) == 0, (
-            command.err
+        assert (
+            command("batch", "submit", ENTRY, *common, "-m", 100, "--batch-size", 4)
+            == 0
+        ), command.err
+        server.spoil = lambda name, lines: (
+            b"<html>" if name.endswith("batch_0") else lines
         )
-        server.spoil = lambda name, lines: b"<html>" if name.endswith("batch_0") else lines
         assert command("batch", "collect", *common) == 2
         assert "batch_0" in command.err
-        assert command.err.rstrip().endswith("helm-longctx batch collect --suite s --forget")
-        assert (command.out.count("completed"), command.out.count("collected")) == (1, 1)
+        assert command.err.rstrip().endswith(
+            "helm-longctx batch collect --suite s --forget"
+        )
+        assert (command.out.count("completed"), command.out.count("collected")) == (
+            1,
+            1,
+        )
         server.gone = {"batch_0", "list_openai"}
         for name in ("status", "cancel"):
             assert command("batch", name, *common) == 2, name

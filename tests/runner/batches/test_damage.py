@@ -29,7 +29,9 @@ def rename(line: bytes, name: object) -> bytes:
 def retype(line: bytes) -> bytes:
     """Return the line with a list in the place of the reply."""
     row = json.loads(line)
-    return json.dumps({"custom_id": row["custom_id"], "response": [1], "result": [1]}).encode()
+    return json.dumps(
+        {"custom_id": row["custom_id"], "response": [1], "result": [1]}
+    ).encode()
 
 
 MALFORMED = {"malformed": 1}
@@ -39,12 +41,24 @@ LINES: dict[str, tuple[Spoil, dict[str, int]]] = {
     "no JSON": (lambda lines: [lines[0][:-9], *lines[1:]], MALFORMED),
     "no object": (lambda lines: [b"[1]", *lines[1:]], TEMPORARY),
     "no name": (lambda lines: [rename(lines[0], None), *lines[1:]], TEMPORARY),
-    "a number as the name": (lambda lines: [rename(lines[0], 7), *lines[1:]], TEMPORARY),
+    "a number as the name": (
+        lambda lines: [rename(lines[0], 7), *lines[1:]],
+        TEMPORARY,
+    ),
     "an unknown name": (lambda lines: [rename(lines[0], "x"), *lines[1:]], TEMPORARY),
     "another type": (lambda lines: [retype(lines[0]), *lines[1:]], MALFORMED),
-    "not UTF-8": (lambda lines: [lines[0][:-9] + b"\xff" + lines[0][-9:], *lines[1:]], MALFORMED),
-    "a huge line": (lambda lines: [lines[0][:-1] + b" " * 2_000_000 + b"}", *lines[1:]], MALFORMED),
-    "a cut last line": (lambda lines: [*lines[:-1], lines[-1][: len(lines[-1]) // 2]], MALFORMED),
+    "not UTF-8": (
+        lambda lines: [lines[0][:-9] + b"\xff" + lines[0][-9:], *lines[1:]],
+        MALFORMED,
+    ),
+    "a huge line": (
+        lambda lines: [lines[0][:-1] + b" " * 2_000_000 + b"}", *lines[1:]],
+        MALFORMED,
+    ),
+    "a cut last line": (
+        lambda lines: [*lines[:-1], lines[-1][: len(lines[-1]) // 2]],
+        MALFORMED,
+    ),
     "a repeated line": (lambda lines: [*lines, lines[0]], {}),
     "a spoiled line before a good one": (lambda lines: [lines[3][:-9], *lines], {}),
 }
@@ -60,7 +74,9 @@ def test_a_bad_line(
     """A bad line costs one answer. `helm-run` asks for this answer, and has all others."""
     monkeypatch.setenv(MAX_REPLY, "1")
     spoil, failures = LINES[name]
-    server.spoil = lambda batch, data: b"\n".join(spoil(data.splitlines())) if data else data
+    server.spoil = lambda batch, data: (
+        b"\n".join(spoil(data.splitlines())) if data else data
+    )
     folder.submit()
     folder.batches.collect()
     assert folder.failures == failures
@@ -107,7 +123,9 @@ def html(batch: str, data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("wait", [False, True])
-def test_a_page_instead_of_results(parts: Folder, server: BatchServer, wait: bool) -> None:
+def test_a_page_instead_of_results(
+    parts: Folder, server: BatchServer, wait: bool
+) -> None:
     """The batch stays open, because its answers may come later. The other batches are collected, and an error names it."""
     server.spoil = html
     with pytest.raises(
@@ -123,7 +141,9 @@ def test_a_page_instead_of_results(parts: Folder, server: BatchServer, wait: boo
     assert direct(parts, server) == []
 
 
-def test_forgetting(parts: Folder, server: BatchServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_forgetting(
+    parts: Folder, server: BatchServer, caplog: pytest.LogCaptureFixture
+) -> None:
     """`--forget` ends the batches that cannot be collected, and their requests are sent again. Other batches stay open."""
     server.spoil = html
     server.batches["batch_1"].polls, server.batches["batch_1"].state = 9, "in_progress"
@@ -135,7 +155,9 @@ def test_forgetting(parts: Folder, server: BatchServer, caplog: pytest.LogCaptur
     assert [batch.total for batch in server.batches.values()] == [4, 4, 4, 4]
 
 
-def test_a_lost_batch(parts: Folder, server: BatchServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_lost_batch(
+    parts: Folder, server: BatchServer, caplog: pytest.LogCaptureFixture
+) -> None:
     """A batch that the provider does not know has ended without results. One line says so, and its requests are sent again."""
     server.gone = {"batch_0"}
     assert states(parts)[0] == "gone"
@@ -143,7 +165,10 @@ def test_a_lost_batch(parts: Folder, server: BatchServer, caplog: pytest.LogCapt
     for _ in range(2):
         parts.batches.collect()
     assert (
-        caplog.text.count("the provider does not have the results of batch batch_0 any more") == 1
+        caplog.text.count(
+            "the provider does not have the results of batch batch_0 any more"
+        )
+        == 1
     )
     assert states(parts) == ["collected"] * 3
     assert parts.failures == {"unreachable": 4}
@@ -259,7 +284,9 @@ def test_files_for_vllm(tmp_path: Path, server: BatchServer) -> None:
     folder.submit(as_files=True)
     (path,) = (folder.run / "batches").iterdir()
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    batch = server.create([(row["custom_id"], row["url"], row["body"]) for row in rows], "", {})
+    batch = server.create(
+        [(row["custom_id"], row["url"], row["body"]) for row in rows], "", {}
+    )
     lines = [
         json.dumps(
             {
@@ -271,7 +298,9 @@ def test_files_for_vllm(tmp_path: Path, server: BatchServer) -> None:
         for name, row in server.results(batch)
     ]
     results_path = path.with_suffix(".results.jsonl")
-    results_path.write_text("\n".join([lines[0][:-9], "null", *lines[2:-1], lines[-1][:-9]]))
+    results_path.write_text(
+        "\n".join([lines[0][:-9], "null", *lines[2:-1], lines[-1][:-9]])
+    )
     assert folder.batches.cancel() == 1
     folder.batches.collect()
     with Ledger(folder.run) as ledger:

@@ -13,7 +13,12 @@ from helm_longctx.errors import InputError
 from helm_longctx.judging.judge import WAIT
 from helm_longctx.locks import LOCK
 from helm_longctx.models.apis.availability import PROMPT
-from helm_longctx.runner.batches.submission import PROBE, JudgesAsBatches, Plan, make_batch_runner
+from helm_longctx.runner.batches.submission import (
+    PROBE,
+    JudgesAsBatches,
+    Plan,
+    make_batch_runner,
+)
 from helm_longctx.runner.rejudge import Rejudger
 from helm_longctx.runs.journal import NAME as JOURNAL
 from helm_longctx.runs.ledger import NAME as LEDGER
@@ -38,9 +43,9 @@ class JudgedFolder(Folder):
     def ask(self) -> None:
         """Submit the questions to judges about the answers."""
         strategy = JudgesAsBatches(Plan(), self._folder)
-        make_batch_runner(strategy, self._folder / "benchmark_output", "s", self._folder).run_all(
-            [self.spec]
-        )
+        make_batch_runner(
+            strategy, self._folder / "benchmark_output", "s", self._folder
+        ).run_all([self.spec])
 
     def make(self) -> Path:
         """Make the run with `helm-run` and the request cache."""
@@ -77,7 +82,9 @@ def sizes(server: BatchServer) -> list[int]:
 def files(run: Path) -> dict[str, bytes]:
     """Return the content of a run's files."""
     return {
-        path.name: path.read_bytes() for path in run.iterdir() if path.name not in (LEDGER, LOCK)
+        path.name: path.read_bytes()
+        for path in run.iterdir()
+        if path.name not in (LEDGER, LOCK)
     }
 
 
@@ -94,10 +101,18 @@ def test_the_same_as_the_direct_way(
 
     def answer(prompt: str) -> str:
         asked[prompt] += 1
-        return "I cannot say." if asked[prompt] == 1 and numbers.get(prompt) == 0 else grade(prompt)
+        return (
+            "I cannot say."
+            if asked[prompt] == 1 and numbers.get(prompt) == 0
+            else grade(prompt)
+        )
 
     def fate(prompt: str, before: int) -> str | None:
-        return "missing" if numbers.setdefault(prompt, len(numbers)) == 1 and before == 0 else None
+        return (
+            "missing"
+            if numbers.setdefault(prompt, len(numbers)) == 1 and before == 0
+            else None
+        )
 
     lost = {"create_openai+", "content", "results+"}
 
@@ -114,7 +129,8 @@ def test_the_same_as_the_direct_way(
     folder.ask()
     assert sizes(server) == [4, 4, 4]
     with pytest.raises(
-        InputError, match="8 requests of this run are in batches that were not collected"
+        InputError,
+        match="8 requests of this run are in batches that were not collected",
     ):
         folder.make()
     with pytest.raises(InputError, match=r"cannot be read: .*; .* cannot be read: "):
@@ -136,19 +152,26 @@ def test_the_same_as_the_direct_way(
     assert means(run) == means(reference)
 
 
-def test_a_complete_run(folder: JudgedFolder, server: BatchServer, tmp_path: Path) -> None:
+def test_a_complete_run(
+    folder: JudgedFolder, server: BatchServer, tmp_path: Path
+) -> None:
     """Missing verdicts are recovered without a call. Until then, the run's files do not change."""
-    server.plan = faults.always(Fault.SERVER_ERROR, lambda prompt: "correctness" in prompt)
+    server.plan = faults.always(
+        Fault.SERVER_ERROR, lambda prompt: "correctness" in prompt
+    )
     with pytest.raises(InputError, match="no judge gave a verdict"):
         folder.make()
-    (run,) = (path.parent for path in tmp_path.glob("benchmark_output/runs/s/*/stats.json"))
+    (run,) = (
+        path.parent for path in tmp_path.glob("benchmark_output/runs/s/*/stats.json")
+    )
     before = files(run)
     sent = direct(server)
     server.plan = faults.none
     rejudger = Rejudger(tmp_path / "benchmark_output", "s", tmp_path)
     folder.ask()
     with pytest.raises(
-        InputError, match="8 requests of this run are in batches that were not collected"
+        InputError,
+        match="8 requests of this run are in batches that were not collected",
     ):
         rejudger.rejudge(run, folder.spec)
     assert not folder.batches.wait()
@@ -159,7 +182,9 @@ def test_a_complete_run(folder: JudgedFolder, server: BatchServer, tmp_path: Pat
     assert not (run / JOURNAL).exists()
 
 
-def test_changed_files(folder: JudgedFolder, server: BatchServer, tmp_path: Path) -> None:
+def test_changed_files(
+    folder: JudgedFolder, server: BatchServer, tmp_path: Path
+) -> None:
     """The answers of a run are not judged after the user has changed its questions."""
     questions = write_questions(tmp_path, ROW)
     (questions / "rubric.txt").write_text("It is brief.", encoding="utf-8")

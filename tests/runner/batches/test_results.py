@@ -61,7 +61,8 @@ def read(data: bytes, protocol: str) -> list[Outcome]:
 @pytest.mark.parametrize("protocol", READERS)
 @given(
     values=st.lists(
-        JSON.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=40), max_size=5
+        JSON.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=40),
+        max_size=5,
     )
 )
 def test_any_lines(protocol: str, values: list[bytes]) -> None:
@@ -79,7 +80,9 @@ def test_any_lines(protocol: str, values: list[bytes]) -> None:
 def test_pieces(lines: list[bytes], size: int) -> None:
     """Lines are the same, however a file is divided when it arrives."""
     data = b"\n".join(lines)
-    pieces: Iterator[bytes] = (data[start : start + size] for start in range(0, len(data), size))
+    pieces: Iterator[bytes] = (
+        data[start : start + size] for start in range(0, len(data), size)
+    )
     assert list(split_lines(pieces)) == [
         line for line in data.split(b"\n")[:-1] for line in [line + b"\n"]
     ] + [line for line in data.split(b"\n")[-1:] if line]
@@ -90,7 +93,8 @@ def test_separators_of_unicode() -> None:
     row = good_line("openai")
     row["response"]["body"] = {"text": "a\u2028b\x85c\x1dd"}
     (outcome,) = read(
-        json.dumps(row, ensure_ascii=False).replace("\\u001d", "\x1d").encode(), "openai"
+        json.dumps(row, ensure_ascii=False).replace("\\u001d", "\x1d").encode(),
+        "openai",
     )
     # A raw control character is no JSON, but U+2028 and U+0085 are allowed.
     assert outcome.reading.kind is Failure.MALFORMED
@@ -102,21 +106,32 @@ def test_separators_of_unicode() -> None:
 SPOILS: dict[str, tuple[Callable[[dict[str, Any]], bytes], str | None]] = {
     "cut off": (lambda row: json.dumps(row).encode()[:-5], "a"),
     "cut off within the name": (lambda row: json.dumps(row).encode()[:14], None),
-    "bytes that are not UTF-8": (lambda row: json.dumps(row).encode()[:-3] + b"\xff\xfe}", "a"),
+    "bytes that are not UTF-8": (
+        lambda row: json.dumps(row).encode()[:-3] + b"\xff\xfe}",
+        "a",
+    ),
     "no object": (lambda row: json.dumps([row]).encode(), None),
     "null": (lambda row: b"null", None),
     "no name": (lambda row: json.dumps({**row, "custom_id": None}).encode(), None),
-    "a number as the name": (lambda row: json.dumps({**row, "custom_id": 5}).encode(), None),
+    "a number as the name": (
+        lambda row: json.dumps({**row, "custom_id": 5}).encode(),
+        None,
+    ),
     "no result": (lambda row: json.dumps({"custom_id": "a"}).encode(), "a"),
     "a text as the result": (
-        lambda row: json.dumps({"custom_id": "a", "response": "x", "result": "x"}).encode(),
+        lambda row: json.dumps(
+            {"custom_id": "a", "response": "x", "result": "x"}
+        ).encode(),
         "a",
     ),
     "a text as the reply": (
         lambda row: json.dumps(row).replace('{"x": 1}', '"x"').encode(),
         "a",
     ),
-    "deep nesting": (lambda row: b'{"custom_id": "a", "response": ' + b"[" * 100_000, "a"),
+    "deep nesting": (
+        lambda row: b'{"custom_id": "a", "response": ' + b"[" * 100_000,
+        "a",
+    ),
     "a number of 5,000 digits": (
         lambda row: b'{"custom_id": "a", "result": ' + b"9" * 5000 + b"}",
         "a",
@@ -134,9 +149,18 @@ def test_a_bad_line(name: str, protocol: str, monkeypatch: pytest.MonkeyPatch) -
     """A bad line is a malformed answer, with the request's name if it can be read. Other lines are read."""
     monkeypatch.setenv(MAX_REPLY, "1")
     spoil, expected = SPOILS[name]
-    before, after = (json.dumps(good_line(protocol, each)).encode() for each in ("b", "c"))
-    first, bad, last = read(b"\n".join([before, spoil(good_line(protocol)), after]), protocol)
-    assert (first.name, last.name, first.reading, last.reading) == ("b", "c", {"x": 1}, {"x": 1})
+    before, after = (
+        json.dumps(good_line(protocol, each)).encode() for each in ("b", "c")
+    )
+    first, bad, last = read(
+        b"\n".join([before, spoil(good_line(protocol)), after]), protocol
+    )
+    assert (first.name, last.name, first.reading, last.reading) == (
+        "b",
+        "c",
+        {"x": 1},
+        {"x": 1},
+    )
     assert (bad.name, bad.line) == (expected, "line 2 of the results")
     assert bad.reading.kind is Failure.MALFORMED
 
@@ -149,13 +173,18 @@ def test_a_status_as_a_text() -> None:
     assert outcome.reading == {"x": 1}
     row["response"] |= {"status_code": "429", "body": {"message": "slow down"}}
     (outcome,) = read(json.dumps(row).encode(), "openai")
-    assert str(outcome.reading) == "temporary: Error code: 429 - {'message': 'slow down'}"
+    assert (
+        str(outcome.reading) == "temporary: Error code: 429 - {'message': 'slow down'}"
+    )
 
 
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        ({"type": "invalid_request_error", "message": "messages: roles"}, Failure.BAD_REQUEST),
+        (
+            {"type": "invalid_request_error", "message": "messages: roles"},
+            Failure.BAD_REQUEST,
+        ),
         (
             {"type": "invalid_request_error", "message": "prompt is too long: 9 > 8"},
             Failure.TOO_LONG,
@@ -164,7 +193,10 @@ def test_a_status_as_a_text() -> None:
         ({"type": "api_error", "message": "Internal server error"}, Failure.TEMPORARY),
         ({"type": "rate_limit_error", "message": "too many tokens"}, Failure.TEMPORARY),
         (
-            {"type": "invalid_request_error", "message": "You have reached your API usage limits"},
+            {
+                "type": "invalid_request_error",
+                "message": "You have reached your API usage limits",
+            },
             Failure.QUOTA,
         ),
     ],
@@ -180,14 +212,24 @@ def test_rows_with_errors_of_anthropic(error: dict[str, Any], kind: Failure) -> 
 @pytest.mark.parametrize(
     ("status", "body", "kind"),
     [
-        (400, {"error": {"message": "x", "code": "data_inspection_failed"}}, Failure.REFUSED),
+        (
+            400,
+            {"error": {"message": "x", "code": "data_inspection_failed"}},
+            Failure.REFUSED,
+        ),
         (400, {"error": {"message": "Content Exists Risk"}}, Failure.REFUSED),
-        (429, {"error": {"message": "suspended due to insufficient balance"}}, Failure.QUOTA),
+        (
+            429,
+            {"error": {"message": "suspended due to insufficient balance"}},
+            Failure.QUOTA,
+        ),
         (400, {"error": {"message": "Unknown parameter"}}, Failure.BAD_REQUEST),
         (500, {"error": {"message": "Internal error"}}, Failure.TEMPORARY),
     ],
 )
-def test_rows_with_errors_of_openai(status: int, body: dict[str, Any], kind: Failure) -> None:
+def test_rows_with_errors_of_openai(
+    status: int, body: dict[str, Any], kind: Failure
+) -> None:
     """A row with a status has the kind that a response would have."""
     row = good_line("openai")
     row["response"] = {"status_code": status, "body": body}
@@ -209,4 +251,7 @@ def test_an_error_quotes_no_answer() -> None:
     row = good_line("openai")
     row["response"] = {"status_code": "OK", "body": {"text": "the answer"}}
     (outcome,) = read(json.dumps(row).encode(), "openai")
-    assert str(outcome.reading) == "malformed: line 1 of the results cannot be read: TypeError"
+    assert (
+        str(outcome.reading)
+        == "malformed: line 1 of the results cannot be read: TypeError"
+    )

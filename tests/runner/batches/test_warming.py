@@ -41,7 +41,10 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         "answer_keywords": "a",
         "confusing_facts": [],
     }
-    rows = [{**row, "input": f"What is {number}?", "context": text} for number in range(QUESTIONS)]
+    rows = [
+        {**row, "input": f"What is {number}?", "context": text}
+        for number in range(QUESTIONS)
+    ]
     file = tmp_path / "mirror/lveval/hotpotwikiqa_mixup/hotpotwikiqa_mixup_16k.jsonl"
     file.parent.mkdir(parents=True)
     file.write_text("".join(json.dumps(each) + "\n" for each in rows))
@@ -50,7 +53,11 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def folder_of(
-    path: Path, protocol: str, server: BatchServer, monkeypatch: pytest.MonkeyPatch, price: Any
+    path: Path,
+    protocol: str,
+    server: BatchServer,
+    monkeypatch: pytest.MonkeyPatch,
+    price: Any,
 ) -> Folder:
     server.models = {"m": Model()}
     server.seconds_before = HALF_HOUR
@@ -79,7 +86,9 @@ def test_a_batch_reads_the_book_that_a_direct_request_has_written(
     book: str, server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One question is sent directly and paid for once. The others find the book half an hour later, in Anthropic's cache of an hour."""
-    folder = folder_of(tmp_path, "anthropic", server, monkeypatch, {**PRICE, "batch": HALF})
+    folder = folder_of(
+        tmp_path, "anthropic", server, monkeypatch, {**PRICE, "batch": HALF}
+    )
     folder.submit(batch_size=3)
     assert len(direct(folder, server)) == 1
     assert [batch.total for batch in server.batches.values()] == [3, 3, 1]
@@ -96,10 +105,16 @@ def test_a_batch_reads_the_book_that_a_direct_request_has_written(
 
 
 @pytest.mark.parametrize(
-    ("price", "fills"), [({**PRICE, "batch": HALF}, False), (PRICE, True)], ids=["off", "no price"]
+    ("price", "fills"),
+    [({**PRICE, "batch": HALF}, False), (PRICE, True)],
+    ids=["off", "no price"],
 )
 def test_nothing_is_sent_directly_if_it_is_not_known_to_pay(
-    price: Any, fills: bool, server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    price: Any,
+    fills: bool,
+    server: BatchServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without the option, or without a price of batches, all requests are in the batch and carry no mark."""
     folder = folder_of(tmp_path, "anthropic", server, monkeypatch, price)
@@ -115,7 +130,9 @@ def test_a_failed_first_request_leaves_the_group_in_the_batch(
     server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the direct request is refused, all questions go into the batch."""
-    folder = folder_of(tmp_path, "anthropic", server, monkeypatch, {**PRICE, "batch": HALF})
+    folder = folder_of(
+        tmp_path, "anthropic", server, monkeypatch, {**PRICE, "batch": HALF}
+    )
     asked: list[str] = []
 
     def refuse_first(prompt: str, before: int) -> Fault | None:
@@ -132,24 +149,34 @@ def test_when_it_pays() -> None:
     """With Anthropic's prices, where an hour's write costs twice the input, five requests with a long book are enough."""
     prices = _user_prices("m", {**PRICE, "batch": HALF})
     assert [
-        n for n in range(1, 9) if prices.warming_pays(100_000, 0, n, PROVIDER.batch_write_price)
+        n
+        for n in range(1, 9)
+        if prices.warming_pays(100_000, 0, n, PROVIDER.batch_write_price)
     ] == [5, 6, 7, 8]
     written = Usage(100_000, cache_write_tokens=100_000)
-    assert prices.warming_dollars(written, PROVIDER.batch_write_price) == pytest.approx(0.6)
+    assert prices.warming_dollars(written, PROVIDER.batch_write_price) == pytest.approx(
+        0.6
+    )
 
 
 def test_the_estimate_of_a_batch_with_a_cache(
     server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The estimate is one direct request that writes at twice the price of input, and seven that read at half of a tenth."""
-    folder = folder_of(tmp_path, "anthropic", server, monkeypatch, {**PRICE, "batch": HALF})
-    runner = LongContextRunner(**runner_arguments(tmp_path / "benchmark_output", "s", tmp_path, 1))
+    folder = folder_of(
+        tmp_path, "anthropic", server, monkeypatch, {**PRICE, "batch": HALF}
+    )
+    runner = LongContextRunner(
+        **runner_arguments(tmp_path / "benchmark_output", "s", tmp_path, 1)
+    )
     found = estimate_run(runner, folder.spec, {}, Rate())
     shared = found.prompt_tokens.cache_writes
     output = found.output_tokens.typical / QUESTIONS
     rest = found.prompt_tokens.total / QUESTIONS - shared
     direct_cost = 3 * rest + 2 * 3 * shared + 15 * output
     batch_cost = (3 * rest + 0.3 * shared + 15 * output) / 2
-    assert found.dollars.batch_cached == pytest.approx((direct_cost + 7 * batch_cost) / 1e6)
+    assert found.dollars.batch_cached == pytest.approx(
+        (direct_cost + 7 * batch_cost) / 1e6
+    )
     assert found.dollars.batch_cached < found.dollars.batch
     assert server.calls == []

@@ -11,7 +11,9 @@ from helm_longctx.runs.journal import Shard
 
 
 def divide(prompts: list[str], total: int) -> list[list[int]]:
-    return [select_shard(prompts, Shard(number, total)) for number in range(1, total + 1)]
+    return [
+        select_shard(prompts, Shard(number, total)) for number in range(1, total + 1)
+    ]
 
 
 @given(st.lists(st.text("ab", min_size=1, max_size=6), max_size=30), st.integers(1, 7))
@@ -19,7 +21,9 @@ def test_each_prompt_is_in_one_shard(texts: list[str], total: int) -> None:
     """Every prompt is in exactly one shard, whatever the prompts share."""
     prompts = ["".join(letter * STEP for letter in text) for text in texts]
     shards = divide(prompts, total)
-    assert sorted(number for shard in shards for number in shard) == list(range(len(prompts)))
+    assert sorted(number for shard in shards for number in shard) == list(
+        range(len(prompts))
+    )
     assert all(shard == sorted(shard) for shard in shards)
 
 

@@ -35,7 +35,9 @@ def test_wrong_shards_are_refused(text: str) -> None:
         Shard.parse(text)
 
 
-def test_one_process_makes_a_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_process_makes_a_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A second process waits until the first one is killed. The log names the file of the lock."""
     lines: list[str] = []
     monkeypatch.setattr(journal, "hlog", lines.append)
@@ -78,7 +80,9 @@ def test_no_shard_starts_while_the_run_is_made(
 
 
 @pytest.mark.parametrize("has_answers", [True, False])
-def test_a_shard_that_fails_leaves_only_answers(has_answers: bool, tmp_path: Path) -> None:
+def test_a_shard_that_fails_leaves_only_answers(
+    has_answers: bool, tmp_path: Path
+) -> None:
     """Without answers the run has no folder, because HELM's summarizer warns of folders without results."""
     run = tmp_path / "run"
     answers = tmp_path / "run/shards/a.jsonl"

@@ -79,7 +79,9 @@ def test_a_killed_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_runner, "LOG_EVERY", 0)
     client = ClientSpec(f"{__name__}.KilledClient")
     with deployed(
-        ModelDeployment(name="test/killed", client_spec=client, model_name="longctx/lexical")
+        ModelDeployment(
+            name="test/killed", client_spec=client, model_name="longctx/lexical"
+        )
     ):
         spec = spec_of(ENTRY)
         RayRunner(**arguments("ray")).run_all([spec])
@@ -87,7 +89,8 @@ def test_a_killed_worker(monkeypatch: pytest.MonkeyPatch) -> None:
         LongContextRunner(**arguments("one")).run_all([spec])
         monkeypatch.setenv("HELM_LONGCTX_WAIT", "no number")
         with pytest.raises(
-            InputError, match=r"1 of 1 runs were not made: .*HELM_LONGCTX_WAIT='no number'"
+            InputError,
+            match=r"1 of 1 runs were not made: .*HELM_LONGCTX_WAIT='no number'",
         ):
             RayRunner(**arguments("wrong")).run_all([spec])
     assert all(re.fullmatch(r"\d of 2 shards are done", line) for line in lines)
@@ -95,7 +98,9 @@ def test_a_killed_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(asked) == 13
     assert len(set(asked)) == 12
     assert asked.count(KILLED.read_text()) == 2
-    assert read_all(run_path(Path("ray"), spec)) == read_all(run_path(Path("one"), spec))
+    assert read_all(run_path(Path("ray"), spec)) == read_all(
+        run_path(Path("one"), spec)
+    )
 
 
 STARTING = """
@@ -111,7 +116,11 @@ with connect_ray():
 def test_the_end_of_a_starting_run(tmp_path: Path) -> None:
     """A process that is ended while it starts Ray prints one line about that, and no trace of Ray's."""
     done = subprocess.run(
-        [sys.executable, "-c", STARTING], capture_output=True, text=True, cwd=tmp_path, check=False
+        [sys.executable, "-c", STARTING],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
     )
     assert done.returncode == 143
     assert done.stderr.splitlines()[-1] == (
@@ -123,7 +132,9 @@ def test_the_end_of_a_starting_run(tmp_path: Path) -> None:
 def test_a_limit_on_the_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit in dollars is refused, because each worker would spend it."""
     monkeypatch.setenv(MAX_COST, "5")
-    with pytest.raises(InputError, match="limits one process and cannot limit Ray's workers"):
+    with pytest.raises(
+        InputError, match="limits one process and cannot limit Ray's workers"
+    ):
         RayRunner(**arguments("ray"))
 
 
@@ -132,16 +143,28 @@ def test_resources(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray, "put", lambda job: job)
     monkeypatch.setenv(WORKERS, "8")
     for resources, gpus in (({"CPU": 2.0, "GPU": 4.0}, 1), ({"CPU": 2.0}, 0)):
-        monkeypatch.setattr(ray, "cluster_resources", lambda resources=resources: resources)
+        monkeypatch.setattr(
+            ray, "cluster_resources", lambda resources=resources: resources
+        )
         cluster = Cluster(None)  # type: ignore[arg-type]
         client = ClientSpec("helm.clients.huggingface_client.HuggingFaceClient")
         with deployed(
-            ModelDeployment(name="test/local", client_spec=client, model_name="longctx/lexical")
+            ModelDeployment(
+                name="test/local", client_spec=client, model_name="longctx/lexical"
+            )
         ) as local:
             assert cluster._needs(local) == {"num_cpus": 1, "num_gpus": gpus}
         client = ClientSpec("helm_longctx.models.apis.OpenAIClient")
         with deployed(
-            ModelDeployment(name="test/api", client_spec=client, model_name="longctx/lexical")
+            ModelDeployment(
+                name="test/api", client_spec=client, model_name="longctx/lexical"
+            )
         ) as api:
             assert cluster._needs(api) == {"num_cpus": 0.25, "num_gpus": 0}
-        assert [cluster.shards_per_run(runs) for runs in (0, 1, 8, 16, 100)] == [8, 8, 4, 2, 1]
+        assert [cluster.shards_per_run(runs) for runs in (0, 1, 8, 16, 100)] == [
+            8,
+            8,
+            4,
+            2,
+            1,
+        ]

@@ -55,7 +55,9 @@ def test_merged_results_are_those_of_one_machine(tmp_path: Path) -> None:
 def test_shards_that_no_process_makes(tmp_path: Path) -> None:
     """The run sends their requests itself, and a shard of a complete run sends nothing."""
     spec = spec_of(f"{ENTRY}test/plain")
-    LongContextRunner(**arguments(tmp_path), strategy=OneShard(Shard(1, 3))).run_all([spec])
+    LongContextRunner(**arguments(tmp_path), strategy=OneShard(Shard(1, 3))).run_all(
+        [spec]
+    )
     assert 0 < len(PlainClient.asked) < 12
     LongContextRunner(**arguments(tmp_path)).run_all([spec])
     assert len(PlainClient.asked) == len(set(PlainClient.asked)) == 12
@@ -69,11 +71,13 @@ def test_shards_that_no_process_makes(tmp_path: Path) -> None:
 def test_another_division(tmp_path: Path) -> None:
     """Answers are found whatever the number of shards was."""
     spec = spec_of(f"{ENTRY}test/plain")
-    LongContextRunner(**arguments(tmp_path), strategy=OneShard(Shard(1, 2))).run_all([spec])
+    LongContextRunner(**arguments(tmp_path), strategy=OneShard(Shard(1, 2))).run_all(
+        [spec]
+    )
     for number in range(1, 6):
-        LongContextRunner(**arguments(tmp_path), strategy=OneShard(Shard(number, 5))).run_all(
-            [spec]
-        )
+        LongContextRunner(
+            **arguments(tmp_path), strategy=OneShard(Shard(number, 5))
+        ).run_all([spec])
     assert len(PlainClient.asked) == len(set(PlainClient.asked)) == 12
 
 
@@ -122,7 +126,12 @@ def test_a_killed_shard(tmp_path: Path) -> None:
         ]
         options += ["-o", tmp_path / "out"]
         process = start(
-            "helm-longctx", "shard", "2/2", *options, folder=tmp_path, output=tmp_path / "log"
+            "helm-longctx",
+            "shard",
+            "2/2",
+            *options,
+            folder=tmp_path,
+            output=tmp_path / "log",
         )
         assert model.reached.wait(120), (tmp_path / "log").read_text()
         process.kill()

@@ -29,7 +29,9 @@ ENTRIES = "helmet_recall:task=json_kv,length=4k,num_samples=24,style=chat,model=
 def blocks(language: str) -> list[str]:
     """Return the page's blocks in a language."""
     return re.findall(
-        rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        rf"^```{language}\n(.*?)^```",
+        PAGE.read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
     )
 
 
@@ -84,13 +86,17 @@ def test_an_array(tmp_path: Path) -> None:
     with serve(answer) as server:
         server.delay = 0.5
         server.cache.read = lambda found: 0  # type: ignore[method-assign]  # of another run's prompts
-        submit = write_jobs(tmp_path, server.openai).replace("sbatch --dep", "sbatch --wait --dep")
+        submit = write_jobs(tmp_path, server.openai).replace(
+            "sbatch --dep", "sbatch --wait --dep"
+        )
         with subprocess.Popen(
             ["bash", "-xc", submit], cwd=tmp_path, stderr=subprocess.PIPE, text=True
         ) as process:
             assert started.wait(120)
             jobs = subprocess.run(
-                ["squeue", "--noheader", "--array", "-o", "%i"], capture_output=True, text=True
+                ["squeue", "--noheader", "--array", "-o", "%i"],
+                capture_output=True,
+                text=True,
             )
             (second,) = (job for job in jobs.stdout.split() if job.endswith("_2"))
             subprocess.run(["scancel", "--signal=KILL", "--full", second], check=True)
@@ -112,7 +118,8 @@ def test_an_array(tmp_path: Path) -> None:
             folder=one,
         )
     merged, alone = (
-        next(folder.glob("benchmark_output/runs/lc/helmet*")) for folder in (tmp_path, one)
+        next(folder.glob("benchmark_output/runs/lc/helmet*"))
+        for folder in (tmp_path, one)
     )
     assert read_all(merged) == read_all(alone)
 
@@ -132,7 +139,9 @@ def test_jobs_of_helms_runner_load_plugins(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "simple_slurm", SimpleNamespace(Slurm=Slurm))
     from helm_longctx.runner.machines.slurm_runner import SlurmRunner, main
 
-    spec = spec_of("helmet_recall:task=json_kv,length=4k,num_samples=2,model=longctx/lexical")
+    spec = spec_of(
+        "helmet_recall:task=json_kv,length=4k,num_samples=2,model=longctx/lexical"
+    )
     runner = make_runner(Path(), SlurmRunner)
     assert isinstance(runner, SlurmRunner)
     for folder in (runner.run_specs_dir, runner.logs_dir):
@@ -140,7 +149,10 @@ def test_jobs_of_helms_runner_load_plugins(monkeypatch: pytest.MonkeyPatch) -> N
     Path(runner.slurm_runner_spec_path).write_text(to_json(runner.slurm_runner_spec))
     assert runner._submit_slurm_job_for_run_spec(spec) == 7
     python, _, module, *options = shlex.split(commands[0])
-    assert (python, module) == (sys.executable, "helm_longctx.runner.machines.slurm_runner")
+    assert (python, module) == (
+        sys.executable,
+        "helm_longctx.runner.machines.slurm_runner",
+    )
     monkeypatch.setattr(sys, "argv", [module, *options])
     main()
     assert (Path("benchmark_output/runs/s") / spec.name / "stats.json").exists()

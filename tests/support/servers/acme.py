@@ -57,7 +57,8 @@ class _Handler(BaseHTTPRequestHandler):
             "/v2/models/large": {"id": "large"},
         }
         self._send(
-            models.get(self.path, {"error": "not found"}), 200 if self.path in models else 404
+            models.get(self.path, {"error": "not found"}),
+            200 if self.path in models else 404,
         )
 
     def do_POST(self) -> None:
@@ -67,10 +68,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.bodies.append(body)
         self.server.keys.add(self.headers["Authorization"].removeprefix("Bearer "))
         if self.server.breaks:
-            return self._send({"error": {"message": f"The shard with {OTHER_KEY} is broken."}}, 400)
+            return self._send(
+                {"error": {"message": f"The shard with {OTHER_KEY} is broken."}}, 400
+            )
         size = len(json.dumps(body["messages"]))
         self._send(
-            {"output": str(size), "ended": "stop", "tokens": {"read": size // 4, "written": 2}}
+            {
+                "output": str(size),
+                "ended": "stop",
+                "tokens": {"read": size // 4, "written": 2},
+            }
         )
 
     def _send(self, content: Any, status: int = 200) -> None:

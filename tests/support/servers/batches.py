@@ -76,10 +76,15 @@ class BatchServer(Server):
     """
 
     def __init__(
-        self, answer: Answer, plan: Plan = faults.none, models: Mapping[str, Model] | None = None
+        self,
+        answer: Answer,
+        plan: Plan = faults.none,
+        models: Mapping[str, Model] | None = None,
     ):
         super().__init__(answer, plan, models)
-        self.http.RequestHandlerClass = type("Handler", (_BatchHandler,), {"service": self})
+        self.http.RequestHandlerClass = type(
+            "Handler", (_BatchHandler,), {"service": self}
+        )
         self.batches: dict[str, Batch] = {}
         self.files: dict[str, bytes] = {}
         self.paid: Counter[str] = Counter()
@@ -103,14 +108,20 @@ class BatchServer(Server):
         return name
 
     def create(
-        self, requests: list[tuple[str, str, Body]], endpoint: str, metadata: dict[str, str]
+        self,
+        requests: list[tuple[str, str, Body]],
+        endpoint: str,
+        metadata: dict[str, str],
     ) -> Batch:
         """Create a batch of requests with name, path and body, and return it."""
         with self._lock:
             number = len(self.batches)
-            batch = Batch(f"batch_{number}", len(requests), metadata, endpoint, polls=self.polls)
+            batch = Batch(
+                f"batch_{number}", len(requests), metadata, endpoint, polls=self.polls
+            )
             is_full = (
-                sum(each.state == "in_progress" for each in self.batches.values()) >= self.most_open
+                sum(each.state == "in_progress" for each in self.batches.values())
+                >= self.most_open
             )
             if is_full:
                 batch.state = "failed"
@@ -180,7 +191,9 @@ class _BatchHandler(_Handler):
         for pattern, step in _POST.items():
             if found := re.fullmatch(pattern, path):
                 return self._step(
-                    step, self.rfile.read(int(self.headers["Content-Length"])), *found.groups()
+                    step,
+                    self.rfile.read(int(self.headers["Content-Length"])),
+                    *found.groups(),
                 )
         super().do_POST()
 
@@ -198,7 +211,9 @@ class _BatchHandler(_Handler):
             *(argument for argument in arguments if isinstance(argument, str)),
         }:
             return self._send(
-                json.dumps({"error": {"type": "not_found_error", "message": "Not found"}}),
+                json.dumps(
+                    {"error": {"type": "not_found_error", "message": "Not found"}}
+                ),
                 None,
                 404,
             )
@@ -221,8 +236,12 @@ class _BatchHandler(_Handler):
         self.wfile.write(content)
 
     def _upload(self, content: bytes) -> Body:
-        boundary = b"--" + self.headers["Content-Type"].partition("boundary=")[2].encode()
-        part = next(part for part in content.split(boundary) if b'name="file"' in part[:200])
+        boundary = (
+            b"--" + self.headers["Content-Type"].partition("boundary=")[2].encode()
+        )
+        part = next(
+            part for part in content.split(boundary) if b'name="file"' in part[:200]
+        )
         data = part.partition(b"\r\n\r\n")[2].removesuffix(b"\r\n")
         assert len(data) <= 200_000_000
         file = {
@@ -235,7 +254,10 @@ class _BatchHandler(_Handler):
 
     def _create_openai(self, content: bytes) -> Body:
         body = json.loads(content)
-        rows = [json.loads(line) for line in self.service.files[body["input_file_id"]].splitlines()]
+        rows = [
+            json.loads(line)
+            for line in self.service.files[body["input_file_id"]].splitlines()
+        ]
         assert {row["url"] for row in rows} == {body["endpoint"]}
         requests = [(row["custom_id"], row["url"], row["body"]) for row in rows]
         return self._openai(
@@ -245,7 +267,9 @@ class _BatchHandler(_Handler):
     def _create_anthropic(self, content: bytes) -> Body:
         assert len(content) <= 256_000_000
         rows = json.loads(content)["requests"]
-        assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", row["custom_id"]) for row in rows)
+        assert all(
+            re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", row["custom_id"]) for row in rows
+        )
         requests = [(row["custom_id"], MESSAGES, row["params"]) for row in rows]
         return self._anthropic(self.service.create(requests, MESSAGES, {}))
 
@@ -275,7 +299,9 @@ class _BatchHandler(_Handler):
         kind, _, name = file.partition("-")
         rows = self.service.results(self.service.batches[name])
         return [
-            _openai_line(name, row) for name, row in rows if ("body" in row) == (kind == "output")
+            _openai_line(name, row)
+            for name, row in rows
+            if ("body" in row) == (kind == "output")
         ]
 
     def _results(self, name: str) -> list[Body]:
@@ -302,9 +328,15 @@ class _BatchHandler(_Handler):
 
     def _openai(self, batch: Batch) -> Body:
         failed = sum("body" not in row for row in batch.rows.values())
-        counts = {"total": batch.total, "completed": len(batch.rows) - failed, "failed": failed}
+        counts = {
+            "total": batch.total,
+            "completed": len(batch.rows) - failed,
+            "failed": failed,
+        }
         is_expired = any(row.get("fate") == "expired" for row in batch.rows.values())
-        status = {"ended": "expired" if is_expired else "completed"}.get(batch.state, batch.state)
+        status = {"ended": "expired" if is_expired else "completed"}.get(
+            batch.state, batch.state
+        )
         found: Body = {
             "id": batch.id,
             "object": "batch",
@@ -323,7 +355,9 @@ class _BatchHandler(_Handler):
         if is_done and self.service.unnamed > 0:
             self.service.unnamed -= 1
         elif is_done:
-            found |= {f"{kind}_file_id": f"{kind}-{batch.id}" for kind in ("output", "error")}
+            found |= {
+                f"{kind}_file_id": f"{kind}-{batch.id}" for kind in ("output", "error")
+            }
         if batch.error:
             found["errors"] = {
                 "object": "list",
@@ -334,7 +368,9 @@ class _BatchHandler(_Handler):
     def _anthropic(self, batch: Batch) -> Body:
         ended = batch.state != "in_progress"
         kinds = Counter(
-            _anthropic_line("", row)["result"]["type"] for row in batch.rows.values() if ended
+            _anthropic_line("", row)["result"]["type"]
+            for row in batch.rows.values()
+            if ended
         )
         names = ("succeeded", "errored", "canceled", "expired")
         counts = {
@@ -346,8 +382,15 @@ class _BatchHandler(_Handler):
             "type": "message_batch",
             "processing_status": "ended" if ended else "in_progress",
         }
-        found |= {"created_at": batch.created.isoformat(), "expires_at": batch.created.isoformat()}
-        url = f"{self.service.address}/v1/messages/batches/{batch.id}/results" if ended else None
+        found |= {
+            "created_at": batch.created.isoformat(),
+            "expires_at": batch.created.isoformat(),
+        }
+        url = (
+            f"{self.service.address}/v1/messages/batches/{batch.id}/results"
+            if ended
+            else None
+        )
         url = None if "results_url" in self.service.gone else url
         if ended and self.service.unnamed > 0:
             self.service.unnamed -= 1
@@ -358,14 +401,25 @@ class _BatchHandler(_Handler):
 
 
 def _openai_line(name: str, row: Body) -> Body:
-    line: Body = {"id": "batch_req_1", "custom_id": name, "response": None, "error": None}
+    line: Body = {
+        "id": "batch_req_1",
+        "custom_id": name,
+        "response": None,
+        "error": None,
+    }
     if row.get("fate"):
-        message = "This request could not be executed before the completion window expired."
+        message = (
+            "This request could not be executed before the completion window expired."
+        )
         return {**line, "error": {"code": "batch_expired", "message": message}}
     content = row.get("body") or {"error": row["error"]}
     return {
         **line,
-        "response": {"status_code": row.get("status", 200), "request_id": "1", "body": content},
+        "response": {
+            "status_code": row.get("status", 200),
+            "request_id": "1",
+            "body": content,
+        },
     }
 
 

@@ -20,7 +20,9 @@ def copying(text: str) -> tuple[list[str], list[float]]:
     logprobs = []
     after = {}
     for before, token in zip(["", *tokens], tokens, strict=False):
-        logprobs.append(math.log(0.9 if after.get(before) == token else 0.001 * (1 + len(token))))
+        logprobs.append(
+            math.log(0.9 if after.get(before) == token else 0.001 * (1 + len(token)))
+        )
         after[before] = token
     return tokens, logprobs
 
@@ -46,7 +48,11 @@ class EchoServer:
     """
 
     def __init__(
-        self, way: str, score: Scorer = copying, is_shifted: bool = False, splits: bool = False
+        self,
+        way: str,
+        score: Scorer = copying,
+        is_shifted: bool = False,
+        splits: bool = False,
     ):
         self.way = way
         self.score = score
@@ -58,7 +64,9 @@ class EchoServer:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                self._send({"object": "list", "data": [{"id": "small", "object": "model"}]})
+                self._send(
+                    {"object": "list", "data": [{"id": "small", "object": "model"}]}
+                )
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -96,7 +104,9 @@ class EchoServer:
         if path == "/generate" and self.way == "generate":
             self.bodies.append(body)
             tokens, logprobs = self._scores(body["text"])
-            rows = [[value, 7, token] for token, value in zip(tokens, logprobs, strict=True)]
+            rows = [
+                [value, 7, token] for token, value in zip(tokens, logprobs, strict=True)
+            ]
             return {
                 "text": " yes",
                 "meta_info": {"input_token_logprobs": rows, "prompt_tokens": len(rows)},
@@ -105,7 +115,10 @@ class EchoServer:
             return self._write(path, body)
         if path != "/v1/completions":
             raise ValueError(f"no route {path}")
-        usage = {"prompt_tokens": len(self.score(body["prompt"])[0]), "completion_tokens": 1}
+        usage = {
+            "prompt_tokens": len(self.score(body["prompt"])[0]),
+            "completion_tokens": 1,
+        }
         choice: dict[str, Any] = {
             "index": 0,
             "text": " yes",
@@ -118,7 +131,10 @@ class EchoServer:
             choice["text"] = body["prompt"] + " yes"
             tops = [
                 None,
-                *({token: value} for token, value in zip(tokens[1:], logprobs[1:], strict=True)),
+                *(
+                    {token: value}
+                    for token, value in zip(tokens[1:], logprobs[1:], strict=True)
+                ),
                 {" yes": -0.5},
             ]
             own = {
@@ -142,7 +158,12 @@ class EchoServer:
             raise ValueError("Unrecognized request argument supplied")
         else:
             self.answered.append(body["prompt"])
-        return {"object": "text_completion", "model": "small", "choices": [choice], "usage": usage}
+        return {
+            "object": "text_completion",
+            "model": "small",
+            "choices": [choice],
+            "usage": usage,
+        }
 
     def _write(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Write the same words after each prompt, the first of which its model finds less likely than another one."""
@@ -163,14 +184,20 @@ class EchoServer:
             tokens, values, tops = map(list, zip(*rows, strict=True))
             choice |= {
                 "text": WORDS,
-                "logprobs": {"tokens": tokens, "token_logprobs": values, "top_logprobs": tops},
+                "logprobs": {
+                    "tokens": tokens,
+                    "token_logprobs": values,
+                    "top_logprobs": tops,
+                },
             }
         else:
             content = [
                 {
                     "token": token,
                     "logprob": value,
-                    "top_logprobs": [{"token": name, "logprob": p} for name, p in top.items()],
+                    "top_logprobs": [
+                        {"token": name, "logprob": p} for name, p in top.items()
+                    ],
                 }
                 for token, value, top in rows
             ]
@@ -178,11 +205,22 @@ class EchoServer:
                 "message": {"role": "assistant", "content": WORDS},
                 "logprobs": {"content": content},
             }
-        usage = {"prompt_tokens": len(self.score(prompt)[0]), "completion_tokens": len(rows)}
-        return {"object": "text_completion", "model": "small", "choices": [choice], "usage": usage}
+        usage = {
+            "prompt_tokens": len(self.score(prompt)[0]),
+            "completion_tokens": len(rows),
+        }
+        return {
+            "object": "text_completion",
+            "model": "small",
+            "choices": [choice],
+            "usage": usage,
+        }
 
     def _scores(self, text: str) -> tuple[list[str], Sequence[float | None]]:
         tokens, logprobs = self.score(text)
         shown = [token.removeprefix(" ") for token in tokens] if self.splits else tokens
-        own: list[float | None] = [None, *(logprobs[2:] if self.is_shifted else logprobs[1:])]
+        own: list[float | None] = [
+            None,
+            *(logprobs[2:] if self.is_shifted else logprobs[1:]),
+        ]
         return shown, [*own, -9.0] if self.is_shifted else own

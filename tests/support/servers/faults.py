@@ -35,7 +35,9 @@ class Fault(Enum):
     EMPTY = "an answer without text"
     SHORT = "the answer has reached the limit of tokens"
     UNREADABLE = "another text than was asked for"
-    DECLINED = "404 or 400: the server lacks the model, or the model does not take the request"
+    DECLINED = (
+        "404 or 400: the server lacks the model, or the model does not take the request"
+    )
 
 
 STATUS = {
@@ -65,7 +67,9 @@ LASTING = {
 """Faults after which the same call fails again."""
 
 PASSING = [
-    fault for fault in Fault if fault not in {Fault.BUSY, Fault.THROTTLED, *LASTING, *OPENAI_ONLY}
+    fault
+    for fault in Fault
+    if fault not in {Fault.BUSY, Fault.THROTTLED, *LASTING, *OPENAI_ONLY}
 ]
 """Faults in every protocol after which the same call may succeed."""
 

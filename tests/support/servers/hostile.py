@@ -96,7 +96,9 @@ def redirect(address: str, status: int = 307) -> Act:
     return send(b"", status, Location=address)
 
 
-def bomb(size: int, reply: dict[str, Any], status: int = 200, encoding: str = "gzip") -> Act:
+def bomb(
+    size: int, reply: dict[str, Any], status: int = 200, encoding: str = "gzip"
+) -> Act:
     """Return an action that sends a reply and this number of spaces after it, which compress to a thousandth."""
     body = json.dumps(reply).encode() + b" " * size
     return send(
@@ -152,23 +154,41 @@ def events(kind: str, pieces: list[Any]) -> list[Any]:
     """Return a stream with pieces of an answer in a client's protocol; a piece that is no text is kept unchanged."""
     if kind == "chat":
         start = [
-            {"choices": [{"index": 0, "delta": {"role": "assistant", "content": piece}}]}
+            {
+                "choices": [
+                    {"index": 0, "delta": {"role": "assistant", "content": piece}}
+                ]
+            }
             for piece in pieces
         ]
-        return [*start, {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]
+        return [
+            *start,
+            {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+        ]
     if kind == "completions":
         start = [{"choices": [{"index": 0, "text": piece}]} for piece in pieces]
-        return [*start, {"choices": [{"index": 0, "text": "", "finish_reason": "stop"}]}]
+        return [
+            *start,
+            {"choices": [{"index": 0, "text": "", "finish_reason": "stop"}]},
+        ]
     block = {
         "type": "content_block_start",
         "index": 0,
         "content_block": {"type": "text", "text": ""},
     }
     deltas = [
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": p}}
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "text_delta", "text": p},
+        }
         for p in pieces
     ]
-    start = [{"type": "message_start", "message": {"model": "m", "content": []}}, block, *deltas]
+    start = [
+        {"type": "message_start", "message": {"model": "m", "content": []}},
+        block,
+        *deltas,
+    ]
     return [
         *start,
         {
@@ -180,7 +200,11 @@ def events(kind: str, pieces: list[Any]) -> list[Any]:
 
 
 def _event(content: Any) -> bytes:
-    name = f"event: {content['type']}\n" if isinstance(content, dict) and "type" in content else ""
+    name = (
+        f"event: {content['type']}\n"
+        if isinstance(content, dict) and "type" in content
+        else ""
+    )
     return f"{name}data: {json.dumps(content)}\n\n".encode()
 
 

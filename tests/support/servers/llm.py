@@ -89,7 +89,9 @@ class Server:
         accepts: whether a key is valid.
     """
 
-    def __init__(self, answer: Answer, plan: Plan, models: Mapping[str, Model] | None = None):
+    def __init__(
+        self, answer: Answer, plan: Plan, models: Mapping[str, Model] | None = None
+    ):
         self.calls: list[Call] = []
         self.answer = answer
         self.plan = plan
@@ -134,7 +136,9 @@ class Server:
         prompt = PROTOCOLS[path].prompt(body)
         refusal = self.decline(path, body)
         with self._lock:
-            fault = Fault.DECLINED if refusal else self.plan(prompt, self._asked[prompt])
+            fault = (
+                Fault.DECLINED if refusal else self.plan(prompt, self._asked[prompt])
+            )
             fault = fault if self.accepts(key) else Fault.UNAUTHORIZED
             call = Call(path, body, prompt, key, fault, refusal)
             self._asked[prompt] += not refusal
@@ -147,12 +151,20 @@ class Server:
         model = self._model(body)
         if model is None:
             return protocol.unknown_model(body["model"])
-        if refusal := protocol.refuse_parameter(body, model) if self.models is not None else None:
+        if (
+            refusal := protocol.refuse_parameter(body, model)
+            if self.models is not None
+            else None
+        ):
             return refusal
         prompt = count_tokens(protocol.prompt(body))
         answer = self._limit(path, body) or 0
         is_too_long = model.context is not None and prompt + answer > model.context
-        return protocol.too_long(model.context or 0, prompt, answer) if is_too_long else None
+        return (
+            protocol.too_long(model.context or 0, prompt, answer)
+            if is_too_long
+            else None
+        )
 
     def reply(self, call: Call) -> Reply:
         """Return what the model says, or what a fault makes it say."""
@@ -184,7 +196,11 @@ class Server:
             return Reply(text)
         thinking = model.reasoning if protocol.thinks(call.body, model) else ""
         limit = self._limit(call.path, call.body)
-        room = limit * CHARACTERS if limit and model.cuts and self.models is not None else 1 << 62
+        room = (
+            limit * CHARACTERS
+            if limit and model.cuts and self.models is not None
+            else 1 << 62
+        )
         shown = thinking[:room], text[: max(0, room - len(thinking))]
         reasoning = count_tokens(shown[0])
         counts = Counts(
@@ -198,13 +214,17 @@ class Server:
         )
         self.cache.write(written, protocol.kept_seconds(call.body))
         finish = "length" if len(thinking) + len(text) > room else "stop"
-        return Reply(shown[1], finish, None if model.hides or not thinking else shown[0], counts)
+        return Reply(
+            shown[1], finish, None if model.hides or not thinking else shown[0], counts
+        )
 
     def _model(self, body: Body) -> Model | None:
         return Model() if self.models is None else self.models.get(body["model"])
 
     def _limit(self, path: str, body: Body) -> int | None:
-        return next((body[name] for name in PROTOCOLS[path].limits if name in body), None)
+        return next(
+            (body[name] for name in PROTOCOLS[path].limits if name in body), None
+        )
 
 
 def serve(
@@ -217,7 +237,9 @@ def serve(
 @contextmanager
 def run(server: AnyServer) -> Iterator[AnyServer]:
     """Let a server answer until the block ends."""
-    threading.Thread(target=server.http.serve_forever, args=(0.05,), daemon=True).start()
+    threading.Thread(
+        target=server.http.serve_forever, args=(0.05,), daemon=True
+    ).start()
     try:
         yield server
     finally:
@@ -227,7 +249,9 @@ def run(server: AnyServer) -> Iterator[AnyServer]:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"  # else a stream that is cut looks like one that has ended
+    protocol_version = (
+        "HTTP/1.1"  # else a stream that is cut looks like one that has ended
+    )
     service: Server
 
     def log_message(self, *arguments: object) -> None:
@@ -248,20 +272,26 @@ class _Handler(BaseHTTPRequestHandler):
         anthropic = "anthropic-version" in self.headers
         _, _, name = self.path.partition("/v1/models/")
         if name and name not in names:
-            protocol = PROTOCOLS["/v1/messages" if anthropic else "/v1/chat/completions"]
+            protocol = PROTOCOLS[
+                "/v1/messages" if anthropic else "/v1/chat/completions"
+            ]
             refusal = protocol.unknown_model(name)
             self._send(json.dumps(protocol.error(refusal)), None, refusal.status)
         elif name:
             self._send(json.dumps(_model_row(name, self.service, anthropic)), None)
         else:
             rows = [_model_row(each, self.service, anthropic) for each in names]
-            self._send(json.dumps({"object": "list", "data": rows, "has_more": False}), None)
+            self._send(
+                json.dumps({"object": "list", "data": rows, "has_more": False}), None
+            )
 
     def _respond(self, call: Call) -> None:
         self.service.closed.wait(self.service.delay)
         if call.refusal:
             self._send(
-                json.dumps(PROTOCOLS[call.path].error(call.refusal)), None, call.refusal.status
+                json.dumps(PROTOCOLS[call.path].error(call.refusal)),
+                None,
+                call.refusal.status,
             )
         elif call.fault in STATUS:
             self._error(call, STATUS[call.fault])
@@ -292,7 +322,9 @@ class _Handler(BaseHTTPRequestHandler):
         error = PROTOCOLS[call.path].error(Refusal(status, kind, message, code=code))
         self._send(json.dumps(error), None, status, **extra)
 
-    def _send(self, text: str, fault: Fault | None, status: int = 200, **headers: Any) -> None:
+    def _send(
+        self, text: str, fault: Fault | None, status: int = 200, **headers: Any
+    ) -> None:
         content = text.encode()
         if fault in (Fault.ENDED, Fault.MALFORMED):
             content = content[: len(content) // 2]
@@ -339,7 +371,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _strange(self) -> None:
         self._send(
-            json.dumps(PROTOCOLS[self.path].error(Refusal(200, "api_error", "It went wrong."))),
+            json.dumps(
+                PROTOCOLS[self.path].error(Refusal(200, "api_error", "It went wrong."))
+            ),
             None,
         )
 

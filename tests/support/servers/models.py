@@ -89,7 +89,9 @@ def prefixes(model: str, pieces: Iterable[str]) -> list[Prefix]:
 def steps(text: str) -> Iterable[str]:
     """Return a text in OpenAI's steps; the rest at its end is never cached."""
     size = STEP * CHARACTERS
-    return (text[start : start + size] for start in range(0, len(text) - size + 1, size))
+    return (
+        text[start : start + size] for start in range(0, len(text) - size + 1, size)
+    )
 
 
 class PromptCache:
@@ -110,7 +112,9 @@ class PromptCache:
         """Return the tokens of the longest prefix that is kept."""
         with self._lock:
             now = time.monotonic() + self.seconds_ahead
-            kept = [each for each in found if self._kept.get(each[1], (0.0, 0.0))[0] > now]
+            kept = [
+                each for each in found if self._kept.get(each[1], (0.0, 0.0))[0] > now
+            ]
             for _, digest in kept:
                 seconds = self._kept[digest][1]
                 self._kept[digest] = (now + seconds, seconds)

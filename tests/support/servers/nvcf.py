@@ -72,7 +72,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.cloud.keys.add(self.headers["Authorization"])
         if self.path != FUNCTION:
             return self._send(404, b'{"detail": "no such function"}')
-        route = "chat/completions" if "messages" in json.loads(content) else "completions"
+        route = (
+            "chat/completions" if "messages" in json.loads(content) else "completions"
+        )
         headers = {
             "Content-Type": "application/json",
             "Authorization": self.headers["Authorization"],

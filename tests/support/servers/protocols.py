@@ -69,8 +69,16 @@ class Chat:
         refusal = "I cannot judge this." if reply.text is None else None
         message = {"role": "assistant", "content": reply.text, "refusal": refusal}
         if reply.thinking is not None:
-            message |= {"reasoning_content": reply.thinking, "content": reply.text or None}
-        choice = {"index": 0, "finish_reason": reply.finish, "logprobs": None, "message": message}
+            message |= {
+                "reasoning_content": reply.thinking,
+                "content": reply.text or None,
+            }
+        choice = {
+            "index": 0,
+            "finish_reason": reply.finish,
+            "logprobs": None,
+            "message": message,
+        }
         return _completion(body, "chat.completion", [choice], reply.counts)
 
     def events(self, body: Body, reply: Reply) -> Iterator[Event]:
@@ -79,7 +87,11 @@ class Chat:
             {"role": "assistant", "content": ""},
             *({"content": piece} for piece in reply.pieces()),
         ]
-        deltas[1:1] = [{"reasoning_content": reply.thinking}] if reply.thinking is not None else []
+        deltas[1:1] = (
+            [{"reasoning_content": reply.thinking}]
+            if reply.thinking is not None
+            else []
+        )
         deltas += [{"refusal": "I cannot judge this."}] if reply.text is None else []
         for delta in deltas:
             yield None, _chunk(body, {"delta": delta, "finish_reason": None})
@@ -100,11 +112,15 @@ class Chat:
         """Return why the model refuses the body's parameters; None if it accepts them."""
         for name in model.refuses:
             if name in body:
-                advice = " Use 'max_completion_tokens' instead." if name == "max_tokens" else ""
-                message = (
-                    f"Unsupported parameter: '{name}' is not supported with this model.{advice}"
+                advice = (
+                    " Use 'max_completion_tokens' instead."
+                    if name == "max_tokens"
+                    else ""
                 )
-                return Refusal(400, "invalid_request_error", message, name, "unsupported_parameter")
+                message = f"Unsupported parameter: '{name}' is not supported with this model.{advice}"
+                return Refusal(
+                    400, "invalid_request_error", message, name, "unsupported_parameter"
+                )
         for name in model.only_default:
             if body.get(name, 1) != 1:
                 value = f"'{name}' does not support {body[name]} with this model. Only the default (1) value is supported."
@@ -117,7 +133,9 @@ class Chat:
                 )
         if model.streams_only and not body.get("stream"):
             message = "This model only support stream mode, please enable the stream parameter to access the model. "
-            return Refusal(400, "invalid_request_error", message, None, "invalid_parameter_error")
+            return Refusal(
+                400, "invalid_request_error", message, None, "invalid_parameter_error"
+            )
         return None
 
     def unknown_model(self, name: str) -> Refusal:
@@ -131,7 +149,9 @@ class Chat:
             f"This model's maximum context length is {context} tokens. However, your messages resulted in {prompt} "
             "tokens. Please reduce the length of the messages."
         )
-        return Refusal(400, "invalid_request_error", message, "messages", "context_length_exceeded")
+        return Refusal(
+            400, "invalid_request_error", message, "messages", "context_length_exceeded"
+        )
 
 
 class Completions(Chat):
@@ -154,14 +174,27 @@ class Completions(Chat):
             "top_logprobs": [{text: 0.0}],
             "text_offset": [0],
         }
-        choice = {"index": 0, "finish_reason": reply.finish, "logprobs": logprobs, "text": text}
+        choice = {
+            "index": 0,
+            "finish_reason": reply.finish,
+            "logprobs": logprobs,
+            "text": text,
+        }
         return _completion(body, "text_completion", [choice], reply.counts)
 
     def events(self, body: Body, reply: Reply) -> Iterator[Event]:
         """Yield the answer in pieces."""
         for piece in reply.pieces():
-            yield None, _chunk(body, {"text": piece, "finish_reason": None}, "text_completion")
-        yield None, _chunk(body, {"text": "", "finish_reason": reply.finish}, "text_completion")
+            yield (
+                None,
+                _chunk(body, {"text": piece, "finish_reason": None}, "text_completion"),
+            )
+        yield (
+            None,
+            _chunk(
+                body, {"text": "", "finish_reason": reply.finish}, "text_completion"
+            ),
+        )
         yield from _usage_chunk(body, reply)
 
 
@@ -194,8 +227,14 @@ class Messages:
 
     def kept_seconds(self, body: Body) -> float:
         """Return the seconds for which the prefixes stay in the cache after each use: five minutes or an hour."""
-        marks = [block["cache_control"] for block in self._flat(body) if "cache_control" in block]
-        return 3600.0 if any(mark.get("ttl") == "1h" for mark in marks) else KEPT_SECONDS
+        marks = [
+            block["cache_control"]
+            for block in self._flat(body)
+            if "cache_control" in block
+        ]
+        return (
+            3600.0 if any(mark.get("ttl") == "1h" for mark in marks) else KEPT_SECONDS
+        )
 
     def whole(self, body: Body, reply: Reply) -> Body:
         """Return the answer in one body; a refusal has no content."""
@@ -203,7 +242,10 @@ class Messages:
         content += [] if reply.text is None else [{"type": "text", "text": reply.text}]
         if reply.thinking is not None and not reply.text:
             content = content[:1]
-        usage = {**self._message(body, reply)["usage"], "output_tokens": reply.counts.output}
+        usage = {
+            **self._message(body, reply)["usage"],
+            "output_tokens": reply.counts.output,
+        }
         return {
             **self._message(body, reply),
             "content": content,
@@ -213,7 +255,10 @@ class Messages:
 
     def events(self, body: Body, reply: Reply) -> Iterator[Event]:
         """Yield the answer in pieces."""
-        yield "message_start", {"type": "message_start", "message": self._message(body, reply)}
+        yield (
+            "message_start",
+            {"type": "message_start", "message": self._message(body, reply)},
+        )
         index = 0
         if reply.thinking is not None:
             delta = {"type": "thinking_delta", "thinking": reply.thinking}
@@ -230,7 +275,11 @@ class Messages:
     def error(self, refusal: Refusal) -> Body:
         """Return the body that comes with a status other than 200."""
         error = {"type": refusal.kind, "message": refusal.message}
-        return {"type": "error", "error": error, "request_id": "req_011CSHoEeqs5C35K2UUqR7Fy"}
+        return {
+            "type": "error",
+            "error": error,
+            "request_id": "req_011CSHoEeqs5C35K2UUqR7Fy",
+        }
 
     def refuse_parameter(self, body: Body, model: Model) -> Refusal | None:
         """Return why the model refuses the body's parameters; None if it accepts them."""
@@ -282,9 +331,14 @@ class Messages:
         contents = [body["system"]] if "system" in body else []
         contents += [message["content"] for message in body["messages"]]
         blocks = [
-            {"text": content} if isinstance(content, str) else content for content in contents
+            {"text": content} if isinstance(content, str) else content
+            for content in contents
         ]
-        return [block for each in blocks for block in (each if isinstance(each, list) else [each])]
+        return [
+            block
+            for each in blocks
+            for block in (each if isinstance(each, list) else [each])
+        ]
 
     def _block(self, index: int, block: Body, deltas: list[Body]) -> Iterator[Event]:
         yield (
@@ -343,7 +397,10 @@ def _completion(body: Body, kind: str, choices: list[Body], counts: Counts) -> B
 
 
 def _chunk(body: Body, choice: Body, kind: str = "chat.completion.chunk") -> Body:
-    return {**_completion(body, kind, [{"index": 0, **choice}], Counts()), "usage": None}
+    return {
+        **_completion(body, kind, [{"index": 0, **choice}], Counts()),
+        "usage": None,
+    }
 
 
 def _usage_chunk(body: Body, reply: Reply) -> Iterator[Event]:

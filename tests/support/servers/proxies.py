@@ -29,7 +29,9 @@ SHORT_CUT = 160
 TEMPLATE = "<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
 """A chat template that a proxy applies although the server applies its own."""
 
-OTHER_TEMPLATE = "{% for message in messages %}[INST] {{ message['content'] }} [/INST]{% endfor %}"
+OTHER_TEMPLATE = (
+    "{% for message in messages %}[INST] {{ message['content'] }} [/INST]{% endfor %}"
+)
 """The chat template of another family of models, which a server with a real model applies in place of its own."""
 
 TEMPERATURE = 1.5
@@ -116,7 +118,9 @@ class NoisyModel:
             is_new = self._random.random() < self._noise
             chance = self._random.random()
         skill = [
-            share for tokens, share in self._skill.items() if tokens <= len(prompt) / CHARACTERS
+            share
+            for tokens, share in self._skill.items()
+            if tokens <= len(prompt) / CHARACTERS
         ][-1]
         skill *= 0.75 if prompt.startswith("<|im_start|>") else 1
         return (
@@ -135,7 +139,9 @@ def find_value(prompt: str) -> str:
 @lru_cache(maxsize=4096)
 def _difficulty(prompt: str) -> float:
     """Return the place of a prompt's question among all questions, from easy (0) to hard (1)."""
-    return int(hashlib.sha256(prompt.strip()[-150:].encode()).hexdigest()[:8], 16) / 16**8
+    return (
+        int(hashlib.sha256(prompt.strip()[-150:].encode()).hexdigest()[:8], 16) / 16**8
+    )
 
 
 @contextmanager
@@ -193,7 +199,9 @@ class _Handler(BaseHTTPRequestHandler):
         for message in body["messages"]:
             message["content"] = self.proxy.change(message["content"])
         content = json.dumps({**body, **self.proxy.fields})
-        self._upstream.request("POST", self.path, content, {"Content-Type": "application/json"})
+        self._upstream.request(
+            "POST", self.path, content, {"Content-Type": "application/json"}
+        )
         self._pass_on(self.end)
 
     def _pass_on(self, change: Callable[[Any], Any]) -> None:

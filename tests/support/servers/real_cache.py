@@ -80,7 +80,11 @@ def make_run(
     """Return a run. Parts of the past that follow each other in a run are joined."""
     joined: list[Part] = []
     for part in past:
-        if joined and joined[-1].run.key == part.run.key and joined[-1].last == part.first:
+        if (
+            joined
+            and joined[-1].run.key == part.run.key
+            and joined[-1].last == part.first
+        ):
             joined[-1] = joined[-1]._replace(last=part.last)
         else:
             joined.append(part)
@@ -92,7 +96,10 @@ def make_run(
         salt,
     ]
     return Run(
-        hashlib.sha256(json.dumps(about).encode()).hexdigest(), tuple(joined), tuple(tokens), start
+        hashlib.sha256(json.dumps(about).encode()).hexdigest(),
+        tuple(joined),
+        tuple(tokens),
+        start,
     )
 
 
@@ -149,7 +156,9 @@ class Model:
         key = (build.weight_bits, build.is_noisy)
         if key not in self._loaded:
             dtype = torch.bfloat16 if build.is_noisy else torch.float32
-            model: Any = AutoModelForCausalLM.from_pretrained(self.folder, dtype=dtype).eval()
+            model: Any = AutoModelForCausalLM.from_pretrained(
+                self.folder, dtype=dtype
+            ).eval()
             for module in model.modules() if build.weight_bits else ():
                 if isinstance(module, torch.nn.Linear):
                     module.weight.data = _quantize(
@@ -186,7 +195,10 @@ class Model:
             positions = torch.arange(run.start + first, run.start + last)[None] * factor
             ids = torch.tensor([run.tokens[first:last]])
             output = model.base_model(
-                input_ids=ids, position_ids=positions, past_key_values=cache, use_cache=True
+                input_ids=ids,
+                position_ids=positions,
+                past_key_values=cache,
+                use_cache=True,
             )
             hidden = output.last_hidden_state[0]
             logits.append(model.lm_head(hidden if every else hidden[-1:]).float())
@@ -198,7 +210,10 @@ class Model:
                         numbers[..., place, :] = _quantize(
                             numbers[..., place, :], build.cache_bits, GROUP
                         )
-        parts = ([getattr(layer, name)[0] for layer in cache.layers] for name in ("keys", "values"))
+        parts = (
+            [getattr(layer, name)[0] for layer in cache.layers]
+            for name in ("keys", "values")
+        )
         found = torch.stack([torch.stack(part) for part in parts])
         return found[..., before:, :], torch.cat(logits) if every else logits[-1]
 
@@ -217,13 +232,19 @@ class Model:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(run.key)
         own, logits = self._kept[run.key]
-        return own, logits, torch.cat([before, own], dim=-2) if before is not None else own
+        return (
+            own,
+            logits,
+            torch.cat([before, own], dim=-2) if before is not None else own,
+        )
 
     def write(self, build: Build, run: Run, most: int) -> dict[str, Any]:
         """Return the text of a greedy answer, and its tokens as OpenAI's `logprobs.content`."""
         return self.write_all(build, [run], most)[0]
 
-    def write_all(self, build: Build, runs: Sequence[Run], most: int) -> list[dict[str, Any]]:
+    def write_all(
+        self, build: Build, runs: Sequence[Run], most: int
+    ) -> list[dict[str, Any]]:
         """Return the answers of several runs, which are written together."""
         import torch
 
@@ -239,9 +260,13 @@ class Model:
                     todo, self._write(build, list(todo.values()), most), strict=True
                 ):
                     self.replies.add(name, answer)
-        return [self.replies.found.get(name, {"text": "", "content": []}) for name in names]
+        return [
+            self.replies.found.get(name, {"text": "", "content": []}) for name in names
+        ]
 
-    def _write(self, build: Build, runs: Sequence[Run], most: int) -> list[dict[str, Any]]:
+    def _write(
+        self, build: Build, runs: Sequence[Run], most: int
+    ) -> list[dict[str, Any]]:
         import torch
         from torch.nn.functional import pad
         from transformers import DynamicCache
@@ -260,7 +285,9 @@ class Model:
         )
         cache = DynamicCache(list(zip(past[0], past[1], strict=True)))
         at = torch.tensor([run.start + len(run.tokens) for run in runs])
-        factors = torch.tensor([build.rope if end > build.beyond else 1.0 for end in at.tolist()])
+        factors = torch.tensor(
+            [build.rope if end > build.beyond else 1.0 for end in at.tolist()]
+        )
         answers: list[list[int]] = [[] for _ in runs]
         contents: list[list[dict[str, Any]]] = [[] for _ in runs]
         ended: set[int] = set()
@@ -314,8 +341,13 @@ class Model:
             own = logprobs[range(len(ids) - 1), ids[1:]].tolist()
             best = logprobs.topk(TOP)
         tops = [
-            {self.name(place): round(value, 6) for place, value in zip(places, values, strict=True)}
-            for places, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+            {
+                self.name(place): round(value, 6)
+                for place, value in zip(places, values, strict=True)
+            }
+            for places, values in zip(
+                best.indices.tolist(), best.values.tolist(), strict=True
+            )
         ]
         found = {
             "tokens": [self.name(token) for token in ids],
@@ -380,7 +412,9 @@ class RealCachedServer(ModelServer):
         self._prompts: list[dict[int, tuple[int, Part]]] = []
         self._lock = threading.Lock()
 
-    def see(self, tokens: Sequence[int], build: Build, salt: int = 0) -> tuple[Run, int]:
+    def see(
+        self, tokens: Sequence[int], build: Build, salt: int = 0
+    ) -> tuple[Run, int]:
         """Return the run of a prompt after what is in the cache, and the number of cached tokens; fill the cache."""
         keys = []
         key = hash(build)
@@ -392,8 +426,14 @@ class RealCachedServer(ModelServer):
         hits = next((place for place in range(most) if keys[place] not in known), most)
         past = [known[each] for each in keys[:hits]]
         if self.fault == "wrong block" and 2 < hits < most - 1:
-            others = (prompt[hits - 1] for prompt in reversed(self._prompts) if hits - 1 in prompt)
-            past[-1] = next((part for other, part in others if other != keys[hits - 1]), past[-1])
+            others = (
+                prompt[hits - 1]
+                for prompt in reversed(self._prompts)
+                if hits - 1 in prompt
+            )
+            past[-1] = next(
+                (part for other, part in others if other != keys[hits - 1]), past[-1]
+            )
         if self.fault == "dropped" and hits > 2:
             past.pop()
         run = make_run(build, past, tokens[hits * BLOCK :], hits * BLOCK, salt)
@@ -418,7 +458,9 @@ class RealCachedServer(ModelServer):
         places = iter(range(3, 10**6))
         while len(self._blocks) > self.capacity:
             evicted, _ = self._blocks.popitem(last=False)
-            if self.fault == "stale" and (part := parts.get(next(places) % max(len(parts), 1))):
+            if self.fault == "stale" and (
+                part := parts.get(next(places) % max(len(parts), 1))
+            ):
                 self._stale[evicted] = part
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -431,7 +473,9 @@ class RealCachedServer(ModelServer):
                 found = self.model.score(build, body["prompt"], salt)
                 usage = {"prompt_tokens": len(found["tokens"]), "completion_tokens": 0}
                 return self.reply(
-                    {"text": body["prompt"], "logprobs": found}, usage, "text_completion"
+                    {"text": body["prompt"], "logprobs": found},
+                    usage,
+                    "text_completion",
                 )
             tokens = self._tokens(body)
             is_cached = body.get("cache_prompt", True)
@@ -441,7 +485,10 @@ class RealCachedServer(ModelServer):
                 else (make_run(build, (), tokens, 0, salt), 0)
             )
             written = self.model.write(build, run, body.get("max_tokens", 16))
-        counts = {"prompt_tokens": len(tokens), "completion_tokens": len(written["content"])}
+        counts = {
+            "prompt_tokens": len(tokens),
+            "completion_tokens": len(written["content"]),
+        }
         usage = {**counts, "prompt_tokens_details": {"cached_tokens": cached}}
         if "prompt" in body:
             return self.reply({"text": written["text"]}, usage, "text_completion")
@@ -469,4 +516,8 @@ class RealCachedServer(ModelServer):
             return list(self.model.tokenizer(body["prompt"])["input_ids"])
         messages = self.change(body["messages"])
         template: Any = self.model.tokenizer.apply_chat_template
-        return list(template(messages, add_generation_prompt=True, return_dict=True)["input_ids"])
+        return list(
+            template(messages, add_generation_prompt=True, return_dict=True)[
+                "input_ids"
+            ]
+        )

@@ -72,15 +72,21 @@ class RealModel:
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         folder = find_model(SMOLLM2)
-        self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, padding_side="left")
+        self._tokenizer: Any = AutoTokenizer.from_pretrained(
+            folder, padding_side="left"
+        )
         self._model: Any = AutoModelForCausalLM.from_pretrained(folder)
         self._tokens = tokens
         torch.manual_seed(seed)
-        torch.set_num_threads(1)  # on a busy machine, threads wait for each other most of the time
+        torch.set_num_threads(
+            1
+        )  # on a busy machine, threads wait for each other most of the time
         self._waiting: SimpleQueue[_Asked] = SimpleQueue()
         threading.Thread(target=self._work, daemon=True).start()
 
-    def answer(self, text: str, template: str | None, temperature: float) -> tuple[str, int]:
+    def answer(
+        self, text: str, template: str | None, temperature: float
+    ) -> tuple[str, int]:
         """Return the answer to a user's message, and the tokens of the prompt.
 
         Args:
@@ -103,7 +109,9 @@ class RealModel:
             for (template, temperature), batch in alike.items():
                 self._answer(batch, template, temperature)
 
-    def _answer(self, batch: Sequence[_Asked], template: str | None, temperature: float) -> None:
+    def _answer(
+        self, batch: Sequence[_Asked], template: str | None, temperature: float
+    ) -> None:
         chats = [[{"role": "user", "content": asked.text}] for asked in batch]
         options = {
             "add_generation_prompt": True,
@@ -111,8 +119,15 @@ class RealModel:
             "return_dict": True,
             "padding": True,
         }
-        tokens = self._tokenizer.apply_chat_template(chats, chat_template=template, **options)
-        sampling = {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0}
+        tokens = self._tokenizer.apply_chat_template(
+            chats, chat_template=template, **options
+        )
+        sampling = {
+            "do_sample": True,
+            "temperature": temperature,
+            "top_k": 0,
+            "top_p": 1.0,
+        }
         found = self._model.generate(**tokens, max_new_tokens=self._tokens, **sampling)
         texts = self._tokenizer.batch_decode(
             found[:, tokens["input_ids"].shape[1] :], skip_special_tokens=True

@@ -38,13 +38,18 @@ class Upstream(NamedTuple):
     def ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the reply to a chat; raise an `HTTPError` if the server refuses it."""
         if body["max_tokens"] == 1 and self.fields.get("cache_prompt", True) is None:
-            return {"model": NAME, "choices": [{"message": {"role": "assistant", "content": "."}}]}
+            return {
+                "model": NAME,
+                "choices": [{"message": {"role": "assistant", "content": "."}}],
+            }
         fields = {**body, "model": self.model, **self.fields}
         content = json.dumps(
             {name: value for name, value in fields.items() if value is not None}
         ).encode()
         request = Request(
-            f"{self.address}/chat/completions", content, {"Content-Type": "application/json"}
+            f"{self.address}/chat/completions",
+            content,
+            {"Content-Type": "application/json"},
         )
         with urlopen(request, timeout=600) as response:
             return {**json.load(response), "model": NAME}
@@ -84,13 +89,19 @@ class FaultyProxy:
         messages = self.cache.change(body["messages"])
         if body.get("cache_prompt", True):
             tokenizer = self.cache.model.tokenizer
-            tokens = tokenizer(messages[-1]["content"], add_special_tokens=False)["input_ids"]
+            tokens = tokenizer(messages[-1]["content"], add_special_tokens=False)[
+                "input_ids"
+            ]
             run, _ = self.cache.see(tokens, self.cache.build)
             known = [
-                token for part in run.past for token in part.run.tokens[part.first : part.last]
+                token
+                for part in run.past
+                for token in part.run.tokens[part.first : part.last]
             ]
             messages[-1]["content"] = tokenizer.decode([*known, *run.tokens])
-        upstream = self.worse if self.worse and self.requests % 5 == 0 else self.upstream
+        upstream = (
+            self.worse if self.worse and self.requests % 5 == 0 else self.upstream
+        )
         sent = {**body, "messages": messages}
         text = json.dumps([upstream.model, upstream.address, sent], sort_keys=True)
         name = hashlib.sha256(text.encode()).hexdigest()
@@ -98,7 +109,9 @@ class FaultyProxy:
         name = f"{self._seen[name]} {name}"
         replies = self.cache.model.replies
         return (
-            replies.found[name] if name in replies.found else replies.add(name, upstream.ask(sent))
+            replies.found[name]
+            if name in replies.found
+            else replies.add(name, upstream.ask(sent))
         )
 
     @contextmanager
@@ -108,7 +121,9 @@ class FaultyProxy:
 
         class Handler(JsonHandler):
             def do_GET(self) -> None:  # noqa: N802 (http.server's name)
-                self.send_json(200, {"object": "list", "data": [{"id": NAME, "object": "model"}]})
+                self.send_json(
+                    200, {"object": "list", "data": [{"id": NAME, "object": "model"}]}
+                )
 
             def do_POST(self) -> None:  # noqa: N802 (http.server's name)
                 body = self.read_body()

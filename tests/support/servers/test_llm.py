@@ -38,13 +38,19 @@ def server() -> Iterator[Server]:
 
 def chat(server: Server, retries: int = 0) -> openai.OpenAI:
     return openai.OpenAI(
-        base_url=server.openai, api_key="sk-openai", max_retries=retries, timeout=PATIENCE
+        base_url=server.openai,
+        api_key="sk-openai",
+        max_retries=retries,
+        timeout=PATIENCE,
     )
 
 
 def messages(server: Server, retries: int = 0) -> anthropic.Anthropic:
     return anthropic.Anthropic(
-        base_url=server.address, api_key="sk-anthropic", max_retries=retries, timeout=PATIENCE
+        base_url=server.address,
+        api_key="sk-anthropic",
+        max_retries=retries,
+        timeout=PATIENCE,
     )
 
 
@@ -53,20 +59,26 @@ def ask_openai(server: Server, retries: int = 0) -> Any:
 
 
 def ask_anthropic(server: Server, retries: int = 0) -> Any:
-    return messages(server, retries).messages.create(model="m", messages=QUESTION, max_tokens=9)
+    return messages(server, retries).messages.create(
+        model="m", messages=QUESTION, max_tokens=9
+    )
 
 
 def stream_openai(server: Server) -> tuple[str, str | None]:
     text = ""
     finish = None
-    for chunk in chat(server).chat.completions.create(model="m", messages=QUESTION, stream=True):
+    for chunk in chat(server).chat.completions.create(
+        model="m", messages=QUESTION, stream=True
+    ):
         text += chunk.choices[0].delta.content or ""
         finish = chunk.choices[0].finish_reason or finish
     return text, finish
 
 
 def stream_anthropic(server: Server) -> tuple[str, str | None]:
-    with messages(server).messages.stream(model="m", messages=QUESTION, max_tokens=9) as stream:
+    with messages(server).messages.stream(
+        model="m", messages=QUESTION, max_tokens=9
+    ) as stream:
         message = stream.get_final_message()
     return "".join(block.text for block in message.content), message.stop_reason
 
@@ -77,13 +89,23 @@ def test_answers(server: Server) -> None:
     assert stream_openai(server) == (TEXT, "stop")
     assert ask_anthropic(server).content[0].text == TEXT
     assert stream_anthropic(server) == (TEXT, "end_turn")
-    completion = chat(server).completions.create(model="m", prompt=QUESTION[0]["content"])
+    completion = chat(server).completions.create(
+        model="m", prompt=QUESTION[0]["content"]
+    )
     assert completion.choices[0].text == TEXT
     # Newer versions of anthropic also send the key as a bearer token.
     keys = [call.key.removeprefix("Bearer ") for call in server.calls]
-    assert keys == ["sk-openai", "sk-openai", "sk-anthropic", "sk-anthropic", "sk-openai"]
+    assert keys == [
+        "sk-openai",
+        "sk-openai",
+        "sk-anthropic",
+        "sk-anthropic",
+        "sk-openai",
+    ]
     assert {call.prompt for call in server.calls} == {QUESTION[0]["content"]}
-    assert [call.at for call in server.calls] == sorted(call.at for call in server.calls)
+    assert [call.at for call in server.calls] == sorted(
+        call.at for call in server.calls
+    )
     assert len(asked_again(server.calls)) == 4
 
 
@@ -104,7 +126,9 @@ def test_statuses(fault: Fault, status: int, server: Server) -> None:
     with pytest.raises(anthropic.APIStatusError) as of_anthropic:
         ask_anthropic(server)
     assert of_openai.value.status_code == status
-    assert of_anthropic.value.status_code == (529 if fault is Fault.OVERLOADED else status)
+    assert of_anthropic.value.status_code == (
+        529 if fault is Fault.OVERLOADED else status
+    )
     assert of_openai.value.response.headers.get("Retry-After") == (
         "0.05" if fault is Fault.RATE_LIMIT else None
     )
@@ -118,7 +142,9 @@ def test_statuses(fault: Fault, status: int, server: Server) -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.TIMEOUT, Fault.DROPPED, Fault.CUT])
-def test_lost_connections(fault: Fault, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_connections(
+    fault: Fault, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A missing answer and half an answer are connection errors of the official clients."""
     if fault is Fault.TIMEOUT:
         monkeypatch.setitem(globals(), "PATIENCE", 0.5)
@@ -129,9 +155,9 @@ def test_lost_connections(fault: Fault, server: Server, monkeypatch: pytest.Monk
     ):
         with pytest.raises(error) as raised:
             ask(server)
-        assert isinstance(raised.value, openai.APITimeoutError | anthropic.APITimeoutError) == (
-            fault is Fault.TIMEOUT
-        )
+        assert isinstance(
+            raised.value, openai.APITimeoutError | anthropic.APITimeoutError
+        ) == (fault is Fault.TIMEOUT)
 
 
 @pytest.mark.parametrize("fault", [Fault.MALFORMED, Fault.ENDED])
@@ -163,7 +189,11 @@ def test_a_page_instead_of_an_answer(server: Server) -> None:
         (Fault.REFUSED, (None, "stop"), ("", "refusal")),
         (Fault.FILTERED, ("", "content_filter"), ("", "refusal")),
         (Fault.EMPTY, ("", "stop"), ("", "end_turn")),
-        (Fault.SHORT, (TEXT[: len(TEXT) // 2], "length"), (TEXT[: len(TEXT) // 2], "max_tokens")),
+        (
+            Fault.SHORT,
+            (TEXT[: len(TEXT) // 2], "length"),
+            (TEXT[: len(TEXT) // 2], "max_tokens"),
+        ),
         (
             Fault.UNREADABLE,
             ("It reads well {on the whole.", "stop"),
@@ -171,13 +201,18 @@ def test_a_page_instead_of_an_answer(server: Server) -> None:
         ),
     ],
 )
-def test_odd_answers(fault: Fault, of_openai: Any, of_anthropic: Any, server: Server) -> None:
+def test_odd_answers(
+    fault: Fault, of_openai: Any, of_anthropic: Any, server: Server
+) -> None:
     """Refusals and cut or empty answers look whole to a client, and only their finish reason can tell."""
     server.plan = faults.always(fault)
     choice = ask_openai(server).choices[0]
     message = ask_anthropic(server)
     assert (choice.message.content, choice.finish_reason) == of_openai
-    assert ("".join(block.text for block in message.content), message.stop_reason) == of_anthropic
+    assert (
+        "".join(block.text for block in message.content),
+        message.stop_reason,
+    ) == of_anthropic
     assert (choice.message.refusal is not None) == (fault is Fault.REFUSED)
     assert (message.content == []) == (fault is Fault.REFUSED)
     assert stream_openai(server) == (of_openai[0] or "", of_openai[1])
@@ -188,7 +223,9 @@ def test_cut_streams(server: Server) -> None:
     """A stream that is cut is an error, and a stream that ends early can be told only by its missing finish reason."""
     server.plan = faults.always(Fault.CUT)
     for stream in (stream_openai, stream_anthropic):
-        with pytest.raises((HTTP.RemoteProtocolError, openai.APIError, anthropic.APIError)):
+        with pytest.raises(
+            (HTTP.RemoteProtocolError, openai.APIError, anthropic.APIError)
+        ):
             stream(server)
     server.plan = faults.always(Fault.ENDED)
     for stream in (stream_openai, stream_anthropic):
@@ -208,8 +245,14 @@ def test_the_clients_own_retries(server: Server) -> None:
         server.plan = faults.first(Fault.RATE_LIMIT, Fault.RATE_LIMIT)
         server.forget()
         ask(server, retries=2)
-        assert [call.fault for call in server.calls] == [Fault.RATE_LIMIT, Fault.RATE_LIMIT, None]
-        waits = [b.at - a.at for a, b in zip(server.calls, server.calls[1:], strict=False)]
+        assert [call.fault for call in server.calls] == [
+            Fault.RATE_LIMIT,
+            Fault.RATE_LIMIT,
+            None,
+        ]
+        waits = [
+            b.at - a.at for a, b in zip(server.calls, server.calls[1:], strict=False)
+        ]
         assert min(waits) >= 0.05
 
 
@@ -229,7 +272,9 @@ def test_a_share_of_faults(server: Server) -> None:
     """A fifth of all calls fails with every kind of fault, independent of the order of calls, and a seed gives other faults."""
     kinds = list(Fault)
     plan = faults.share(0.2, kinds, seed=1)
-    prompts = [(f"question {number}", before) for number in range(1000) for before in (0, 1)]
+    prompts = [
+        (f"question {number}", before) for number in range(1000) for before in (0, 1)
+    ]
     found = [plan(*prompt) for prompt in prompts]
     assert 0.17 < sum(fault is not None for fault in found) / len(found) < 0.23
     assert set(found) == {*kinds, None}
@@ -246,7 +291,9 @@ def test_many_at_once(server: Server) -> None:
     def ask(number: int) -> str:
         question = [{"role": "user", "content": f"question {number}"}]
         return (
-            client.chat.completions.create(model="m", messages=question).choices[0].message.content
+            client.chat.completions.create(model="m", messages=question)
+            .choices[0]
+            .message.content
         )
 
     with ThreadPoolExecutor(8) as pool:

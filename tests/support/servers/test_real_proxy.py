@@ -35,7 +35,8 @@ def serve_echo(name: str = "echo") -> Iterator[Upstream]:
             body = self.read_body()
             text = f"{name} {len(body['messages'])} {body['messages'][-1]['content']}"
             self.send_json(
-                200, {"model": body["model"], "choices": [{"message": {"content": text}}]}
+                200,
+                {"model": body["model"], "choices": [{"message": {"content": text}}]},
             )
 
     with serve_handler(Handler) as address:
@@ -83,10 +84,15 @@ def test_a_partial_hit(model: Model, fault: str) -> None:
 
 def test_a_router_and_a_dropped_turn(model: Model) -> None:
     """Each fifth request goes to the worse server, and system turns do not arrive."""
-    turns = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello."}]
+    turns = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Hello."},
+    ]
     with serve_echo() as upstream, serve_echo("worse") as worse:
         proxy = FaultyProxy(RealCachedServer(model, drops_system=True), upstream, worse)
-        replies = [proxy.answer({"messages": turns, "max_tokens": 9}) for _ in range(10)]
+        replies = [
+            proxy.answer({"messages": turns, "max_tokens": 9}) for _ in range(10)
+        ]
     assert {reply["model"] for reply in replies} == {NAME}
     texts = [reply["choices"][0]["message"]["content"] for reply in replies]
     assert texts == 2 * [*(4 * ["echo 1 Hello."]), "worse 1 Hello."]

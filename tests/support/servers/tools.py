@@ -29,7 +29,9 @@ Script = Callable[[str, Sequence[str]], Turn]
 
 
 @contextmanager
-def serve_tools(script: Script, streams_only: bool = False) -> Iterator[tuple[str, list[Body]]]:
+def serve_tools(
+    script: Script, streams_only: bool = False
+) -> Iterator[tuple[str, list[Body]]]:
     """Yield the address of a running server and the list of the bodies that arrive.
 
     Args:
@@ -45,12 +47,18 @@ def serve_tools(script: Script, streams_only: bool = False) -> Iterator[tuple[st
             bodies.append(body)
             is_openai = not self.path.endswith("/messages")
             if is_openai and streams_only and not body.get("stream"):
-                self._send(400, "application/json", json.dumps({"error": {"message": REFUSAL}}))
+                self._send(
+                    400, "application/json", json.dumps({"error": {"message": REFUSAL}})
+                )
                 return
             reply = _openai(body, script) if is_openai else _anthropic(body, script)
             if body.get("stream"):
-                lines = [f"data: {json.dumps(event)}\n\n" for event in _split_reply(reply)]
-                self._send(200, "text/event-stream", "".join([*lines, "data: [DONE]\n\n"]))
+                lines = [
+                    f"data: {json.dumps(event)}\n\n" for event in _split_reply(reply)
+                ]
+                self._send(
+                    200, "text/event-stream", "".join([*lines, "data: [DONE]\n\n"])
+                )
             else:
                 self._send(200, "application/json", json.dumps(reply))
 
@@ -88,19 +96,27 @@ def _split_reply(reply: Body) -> Iterator[Body]:
     message = choice["message"]
     deltas: list[Body] = [{"role": "assistant", "content": ""}]
     if "reasoning_content" in message:
-        deltas += [{"reasoning_content": piece} for piece in message["reasoning_content"]]
+        deltas += [
+            {"reasoning_content": piece} for piece in message["reasoning_content"]
+        ]
     if message["content"]:
         deltas.append({"content": message["content"]})
     for index, call in enumerate(message.get("tool_calls", ())):
         arguments = call["function"]["arguments"]
-        first = {**call, "function": {"name": call["function"]["name"], "arguments": ""}}
+        first = {
+            **call,
+            "function": {"name": call["function"]["name"], "arguments": ""},
+        }
         deltas.append({"tool_calls": [{"index": index, **first}]})
         for start in range(0, len(arguments), 5):
             piece = {"arguments": arguments[start : start + 5]}
             deltas.append({"tool_calls": [{"index": index, "function": piece}]})
     about = {name: reply[name] for name in ("id", "model")}
     for delta in deltas:
-        yield {**about, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+        yield {
+            **about,
+            "choices": [{"index": 0, "delta": delta, "finish_reason": None}],
+        }
     end = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}
     yield {**about, "choices": [end]}
     yield {**about, "choices": [], "usage": reply["usage"]}
@@ -125,10 +141,14 @@ def _openai(body: Body, script: Script) -> Body:
     ids = [call["id"] for message in messages for call in message.get("tool_calls", ())]
     results = [message for message in messages if message["role"] == "tool"]
     assert [message["tool_call_id"] for message in results] == ids
-    thoughts = [message["reasoning_content"] for message in messages if "tool_calls" in message]
+    thoughts = [
+        message["reasoning_content"] for message in messages if "tool_calls" in message
+    ]
     assert thoughts == [f"thought {number}" for number in range(len(ids))]
     signatures = [
-        call["extra_content"] for message in messages for call in message.get("tool_calls", ())
+        call["extra_content"]
+        for message in messages
+        for call in message.get("tool_calls", ())
     ]
     assert signatures == [_sign(number) for number in range(len(ids))]
     turn = script(messages[0]["content"], [message["content"] for message in results])
@@ -162,7 +182,10 @@ def _anthropic(body: Body, script: Script) -> Body:
     assert all("input_schema" in tool for tool in body["tools"])
     assert all(one["role"] != other["role"] for one, other in pairwise(messages))
     blocks = [
-        block for message in messages for block in message["content"] if isinstance(block, dict)
+        block
+        for message in messages
+        for block in message["content"]
+        if isinstance(block, dict)
     ]
     ids = [block["id"] for block in blocks if block["type"] == "tool_use"]
     results = [block for block in blocks if block["type"] == "tool_result"]

@@ -34,7 +34,10 @@ def test_plain_is_the_default(tmp_path: Path) -> None:
     plain = load(KV, tmp_path)
     assert load(f"{KV},method=plain", tmp_path) == plain
     assert entry(KV).description == KV
-    assert (entry(KV).settings.method, entry(KV).settings.method_arguments) == ("plain", {})
+    assert (entry(KV).settings.method, entry(KV).settings.method_arguments) == (
+        "plain",
+        {},
+    )
 
 
 def test_retrieval_keeps_the_prompt(tmp_path: Path) -> None:
@@ -45,7 +48,9 @@ def test_retrieval_keeps_the_prompt(tmp_path: Path) -> None:
         load(f"{KV},method=retrieve,chunks=2,chunk_size=500", tmp_path),
         strict=True,
     ):
-        assert len(after.fields["context"]) <= 2 * 500 + 10 < len(before.fields["context"])
+        assert (
+            len(after.fields["context"]) <= 2 * 500 + 10 < len(before.fields["context"])
+        )
         assert before.references[0] in after.fields["context"]
         assert replace(after, fields=before.fields) == replace(
             before, input_tokens=None, counter=None
@@ -62,21 +67,27 @@ def test_a_closed_book_has_no_context(tmp_path: Path) -> None:
         load(KV, tmp_path), load(f"{KV},method=closed_book", tmp_path), strict=True
     ):
         context = before.fields["context"]
-        assert task.prompt(after).user_turn == task.prompt(before).user_turn.replace(context, "")
+        assert task.prompt(after).user_turn == task.prompt(before).user_turn.replace(
+            context, ""
+        )
 
 
 def test_facts_come_first(tmp_path: Path) -> None:
     """With `retrieve_reason` the first request is the prompt with a request for facts, and the second has only these."""
     found = entry(f"{KV},method=retrieve_reason")
     task = found.tasks[0]
-    for before, after in zip(load(KV, tmp_path), load(found.description, tmp_path), strict=True):
+    for before, after in zip(
+        load(KV, tmp_path), load(found.description, tmp_path), strict=True
+    ):
         plain = task.prompt(before)
         first = task.prompt(after)
         assert first.user_turn == plain.user_turn + FACTS
         assert first.context == plain.context
         assert after.follow_up
         second = after.follow_up.prompt("<think>Hm.</think> A fact [line 1]\n")
-        assert second == plain.user_turn.replace(before.fields["context"], "A fact [line 1]")
+        assert second == plain.user_turn.replace(
+            before.fields["context"], "A fact [line 1]"
+        )
         completion = after.follow_up.prompt("A fact [line 1]", "completion")
         assert completion == plain.text("completion").replace(
             before.fields["context"], "A fact [line 1]"
@@ -84,13 +95,18 @@ def test_facts_come_first(tmp_path: Path) -> None:
         assert after.follow_up.max_tokens == task.budget(found.settings) == 100
         assert task.budget(found.settings, after) == FACT_TOKENS
     assert found.max_tokens == FACT_TOKENS
-    assert entry(f"{KV},method=retrieve_reason,thinking_tokens=5").max_tokens == FACT_TOKENS + 5
+    assert (
+        entry(f"{KV},method=retrieve_reason,thinking_tokens=5").max_tokens
+        == FACT_TOKENS + 5
+    )
 
 
 def test_official_reasoning(tmp_path: Path) -> None:
     """With `cot` the prompts are those of the official code, as in the task that is always asked so."""
     build_longbench_v2(tmp_path)
-    cot, method = (entry(f"longbench_v2:mode={text}") for text in ("cot", "0shot,method=cot"))
+    cot, method = (
+        entry(f"longbench_v2:mode={text}") for text in ("cot", "0shot,method=cot")
+    )
     pairs = zip(
         load("longbench_v2:mode=cot", tmp_path),
         load("longbench_v2:method=cot", tmp_path),
@@ -120,7 +136,10 @@ def test_both_prompts_are_printed(style: str, command: Command) -> None:
         assert before["prompt"].startswith(start)
         assert before["prompt"].endswith(end)
         assert after["prompt"].endswith(FACTS)
-        assert (after["max_tokens"], after["references"]) == (FACT_TOKENS, before["references"])
+        assert (after["max_tokens"], after["references"]) == (
+            FACT_TOKENS,
+            before["references"],
+        )
 
 
 @pytest.mark.parametrize(
@@ -135,7 +154,10 @@ def test_both_prompts_are_printed(style: str, command: Command) -> None:
             f"{KV},method=closed_book,chunks=3",
             "chunks='3' is an argument of method=retrieve; give both",
         ),
-        (f"{KV},method=retrieve,chunks=0", "chunks='0' is invalid; give a whole number from 1"),
+        (
+            f"{KV},method=retrieve,chunks=0",
+            "chunks='0' is invalid; give a whole number from 1",
+        ),
         (
             f"{KV},method=retrieve,chunk_size=x",
             "chunk_size='x' is invalid; give a whole number from 1",
@@ -176,12 +198,17 @@ def test_what_an_example_must_have(tmp_path: Path) -> None:
         '{"messages": [{"role": "user", "content": "Who?"}], "answers": ["Ada"], "id": "q"}\n'
     )
     with pytest.raises(
-        InputError, match="contains: q has messages, but method=retrieve needs a context"
+        InputError,
+        match="contains: q has messages, but method=retrieve needs a context",
     ):
-        load(f"any_jsonl:metric=contains,length=8k,path={tmp_path},method=retrieve", tmp_path)
+        load(
+            f"any_jsonl:metric=contains,length=8k,path={tmp_path},method=retrieve",
+            tmp_path,
+        )
     build_longbench_v2(tmp_path)
     with pytest.raises(
-        InputError, match="cot itself has two requests, so method=retrieve_reason cannot ask it"
+        InputError,
+        match="cot itself has two requests, so method=retrieve_reason cannot ask it",
     ):
         load("longbench_v2:mode=cot,method=retrieve_reason", tmp_path)
 
@@ -197,4 +224,6 @@ def test_arguments_are_listed_where_they_are_taken() -> None:
     assert {"json_kv", "nq", "hotpotwikiqa_mixup", "qa1"} <= taken
     assert not {"ruler_cwe", "infbench_sum", "2needle", "bfs_same_size"} & taken
     assert [*registry.METHOD_ARGUMENTS][:3] == ["chunks", "chunk_size", "max_requests"]
-    assert {name for name, kind in registry.METHOD_ARGUMENTS.items() if kind is str} == {"system"}
+    assert {
+        name for name, kind in registry.METHOD_ARGUMENTS.items() if kind is str
+    } == {"system"}

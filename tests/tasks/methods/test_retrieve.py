@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from helm_longctx.tasks.methods.chunks import GAP, find_best, find_words, join, split
 
-TEXTS = st.text(st.sampled_from("abc .\n。中文字กข\u2028é-"), max_size=400) | st.text(max_size=200)
+TEXTS = st.text(st.sampled_from("abc .\n。中文字กข\u2028é-"), max_size=400) | st.text(
+    max_size=200
+)
 
 
 @given(TEXTS, st.integers(1, 60))
@@ -27,7 +29,9 @@ def test_chunks_fill_their_room(text: str, size: int) -> None:
 
 
 @given(TEXTS, TEXTS, st.integers(1, 60), st.integers(1, 5))
-def test_any_text_can_be_searched(text: str, question: str, size: int, most: int) -> None:
+def test_any_text_can_be_searched(
+    text: str, question: str, size: int, most: int
+) -> None:
     """As many chunks as wanted are chosen, each once and in the order of the text."""
     chunks = split(text, size)
     places = find_best(chunks, question, most)
@@ -53,7 +57,12 @@ def test_chunks_end_where_texts_do(text: str, chunks: list[str]) -> None:
 
 def test_the_matching_chunks_are_found() -> None:
     """The chunks with the question's words are chosen, in English and in Chinese, whatever their case."""
-    english = ["the pump is red", "Ada sent the PUMP to Rome", "rain fell", "Ada lives in Rome"]
+    english = [
+        "the pump is red",
+        "Ada sent the PUMP to Rome",
+        "rain fell",
+        "Ada lives in Rome",
+    ]
     assert find_best(english, "Who sent the pump to Rome?", 1) == [1]
     assert find_best(english, "Where does Ada live? In Rome?", 2) == [1, 3]
     chinese = ["今天下雨了。", "阿达把水泵送到罗马。", "水很冷。"]

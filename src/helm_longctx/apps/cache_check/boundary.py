@@ -71,7 +71,9 @@ class Boundary(NamedTuple):
 
 
 def find_boundary(
-    replies: Sequence[Reply], ask: Callable[[int, int], list[Reply]], tie: float | None = None
+    replies: Sequence[Reply],
+    ask: Callable[[int, int], list[Reply]],
+    tie: float | None = None,
 ) -> Boundary | None:
     """Narrow down from which shared beginning on answers differ. Returns None if it does not depend on the beginning.
 
@@ -92,7 +94,9 @@ def find_boundary(
         first = next((shot for shot in shots[split:] if shot.differs), None)
         if first is None:
             return None
-        before = next((shot for shot in reversed(shots[:split]) if not shot.differs), None)
+        before = next(
+            (shot for shot in reversed(shots[:split]) if not shot.differs), None
+        )
         block = reduce(gcd, (shot.reply.cached_tokens or 0 for shot in shots))
         line = ((before.line if before else 0) + first.line) // 2
         if line in tried or (before and first.tokens - before.tokens <= max(block, 1)):
@@ -131,14 +135,20 @@ def _find_rare(before: Shot | None, first: Shot, shots: Sequence[Shot]) -> int:
 def _take_shots(replies: Sequence[Reply], tie: float | None) -> list[Shot]:
     changes = compare_answers(replies, BEGINNING, tie)
     shots = []
-    for (*_, reply), gap, lost in zip(changes.triples, changes.gaps, changes.losses, strict=True):
+    for (*_, reply), gap, lost in zip(
+        changes.triples, changes.gaps, changes.losses, strict=True
+    ):
         question = reply.question()
         tokens = reply.cached_tokens
         if tokens is None:
             prompt = question.prompt(BEGINNING)
-            share = estimate_tokens(prompt.register(question.border)) / estimate_tokens(prompt.text)
+            share = estimate_tokens(prompt.register(question.border)) / estimate_tokens(
+                prompt.text
+            )
             tokens = round(share * (reply.prompt_tokens or reply.length))
-        shots.append(Shot(tokens, question.border, bool(gap > changes.tie or lost > 0), reply))
+        shots.append(
+            Shot(tokens, question.border, bool(gap > changes.tie or lost > 0), reply)
+        )
     return shots
 
 

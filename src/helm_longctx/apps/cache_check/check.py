@@ -9,7 +9,11 @@ from typing import Any
 from helm_longctx.apps.cache_check import boundary
 from helm_longctx.apps.cache_check.prompts import PLAIN
 from helm_longctx.apps.cache_check.reproduction import write_script
-from helm_longctx.apps.cache_check.sections import cache_blocks, describe_builds, open_cells
+from helm_longctx.apps.cache_check.sections import (
+    cache_blocks,
+    describe_builds,
+    open_cells,
+)
 from helm_longctx.apps.cache_check.states import (
     BUSY,
     BUSY_CONTROL,
@@ -25,7 +29,13 @@ from helm_longctx.apps.cache_check.states import (
     plan_busy,
     plan_questions,
 )
-from helm_longctx.apps.cache_check.verdict import TIE, Cell, judge, judge_builds, smallest_share
+from helm_longctx.apps.cache_check.verdict import (
+    TIE,
+    Cell,
+    judge,
+    judge_builds,
+    smallest_share,
+)
 from helm_longctx.apps.cache_check.where import QUESTIONS, SEEDS, Where, find_where
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError
@@ -53,7 +63,9 @@ class Plan:
     kinds: Sequence[str]
 
 
-def open_folder(folder: Path, design: dict[str, Any], server: Server, finds_cold: bool) -> None:
+def open_folder(
+    folder: Path, design: dict[str, Any], server: Server, finds_cold: bool
+) -> None:
     """Keep what the answers in a folder are about, with the fields of cold requests; find these if they are not given.
 
     Raises an `InputError` if the folder has a check with other options.
@@ -77,18 +89,31 @@ def open_folder(folder: Path, design: dict[str, Any], server: Server, finds_cold
     path.write_text(json.dumps(design, indent=2) + "\n", encoding="utf-8")
 
 
-def check(server: Server, plan: Plan, folder: Path, searches: bool, tie: float | None) -> int:
+def check(
+    server: Server, plan: Plan, folder: Path, searches: bool, tie: float | None
+) -> int:
     """Ask, print and write the verdict, and return the exit status."""
     tie = TIE if server.cold_fields and tie is None else tie
     asked = plan_questions(
-        plan.lengths, plan.questions, plan.states, plan.seed, bool(server.cold_fields), plan.kinds
+        plan.lengths,
+        plan.questions,
+        plan.states,
+        plan.seed,
+        bool(server.cold_fields),
+        plan.kinds,
     )
     replies = ask_states(server, asked, folder)
     replies = [reply for reply in replies if reply.state not in (BUSY, BUSY_CONTROL)]
     if suspects := find_suspects(replies, tie):
-        print("Answers in parallel seem to differ: cold questions are asked among other requests.")
-        among_others = ask_states(server, plan_busy(suspects, bool(server.cold_fields)), folder)
-        replies += [reply for reply in among_others if reply.state in (BUSY, BUSY_CONTROL)]
+        print(
+            "Answers in parallel seem to differ: cold questions are asked among other requests."
+        )
+        among_others = ask_states(
+            server, plan_busy(suspects, bool(server.cold_fields)), folder
+        )
+        replies += [
+            reply for reply in among_others if reply.state in (BUSY, BUSY_CONTROL)
+        ]
     cells = judge(replies, tie)
     print_blocks(cache_blocks(cells, replies, server.deployment))
     builds = judge_builds(replies)
@@ -104,7 +129,10 @@ def check(server: Server, plan: Plan, folder: Path, searches: bool, tie: float |
     first = list(reversed(shortest.values()))
     located = [Where(cell) for cell in first]
     if searches:
-        located = [_search(server, cells, cell, replies, plan.seed, folder, tie) for cell in first]
+        located = [
+            _search(server, cells, cell, replies, plan.seed, folder, tie)
+            for cell in first
+        ]
     for where in located:
         script = write_script(server, where.cell, where.boundary, folder)
         if script:
@@ -156,7 +184,13 @@ def _search(
             count = boundary.QUESTIONS
             first = seed + SEEDS * (3 + shared) + tried * count
         questions = plan_questions(
-            [length], count, states, first, bool(server.cold_fields), [cell.kind], shared
+            [length],
+            count,
+            states,
+            first,
+            bool(server.cold_fields),
+            [cell.kind],
+            shared,
         )
         if CONTROL in states and COLD in states:
             questions += plan_busy(questions, bool(server.cold_fields))
@@ -189,13 +223,17 @@ def print_plan(plan: Plan, max_tokens: int, fields: dict[str, Any] | None) -> No
     most = count_requests(True)
     for length in plan.lengths:
         tokens = requests * length / 1e6
-        print(f"{length_label(length)}: {requests} requests, {tokens:,.1f}M prompt tokens")
+        print(
+            f"{length_label(length)}: {requests} requests, {tokens:,.1f}M prompt tokens"
+        )
     tokens = sum(plan.lengths) * requests / 1e6
     print(
         f"Together: {requests * count} requests, {tokens:,.1f}M prompt tokens if nothing is cached."
     )
     if fields is None and most > requests:
-        print(f"If the server can answer past its cache, there are {most * count} (--cold).")
+        print(
+            f"If the server can answer past its cache, there are {most * count} (--cold)."
+        )
     print(f"An answer has at most {max_tokens} tokens.")
     if PARALLEL in plan.states:
         again = 2 * copies * STATES[BUSY].requests
@@ -203,9 +241,15 @@ def print_plan(plan: Plan, max_tokens: int, fields: dict[str, Any] | None) -> No
             f"If answers in parallel seem to differ, {again} more for each length compare them with cold ones among"
             " other requests."
         )
-    cells = count * len(plan.kinds) * sum(state not in REFERENCES for state in plan.states)
+    cells = (
+        count * len(plan.kinds) * sum(state not in REFERENCES for state in plan.states)
+    )
     share = smallest_share(plan.questions, cells)
-    size = f"that changes {share:.0%} of its answers" if share else "of no size; ask more questions"
+    size = (
+        f"that changes {share:.0%} of its answers"
+        if share
+        else "of no size; ask more questions"
+    )
     print(
         f"A server that repeats its cold answers exactly: a state {size} is found in 80 % of checks. Nothing was sent."
     )

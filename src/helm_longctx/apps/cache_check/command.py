@@ -10,7 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
-from helm_longctx.config.load import load_config, read_options, split_names, takes_options
+from helm_longctx.config.load import (
+    load_config,
+    read_options,
+    split_names,
+    takes_options,
+)
 from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.errors import bad_argument
 from helm_longctx.tasks.lengths import parse_length
@@ -35,20 +40,31 @@ Tie = Annotated[
 
 
 @takes_options(
-    *("model", "model_url", "model_name", "model_type", "api_key_env", "context", "tokenizer"),
+    *(
+        "model",
+        "model_url",
+        "model_name",
+        "model_type",
+        "api_key_env",
+        "context",
+        "tokenizer",
+    ),
     *("request_timeout", "output_path", "local_path", "dry_run"),
     dry_run="Only print how many requests and tokens there are, and what they can find.",
 )
 def cache_check(
     length: Annotated[
-        str, typer.Option("--length", "--lengths", help="Lengths of prompts, in tokens.")
+        str,
+        typer.Option("--length", "--lengths", help="Lengths of prompts, in tokens."),
     ] = "8k",
     questions: Annotated[
         int, typer.Option(min=1, help="Questions for each length and state.")
     ] = 20,
     states: Annotated[
         str | None,
-        typer.Option(help="States of the cache, separated by semicolons. [default: all]"),
+        typer.Option(
+            help="States of the cache, separated by semicolons. [default: all]"
+        ),
     ] = None,
     texts: Annotated[
         str,
@@ -56,18 +72,22 @@ def cache_check(
             help="Kinds of text, separated by semicolons, each of which is a check of its own."
         ),
     ] = "plain",
-    max_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens of an answer.")] = 64,
+    max_tokens: Annotated[
+        int, typer.Option(min=1, help="Maximum tokens of an answer.")
+    ] = 64,
     seed: Annotated[int, typer.Option(min=0, help="First seed of the texts.")] = 0,
     where: Annotated[
         bool,
         typer.Option(
-            "--where", help="Search the shortest length, the block and the depths of a difference."
+            "--where",
+            help="Search the shortest length, the block and the depths of a difference.",
         ),
     ] = False,
     cold: Cold = None,
     tie: Tie = None,
     to: Annotated[
-        Path | None, typer.Option(help="Folder to write to. [default: cache-checks/MODEL]")
+        Path | None,
+        typer.Option(help="Folder to write to. [default: cache-checks/MODEL]"),
     ] = None,
     *,
     quiet: Quiet = False,
@@ -100,11 +120,16 @@ def cache_check(
         models.append(options["model_url"])
     if len(models) != 1:
         raise bad_argument(
-            "cache-check", "--model", ", ".join(models), "one model, by --model or --model-url"
+            "cache-check",
+            "--model",
+            ", ".join(models),
+            "one model, by --model or --model-url",
         )
     # No task is run: a plan has an entry, and finds the model and asks its server.
     entry = f"{first_entry()}:length=4k"
-    config = load_config(None, read_options({**options, "suite": "cache-checks", "entry": [entry]}))
+    config = load_config(
+        None, read_options({**options, "suite": "cache-checks", "entry": [entry]})
+    )
     with set_log_levels(quiet, verbose) as prints, make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
@@ -118,7 +143,9 @@ def cache_check(
             print_plan(plan, max_tokens, fields)
             return
         server = Server(deployment, config.local_path, max_tokens, fields)
-        folder = to or config.output_path / "cache-checks" / deployment.replace("/", "_")
+        folder = to or config.output_path / "cache-checks" / deployment.replace(
+            "/", "_"
+        )
         open_folder(
             folder,
             {"model": deployment, "max_tokens": max_tokens, "seed": seed},
@@ -147,6 +174,9 @@ def _read_fields(text: str | None) -> dict[str, Any] | None:
         fields = None
     if not isinstance(fields, dict):
         raise bad_argument(
-            "cache-check", "--cold", text, 'an object in JSON, such as {"cache_prompt": false}'
+            "cache-check",
+            "--cold",
+            text,
+            'an object in JSON, such as {"cache_prompt": false}',
         )
     return fields

@@ -94,11 +94,15 @@ class Prompt:
     def register(self, count: int) -> str:
         """Return the first lines of the register."""
         line = TEXTS[self.kind][1]
-        return "\n".join(line.format(key=key, value=value) for key, value in self.lines[:count])
+        return "\n".join(
+            line.format(key=key, value=value) for key, value in self.lines[:count]
+        )
 
     def find_values(self, answer: str) -> list[bool]:
         """Return for each key that is asked for whether the answer has its value."""
-        numbers = {int(number) for number in _NUMBER.findall(answer) if len(number) < 10}
+        numbers = {
+            int(number) for number in _NUMBER.findall(answer) if len(number) < 10
+        }
         return [self.lines[index][1] in numbers for index in self.asked_lines]
 
 
@@ -149,7 +153,9 @@ class Question:
             return [(2 * depth + 1) * self.size // (2 * DEPTHS) for depth in depths]
         if self.shared is not None:
             line = tokens_per_line(self.kind)
-            return sorted({max(self.border - 1 - int((block - 1) / line), 0) for block in BLOCKS})
+            return sorted(
+                {max(self.border - 1 - int((block - 1) / line), 0) for block in BLOCKS}
+            )
         return [1, self.border - 1, self.border, self.border + 1, self.size - 2]
 
     @property
@@ -188,7 +194,10 @@ class Question:
 def tokens_per_line(kind: str) -> float:
     """Return about how many tokens a line has."""
     sample = Question(0, 200, kind=kind)
-    return estimate_tokens(Prompt(0, sample.lines, sample.asked_lines, kind).text) / sample.size
+    return (
+        estimate_tokens(Prompt(0, sample.lines, sample.asked_lines, kind).text)
+        / sample.size
+    )
 
 
 def lines_for(tokens: int, kind: str = PLAIN) -> int:

@@ -68,12 +68,16 @@ def _list_steps(cell: Cell, boundary: Boundary | None) -> Iterator[Step]:
         about = "After another prompt with the same beginning of {} tokens"
         questions = {about.format(shot.tokens): shot.reply.question() for shot in shots}
     else:
-        question = Question(cell.example or 0, lines_for(cell.length, cell.kind), kind=cell.kind)
+        question = Question(
+            cell.example or 0, lines_for(cell.length, cell.kind), kind=cell.kind
+        )
         questions = {f"After {state.about}": question}
     cold = next(iter(questions.values()))
     yield Step(cold.prompt(COLD), "Cold", cold.values)
     for title, question in questions.items():
-        yield from (Step(make(question, cell.state)) for make in state.before[:_MOST_BEFORE])
+        yield from (
+            Step(make(question, cell.state)) for make in state.before[:_MOST_BEFORE]
+        )
         yield Step(question.prompt(cell.state), title, question.values)
 
 
@@ -95,7 +99,9 @@ def _make_script(server: Server, name: str, steps: Sequence[Step], aborts: bool)
             ]
         else:
             # A stream is closed after its first byte.
-            lines.append(f"send {number}{' 2> /dev/null | head -c 1' * aborts} > /dev/null")
+            lines.append(
+                f"send {number}{' 2> /dev/null | head -c 1' * aborts} > /dev/null"
+            )
     requests = "\n".join(lines)
     return f"""#!/bin/sh
 # Shows that the answer to a question depends on what the server got before it.

@@ -6,7 +6,13 @@ from math import gcd
 
 from helm_longctx.apps.cache_check.prompts import PLACES
 from helm_longctx.apps.cache_check.states import BUSY, COLD, PARALLEL, STATES, Reply
-from helm_longctx.apps.cache_check.verdict import LEAST_TIE, Build, Cell, find_small, needed_wins
+from helm_longctx.apps.cache_check.verdict import (
+    LEAST_TIE,
+    Build,
+    Cell,
+    find_small,
+    needed_wins,
+)
 from helm_longctx.documents.document import Answer, Block, Column, Table
 from helm_longctx.documents.document import Cell as TableCell
 from helm_longctx.documents.numbers import percent
@@ -18,13 +24,18 @@ _LOST = 0.2
 """Share of the values of a place that must be lost for the place to be named."""
 
 
-def cache_blocks(cells: Sequence[Cell], replies: Sequence[Reply], model: str) -> list[Block]:
+def cache_blocks(
+    cells: Sequence[Cell], replies: Sequence[Reply], model: str
+) -> list[Block]:
     """Return the verdict and the table."""
     columns = [
         Column("State", "What the server got before the question.", is_number=False),
         Column("Length", is_number=False),
         Column("Questions"),
-        Column("Farther", "Answers that are farther from the cold one than another cold one is."),
+        Column(
+            "Farther",
+            "Answers that are farther from the cold one than another cold one is.",
+        ),
         Column("Nearer", "Answers that are nearer to it."),
         Column("Found", "Share of the values that were found in this state."),
         Column("Found cold", "The same in the cold answers."),
@@ -39,7 +50,10 @@ def cache_blocks(cells: Sequence[Cell], replies: Sequence[Reply], model: str) ->
         Column("", is_number=False),
     ]
     table = Table(
-        "cache-check", f"States of the cache of {model}", columns, [_row(cell) for cell in cells]
+        "cache-check",
+        f"States of the cache of {model}",
+        columns,
+        [_row(cell) for cell in cells],
     )
     return [
         table,
@@ -73,7 +87,9 @@ def open_cells(cells: Sequence[Cell]) -> list[Cell]:
 
 
 def _row(cell: Cell) -> list[TableCell]:
-    note = "differs" if cell.differs else "not from the cache" if cell.was_not_warm else ""
+    note = (
+        "differs" if cell.differs else "not from the cache" if cell.was_not_warm else ""
+    )
     found, cold = (
         percent(value) if cell.n else "–"
         for value in (cell.state_found, (cell.cold_found + cell.control_found) / 2)
@@ -97,7 +113,9 @@ def _verdict(cells: Sequence[Cell], model: str) -> str:
     if not differing:
         undecided = open_cells(cells)
         if undecided:
-            names = ", ".join(f"{each.name} at {length_label(each.length)}" for each in undecided)
+            names = ", ".join(
+                f"{each.name} at {length_label(each.length)}" for each in undecided
+            )
             return f"It is open whether the answers of {model} depend on its cache. Nothing is known about: {names}."
         lengths = ", ".join(dict.fromkeys(length_label(cell.length) for cell in cells))
         return f"No state of the cache changes the answers of {model} ({lengths})."
@@ -105,10 +123,18 @@ def _verdict(cells: Sequence[Cell], model: str) -> str:
     states = ", ".join(dict.fromkeys(each.name for each in differing))
     text = f"The answers of {model} depend on its cache: {states}; the shortest length is {length_label(first.length)}."
     kinds = list(dict.fromkeys(each.kind for each in differing))
-    if fine := [kind for kind in dict.fromkeys(cell.kind for cell in cells) if kind not in kinds]:
+    if fine := [
+        kind for kind in dict.fromkeys(cell.kind for cell in cells) if kind not in kinds
+    ]:
         text += f" It was seen only in texts of these kinds: {', '.join(kinds)}; not in: {', '.join(fine)}."
-    most_lost = [name for name, share in zip(PLACES, first.lost, strict=True) if share >= _LOST]
-    return f"{text} Values are lost most at: {', '.join(most_lost)}." if most_lost else text
+    most_lost = [
+        name for name, share in zip(PLACES, first.lost, strict=True) if share >= _LOST
+    ]
+    return (
+        f"{text} Values are lost most at: {', '.join(most_lost)}."
+        if most_lost
+        else text
+    )
 
 
 def _notes(cells: Sequence[Cell], replies: Sequence[Reply]) -> list[str]:
@@ -124,7 +150,8 @@ def _notes(cells: Sequence[Cell], replies: Sequence[Reply]) -> list[str]:
         )
     if small := find_small(replies, cells):
         names = ", ".join(
-            f"{each.name} at {length_label(each.length)} ({each.gap:.1g} nats)" for each in small
+            f"{each.name} at {length_label(each.length)} ({each.gap:.1g} nats)"
+            for each in small
         )
         notes.append(
             f"By less than --tie, but beyond chance, answers differ from cold ones to the same prompts: {names}."
@@ -132,7 +159,9 @@ def _notes(cells: Sequence[Cell], replies: Sequence[Reply]) -> list[str]:
         )
     compared = {(reply.length, reply.kind) for reply in replies if reply.state == BUSY}
     if any(
-        cell.state == PARALLEL and not cell.differs and (cell.length, cell.kind) in compared
+        cell.state == PARALLEL
+        and not cell.differs
+        and (cell.length, cell.kind) in compared
         for cell in cells
     ):
         notes.append(
@@ -147,7 +176,9 @@ def _notes(cells: Sequence[Cell], replies: Sequence[Reply]) -> list[str]:
             " not seen; --cold asks for cold answers to the same prompts."
         )
     if any(
-        reply.state == COLD and reply.cached_tokens and reply.cached_tokens > reply.length / 2
+        reply.state == COLD
+        and reply.cached_tokens
+        and reply.cached_tokens > reply.length / 2
         for reply in replies
     ):
         why = (
@@ -155,11 +186,17 @@ def _notes(cells: Sequence[Cell], replies: Sequence[Reply]) -> list[str]:
             if is_exact
             else "so its counts are wrong"
         )
-        notes.append(f"The server says that it read cold prompts from its cache, too, {why}.")
+        notes.append(
+            f"The server says that it read cold prompts from its cache, too, {why}."
+        )
     if not any(reply.logprobs for reply in replies):
-        notes.append("The server gives no log-probabilities, so only texts are compared.")
+        notes.append(
+            "The server gives no log-probabilities, so only texts are compared."
+        )
     if failed := sum(bool(reply.failure) for reply in replies):
-        reasons = ", ".join(sorted({reply.failure for reply in replies if reply.failure}))
+        reasons = ", ".join(
+            sorted({reply.failure for reply in replies if reply.failure})
+        )
         notes.append(
             f"{failed} questions have no answer ({reasons}); run the command again to ask them again."
         )

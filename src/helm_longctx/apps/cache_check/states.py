@@ -101,7 +101,11 @@ class Reply:
     def question(self, is_spread: bool = False) -> Question:
         """Return the question."""
         return Question(
-            self.seed, lines_for(self.length, self.kind), is_spread, self.kind, self.shared
+            self.seed,
+            lines_for(self.length, self.kind),
+            is_spread,
+            self.kind,
+            self.shared,
         )
 
 
@@ -180,7 +184,9 @@ class Server:
         """Return the request of a prompt for an answer with log-probabilities: a chat, if the server answers chats."""
         return self._request(prompt.text, self.is_chat)
 
-    def ask(self, prompt: Prompt, reply: Reply, client: OpenAIClient | None = None) -> Reply:
+    def ask(
+        self, prompt: Prompt, reply: Reply, client: OpenAIClient | None = None
+    ) -> Reply:
         """Return a reply with the answer, or with the reason why there is none."""
         start = time.monotonic()
         request = self.request(prompt)
@@ -230,7 +236,9 @@ def find_cached(body: Mapping[str, Any]) -> int | None:
 
 def find_build(body: Mapping[str, Any]) -> str:
     """Return the model and the fingerprint of the build that a reply names, or an empty text."""
-    return " ".join(str(body[name]) for name in ("model", "system_fingerprint") if body.get(name))
+    return " ".join(
+        str(body[name]) for name in ("model", "system_fingerprint") if body.get(name)
+    )
 
 
 @dataclass(frozen=True)
@@ -277,11 +285,15 @@ class State:
             client = server.connect()
         prompts = [question.prompt(state)]
         prompts += [question.sibling(state, number) for number in range(self.siblings)]
-        prompts += [question.other(reply.state, number) for number in range(self.others)]
+        prompts += [
+            question.other(reply.state, number) for number in range(self.others)
+        ]
         if len(prompts) == 1:
             return server.ask(prompts[0], reply, client)
         answers = call_all(
-            lambda prompt: server.ask(prompt, reply, client), prompts, parallelism=len(prompts)
+            lambda prompt: server.ask(prompt, reply, client),
+            prompts,
+            parallelism=len(prompts),
         )
         return answers[0]
 
@@ -291,25 +303,36 @@ STATES = {
     CONTROL: State("nothing; another copy of the same text", is_warm=False),
     "warm": State("the same prompt", [Question.prompt]),
     "A, B, A": State(
-        "the same prompt, and another question about it", [Question.prompt, Question.sibling]
+        "the same prompt, and another question about it",
+        [Question.prompt, Question.sibling],
     ),
     BEGINNING: State(
-        "a prompt with the same beginning, which ends inside of a block", [Question.relative]
+        "a prompt with the same beginning, which ends inside of a block",
+        [Question.relative],
     ),
     # Which of them is first is chance, and the first one finds nothing in the cache.
     PARALLEL: State(
-        f"{SIBLINGS} other questions about it at the same time", siblings=SIBLINGS, is_warm=False
+        f"{SIBLINGS} other questions about it at the same time",
+        siblings=SIBLINGS,
+        is_warm=False,
     ),
     "evicted": State(
         f"the same prompt, and {OTHERS} long ones that share nothing with it",
-        [Question.prompt, *(partial(Question.other, number=number) for number in range(OTHERS))],
+        [
+            Question.prompt,
+            *(partial(Question.other, number=number) for number in range(OTHERS)),
+        ],
         is_warm=False,
     ),
-    "aborted": State("the same prompt, whose stream was closed", [Question.prompt], aborts=True),
+    "aborted": State(
+        "the same prompt, whose stream was closed", [Question.prompt], aborts=True
+    ),
     "new connection": State(
         "the same prompt, over another connection", [Question.prompt], reconnects=True
     ),
-    BUSY: State("questions about other texts at the same time", others=SIBLINGS, is_warm=False),
+    BUSY: State(
+        "questions about other texts at the same time", others=SIBLINGS, is_warm=False
+    ),
     BUSY_CONTROL: State(
         "questions about other texts at the same time; another copy of the same text",
         others=SIBLINGS,
@@ -352,7 +375,9 @@ def plan_questions(
             for kind in kinds:
                 for group in Random(number).sample(groups, len(groups)):
                     for state, copy in group:
-                        reply = Reply(length, number, state, copy=copy, kind=kind, shared=shared)
+                        reply = Reply(
+                            length, number, state, copy=copy, kind=kind, shared=shared
+                        )
                         plan.append(reply)
     return plan
 
@@ -388,7 +413,9 @@ def group_states(states: Sequence[str], is_exact: bool) -> list[list[tuple[str, 
     if not is_exact or not warm:
         return [[(state, "")] for state in states]
     cold = [state for state in states if state in (COLD, CONTROL)]
-    return [[(state, ""), *((reference, state) for reference in cold)] for state in warm]
+    return [
+        [(state, ""), *((reference, state) for reference in cold)] for state in warm
+    ]
 
 
 def list_copies(states: Sequence[str], is_exact: bool) -> list[tuple[str, str]]:

@@ -105,7 +105,11 @@ class Cell:
     @property
     def was_not_warm(self) -> bool:
         """Whether the server says that it read nothing from its cache where it should have."""
-        return STATES[self.state].is_warm and self.cached is not None and self.cached < 0.01
+        return (
+            STATES[self.state].is_warm
+            and self.cached is not None
+            and self.cached < 0.01
+        )
 
 
 def distance(reply: Reply, reference: Reply) -> float:
@@ -115,7 +119,10 @@ def distance(reply: Reply, reference: Reply) -> float:
     token that differs. Otherwise it is the share of the text that differs.
     """
     if not (reply.logprobs and reference.logprobs):
-        return 1 - SequenceMatcher(None, reference.text, reply.text, autojunk=False).ratio()
+        return (
+            1
+            - SequenceMatcher(None, reference.text, reply.text, autojunk=False).ratio()
+        )
     return mean_difference(reply.logprobs, reference.logprobs)
 
 
@@ -142,12 +149,17 @@ def judge(replies: Sequence[Reply], tie: float | None = None) -> list[Cell]:
         groups[reply.length, reply.kind].append(reply)
     kinds = list(TEXTS)
     cells = []
-    for length, kind in sorted(groups, key=lambda group: (group[0], kinds.index(group[1]))):
+    for length, kind in sorted(
+        groups, key=lambda group: (group[0], kinds.index(group[1]))
+    ):
         rows = groups[length, kind]
         answered = {row.state for row in rows}
         cells += [_judge(rows, state, tie) for state in states if state in answered]
     p_values = holm([cell.p_value for cell in cells])
-    return [replace(cell, p_value=p_value) for cell, p_value in zip(cells, p_values, strict=True)]
+    return [
+        replace(cell, p_value=p_value)
+        for cell, p_value in zip(cells, p_values, strict=True)
+    ]
 
 
 def find_small(replies: Sequence[Reply], cells: Sequence[Cell]) -> list[Cell]:
@@ -186,7 +198,9 @@ class Changes(NamedTuple):
         return share
 
 
-def compare_answers(replies: Sequence[Reply], state: str, tie: float | None = None) -> Changes:
+def compare_answers(
+    replies: Sequence[Reply], state: str, tie: float | None = None
+) -> Changes:
     """Compare the answers in a state with cold ones to the same questions.
 
     Args:
@@ -204,7 +218,9 @@ def compare_answers(replies: Sequence[Reply], state: str, tie: float | None = No
     hits = []
     for seed in dict.fromkeys(reply.seed for reply in replies if reply.state == state):
         if all((name, seed) in answers for name in needed):
-            triples.append((answers[first, seed], answers[second, seed], answers[state, seed]))
+            triples.append(
+                (answers[first, seed], answers[second, seed], answers[state, seed])
+            )
             hits.append([answers[name, seed].hits for name in (COLD, CONTROL, state)])
     noise = np.array([distance(control, cold) for cold, control, _ in triples])
     gaps = np.array([distance(changed, cold) for cold, _, changed in triples]) - noise
@@ -213,11 +229,15 @@ def compare_answers(replies: Sequence[Reply], state: str, tie: float | None = No
     elif tie is None:
         tie = float(np.clip(np.median(noise) / 2, LEAST_TIE, TIE))
     shape = (len(triples), 3, len(triples[0][0].hits) if triples else len(PLACES))
-    return Changes(triples, noise, gaps, np.array(hits, dtype=float).reshape(shape), tie)
+    return Changes(
+        triples, noise, gaps, np.array(hits, dtype=float).reshape(shape), tie
+    )
 
 
 def _judge(replies: Sequence[Reply], state: str, given_tie: float | None) -> Cell:
-    triples, noise, gaps, hits, tie = changed = compare_answers(replies, state, given_tie)
+    triples, noise, gaps, hits, tie = changed = compare_answers(
+        replies, state, given_tie
+    )
     lost = changed.losses
     worse = int(np.sum(lost > 0))
     better = int(np.sum(lost < 0))
@@ -304,7 +324,11 @@ def judge_builds(replies: Sequence[Reply]) -> list[Build]:
     A router can send all prompts of a question to one build, and answers to one question resemble each other, so each
     question counts once (see `_compare_build`).
     """
-    cold = [reply for reply in replies if reply.state in (COLD, CONTROL) and not reply.failure]
+    cold = [
+        reply
+        for reply in replies
+        if reply.state in (COLD, CONTROL) and not reply.failure
+    ]
     asked = Counter(reply.build for reply in cold)
     right = Counter(reply.build for reply in cold if all(reply.hits))
     builds = []
@@ -336,13 +360,17 @@ def _compare_build(replies: Sequence[Reply], name: str) -> float:
         answers.setdefault(reply.build == name, all(reply.hits))
     pairs = [answers for answers in questions.values() if len(answers) == 2]
     own = [answers[True] for answers in questions.values() if list(answers) == [True]]
-    others = [answers[False] for answers in questions.values() if list(answers) == [False]]
+    others = [
+        answers[False] for answers in questions.values() if list(answers) == [False]
+    ]
     p_values = []
     if pairs:
         worse = sum(answers[False] > answers[True] for answers in pairs)
         better = sum(answers[True] > answers[False] for answers in pairs)
         p_values.append(sign_test(worse, better))
     if own and others:
-        table = [[sum(answers), len(answers) - sum(answers)] for answers in (own, others)]
+        table = [
+            [sum(answers), len(answers) - sum(answers)] for answers in (own, others)
+        ]
         p_values.append(float(fisher_exact(table, alternative="less").pvalue))
     return min(1.0, len(p_values) * min(p_values, default=1.0))

@@ -58,7 +58,9 @@ class Where(NamedTuple):
     def text(self) -> str:
         """The result in sentences."""
         shorter = (
-            f"none was seen at {self.without}" if self.without else "shorter ones were not tried"
+            f"none was seen at {self.without}"
+            if self.without
+            else "shorter ones were not tried"
         )
         parts = [
             f"{self.cell.name}: answers differ from about {self.cell.length} tokens on; {shorter}."
@@ -67,7 +69,9 @@ class Where(NamedTuple):
             first, last = (share(depth) for depth in self.depths)
             parts.append(f"Values between {first} and {last} of the prompt are lost.")
         elif self.at_border:
-            parts.append(f"Values are lost {' and '.join(self.at_border)} of the shared beginning.")
+            parts.append(
+                f"Values are lost {' and '.join(self.at_border)} of the shared beginning."
+            )
         else:
             parts.append("What is lost has no common depth.")
         if self.boundary:
@@ -96,9 +100,13 @@ def find_where(
     paid = {cell.length: list(replies) for cell in cells}
     own = [cell for cell in cells if cell.name == worst.name]
     worst = min((cell for cell in own if cell.differs), key=lambda cell: cell.length)
-    without = max((cell.length for cell in own if cell.length < worst.length), default=0)
+    without = max(
+        (cell.length for cell in own if cell.length < worst.length), default=0
+    )
     while worst.length > max(CLOSE * without, SHORTEST):
-        middle = max(round((max(without, SHORTEST / 2) * worst.length) ** 0.5), SHORTEST)
+        middle = max(
+            round((max(without, SHORTEST / 2) * worst.length) ** 0.5), SHORTEST
+        )
         if middle >= worst.length:
             break
         paid[middle] = ask(middle, (COLD, CONTROL, state), False)
@@ -119,7 +127,9 @@ def find_where(
     boundary = None
     if state == BEGINNING:
         group = (worst.length, worst.kind)
-        kept = [reply for reply in paid[worst.length] if (reply.length, reply.kind) == group]
+        kept = [
+            reply for reply in paid[worst.length] if (reply.length, reply.kind) == group
+        ]
         boundary = find_boundary(kept, partial(ask_shared, worst.length), tie)
     at_border = tuple(name.removesuffix(" the border") + " the end" for name in border)
     return Where(worst, without, depths, at_border, boundary)
@@ -127,7 +137,9 @@ def find_where(
 
 def _find_depths(cell: Cell, replies: Sequence[Reply]) -> tuple[float, float] | None:
     """Return the first and the last depth at which most values are lost in a state that answers have without it."""
-    answers = {(reply.state, reply.seed): reply for reply in replies if not reply.failure}
+    answers = {
+        (reply.state, reply.seed): reply for reply in replies if not reply.failure
+    }
     size = lines_for(cell.length, cell.kind)
     lost: dict[float, list[bool]] = defaultdict(list)
     for name, seed in answers:
@@ -139,5 +151,7 @@ def _find_depths(cell: Cell, replies: Sequence[Reply]) -> tuple[float, float] | 
         for line, was_hit, is_hit in zip(lines, before, after, strict=True):
             depth = round((line + 0.5) / size * DEPTHS - 0.5) / DEPTHS
             lost[depth].append(was_hit and not is_hit)
-    depths = sorted(depth for depth, values in lost.items() if sum(values) >= _LOST * len(values))
+    depths = sorted(
+        depth for depth, values in lost.items() if sum(values) >= _LOST * len(values)
+    )
     return (depths[0], depths[-1] + 1 / DEPTHS) if depths else None

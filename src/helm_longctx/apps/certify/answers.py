@@ -70,7 +70,9 @@ class Reply:
     def to_json(self) -> dict[str, Any]:
         """Return the fields that have a value."""
         return {
-            name: value for name, value in vars(self).items() if value not in (None, "", (), False)
+            name: value
+            for name, value in vars(self).items()
+            if value not in (None, "", (), False)
         }
 
 

@@ -97,7 +97,9 @@ class CertificateRunner(LongContextRunner):
         Raises:
             InputError: it is damaged, or another process uses it.
         """
-        spec = self._make_spec(f"{next(iter(self.entries.values()))},length={self.baseline_length}")
+        spec = self._make_spec(
+            f"{next(iter(self.entries.values()))},length={self.baseline_length}"
+        )
         with (
             lock_run(self.folder),
             self.open_journal(spec, self.folder) as journal,
@@ -128,7 +130,9 @@ class CertificateRunner(LongContextRunner):
             asking = Asking(sender, journal, spending, len(questions))
             try:
                 pending = [PendingRequest(question.request) for question in questions]
-                states: list[RequestState | None] = [*ask_all(pending, asking, self.parallelism)]
+                states: list[RequestState | None] = [
+                    *ask_all(pending, asking, self.parallelism)
+                ]
             except InputError as error:
                 if not self.limit.is_reached:
                     raise
@@ -141,14 +145,14 @@ class CertificateRunner(LongContextRunner):
         """Return the run entry that makes a block's prompts."""
         context = "" if block.has_text else ",context=none"
         texts = f",texts={block.texts}" if block.texts > 1 else ""
-        values = (
-            f"length={block.length},seed={block.seed}{texts},num_samples={block.count}{context}"
-        )
+        values = f"length={block.length},seed={block.seed}{texts},num_samples={block.count}{context}"
         return f"{self.entries[block.kind]},{values}"
 
     def _make_spec(self, entry: str) -> RunSpec:
         text = f"{entry},model={self.model}"
-        (spec,) = make_run_specs([text], [], [], "certificates", 1_000_000, Path(self.output_path))
+        (spec,) = make_run_specs(
+            [text], [], [], "certificates", 1_000_000, Path(self.output_path)
+        )
         return spec
 
     def _group(
@@ -161,16 +165,27 @@ class CertificateRunner(LongContextRunner):
         replies: list[list[Reply]] = [[] for _ in blocks]
         for question, state in zip(questions, states, strict=True):
             if state is not None and state.result is not None:
-                reply = self._reply(blocks[question.block], question, state, state.result)
+                reply = self._reply(
+                    blocks[question.block], question, state, state.result
+                )
                 replies[question.block].append(reply)
         pairs = zip(blocks, replies, strict=True)
-        return [Answered(block, own_replies) for block, own_replies in pairs if own_replies]
+        return [
+            Answered(block, own_replies) for block, own_replies in pairs if own_replies
+        ]
 
     def _reply(
-        self, block: Block, question: _Question, state: RequestState, result: RequestResult
+        self,
+        block: Block,
+        question: _Question,
+        state: RequestState,
+        result: RequestResult,
     ) -> Reply:
         text = question.request.text()
-        about: dict[str, Any] = {"prompt": question.request.digest, "sent": estimate_tokens(text)}
+        about: dict[str, Any] = {
+            "prompt": question.request.digest,
+            "sent": estimate_tokens(text),
+        }
         answer = answer_of(result)
         if answer.failure is not None:
             is_refused = answer.failure is Failure.TOO_LONG

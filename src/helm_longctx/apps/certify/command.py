@@ -24,7 +24,12 @@ from helm_longctx.apps.certify.search import (
     PairedAnswer,
     plan_tests,
 )
-from helm_longctx.config.load import load_config, read_options, split_names, takes_options
+from helm_longctx.config.load import (
+    load_config,
+    read_options,
+    split_names,
+    takes_options,
+)
 from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
@@ -138,10 +143,16 @@ PAGE = "index.html"
 
 
 Loss = Annotated[
-    float, typer.Option(min=5, max=50, help="Points of the score; an effective length loses fewer.")
+    float,
+    typer.Option(
+        min=5, max=50, help="Points of the score; an effective length loses fewer."
+    ),
 ]
 Error = Annotated[
-    float, typer.Option(min=0.001, max=0.5, help="Probability that the claim is judged wrongly.")
+    float,
+    typer.Option(
+        min=0.001, max=0.5, help="Probability that the claim is judged wrongly."
+    ),
 ]
 Most = Annotated[
     int,
@@ -192,15 +203,18 @@ def certify(
     each_kind: Annotated[
         bool,
         typer.Option(
-            "--each-kind", help="Ask more at an effective claim, until each kind is decided."
+            "--each-kind",
+            help="Ask more at an effective claim, until each kind is decided.",
         ),
     ] = False,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="First seed of the texts. [default: drawn]")
+        int | None,
+        typer.Option(min=0, help="First seed of the texts. [default: drawn]"),
     ] = None,
     thinking_tokens: Thinking = 0,
     to: Annotated[
-        Path | None, typer.Option(help="Folder to write to. [default: certificates/MODEL-CLAIM]")
+        Path | None,
+        typer.Option(help="Folder to write to. [default: certificates/MODEL-CLAIM]"),
     ] = None,
     *,
     quiet: Quiet = False,
@@ -217,9 +231,14 @@ def certify(
     least = parse_length(shortest, "certify: --shortest")
     if longest < 2 * least:
         raise bad_argument(
-            "certify", "--claim", claim, f"at least twice the shortest length, {shortest}"
+            "certify",
+            "--claim",
+            claim,
+            f"at least twice the shortest length, {shortest}",
         )
-    design = Design(longest, least, tuple(kinds), loss / 100, error, most, each_kind=each_kind)
+    design = Design(
+        longest, least, tuple(kinds), loss / 100, error, most, each_kind=each_kind
+    )
     suffix = f",thinking_tokens={thinking_tokens}" if thinking_tokens else ""
     entries = {kind: entry + suffix for kind, entry in kinds.items()}
     with set_log_levels(quiet, verbose) as prints:
@@ -242,14 +261,22 @@ def _certify(
     )
     from helm_longctx.config.plan import make_plan, make_settings
 
-    models = [*split_names(options["model"] or []), *filter(None, [options["model_url"]])]
+    models = [
+        *split_names(options["model"] or []),
+        *filter(None, [options["model_url"]]),
+    ]
     if len(models) > 1:
         raise bad_argument(
-            "certify", "--model", ", ".join(models), "one model, by --model or --model-url"
+            "certify",
+            "--model",
+            ", ".join(models),
+            "one model, by --model or --model-url",
         )
     # A certificate has one run entry for each kind.
     texts = [f"{entry},length={design.shortest}" for entry in entries.values()]
-    config = load_config(None, read_options({**options, "suite": "certificates", "entry": texts}))
+    config = load_config(
+        None, read_options({**options, "suite": "certificates", "entry": texts})
+    )
     with make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
@@ -263,7 +290,9 @@ def _certify(
         design = _keep_design(folder, deployment, design, seed)
         with redirect_stdout(prints):
             record = _ask(plan, entries, design, deployment, folder)
-        (folder / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        (folder / RECORD).write_text(
+            json.dumps(record, indent=1) + "\n", encoding="utf-8"
+        )
         write_certificate(record, folder / PAGE)
         columns, rows = describe_kinds(record)
         print_table(text_table(describe_verdict(record), columns, rows))
@@ -272,7 +301,9 @@ def _certify(
         print(f"All data: {folder / RECORD}")
 
 
-def _keep_design(folder: Path, deployment: str, design: Design, seed: int | None) -> Design:
+def _keep_design(
+    folder: Path, deployment: str, design: Design, seed: int | None
+) -> Design:
     """Return the design with its seed, and keep it in the folder, so that the same command asks the same questions."""
     path = folder / DESIGN
     if path.is_file():
@@ -282,7 +313,9 @@ def _keep_design(folder: Path, deployment: str, design: Design, seed: int | None
             raise InputError(
                 f"certify: --to={folder}: this folder has the certificate of {model}; give another one"
             )
-        wanted = Design(**{**asdict(design), "seed": before["seed"] if seed is None else seed})
+        wanted = Design(
+            **{**asdict(design), "seed": before["seed"] if seed is None else seed}
+        )
         if json.loads(json.dumps(asdict(wanted))) != before:
             raise InputError(
                 f"certify: --to={folder}: this folder has a certificate with other options; give another one"
@@ -290,17 +323,25 @@ def _keep_design(folder: Path, deployment: str, design: Design, seed: int | None
         return wanted
     # Seeds count up, so certificates have seeds that are far apart.
     wanted = Design(
-        **{**asdict(design), "seed": secrets.randbelow(10**6) * 1000 if seed is None else seed}
+        **{
+            **asdict(design),
+            "seed": secrets.randbelow(10**6) * 1000 if seed is None else seed,
+        }
     )
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(
-        json.dumps({"model": deployment, **asdict(wanted)}, indent=2) + "\n", encoding="utf-8"
+        json.dumps({"model": deployment, **asdict(wanted)}, indent=2) + "\n",
+        encoding="utf-8",
     )
     return wanted
 
 
 def _ask(
-    plan: Plan, entries: Mapping[str, str], design: Design, deployment: str, folder: Path
+    plan: Plan,
+    entries: Mapping[str, str],
+    design: Design,
+    deployment: str,
+    folder: Path,
 ) -> dict[str, Any]:
     """Ask until everything is decided, and return the certificate."""
     from helm_longctx.apps.certify.asking import CertificateRunner
@@ -311,7 +352,9 @@ def _ask(
     arguments = runner_arguments(
         config.output_path, config.suite, config.local_path, config.parallelism
     )
-    runner = CertificateRunner(entries, deployment, folder, design.shortest, **arguments)
+    runner = CertificateRunner(
+        entries, deployment, folder, design.shortest, **arguments
+    )
     with runner.journal() as journal:
         outcome = run(design, lambda blocks: runner.ask(journal, blocks))
     return {**outcome.record(), **runner.describe()}
@@ -336,14 +379,18 @@ def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
         "price if all is right",
         "price at most",
     )
-    print_table(text_table(f"The largest plan for {deployment}", columns, rows, right=columns))
+    print_table(
+        text_table(f"The largest plan for {deployment}", columns, rows, right=columns)
+    )
     losses = sorted({0.1, 0.15, 0.3, design.loss})
     rows = []
     for score in (0.5, 0.8, 0.9, 0.98):
         cells = []
         for loss in losses:
             count = questions_for(score, loss, design.error)
-            cells.append(f"{count}, {count * design.claim / 1e6:,.1f}M" if count else "–")
+            cells.append(
+                f"{count}, {count * design.claim / 1e6:,.1f}M" if count else "–"
+            )
         rows.append([f"{100 * score:.0f}", *cells])
     title = f"Questions at the claim, and their tokens, that decide in {POWER:.0%} of certificates"
     heads = [
@@ -353,7 +400,9 @@ def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
     print_table(text_table(title, heads, rows, right=heads))
     needed = questions_for(0.5, design.loss, design.error)
     if needed and design.most < needed:
-        print(f"-m {design.most} is too few for a model with a score of 50: give -m {needed}.")
+        print(
+            f"-m {design.most} is too few for a model with a score of 50: give -m {needed}."
+        )
     prices_of_plans = [planned.dollars for planned in plans if planned.dollars]
     if len(prices_of_plans) < len(plans):
         print("The price is not known; give --prices. Nothing was sent.")

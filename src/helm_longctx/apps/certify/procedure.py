@@ -9,9 +9,19 @@ from statistics import fmean, median
 from typing import Any
 
 from helm_longctx.apps.certify.answers import PLACES, Answered, Block, Reply
-from helm_longctx.apps.certify.search import Cell, Design, KindAnswers, LengthTest, Search
+from helm_longctx.apps.certify.search import (
+    Cell,
+    Design,
+    KindAnswers,
+    LengthTest,
+    Search,
+)
 from helm_longctx.errors import InputError
-from helm_longctx.results.statistics.sequential import Decision, count_until_decision, decide
+from helm_longctx.results.statistics.sequential import (
+    Decision,
+    count_until_decision,
+    decide,
+)
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.sample import is_cut
 
@@ -72,7 +82,9 @@ class Diagnosis:
     @property
     def cells(self) -> list[Cell]:
         """The cells whose answers are pooled, the shortest length last."""
-        lengths = [length for length in self._search.tests if not self._is_refused(length)]
+        lengths = [
+            length for length in self._search.tests if not self._is_refused(length)
+        ]
         lost = [length for length in lengths if not self._is_effective(length)]
         chosen = lost or lengths[:1]
         return [self._kind.cell(length) for length in sorted(chosen, reverse=True)]
@@ -91,11 +103,15 @@ class Diagnosis:
         if not rows:
             return []
         places = []
-        cells = sorted((self._kind.base, *self._kind.cells.values()), key=lambda cell: cell.length)
+        cells = sorted(
+            (self._kind.base, *self._kind.cells.values()), key=lambda cell: cell.length
+        )
         for number, name in enumerate(PLACES):
             shares = {}
             for cell in cells:
-                values = [reply.places[number] for reply in cell.replies if reply.places]
+                values = [
+                    reply.places[number] for reply in cell.replies if reply.places
+                ]
                 if values:
                     shares[cell.length] = fmean(values)
             decision = decide([row[number] for row in rows], HALF, self._error)
@@ -107,7 +123,11 @@ class Diagnosis:
         rows = self._rows()
         cells = self.cells
         length = cells[-1].length if cells else 0
-        if not cells or self._is_effective(length) or self._search.tests[length].next_count:
+        if (
+            not cells
+            or self._is_effective(length)
+            or self._search.tests[length].next_count
+        ):
             return []
         start = len(cells[-1].replies)
         left = min(self._search.most_at(length), self._search.design.most - start)
@@ -118,7 +138,9 @@ class Diagnosis:
             count = max(count, needed)
         blocks = []
         for number in range(start, start + max(0, min(count, left))):
-            blocks.append(Block(self._kind.kind, length, self._kind.question(number), 1))
+            blocks.append(
+                Block(self._kind.kind, length, self._kind.question(number), 1)
+            )
         return blocks
 
     def _rows(self) -> list[tuple[float, ...]]:
@@ -128,13 +150,17 @@ class Diagnosis:
         return rows
 
 
-def list_findings(searches: Sequence[KindAnswers], diagnosis: Diagnosis | None) -> list[Finding]:
+def list_findings(
+    searches: Sequence[KindAnswers], diagnosis: Diagnosis | None
+) -> list[Finding]:
     """Return what the answers show besides the effective lengths."""
     refusing = []
     failing = []
     for search in searches:
         refusing += [length for length, cell in search.cells.items() if cell.is_refused]
-        failing += [length for length, cell in search.cells.items() if cell.failure_count]
+        failing += [
+            length for length, cell in search.cells.items() if cell.failure_count
+        ]
     findings = []
     if refusing:
         text = f"The server refuses prompts of {length_label(min(refusing))}."
@@ -155,7 +181,9 @@ def list_findings(searches: Sequence[KindAnswers], diagnosis: Diagnosis | None) 
         for length, cell in search.cells.items():
             ratio = token_ratio(cell.replies)
             if usual and ratio and is_cut(ratio, 1.0, usual):
-                counted = median(reply.counted for reply in cell.replies if reply.counted)
+                counted = median(
+                    reply.counted for reply in cell.replies if reply.counted
+                )
                 shortfalls.append((length, int(counted)))
     if shortfalls:
         length, kept = min(shortfalls)
@@ -164,7 +192,9 @@ def list_findings(searches: Sequence[KindAnswers], diagnosis: Diagnosis | None) 
         findings.append(Finding("cuts", text))
     part = None
     if diagnosis:
-        part = _describe_parts({place.place: place.decision for place in diagnosis.places})
+        part = _describe_parts(
+            {place.place: place.decision for place in diagnosis.places}
+        )
     if diagnosis and part:
         name, sentence = part
         lengths = [length_label(cell.length) for cell in reversed(diagnosis.cells)]
@@ -174,7 +204,9 @@ def list_findings(searches: Sequence[KindAnswers], diagnosis: Diagnosis | None) 
 
 def token_ratio(replies: Sequence[Reply]) -> float | None:
     """Return the median ratio of the server's tokens to ours, or None if the server reports none."""
-    ratios = [reply.counted / reply.sent for reply in replies if reply.counted and reply.sent]
+    ratios = [
+        reply.counted / reply.sent for reply in replies if reply.counted and reply.sent
+    ]
     return median(ratios) if ratios else None
 
 
@@ -184,7 +216,10 @@ def _describe_parts(places: Mapping[str, Decision]) -> tuple[str, str] | None:
     used = Decision.ABOVE
     ends = (places.get(START), places.get(END))
     if ends == (lost, used):
-        return "end_only", "Only the end of the text is used: what stands at its start is not found"
+        return (
+            "end_only",
+            "Only the end of the text is used: what stands at its start is not found",
+        )
     if ends == (used, lost):
         return (
             "start_only",
@@ -196,7 +231,10 @@ def _describe_parts(places: Mapping[str, Decision]) -> tuple[str, str] | None:
             "The middle of the text is not used: what stands at both ends is found",
         )
     if ends == (lost, lost):
-        return "nothing_used", "Nothing of the text is used: neither its start nor its end is found"
+        return (
+            "nothing_used",
+            "Nothing of the text is used: neither its start nor its end is found",
+        )
     return None
 
 
@@ -259,9 +297,13 @@ def _record_cell(cell: Cell) -> dict[str, Any]:
         "is_refused": cell.is_refused,
         "threshold": cell.highest,
         "lost_below": cell.lowest,
-        "failures": dict(Counter(reply.failure for reply in cell.replies if reply.failure)),
+        "failures": dict(
+            Counter(reply.failure for reply in cell.replies if reply.failure)
+        ),
         "cut_answers": sum(reply.is_cut for reply in cell.replies),
-        "sent_tokens": median(reply.sent for reply in cell.replies) if cell.replies else None,
+        "sent_tokens": median(reply.sent for reply in cell.replies)
+        if cell.replies
+        else None,
         "counted_tokens": median(counted) if counted else None,
         "dollars_per_request": dollars_per_request,
     }
@@ -330,7 +372,8 @@ class Outcome:
         answered_replies = [reply for reply in replies if not reply.failure]
         measured = self.search.measured
         all_kinds = all(
-            search in measured and search.effective == design.claim for search in searches
+            search in measured and search.effective == design.claim
+            for search in searches
         )
         places = []
         for place in self.diagnosis.places if self.diagnosis else ():
@@ -343,7 +386,9 @@ class Outcome:
             "format": FORMAT,
             "claim": design.claim,
             "holds": self.holds,
-            "accepted": max((cell.length for cell in cells if cell.scores), default=None),
+            "accepted": max(
+                (cell.length for cell in cells if cell.scores), default=None
+            ),
             "findings": [asdict(finding) for finding in self.findings],
             "stands_on": [search.kind for search in measured],
             "all_kinds": all_kinds,
@@ -358,7 +403,9 @@ class Outcome:
                 "by_estimate": token_ratio(answered_replies),
             },
             "requests": len(replies),
-            "prompt_tokens": sum(reply.counted or reply.sent for reply in answered_replies),
+            "prompt_tokens": sum(
+                reply.counted or reply.sent for reply in answered_replies
+            ),
             "dollars": total,
             "cut_answers": sum(reply.is_cut for reply in replies),
             "models": dict(Counter(reply.model for reply in replies if reply.model)),
@@ -366,7 +413,9 @@ class Outcome:
             "answers": answers,
             "stop": self.stop,
             # The questions and answers, in the order of the seeds.
-            "sha256": hashlib.sha256(json.dumps(lines, sort_keys=True).encode()).hexdigest(),
+            "sha256": hashlib.sha256(
+                json.dumps(lines, sort_keys=True).encode()
+            ).hexdigest(),
         }
 
 

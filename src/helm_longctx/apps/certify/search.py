@@ -231,7 +231,10 @@ class KindAnswers:
             error = self.design.error_at(length) / len(self.design.kinds)
             ends = self.base_interval
             self.cells[length] = Cell(
-                length, ends.high - self.design.loss, ends.low, (error, KIND_SHARE * error)
+                length,
+                ends.high - self.design.loss,
+                ends.low,
+                (error, KIND_SHARE * error),
             )
         return self.cells[length]
 
@@ -245,7 +248,8 @@ class KindAnswers:
         # A test needs thresholds between 0 and 1, and few questions cannot show that a score is exactly 1.
         least = 1 / (len(scores) + 2)
         mean, low, high = (
-            min(max(end, least), 1 - least) for end in (interval.mean, interval.low, interval.high)
+            min(max(end, least), 1 - least)
+            for end in (interval.mean, interval.low, interval.high)
         )
         return Interval(mean, low, high, len(scores))
 
@@ -256,7 +260,12 @@ class KindAnswers:
         parts = variance_components(scores, seeds)
         # Differences that chance explains are none: it explains this one in less than 0.1 % of cases. Real differences
         # that are smaller explain about a tenth of the variance at the claim.
-        by_chance = 5 * parts.within / self.design.texts * math.sqrt(2 / max(parts.groups - 1, 1))
+        by_chance = (
+            5
+            * parts.within
+            / self.design.texts
+            * math.sqrt(2 / max(parts.groups - 1, 1))
+        )
         whole = parts.between + parts.within / self.design.texts
         if not whole or not parts.between > by_chance:
             return 0.0
@@ -274,7 +283,9 @@ class KindAnswers:
         scores = []
         for answered in self.base.answered:
             if answered.block.seed == seed:
-                scores += [reply.score for reply in answered.replies if reply.score is not None]
+                scores += [
+                    reply.score for reply in answered.replies if reply.score is not None
+                ]
         return mean + self.pairing * (fmean(scores) - mean) if scores else mean
 
     @property
@@ -282,7 +293,9 @@ class KindAnswers:
         """The score that needs no text: of the model without texts, or of a constant answer if that is higher."""
         guesses = []
         for answered in self.without_text:
-            guesses += [reply.score for reply in answered.replies if reply.score is not None]
+            guesses += [
+                reply.score for reply in answered.replies if reply.score is not None
+            ]
         return max(fmean(guesses) if guesses else 0.0, self.baselines.get("null", 0.0))
 
     @property
@@ -313,7 +326,11 @@ class KindAnswers:
     def effective(self) -> int | None:
         """The largest length at which this kind is effective for sure, besides the shortest."""
         return max(
-            (length for length, cell in self.cells.items() if cell.decision is Decision.ABOVE),
+            (
+                length
+                for length, cell in self.cells.items()
+                if cell.decision is Decision.ABOVE
+            ),
             default=None,
         )
 
@@ -321,7 +338,11 @@ class KindAnswers:
     def not_effective(self) -> int | None:
         """The smallest length at which this kind is lost for sure."""
         return min(
-            (length for length, cell in self.cells.items() if cell.decision is Decision.BELOW),
+            (
+                length
+                for length, cell in self.cells.items()
+                if cell.decision is Decision.BELOW
+            ),
             default=None,
         )
 
@@ -348,7 +369,9 @@ class Expectation:
         is_paired: whether a question is compared with itself, or with the mean of its kind.
     """
 
-    def __init__(self, kinds: Sequence[KindAnswers], shifts: Mapping[str, float], is_paired: bool):
+    def __init__(
+        self, kinds: Sequence[KindAnswers], shifts: Mapping[str, float], is_paired: bool
+    ):
         self._kinds = {answers.kind: answers for answers in kinds}
         self._shifts = shifts
         self._is_paired = is_paired
@@ -365,7 +388,9 @@ class Expectation:
             expected = self.score(kind.kind, seed)
             for reply in answered.replies:
                 if reply.score is not None:
-                    answer = PairedAnswer(expected=expected, score=reply.score, question=seed)
+                    answer = PairedAnswer(
+                        expected=expected, score=reply.score, question=seed
+                    )
                     answers.append(answer)
         return answers
 
@@ -385,7 +410,9 @@ class LengthTest:
         tests: the tests whether the mean loss is less than allowed, and whether there is any.
     """
 
-    def __init__(self, design: Design, length: int, kinds: Sequence[KindAnswers], most: int):
+    def __init__(
+        self, design: Design, length: int, kinds: Sequence[KindAnswers], most: int
+    ):
         self.length = length
         self.kinds = {answers.kind: answers for answers in kinds}
         self.most = most
@@ -435,7 +462,9 @@ class LengthTest:
 
     def values(self, score: T, kind: str, seed: int) -> tuple[T, T]:
         """Return the value of a score, or of several scores, for each test."""
-        above, below = (expectation.score(kind, seed) for expectation in self._expectations)
+        above, below = (
+            expectation.score(kind, seed) for expectation in self._expectations
+        )
         return score - above + self._loss, below - score
 
     @property
@@ -452,7 +481,11 @@ class LengthTest:
         if below.is_above and (not above.is_above or below.count < above.count):
             return Decision.BELOW
         is_above = above.is_above and (not below.is_above or above.count < below.count)
-        return Decision.ABOVE if is_above and not self.has_too_many_failures else Decision.OPEN
+        return (
+            Decision.ABOVE
+            if is_above and not self.has_too_many_failures
+            else Decision.OPEN
+        )
 
     @property
     def next_count(self) -> int:
@@ -567,13 +600,19 @@ class Search:
     @property
     def not_effective(self) -> int | None:
         """The smallest length that was decided to be not effective, if there is one."""
-        lost = (length for length, test in self.tests.items() if test.decision is Decision.BELOW)
+        lost = (
+            length
+            for length, test in self.tests.items()
+            if test.decision is Decision.BELOW
+        )
         return min(lost, default=None)
 
     def _further_base(self) -> list[Block]:
         """Return the questions of the order that the shortest length lacks, if it has too few or pairs them."""
         blocks = list[Block]()
-        is_enough = sum(len(kind.base.answered) for kind in self.measured) >= self.design.most
+        is_enough = (
+            sum(len(kind.base.answered) for kind in self.measured) >= self.design.most
+        )
         drawn = dict.fromkeys(self.order)
         for kind in self.measured:
             if is_enough and not kind.pairing:
@@ -605,14 +644,18 @@ class Search:
     def most_at(self, length: int) -> int:
         """Return the largest number of further questions at a length, of those that the tokens allow."""
         design = self.design
-        further = sum(max(len(kind.base.answered) - design.first, 0) for kind in self.measured)
+        further = sum(
+            max(len(kind.base.answered) - design.first, 0) for kind in self.measured
+        )
         spared = math.ceil(further * design.texts * design.shortest / design.claim)
         spared = min(spared, MOST_SPARED)
         asked = 0
         for kind in self.measured:
             for cell_length, cell in kind.cells.items():
                 asked += len(cell.replies) * cell_length
-        return min(design.most, max((design.most - spared) * design.claim - asked, 0) // length)
+        return min(
+            design.most, max((design.most - spared) * design.claim - asked, 0) // length
+        )
 
     def _next_length(self) -> int | None:
         """Return the length that is being tested, or else the claim, and then the middle of what is still possible."""
@@ -628,7 +671,9 @@ class Search:
         if self.tests[claim].decision is not Decision.BELOW:
             return None
         low = lengths.index(self.effective or self.design.shortest)
-        others = [n for n, test in self.tests.items() if test.decision is not Decision.ABOVE]
+        others = [
+            n for n, test in self.tests.items() if test.decision is not Decision.ABOVE
+        ]
         high = lengths.index(min(others))
         middle = lengths[(low + high) // 2]
         return middle if high - low > 1 and self.most_at(middle) >= FEWEST else None
@@ -647,7 +692,8 @@ class Search:
                 continue
             limits = zip((cell.highest, cell.lowest), cell.errors, strict=True)
             count = min(
-                count_until_decision(cell.scores, limit, left, error) for limit, error in limits
+                count_until_decision(cell.scores, limit, left, error)
+                for limit, error in limits
             )
             for number in range(start, start + max(count, 1)):
                 blocks.append(Block(kind.kind, claim, kind.question(number), 1))
@@ -682,7 +728,9 @@ def plan_tests(
     """
     expected = np.array([answer.expected for answers in kinds for answer in answers])
     scores = np.array([answer.score for answers in kinds for answer in answers])
-    weights = np.concatenate([np.full(len(answers), 1 / len(answers)) for answers in kinds])
+    weights = np.concatenate(
+        [np.full(len(answers), 1 / len(answers)) for answers in kinds]
+    )
     lost = min(loss / max(float(np.average(scores, weights=weights)), loss), 1.0)
     thinned = collect_outcomes(
         np.concatenate([expected - scores, expected]),
@@ -694,7 +742,9 @@ def plan_tests(
     ratio = most * noise / max(min(_variance(kept), _variance(thinned)), 1e-9)
     # Questions are drawn, so the hypothesis says something about their mean only. A bound that depends on the question
     # that was drawn would change the stakes, and with them the mean: all questions have one bound.
-    above = DeadlineTest(kept, loss - float(expected.max()), most, _adjust(error, ratio))
+    above = DeadlineTest(
+        kept, loss - float(expected.max()), most, _adjust(error, ratio)
+    )
     below_error = _adjust(error * (1 - KIND_SHARE), ratio)
     below = DeadlineTest(thinned, float(expected.min()) - 1, most, below_error)
     return above, below

@@ -39,13 +39,18 @@ _PLACES = {
 
 def write_certificate(record: Record, path: Path) -> None:
     """Write the page. It loads nothing and has no scripts."""
-    style = (resources.files("helm_longctx.documents") / "assets" / "report.css").read_text(
-        encoding="utf-8"
-    )
+    style = (
+        resources.files("helm_longctx.documents") / "assets" / "report.css"
+    ).read_text(encoding="utf-8")
     columns, rows = describe_kinds(record)
     # Lengths that were never sent have no column.
     lengths = sorted(
-        {cell["length"] for kind in record["kinds"] for cell in kind["cells"] if _was_sent(cell)}
+        {
+            cell["length"]
+            for kind in record["kinds"]
+            for cell in kind["cells"]
+            if _was_sent(cell)
+        }
     )
     page = (
         templates()
@@ -62,7 +67,10 @@ def write_certificate(record: Record, path: Path) -> None:
             grid=[
                 (
                     kind["name"],
-                    [_grid_cell(kind, length, record["design"]["shortest"]) for length in lengths],
+                    [
+                        _grid_cell(kind, length, record["design"]["shortest"])
+                        for length in lengths
+                    ],
                 )
                 for kind in record["kinds"]
             ],
@@ -72,7 +80,8 @@ def write_certificate(record: Record, path: Path) -> None:
                 for length in (record["places"] or [{"shares": {}}])[0]["shares"]
             ],
             places=[
-                (_PLACES[each["place"]], each, _USES[each["decision"]]) for each in record["places"]
+                (_PLACES[each["place"]], each, _USES[each["decision"]])
+                for each in record["places"]
             ],
             cells=[
                 (kind["name"], cell)
@@ -96,7 +105,11 @@ def describe_name(record: Record) -> str:
         return "no kind can be measured"
     if len(kinds) < every:
         return f"{_join(kinds)} only"
-    return f"all {every} kinds, each alone" if record["all_kinds"] else f"the mean of {every} kinds"
+    return (
+        f"all {every} kinds, each alone"
+        if record["all_kinds"]
+        else f"the mean of {every} kinds"
+    )
 
 
 def describe_verdict(record: Record) -> str:
@@ -108,17 +121,23 @@ def describe_verdict(record: Record) -> str:
     if record["holds"] is None:
         return f"It is open whether {model} uses {claim}: {_describe_open(record)}."
     left_out = [kind["name"] for kind in record["kinds"] if kind["name"] not in kinds]
-    about = f" Not measurable at {shortest}, and left out: {_join(left_out)}." if left_out else ""
+    about = (
+        f" Not measurable at {shortest}, and left out: {_join(left_out)}."
+        if left_out
+        else ""
+    )
     points = f"{100 * record['design']['loss']:.0f} points"
     if record["holds"]:
         if record["all_kinds"]:
             return f"{model} uses {claim}: all kinds are effective at this length ({_join(kinds)})."
-        what = f"the mean score of {_join(kinds)}" if len(kinds) > 1 else f"the score of {kinds[0]}"
+        what = (
+            f"the mean score of {_join(kinds)}"
+            if len(kinds) > 1
+            else f"the score of {kinds[0]}"
+        )
         least = " No kind alone was found to lose." if len(kinds) > 1 else ""
         return f"{model} uses {claim}: {what} is less than {points} below that at {shortest}.{least}{about}"
-    return (
-        f"{model} does not use {claim} ({describe_name(record)}): {_describe_lost(record)}.{about}"
-    )
+    return f"{model} does not use {claim} ({describe_name(record)}): {_describe_lost(record)}.{about}"
 
 
 def _describe_open(record: Record) -> str:
@@ -130,10 +149,14 @@ def _describe_open(record: Record) -> str:
     if not record["stands_on"]:
         cells = {kind["name"]: kind["cells"][0] for kind in record["kinds"]}
         scores = ", ".join(
-            f"{name} {100 * cell['mean']:.0f}" if cell["n"] else f"{name} without an answer"
+            f"{name} {100 * cell['mean']:.0f}"
+            if cell["n"]
+            else f"{name} without an answer"
             for name, cell in cells.items()
         )
-        failures = Counter(reason for cell in cells.values() for reason in cell["failures"])
+        failures = Counter(
+            reason for cell in cells.values() for reason in cell["failures"]
+        )
         failed = f" (failures: {_join(list(failures))})" if failures else ""
         why = "the scores are not far enough above what needs no text, so nothing longer was sent"
         return f"no kind can be measured at {shortest}, where {why}. Scores: {scores}{failed}"
@@ -149,15 +172,25 @@ def _describe_open(record: Record) -> str:
 
 def _describe_lost(record: Record) -> str:
     """Return what was lost at the claim, and what is known about the effective length."""
-    claim = next(each for each in record["lengths"] if each["length"] == record["claim"])
+    claim = next(
+        each for each in record["lengths"] if each["length"] == record["claim"]
+    )
     lost = [
         kind["name"]
         for kind in record["kinds"]
         for cell in kind["cells"]
         if cell["length"] == record["claim"] and cell["decision"] == "below"
     ]
-    what = f"{_join(lost)} {'is' if len(lost) == 1 else 'are'} lost there, and " if lost else ""
-    what = f"{what}{_describe_loss(claim)}" if claim["n"] else "it refuses prompts of this length"
+    what = (
+        f"{_join(lost)} {'is' if len(lost) == 1 else 'are'} lost there, and "
+        if lost
+        else ""
+    )
+    what = (
+        f"{what}{_describe_loss(claim)}"
+        if claim["n"]
+        else "it refuses prompts of this length"
+    )
     low = record["effective"]
     high = record["not_effective"]
     lengths = record["design"]["lengths"]
@@ -173,7 +206,11 @@ def _describe_lost(record: Record) -> str:
 def _describe_loss(test: Mapping[str, Any]) -> str:
     if not test["n"]:
         return "no answer"
-    ends = "" if test["low"] is None else f" ({100 * test['low']:.0f} to {100 * test['high']:.0f})"
+    ends = (
+        ""
+        if test["low"] is None
+        else f" ({100 * test['low']:.0f} to {100 * test['high']:.0f})"
+    )
     return f"the mean loss is {100 * test['loss']:.0f} points{ends}"
 
 
@@ -199,7 +236,9 @@ def describe_totals(record: Record) -> list[str]:
         f"The largest accepted length is {length_label(accepted) if accepted else 'unknown'}."
     )
     lines.append(_describe_tokens(record))
-    dollars = "an unknown price" if record["dollars"] is None else f"${record['dollars']:.2f}"
+    dollars = (
+        "an unknown price" if record["dollars"] is None else f"${record['dollars']:.2f}"
+    )
     seconds = f", {record['seconds']:,.0f} seconds" if "seconds" in record else ""
     lines.append(
         f"{record['requests']} requests, {record['prompt_tokens']:,} prompt tokens, {dollars}{seconds}."
@@ -254,8 +293,14 @@ def _grid_cell(kind: Mapping[str, Any], length: int, shortest: int) -> dict[str,
     cell = next((cell for cell in kind["cells"] if cell["length"] == length), None)
     if cell is None or not _was_sent(cell):
         return {"text": "", "state": "open"}
-    state = "above" if length == shortest and kind["is_measurable"] else cell["decision"]
+    state = (
+        "above" if length == shortest and kind["is_measurable"] else cell["decision"]
+    )
     return {
-        "text": "refused" if cell["is_refused"] else percent(cell["mean"]) if cell["n"] else "–",
+        "text": "refused"
+        if cell["is_refused"]
+        else percent(cell["mean"])
+        if cell["n"]
+        else "–",
         "state": state,
     }

@@ -4,11 +4,19 @@ from helm_longctx.apps.app import App, Command, ReportPage
 
 APP = App(
     commands=[
-        Command("checkpoints", f"{__name__}.sections:checkpoints", "Results", example="--suite lc")
+        Command(
+            "checkpoints",
+            f"{__name__}.sections:checkpoints",
+            "Results",
+            example="--suite lc",
+        )
     ],
     pages=[
         ReportPage(
-            "checkpoints", "Checkpoints", f"{__name__}.sections:checkpoint_sections", place=62
+            "checkpoints",
+            "Checkpoints",
+            f"{__name__}.sections:checkpoint_sections",
+            place=62,
         )
     ],
 )

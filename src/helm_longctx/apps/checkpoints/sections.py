@@ -207,7 +207,9 @@ def find_curves(board: Board) -> Iterator[Curve]:
             tasks = [
                 task.name
                 for task in board.benchmark.tasks
-                if any(board.score(model, task.name, length) for model in models.values())
+                if any(
+                    board.score(model, task.name, length) for model in models.values()
+                )
             ]
             means = [
                 part
@@ -216,7 +218,8 @@ def find_curves(board: Board) -> Iterator[Curve]:
             ]
             for part in (*means, *tasks):
                 found = {
-                    number: board.score(models[number], part, length) for number in sorted(models)
+                    number: board.score(models[number], part, length)
+                    for number in sorted(models)
                 }
                 scores = {number: score for number, score in found.items() if score}
                 if len(scores) > 1:
@@ -230,7 +233,11 @@ def find_curves(board: Board) -> Iterator[Curve]:
                     # Of means only the overall one is compared.
                     place = ("all", "") if part == OVERALL else ("task", part)
                     trend = next(
-                        (pairing for pairing in pairings if (pairing.by, pairing.part) == place),
+                        (
+                            pairing
+                            for pairing in pairings
+                            if (pairing.by, pairing.part) == place
+                        ),
                         None,
                     )
                     yield Curve(
@@ -259,26 +266,38 @@ def checkpoint_sections(board: Board) -> list[Section]:
         families[curve.family].append(curve)
     columns = [
         *text_columns("Task", "Length"),
-        *(Column(title) for title in ("Steps", "First", "Last", "Floor", "Above the floor from")),
-        *(Column("Change", "Of the last steps, in points."), Column("At the end", is_number=False)),
+        *(
+            Column(title)
+            for title in ("Steps", "First", "Last", "Floor", "Above the floor from")
+        ),
+        *(
+            Column("Change", "Of the last steps, in points."),
+            Column("At the end", is_number=False),
+        ),
     ]
     sections = []
     for number, (family, found) in enumerate(families.items()):
         name = f"checkpoints-{board.file_name}-{number}"
         rows = [_row(board, each) for each in found]
-        table = Table(f"{name}-table", f"{board.title}: steps of {family}", columns, rows, ABOUT)
+        table = Table(
+            f"{name}-table", f"{board.title}: steps of {family}", columns, rows, ABOUT
+        )
         blocks: list[Block] = [_draw_curves(board, name, family, found), table]
         sections.append(Section(name, f"Scores over the steps of {family}", blocks))
     return sections
 
 
-def _draw_curves(board: Board, name: str, family: str, found: Sequence[Curve]) -> Figure:
+def _draw_curves(
+    board: Board, name: str, family: str, found: Sequence[Curve]
+) -> Figure:
     steps = sorted({step for curve in found for step in curve.scores})
     # Each length is a curve, in the place of a model.
     rows = [
         {
             **plot_row(board, result, part=board.titles[curve.part], step=str(step)),
-            "model": board.titles[curve.part] if curve.length is None else label(curve.length),
+            "model": board.titles[curve.part]
+            if curve.length is None
+            else label(curve.length),
         }
         for curve in found
         for step, result in curve.scores.items()
@@ -286,7 +305,9 @@ def _draw_curves(board: Board, name: str, family: str, found: Sequence[Curve]) -
     parts = list(dict.fromkeys(board.titles[curve.part] for curve in found))
     spec = curves(parts, list(map(str, steps)), "step", over="step")
     about = f"A curve for each length; vertical lines are 95 % intervals. {MARK} marks scores that are not comparable."
-    return Figure(f"{name}-curves", f"Score over the steps of {family}", about, spec, rows)
+    return Figure(
+        f"{name}-curves", f"Score over the steps of {family}", about, spec, rows
+    )
 
 
 def _row(board: Board, curve: Curve) -> list[Cell]:
@@ -301,8 +322,14 @@ def _row(board: Board, curve: Curve) -> list[Cell]:
         score_cell(first),
         score_cell(last),
         number_cell(curve.floor, note="no floor was run"),
-        number_cell(start, str, note="no step" if curve.floor_result else "no floor was run"),
-        Cell(signed_percent(change.mean), change.mean, detail=range_text(change.low, change.high))
+        number_cell(
+            start, str, note="no step" if curve.floor_result else "no floor was run"
+        ),
+        Cell(
+            signed_percent(change.mean),
+            change.mean,
+            detail=range_text(change.low, change.high),
+        )
         if change
         else number_cell(None, note="no question in common"),
         Cell(f"{curve.direction} ({earlier} to {latest})" if curve.direction else ""),
@@ -310,7 +337,9 @@ def _row(board: Board, curve: Curve) -> list[Cell]:
 
 
 def checkpoints(
-    suite: Suite, json_path: JsonPath = None, output_path: OutputPath = Path("benchmark_output")
+    suite: Suite,
+    json_path: JsonPath = None,
+    output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Show the scores of trainings over their steps, from when they are above the floor, and whether they still rise.
 
@@ -335,7 +364,9 @@ def checkpoints(
                     "part": curve.part,
                     "length": curve.length,
                 },
-                "scores": {step: vars(result.interval) for step, result in curve.scores.items()},
+                "scores": {
+                    step: vars(result.interval) for step, result in curve.scores.items()
+                },
                 **{
                     "floor": curve.floor,
                     "above_floor_from": curve.start,

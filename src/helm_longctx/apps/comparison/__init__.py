@@ -12,6 +12,11 @@ APP = App(
         )
     ],
     pages=[
-        ReportPage("comparison", "Comparison", f"{__name__}.sections:comparison_sections", place=60)
+        ReportPage(
+            "comparison",
+            "Comparison",
+            f"{__name__}.sections:comparison_sections",
+            place=60,
+        )
     ],
 )

@@ -69,9 +69,13 @@ def comparison_sections(board: Board, length: int | None) -> Section | None:
     differences = find_differences(board, part, length)
     if len(ranking) < 2 and not differences:
         return None
-    scores = {each.model: each for each in (*ranking, *board.without_rank(length, part))}
+    scores = {
+        each.model: each for each in (*ranking, *board.without_rank(length, part))
+    }
     # Published models without a rank have no task in common with the user's.
-    compared = [score for score in scores.values() if score in ranking or not score.is_published]
+    compared = [
+        score for score in scores.values() if score in ranking or not score.is_published
+    ]
     names = {
         model: add_mark(show_model(model), scores[model].caveats)
         for model in shown_models(compared)
@@ -91,11 +95,19 @@ def comparison_sections(board: Board, length: int | None) -> Section | None:
         " by Holm's method in two families: your models with each other, and with published ones. Published models are"
         f" not compared with each other. {MARK} marks models whose scores are not comparable."
     )
-    return Section(name, f"Comparisons {label(length)}".strip(), shown, about, choice=label(length))
+    return Section(
+        name, f"Comparisons {label(length)}".strip(), shown, about, choice=label(length)
+    )
 
 
-def _matrix(names: Mapping[ShownModel, str], differences: Differences, name: str) -> Figure | None:
-    pairs = {pair: differences[pair] for pair in permutations(names, 2) if pair in differences}
+def _matrix(
+    names: Mapping[ShownModel, str], differences: Differences, name: str
+) -> Figure | None:
+    pairs = {
+        pair: differences[pair]
+        for pair in permutations(names, 2)
+        if pair in differences
+    }
     if not pairs:
         return None
     rows = []
@@ -106,7 +118,11 @@ def _matrix(names: Mapping[ShownModel, str], differences: Differences, name: str
         failures = describe_failures(show_model(one), show_model(other), found)
         rows.append(
             {
-                **{"row": names[one], "column": names[other], "tied": not each.is_different},
+                **{
+                    "row": names[one],
+                    "column": names[other],
+                    "tied": not each.is_different,
+                },
                 "open": each.is_left_to_failures,
                 "failures": failures or "none",
                 **{
@@ -114,8 +130,13 @@ def _matrix(names: Mapping[ShownModel, str], differences: Differences, name: str
                     "low": round(effect.low, 6),
                     "high": round(effect.high, 6),
                 },
-                **{"p": float(f"{found.p_value:.3g}"), "adjusted p": float(f"{each.adjusted:.3g}")},
-                "instances": counts if found.wins + found.losses + found.ties else "not the same",
+                **{
+                    "p": float(f"{found.p_value:.3g}"),
+                    "adjusted p": float(f"{each.adjusted:.3g}"),
+                },
+                "instances": counts
+                if found.wins + found.losses + found.ties
+                else "not the same",
             }
         )
     # With `or 1.0` the ends of the colour scale are never equal.
@@ -167,7 +188,9 @@ def _ranks(
 
 
 def shared_blocks(
-    models: Sequence[ShownModel], pairings: Sequence[Pairing], standings: Sequence[Standing]
+    models: Sequence[ShownModel],
+    pairings: Sequence[Pairing],
+    standings: Sequence[Standing],
 ) -> list[Table]:
     """Return a table of the ranking and one of the differences of all pairs; of two models also one of the parts."""
     rows = []
@@ -175,7 +198,9 @@ def shared_blocks(
         rank = standing.rank
         rank_text = in_brackets(f"{rank.rank:g}", f"{rank.low}–{rank.high}")
         rows.append([standing.model, percent(standing.mean), rank_text])
-    ranking = text_table("Ranking (rank with its 95 % interval)", ["model", "mean %", "rank"], rows)
+    ranking = text_table(
+        "Ranking (rank with its 95 % interval)", ["model", "mean %", "rank"], rows
+    )
     every = {
         (pairing.one, pairing.other): pairing.decision
         for pairing in pairings
@@ -204,7 +229,16 @@ def shared_blocks(
     failures = _failure_tables(pairings)
     if len(models) > 2:
         return [ranking, matrix, *failures]
-    columns = ["by", "part", "difference in % (95 %)", "p", "adjusted p", "wins", "losses", "ties"]
+    columns = [
+        "by",
+        "part",
+        "difference in % (95 %)",
+        "p",
+        "adjusted p",
+        "wins",
+        "losses",
+        "ties",
+    ]
     parts = [
         (
             *(pairing.by, pairing.part, interval_text(found.effect, signed_percent)),
@@ -235,7 +269,11 @@ def _failure_tables(pairings: Sequence[Pairing]) -> list[Table]:
     """Return a table of the questions without an answer, by pair and part; nothing if all have answers."""
     columns = [
         *("pair", "by", "part", "questions", "no answer %", "p"),
-        *("score of the other there %", "failures as wrong (95 %)", "failures as right (95 %)"),
+        *(
+            "score of the other there %",
+            "failures as wrong (95 %)",
+            "failures as right (95 %)",
+        ),
         "verdict",
     ]
     rows = []
@@ -258,9 +296,7 @@ def _failure_tables(pairings: Sequence[Pairing]) -> list[Table]:
                 pairing.decision.verdict,
             ]
         )
-    title = (
-        "Questions without an answer (the difference is also given with them as wrong and as right)"
-    )
+    title = "Questions without an answer (the difference is also given with them as wrong and as right)"
     return [text_table(title, columns, rows, _FAILURES_ABOUT)] if rows else []
 
 
@@ -292,19 +328,38 @@ def gain_blocks(gains: Sequence[Gain]) -> list[Table]:
     prices = [
         [name]
         + [
-            in_brackets(*(amount(getattr(costs, field)) for costs in (each.costs, each.plain)))
+            in_brackets(
+                *(amount(getattr(costs, field)) for costs in (each.costs, each.plain))
+            )
             for field in fields
         ]
         for name, each in zip(names, gains, strict=True)
     ]
-    columns = ["method", "questions", "score %", "gain in % (95 %)", "p", "adjusted p", "verdict"]
-    per = ["tokens per question", "dollars per question", "tokens per point", "dollars per point"]
+    columns = [
+        "method",
+        "questions",
+        "score %",
+        "gain in % (95 %)",
+        "p",
+        "adjusted p",
+        "verdict",
+    ]
+    per = [
+        "tokens per question",
+        "dollars per question",
+        "tokens per point",
+        "dollars per point",
+    ]
     return [
         text_table(
-            f"{model}: methods (in brackets: plain prompts on the same questions)", columns, scores
+            f"{model}: methods (in brackets: plain prompts on the same questions)",
+            columns,
+            scores,
         ),
         text_table(
-            f"{model}: costs of methods (in brackets: plain prompts)", ["method", *per], prices
+            f"{model}: costs of methods (in brackets: plain prompts)",
+            ["method", *per],
+            prices,
         ),
     ]
 
@@ -317,22 +372,31 @@ def compare(
             help="Two or more models of the suite, e.g. longctx/null. [default with --methods: all]"
         ),
     ] = None,
-    benchmark: Annotated[str | None, typer.Option(help="Only this benchmark, e.g. helmet.")] = None,
+    benchmark: Annotated[
+        str | None, typer.Option(help="Only this benchmark, e.g. helmet.")
+    ] = None,
     pool: Annotated[
         bool,
         typer.Option(
-            "--pool", help="Compare all benchmarks in one mean, in which they have equal weights."
+            "--pool",
+            help="Compare all benchmarks in one mean, in which they have equal weights.",
         ),
     ] = False,
-    length: Annotated[str | None, typer.Option(help="Only this length, e.g. 128k.")] = None,
+    length: Annotated[
+        str | None, typer.Option(help="Only this length, e.g. 128k.")
+    ] = None,
     methods: Annotated[
         bool,
         typer.Option(
-            "--methods", help="Compare each model's methods with its plain prompts instead."
+            "--methods",
+            help="Compare each model's methods with its plain prompts instead.",
         ),
     ] = False,
     instances: Annotated[
-        int, typer.Option(min=0, help="Number of instances to list, largest differences first.")
+        int,
+        typer.Option(
+            min=0, help="Number of instances to list, largest differences first."
+        ),
     ] = 10,
     address: Annotated[
         str, typer.Option(help="Address of helm-server, for links to its pages.")
@@ -362,7 +426,11 @@ def compare(
         content = _show_methods(find_gains(boards, models, tokens))
     else:
         content = _show_comparisons(
-            SharedTable(boards, models, tokens), tokens, pool, instances, address.rstrip("/")
+            SharedTable(boards, models, tokens),
+            tokens,
+            pool,
+            instances,
+            address.rstrip("/"),
         )
     if json_path:
         json_path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
@@ -374,7 +442,9 @@ def _show_comparisons(
     for line in table.refusals:
         print(line)
     tables = (
-        [table] if pool else [SharedTable([board], table.models, length) for board in table.boards]
+        [table]
+        if pool
+        else [SharedTable([board], table.models, length) for board in table.boards]
     )
     content: dict[str, Any] = {
         "standings": [],
@@ -397,20 +467,29 @@ def _show_methods(gains: Sequence[Gain]) -> dict[str, Any]:
             if gain.comparison.failures:
                 failures = describe_failures(str(gain.method), PLAIN, gain.comparison)
                 print(f"{gain.method}: {failures}")
-        for line in dict.fromkeys(line for gain in of_model for line in gain.not_compared):
+        for line in dict.fromkeys(
+            line for gain in of_model for line in gain.not_compared
+        ):
             print(line)
     return {"gains": [{**asdict(gain), "method": str(gain.method)} for gain in gains]}
 
 
-def _show(table: SharedTable, instances: int, address: str) -> dict[str, list[dict[str, Any]]]:
+def _show(
+    table: SharedTable, instances: int, address: str
+) -> dict[str, list[dict[str, Any]]]:
     models = table.models
     pairings = table.pairings()
     standings = table.standings(pairings)
     title = " and ".join(board.title for board in table.boards)
-    print(f"{title}: {len(table.items)} instances that all {len(models)} models answered")
+    print(
+        f"{title}: {len(table.items)} instances that all {len(models)} models answered"
+    )
     print(*table.describe(pairings, standings), sep="\n")
     others = {
-        model for board in table.boards for model in board.competitors if model in board.own_models
+        model
+        for board in table.boards
+        for model in board.competitors
+        if model in board.own_models
     } - {*models}
     if others:
         print(
@@ -432,10 +511,15 @@ def _show(table: SharedTable, instances: int, address: str) -> dict[str, list[di
     return {
         "standings": [asdict(standing) for standing in standings],
         "pairings": [
-            {**asdict(pairing), "better": pairing.better, "verdict": pairing.decision.verdict}
+            {
+                **asdict(pairing),
+                "better": pairing.better,
+                "verdict": pairing.decision.verdict,
+            }
             for pairing in pairings
         ],
         "differences": [
-            {**contrast._asdict(), "item": contrast.item._asdict()} for contrast in contrasts
+            {**contrast._asdict(), "item": contrast.item._asdict()}
+            for contrast in contrasts
         ],
     }

@@ -12,7 +12,12 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from helm_longctx.config.shared import JsonPath, OutputPath, check_folder, complete_suite
+from helm_longctx.config.shared import (
+    JsonPath,
+    OutputPath,
+    check_folder,
+    complete_suite,
+)
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.numbers import decimals, range_text
 from helm_longctx.documents.terminal import print_table
@@ -43,7 +48,9 @@ def correlations(
     benchmark: Annotated[str, typer.Argument(help="Benchmark, e.g. helmet.")],
     length: Annotated[
         str | None,
-        typer.Option(help="Length of the prompts. [default: the printed one, or the longest]"),
+        typer.Option(
+            help="Length of the prompts. [default: the printed one, or the longest]"
+        ),
     ] = None,
     models: Annotated[
         str,
@@ -54,7 +61,9 @@ def correlations(
     ] = "all",
     suite: Annotated[
         str | None,
-        typer.Option(help="Add your models' scores in this suite.", autocompletion=complete_suite),
+        typer.Option(
+            help="Add your models' scores in this suite.", autocompletion=complete_suite
+        ),
     ] = None,
     output_path: OutputPath = Path("benchmark_output"),
     json_path: JsonPath = None,
@@ -68,7 +77,9 @@ def correlations(
     tokens = _choose_length(chosen, length)
     results = list(published_results(chosen))
     if suite is not None:
-        own = read_results(suite_folder(output_path, suite), [chosen], keep_answers=False)
+        own = read_results(
+            suite_folder(output_path, suite), [chosen], keep_answers=False
+        )
         results += [result for result in own if not result.is_published]
     scores, names = _read_scores(chosen, results, tokens, models)
     if len(names) < FEWEST_MODELS:
@@ -79,9 +90,13 @@ def correlations(
     found = correlate(scores)
     printed = [row for row in chosen.correlations() if row.length == tokens]
     titles = {name: _title(chosen, name) for name in scores}
-    print(f"{chosen.title} {_label(tokens)}: Spearman's correlations over {len(names)} models")
+    print(
+        f"{chosen.title} {_label(tokens)}: Spearman's correlations over {len(names)} models"
+    )
     # All pairs of tasks would be hundreds of lines.
-    of_entries = {pair: rho for pair, rho in found.items() if chosen.entries.keys() >= {*pair}}
+    of_entries = {
+        pair: rho for pair, rho in found.items() if chosen.entries.keys() >= {*pair}
+    }
     _print_correlations(of_entries or found, titles)
     if len(found) > len(of_entries) > 0:
         print(
@@ -148,7 +163,9 @@ def _is_chosen(benchmark: Benchmark, result: Result, models: str) -> bool:
 def correlate_rows(one: Mapping[str, float], other: Mapping[str, float]) -> Correlation:
     """Return the correlation of two rows of scores over the models that both have."""
     shared = [model for model in one if model in other]
-    return spearman([one[model] for model in shared], [other[model] for model in shared])
+    return spearman(
+        [one[model] for model in shared], [other[model] for model in shared]
+    )
 
 
 def correlate(scores: Scores) -> dict[tuple[str, str], Correlation]:
@@ -186,14 +203,22 @@ def _print_correlations(
     for (one, other), correlation in found.items():
         ends = range_text(correlation.low, correlation.high, decimals)
         rows.append(
-            (titles[one], titles[other], decimals(correlation.rho), ends, str(correlation.n))
+            (
+                titles[one],
+                titles[other],
+                decimals(correlation.rho),
+                ends,
+                str(correlation.n),
+            )
         )
     rows.sort(key=lambda row: row[2], reverse=True)
     heads = ("One", "Other", "rho", "95 % interval", "models")
     print_table(text_table("Rank correlations", heads, rows, right=("rho", "models")))
 
 
-def _print_comparisons(comparisons: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> None:
+def _print_comparisons(
+    comparisons: Sequence[Mapping[str, Any]], titles: Mapping[str, str]
+) -> None:
     rows = []
     for comparison in comparisons:
         columns = comparison["columns"]
@@ -211,10 +236,14 @@ def _print_comparisons(comparisons: Sequence[Mapping[str, Any]], titles: Mapping
             )
         )
     heads = ("Figure", "Row", "Column", "Printed", "Here", "Equal")
-    table = text_table("What the publication prints", heads, rows, right=("Printed", "Here"))
+    table = text_table(
+        "What the publication prints", heads, rows, right=("Printed", "Here")
+    )
     print_table(table)
     equal = sum(comparison["is_equal"] for comparison in comparisons)
-    print(f"{equal} of {len(comparisons)} printed correlations are equal within {CLOSE:g}.")
+    print(
+        f"{equal} of {len(comparisons)} printed correlations are equal within {CLOSE:g}."
+    )
 
 
 def _describe(

@@ -31,7 +31,11 @@ from helm_longctx.documents.plots import matrix, mirror, property_scatter, scatt
 from helm_longctx.results.boards import OVERALL, Board, label, show_model
 from helm_longctx.results.cells import rho_cell, score_cell, short_name
 from helm_longctx.results.reading import Result
-from helm_longctx.results.statistics.ranking import Correlation, correlate_pairs, spearman
+from helm_longctx.results.statistics.ranking import (
+    Correlation,
+    correlate_pairs,
+    spearman,
+)
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.publications import ModelProperties
@@ -51,7 +55,9 @@ def task_sections(board: Board) -> list[Section]:
     Where the publication prints correlations over instruction-tuned models, these are a choice of their own.
     """
     sections = _sections_of_all(board)
-    instruct = {name for name, model in board.benchmark.models().items() if model.in_figures}
+    instruct = {
+        name for name, model in board.benchmark.models().items() if model.in_figures
+    }
     for length in dict.fromkeys(row.length for row in board.benchmark.correlations()):
         section = _task_section(board, length, instruct)
         if section is not None:
@@ -74,7 +80,12 @@ def _task_section(
     """
     columns = board.columns_at(length)
     # A category with one task has that task's scores.
-    tasks = [task for part in columns if len(of := board.tasks_of(part, length)) > 1 for task in of]
+    tasks = [
+        task
+        for part in columns
+        if len(of := board.tasks_of(part, length)) > 1
+        for task in of
+    ]
     parts = [
         OVERALL,
         *columns,
@@ -98,7 +109,10 @@ def _task_section(
     if len(parts) < 3:
         return None
     found = correlate_pairs(
-        {part: [values.get(part, math.nan) for values in scores.values()] for part in parts}
+        {
+            part: [values.get(part, math.nan) for values in scores.values()]
+            for part in parts
+        }
     )
     choice = f"{label(length)}, instruction-tuned" if instruct else label(length)
     ending = "-instruct" if instruct else ""
@@ -109,10 +123,10 @@ def _task_section(
     ]
     about = f"Over {len(scores)} models. Floors are left out."
     if instruct:
-        about += (
-            " Published models are those of the publication's figures, which are instruction-tuned."
-        )
-    return Section(name, f"Correlations {choice}".strip(), figures, about, choice=choice)
+        about += " Published models are those of the publication's figures, which are instruction-tuned."
+    return Section(
+        name, f"Correlations {choice}".strip(), figures, about, choice=choice
+    )
 
 
 def _draw_points(
@@ -131,17 +145,21 @@ def _draw_points(
         for (one, other), each in found.items()
         if not math.isnan(each.rho)
     ]
-    about = (
-        "Each point is a model. Choose the two parts below the plot; the correlation is Spearman's."
-    )
+    about = "Each point is a model. Choose the two parts below the plot; the correlation is Spearman's."
     spec = scatter({part: board.titles[part] for part in parts}, parts[1], parts[2])
     return Figure(f"{name}-scatter", "Any part against any other", about, spec, rows)
 
 
-def _heat_map(board: Board, parts: Sequence[str], found: Correlations, name: str) -> Figure:
+def _heat_map(
+    board: Board, parts: Sequence[str], found: Correlations, name: str
+) -> Figure:
     rows = [
         {
-            **{"row": board.titles[one], "column": board.titles[other], "rho": round(each.rho, 4)},
+            **{
+                "row": board.titles[one],
+                "column": board.titles[other],
+                "rho": round(each.rho, 4),
+            },
             **{
                 "p": float(f"{each.p_value:.3g}"),
                 "low": round(each.low, 3),
@@ -165,7 +183,9 @@ def _heat_map(board: Board, parts: Sequence[str], found: Correlations, name: str
         formats,
         ".1f",
     )
-    return Figure(f"{name}-correlations", "Rank correlations", about, mirror(spec), rows)
+    return Figure(
+        f"{name}-correlations", "Rank correlations", about, mirror(spec), rows
+    )
 
 
 LARGE = 10
@@ -193,7 +213,8 @@ def find_model_scores(board: Board, part: str, length: int | None) -> list[Model
     """Return the scores of a part whose models have properties, the best first, without floors."""
     models = board.benchmark.models()
     found = (
-        (result, models.get(show_model(result.model))) for result in board.competing(length, part)
+        (result, models.get(show_model(result.model)))
+        for result in board.competing(length, part)
     )
     return [
         ModelScore(result, properties)
@@ -225,7 +246,9 @@ _MODEL_HEADS = (
     Column("Positions", "How positions are encoded or extrapolated.", is_number=False),
     *text_columns("Training", "Family"),
     Column(
-        "Source", "The table from which the window and the other properties are.", is_number=False
+        "Source",
+        "The table from which the window and the other properties are.",
+        is_number=False,
     ),
 )
 
@@ -248,7 +271,10 @@ def model_sections(board: Board, length: int | None) -> Section | None:
         window = number_cell(found.window, count) if found.window else unknown
         size = Cell(found.parameters, found.active) if found.parameters else unknown
         rest = [
-            *(texts[each] for each in ("architecture", "positions", "training", "family")),
+            *(
+                texts[each]
+                for each in ("architecture", "positions", "training", "family")
+            ),
             found.source,
         ]
         rows.append(
@@ -269,7 +295,11 @@ def model_sections(board: Board, length: int | None) -> Section | None:
 def _property_plot(
     board: Board, part: str, length: int | None, scores: Sequence[ModelScore], name: str
 ) -> Figure:
-    parts = [each for each in board.parts_at(length) if find_model_scores(board, each, length)]
+    parts = [
+        each
+        for each in board.parts_at(length)
+        if find_model_scores(board, each, length)
+    ]
     rows = [
         {
             "model": show_model(row.result.model),
@@ -303,9 +333,14 @@ def _property_plot(
 def _property_table(scores: Sequence[ModelScore], name: str) -> Table:
     heads = [
         Column("Models", is_number=False),
-        Column("Score and window", "Spearman's rank correlation with its 95 % interval."),
+        Column(
+            "Score and window", "Spearman's rank correlation with its 95 % interval."
+        ),
         Column("Models with a window"),
-        Column("Score and parameters", "Spearman's rank correlation with the active parameters."),
+        Column(
+            "Score and parameters",
+            "Spearman's rank correlation with the active parameters.",
+        ),
         Column("Models with parameters"),
     ]
     groups = {
@@ -333,7 +368,9 @@ def _property_table(scores: Sequence[ModelScore], name: str) -> Table:
         ]
         if max(each.n for each in found) >= FEWEST_MODELS:
             cells = [
-                cell for each in found for cell in (rho_cell(each), number_cell(each.n, count))
+                cell
+                for each in found
+                for cell in (rho_cell(each), number_cell(each.n, count))
             ]
             rows.append([Cell(group), *cells])
     about = (
@@ -366,13 +403,18 @@ class JudgedAnswers:
     def over_answers(self, one: str, other: str) -> Correlation:
         """Correlate two metrics over answers. The interval counts all answers to a question or book as one."""
         rows = [answer for answers in self.answers.values() for answer in answers]
-        first, second = ([row.values[metric] for row in rows] for metric in (one, other))
+        first, second = (
+            [row.values[metric] for row in rows] for metric in (one, other)
+        )
         return spearman(first, second, len({row.group for row in rows}))
 
     def over_models(self, one: str, other: str) -> Correlation:
         """Correlate the models' means of two metrics."""
         first, second = (
-            [fmean(row.values[metric] for row in rows) for rows in self.answers.values()]
+            [
+                fmean(row.values[metric] for row in rows)
+                for rows in self.answers.values()
+            ]
             for metric in (one, other)
         )
         return spearman(first, second)
@@ -402,7 +444,9 @@ def _judged_answers(
         "",
     )
     others = tuple(
-        name for name in task.metrics if name in values and not read_statistic(name).is_judged
+        name
+        for name in task.metrics
+        if name in values and not read_statistic(name).is_judged
     )
     if not judged or not others:
         return None
@@ -411,7 +455,10 @@ def _judged_answers(
         for model, each in rows.items()
     }
     return JudgedAnswers(
-        task.name, judged, others, {model: each for model, each in complete.items() if each}
+        task.name,
+        judged,
+        others,
+        {model: each for model, each in complete.items() if each},
     )
 
 
@@ -424,10 +471,14 @@ _ABOUT_JUDGED = (
 
 _JUDGED_HEADS = [
     *text_columns("Task", "By the judge", "Other metric"),
-    Column("Over answers", "Spearman's rank correlation over all answers, with its 95 % interval."),
+    Column(
+        "Over answers",
+        "Spearman's rank correlation over all answers, with its 95 % interval.",
+    ),
     Column("Answers", "Number of answers with both metrics."),
     Column(
-        "Over models", "Spearman's rank correlation over the models' means, with its 95 % interval."
+        "Over models",
+        "Spearman's rank correlation over the models' means, with its 95 % interval.",
     ),
     Column("Models"),
 ]
@@ -441,7 +492,9 @@ _ABOUT_TABLE = (
 @for_each_length
 def judged_sections(board: Board, length: int | None) -> Section | None:
     """Return the section of a length at which answers have a judged score and another metric."""
-    shares = {metric.name for metric in board.benchmark.metrics if metric.range == (0.0, 1.0)}
+    shares = {
+        metric.name for metric in board.benchmark.metrics if metric.range == (0.0, 1.0)
+    }
     found = [
         each
         for task in board.benchmark.tasks
@@ -464,7 +517,10 @@ def judged_sections(board: Board, length: int | None) -> Section | None:
         for other in each.others
         for names in [(board.titles[each.task], titles[each.metric], titles[other])]
         for answers, models in [
-            (each.over_answers(each.metric, other), each.over_models(each.metric, other))
+            (
+                each.over_answers(each.metric, other),
+                each.over_models(each.metric, other),
+            )
         ]
     ]
     table = Table(
@@ -479,7 +535,9 @@ def judged_sections(board: Board, length: int | None) -> Section | None:
     return Section(name, title, [table, *figures], _ABOUT_JUDGED, choice=label(length))
 
 
-def _judged_plot(board: Board, found: JudgedAnswers, titles: dict[str, str], name: str) -> Figure:
+def _judged_plot(
+    board: Board, found: JudgedAnswers, titles: dict[str, str], name: str
+) -> Figure:
     metrics = [found.metric, *found.others]
     rows: list[dict[str, Any]] = [
         {
@@ -500,12 +558,17 @@ def _judged_plot(board: Board, found: JudgedAnswers, titles: dict[str, str], nam
         for ends in [range_text(each.low, each.high, decimals)]
     ]
     rho = {other: found.over_answers(found.metric, other).rho for other in found.others}
-    best = max(rho, key=lambda other: -math.inf if math.isnan(rho[other]) else rho[other])
+    best = max(
+        rho, key=lambda other: -math.inf if math.isnan(rho[other]) else rho[other]
+    )
     about = (
         f"{board.titles[found.task]}: each point is the answers with these two values; its area is their number. Choose"
         " the metrics below the plot. The correlation is Spearman's."
     )
     spec = scatter(
-        {metric: titles[metric] for metric in metrics}, best, found.metric, counts="answers"
+        {metric: titles[metric] for metric in metrics},
+        best,
+        found.metric,
+        counts="answers",
     )
     return Figure(f"{name}-{found.task}", board.titles[found.task], about, spec, rows)

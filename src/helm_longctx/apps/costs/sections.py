@@ -73,25 +73,45 @@ class Costs:
     def tokens(self) -> float | None:
         """Tokens of prompts and outputs; None if they are not known."""
         is_known = None not in (self.input_tokens, self.output_tokens)
-        return (self.input_tokens or 0.0) + (self.output_tokens or 0.0) if is_known else None
+        return (
+            (self.input_tokens or 0.0) + (self.output_tokens or 0.0)
+            if is_known
+            else None
+        )
 
 
 def find_costs(board: Board, length: int | None, part: str) -> list[Costs]:
     """Return the costs of the user's models with a whole score of a part, the best score first."""
-    scores = [score for model in board.own_models if (score := board.score(model, part, length))]
+    scores = [
+        score
+        for model in board.own_models
+        if (score := board.score(model, part, length))
+    ]
 
     def mean(score: Result, name: str, otherwise: float | None = None) -> float | None:
         # The score is a mean over tasks, and so are its costs.
         statistics = [task.statistics.get(name) for task in score.task_results]
-        values = [statistic.interval.mean if statistic else otherwise for statistic in statistics]
+        values = [
+            statistic.interval.mean if statistic else otherwise
+            for statistic in statistics
+        ]
         return None if None in values else fmean(value or 0.0 for value in values)
 
-    fields = ("billed_prompt_tokens", "cached_tokens", "output_tokens", "cost", "request_seconds")
+    fields = (
+        "billed_prompt_tokens",
+        "cached_tokens",
+        "output_tokens",
+        "cost",
+        "request_seconds",
+    )
     costs = [
         Costs(
             score,
             mean(score, "requests", 1.0) or 1.0,
-            *(mean(score, name) for name in (*fields, "retained_tokens", "compactions")),
+            *(
+                mean(score, name)
+                for name in (*fields, "retained_tokens", "compactions")
+            ),
         )
         for score in scores
         if score.is_complete and score.task_results
@@ -121,7 +141,10 @@ def find_frontier(costs: Sequence[Costs], amount: Amount) -> list[Costs]:
 
 
 def find_unsure(
-    best: Sequence[Costs], rows: Sequence[Costs], amount: Amount, differences: Differences
+    best: Sequence[Costs],
+    rows: Sequence[Costs],
+    amount: Amount,
+    differences: Differences,
 ) -> list[Costs]:
     """Return the rows of a frontier that are on it by chance, perhaps: they are not shown to be better than a cheaper one.
 
@@ -171,7 +194,9 @@ def find_accuracies(answers: Iterable[InstanceScore]) -> list[Compacted]:
     for answer in answers:
         times = answer.values.get("fact_compactions")
         if times is not None and answer.score is not None and answer.depth is not None:
-            groups[int(times)][DEPTHS[min(4, int(5 * answer.depth))]].append(answer.score)
+            groups[int(times)][DEPTHS[min(4, int(5 * answer.depth))]].append(
+                answer.score
+            )
     return [
         Compacted(
             times,
@@ -205,7 +230,9 @@ def find_points(answers: Iterable[InstanceScore]) -> list[Point]:
     for answer in answers:
         tokens = answer.values.get("stream_tokens")
         if tokens is not None and answer.score is not None:
-            scores[int(tokens)][not answer.values.get("evidence_read", 1.0)].append(answer.score)
+            scores[int(tokens)][not answer.values.get("evidence_read", 1.0)].append(
+                answer.score
+            )
     return [
         Point(
             tokens,
@@ -246,19 +273,26 @@ _COLUMNS: Sequence[tuple[Column, Callable[[_Costs], Cell]]] = (
     ),
     (
         Column(
-            "Input tokens", "Tokens of all prompts by the provider's count, cached ones included."
+            "Input tokens",
+            "Tokens of all prompts by the provider's count, cached ones included.",
         ),
         lambda row: number_cell(row[0].input_tokens, count),
     ),
     (
-        Column("Cached tokens", "Tokens of the prompts that the provider read from its cache."),
+        Column(
+            "Cached tokens",
+            "Tokens of the prompts that the provider read from its cache.",
+        ),
         lambda row: number_cell(row[0].cached_tokens, count),
     ),
     (
         Column("Output tokens", "Tokens that the model generated, reasoning included."),
         lambda row: number_cell(row[0].output_tokens, count),
     ),
-    (Column("Dollars", "At list prices."), lambda row: number_cell(row[0].dollars, amount)),
+    (
+        Column("Dollars", "At list prices."),
+        lambda row: number_cell(row[0].dollars, amount),
+    ),
     (
         Column(
             "Seconds",
@@ -290,7 +324,9 @@ def cost_sections(board: Board, length: int | None) -> Section | None:
     }
     ways = {way: find_frontier(whole, amount) for way, amount in amounts.items()}
     differences = find_differences(board, part, length)
-    unsure = {way: find_unsure(ways[way], whole, amounts[way], differences) for way in ways}
+    unsure = {
+        way: find_unsure(ways[way], whole, amounts[way], differences) for way in ways
+    }
     rows = []
     for cost in costs:
         names = []
@@ -313,7 +349,9 @@ def cost_sections(board: Board, length: int | None) -> Section | None:
         about = f"The score against the {way} of a question. The line joins the rows that no other one beats."
         if best:
             figures.append(
-                Figure(f"{name}-{way}", f"Score and {way}", about, frontier(way), points)
+                Figure(
+                    f"{name}-{way}", f"Score and {way}", about, frontier(way), points
+                )
             )
     title = f"Score and cost of a question: {board.titles.get(part, board.title)}"
     blocks: list[Block] = [
@@ -352,7 +390,8 @@ def _gains(board: Board, length: int | None, name: str) -> list[Table]:
         (
             Column("Gain", "In points, with its 95 % interval."),
             lambda gain: Cell(
-                interval_text(gain.comparison.effect, signed_percent), gain.comparison.effect.mean
+                interval_text(gain.comparison.effect, signed_percent),
+                gain.comparison.effect.mean,
             ),
         ),
         (Column("Adjusted p"), lambda gain: number_cell(gain.adjusted, p_text)),
@@ -362,7 +401,15 @@ def _gains(board: Board, length: int | None, name: str) -> list[Table]:
         ),
     )
     about = "Paired on the questions that were answered with the method and with plain prompts."
-    return [tabulate(f"{name}-gains", "Gains of methods over plain prompts", columns, gains, about)]
+    return [
+        tabulate(
+            f"{name}-gains",
+            "Gains of methods over plain prompts",
+            columns,
+            gains,
+            about,
+        )
+    ]
 
 
 def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
@@ -386,7 +433,9 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
         n, score = row[1].depths.get(depth, (0, None))
         return number_cell(score, percent, f"n = {n}")
 
-    accuracies: Sequence[tuple[Column, Callable[[tuple[ShownModel, Compacted]], Cell]]] = (
+    accuracies: Sequence[
+        tuple[Column, Callable[[tuple[ShownModel, Compacted]], Cell]]
+    ] = (
         (_MODEL, lambda row: Cell(show_model(row[0]))),
         (Column("Times compacted"), lambda row: number_cell(row[1].times, count)),
         (Column("Answers"), lambda row: number_cell(row[1].n, count)),
@@ -404,7 +453,9 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
         )
     ]
     about = "The columns at the right have the scores by the depth of the evidence in the stream, with their number."
-    title = "Score by how often the evidence was compacted, and by its depth in the stream"
+    title = (
+        "Score by how often the evidence was compacted, and by its depth in the stream"
+    )
     compacting = [cost for cost in costs if cost.compactions is not None]
     return [
         *(
@@ -412,7 +463,11 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
             if compacting
             else []
         ),
-        *([tabulate(f"{name}-compacted", title, accuracies, rows, about)] if rows else []),
+        *(
+            [tabulate(f"{name}-compacted", title, accuracies, rows, about)]
+            if rows
+            else []
+        ),
     ]
 
 
@@ -442,7 +497,14 @@ def _points(costs: Sequence[Costs], name: str) -> list[Table]:
         )
     ]
     return (
-        [tabulate(f"{name}-stream", "What is known after each part of the stream", columns, rows)]
+        [
+            tabulate(
+                f"{name}-stream",
+                "What is known after each part of the stream",
+                columns,
+                rows,
+            )
+        ]
         if rows
         else []
     )

@@ -73,7 +73,9 @@ def make_runs(answers: Sequence[ForeignAnswer], entry: str) -> list[OutputRun]:
     output_runs = []
     for (own, model), rows in runs.items():
         outputs = [_output(own, row) for row in rows]
-        output_runs.append(OutputRun(own, model, outputs, [row.location for row in rows]))
+        output_runs.append(
+            OutputRun(own, model, outputs, [row.location for row in rows])
+        )
     return output_runs
 
 
@@ -112,14 +114,21 @@ def _output(entry: str, answer: ForeignAnswer) -> Output:
 
 
 def _find_references(fields: Mapping[str, Any], location: str) -> list[str]:
-    value = next((fields[name] for name in _REFERENCES if fields.get(name) not in (None, "")), None)
+    value = next(
+        (fields[name] for name in _REFERENCES if fields.get(name) not in (None, "")),
+        None,
+    )
     if isinstance(value, str) and value.startswith("["):
         # A text can start with a bracket, and some programs write lists in Python's notation.
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             value = ast.literal_eval(value)
     references = [value] if isinstance(value, str) else value
     # An empty accepted answer is in every text, so each prediction would be right.
-    if not TEXTS.fits(references) or not references or not all(map(str.strip, references)):
+    if (
+        not TEXTS.fits(references)
+        or not references
+        or not all(map(str.strip, references))
+    ):
         about = f"the accepted answers must be texts that are not empty, in one of {', '.join(_REFERENCES)}"
         raise InputError(f"{location}: {about}; found {shorten(value)}")
     return references
@@ -140,7 +149,9 @@ def resolve_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
     )
 
 
-def find_entry(benchmarks: Iterable[Benchmark], name: str, length: int | None = None) -> str:
+def find_entry(
+    benchmarks: Iterable[Benchmark], name: str, length: int | None = None
+) -> str:
     """Return the run entry of a task that another program calls `name`: `helmet_nq_8k`, `ruler_vt`, `nq`.
 
     Raises:
@@ -164,7 +175,9 @@ def find_entry(benchmarks: Iterable[Benchmark], name: str, length: int | None = 
     )
 
 
-def _entries(benchmarks: Iterable[Benchmark], name: str, length: object) -> Iterator[str]:
+def _entries(
+    benchmarks: Iterable[Benchmark], name: str, length: object
+) -> Iterator[str]:
     for benchmark in benchmarks:
         for task in benchmark.tasks:
             if name not in _names(benchmark, task):

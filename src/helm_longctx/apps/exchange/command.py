@@ -23,7 +23,9 @@ DEFAULT_PICTURE = "scores.png"
 
 def export(
     suite: Suite,
-    to: Annotated[Path, typer.Option(file_okay=False, help="Folder to write to.")] = Path("export"),
+    to: Annotated[
+        Path, typer.Option(file_okay=False, help="Folder to write to.")
+    ] = Path("export"),
     format: Annotated[
         str,
         typer.Option(
@@ -67,7 +69,9 @@ def export(
     if picture:
         try:
             plot = length_plot(
-                averages(boards.read_suite(folder, BENCHMARKS, keep_answers=False).boards)
+                averages(
+                    boards.read_suite(folder, BENCHMARKS, keep_answers=False).boards
+                )
             )
         except InputError as error:  # a suite without lengths
             if is_asked:
@@ -98,7 +102,8 @@ def import_results(
         ),
     ] = "",
     model: Annotated[
-        str, typer.Option(help="Name of the model in the suite, e.g. meta/llama-3.1-8b.")
+        str,
+        typer.Option(help="Name of the model in the suite, e.g. meta/llama-3.1-8b."),
     ] = "",
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
@@ -112,13 +117,19 @@ def import_results(
     """
     from helm_longctx.apps.exchange.importing import import_files
 
-    imported = import_files(files, suite_path(output_path, suite), BENCHMARKS, format, entry, model)
+    imported = import_files(
+        files, suite_path(output_path, suite), BENCHMARKS, format, entry, model
+    )
     for folder, count in imported.runs.items():
         print(f"{folder}: {count} answers")
     for benchmark, count in imported.scores.items():
-        print(f"{benchmark}: {count} scores without answers, added as published results")
+        print(
+            f"{benchmark}: {count} scores without answers, added as published results"
+        )
     if imported.left_out:
-        print(f"{imported.left_out} scores were left out, because the imported answers have them")
+        print(
+            f"{imported.left_out} scores were left out, because the imported answers have them"
+        )
     print(f"Next: helm-longctx summarize --suite {suite} --output-path {output_path}")
 
 

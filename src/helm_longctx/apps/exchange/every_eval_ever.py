@@ -69,7 +69,9 @@ def write_logs(
         about = results[0].entry.benchmark.name
         developer, _, model = results[0].result.model.rpartition("/")
         # The data set needs a name of this form. It is the same for each export of a run.
-        name = str(uuid.UUID(bytes=hashlib.sha256(run.encode()).digest()[:16], version=4))
+        name = str(
+            uuid.UUID(bytes=hashlib.sha256(run.encode()).digest()[:16], version=4)
+        )
         names = (folder_name(developer or "unknown"), folder_name(model), name)
         stem = folder.joinpath("data", about, *names)
         stem.parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +106,9 @@ def _log(identity: str, now: str, results: Sequence[TaskResult]) -> dict[str, An
     model = results[0].result.model
     evaluations = []
     for result in results:
-        evaluations += [_result(result, metric, score) for metric, score in result.metrics()]
+        evaluations += [
+            _result(result, metric, score) for metric, score in result.metrics()
+        ]
     return {
         "schema_version": SCHEMA,
         "evaluation_id": identity,
@@ -116,7 +120,10 @@ def _log(identity: str, now: str, results: Sequence[TaskResult]) -> dict[str, An
             "evaluator_relationship": "other",
         },
         "model_info": _model(model),
-        "eval_library": {"name": "helm-longctx", "version": results[0].run.package or VERSION},
+        "eval_library": {
+            "name": "helm-longctx",
+            "version": results[0].run.package or VERSION,
+        },
         "evaluation_results": evaluations,
     }
 
@@ -127,7 +134,10 @@ def _model(name: str) -> dict[str, Any]:
         "name": short,
         "id": name,
         "developer": developer or "unknown",
-        "additional_details": {"deployment_type": "unknown", "model_availability": "unknown"},
+        "additional_details": {
+            "deployment_type": "unknown",
+            "model_availability": "unknown",
+        },
     }
 
 
@@ -214,18 +224,31 @@ def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, An
         details["not_comparable"] = result.lacking
         details["not_comparable_because"] = "; ".join(describe(result.result.caveats))
     if metric.name == MAIN_METRIC:
-        numbers = {**score_numbers(result.result), "unread": unread_share(result.result)}
-        details |= {name: f"{value:.6g}" for name, value in numbers.items() if value is not None}
+        numbers = {
+            **score_numbers(result.result),
+            "unread": unread_share(result.result),
+        }
+        details |= {
+            name: f"{value:.6g}" for name, value in numbers.items() if value is not None
+        }
     return {"score": interval.mean, "details": details, "uncertainty": uncertainty}
 
 
 def _sample(
-    identity: str, result: TaskResult, asked: QuestionRecord, row: InstanceScore, score: float
+    identity: str,
+    result: TaskResult,
+    asked: QuestionRecord,
+    row: InstanceScore,
+    score: float,
 ) -> dict[str, Any]:
     prompt = asked.prompt
     references = asked.references
     text = asked.text
-    source = {"source": "output.raw", "extracted_value": text, "extraction_method": "custom"}
+    source = {
+        "source": "output.raw",
+        "extracted_value": text,
+        "extraction_method": "custom",
+    }
     return {
         "schema_version": SCHEMA,
         "evaluation_id": identity,
@@ -264,7 +287,9 @@ def write_eval_results(
     Raises:
         InputError: huggingface_hub is too old, or no benchmark of the suite is on the hub.
     """
-    require_modules(("huggingface_hub._eval_results",), "eval-results", "huggingface_hub>=1.3")
+    require_modules(
+        ("huggingface_hub._eval_results",), "eval-results", "huggingface_hub>=1.3"
+    )
     from huggingface_hub import (
         EvalResultEntry,
         eval_result_entries_to_yaml,
@@ -275,7 +300,9 @@ def write_eval_results(
     for board in suite.boards:
         matches = map(_DATASET.fullmatch, board.benchmark.data)
         # The user's own questions are on no hub.
-        dataset = next((match[1] for match in matches if match and not board.folder), "")
+        dataset = next(
+            (match[1] for match in matches if match and not board.folder), ""
+        )
         for model in board.own_models if dataset else []:
             entries = []
             for length, task in product(board.lengths, board.benchmark.tasks):
@@ -292,14 +319,18 @@ def write_eval_results(
                 if share:
                     notes.append(f"{amount(100 * share)} % of the answers unread")
                 if result.is_generated:
-                    notes.append(f"questions by {question_source(result, board.benchmark)}")
+                    notes.append(
+                        f"questions by {question_source(result, board.benchmark)}"
+                    )
                 notes += describe(result.caveats)
                 task_id = result.task
                 if result.length:
                     task_id += f"_{label(result.length)}"
                 entries.append(
                     EvalResultEntry(
-                        dataset_id=GENERATED_DATASET if result.is_generated else dataset,
+                        dataset_id=GENERATED_DATASET
+                        if result.is_generated
+                        else dataset,
                         task_id=task_id,
                         value=round(100 * interval.mean, 2),
                         date=date.isoformat(timespec="seconds"),
@@ -308,10 +339,16 @@ def write_eval_results(
                 )
             rows = eval_result_entries_to_yaml(entries)
             assert parse_eval_result_entries(rows) == entries
-            path = folder / folder_name(model) / ".eval_results" / f"{board.file_name}.yaml"
+            path = (
+                folder
+                / folder_name(model)
+                / ".eval_results"
+                / f"{board.file_name}.yaml"
+            )
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(
-                yaml.safe_dump(rows, sort_keys=False, allow_unicode=True), encoding="utf-8"
+                yaml.safe_dump(rows, sort_keys=False, allow_unicode=True),
+                encoding="utf-8",
             )
             written += 1
             yield path, len(rows)

@@ -149,7 +149,9 @@ def scores(suite: Suite) -> Iterator[Score]:
                     failed=result.failed if run else None,
                     counts=id(result) in counting,
                     published_model=result.model.base if result.is_published else "",
-                    **_describe(result, statistic.interval, benchmarks[result.benchmark]),
+                    **_describe(
+                        result, statistic.interval, benchmarks[result.benchmark]
+                    ),
                 )
 
 
@@ -167,7 +169,9 @@ def averages(boards: Iterable[Board]) -> Iterator[Average]:
                     task=AVERAGE,
                     length=label(category.length),
                 )
-                yield about._replace(unread=unread_share(category), **score_numbers(category))
+                yield about._replace(
+                    unread=unread_share(category), **score_numbers(category)
+                )
         groups: dict[tuple[str, str, str, str], list[Result]] = defaultdict(list)
         for result in board.tasks:
             if result.has_score and result.length is not None:
@@ -176,7 +180,9 @@ def averages(boards: Iterable[Board]) -> Iterator[Average]:
         for (_, task, *_), rows in groups.items():
             # The same questions are asked at several lengths, so these means are not independent.
             mean = mean_of_means([row.interval for row in rows])
-            about = _average(rows[0], rows, mean, board.benchmark, task=task, length=AVERAGE)
+            about = _average(
+                rows[0], rows, mean, board.benchmark, task=task, length=AVERAGE
+            )
             sources = (question_source(row, board.benchmark) for row in rows)
             yield about._replace(
                 low=None,
@@ -220,12 +226,20 @@ def _join(texts: Iterable[str]) -> str:
     return ";".join(part for part in parts if part)
 
 
-def _describe(result: Result, interval: Interval, benchmark: Benchmark) -> dict[str, Any]:
+def _describe(
+    result: Result, interval: Interval, benchmark: Benchmark
+) -> dict[str, Any]:
     """Return what scores and averages have alike."""
     # The difference is NaN if one of the ends is.
     is_known = not math.isnan(interval.high - interval.low)
-    ends = {"low": interval.low, "high": interval.high} if is_known else {"low": None, "high": None}
-    about = {name: getattr(result, name) for name in ("model", "entry", "context", "folder")}
+    ends = (
+        {"low": interval.low, "high": interval.high}
+        if is_known
+        else {"low": None, "high": None}
+    )
+    about = {
+        name: getattr(result, name) for name in ("model", "entry", "context", "folder")
+    }
     return {
         **about,
         **ends,
@@ -245,10 +259,14 @@ def length_plot(averages: Iterable[Average]) -> Spec:
     Raises:
         InputError: there are no scores by length.
     """
-    means = [average for average in averages if average.task == AVERAGE and average.length]
+    means = [
+        average for average in averages if average.task == AVERAGE and average.length
+    ]
     if not means:
         raise InputError("the suite has no scores by length to draw")
-    means.sort(key=lambda mean: (mean.entry, mean.context, mean.folder, mean.judge, mean.model))
+    means.sort(
+        key=lambda mean: (mean.entry, mean.context, mean.folder, mean.judge, mean.model)
+    )
     rows: list[dict[str, Any]] = []
     for mean in means:
         conditions = {
@@ -322,7 +340,9 @@ class AnswerRow(NamedTuple):
     source: str = ""
 
 
-def answers(results: Iterable[Result], benchmarks: Iterable[Benchmark]) -> Iterator[AnswerRow]:
+def answers(
+    results: Iterable[Result], benchmarks: Iterable[Benchmark]
+) -> Iterator[AnswerRow]:
     """Yield every answer of every run, holding one request state in memory at a time.
 
     Raises:
@@ -343,7 +363,11 @@ def answers(results: Iterable[Result], benchmarks: Iterable[Benchmark]) -> Itera
 
 
 def _row(
-    run: Run, about: Result, asked: QuestionRecord, score: InstanceScore | None, entry: str
+    run: Run,
+    about: Result,
+    asked: QuestionRecord,
+    score: InstanceScore | None,
+    entry: str,
 ) -> AnswerRow:
     task, instance, repeat = asked.key
     sample = asked.sample
@@ -382,7 +406,9 @@ def answer_record(asked: QuestionRecord) -> str:
     the text that is scored before the answer.
     """
     sample = asked.sample
-    scores_prefix = sample is not None and sample.style == "completion" and sample.prefix_scored
+    scores_prefix = (
+        sample is not None and sample.style == "completion" and sample.prefix_scored
+    )
     scores_prefix = scores_prefix and not asked.reasoning  # see `scored_record`
     prefix = {}
     if sample and scores_prefix and sample.answer_prefix:
@@ -402,12 +428,19 @@ def narrow_entry(run: Run, task: str) -> Entry:
     assert run.entry
     entry = run.entry
     benchmark = entry.benchmark
-    arguments = {**entry.arguments, benchmark.task_argument: benchmark.task(task).argument}
+    arguments = {
+        **entry.arguments,
+        benchmark.task_argument: benchmark.task(task).argument,
+    }
     if benchmark.task(task).has_judge:
-        arguments["judge"] = entry.settings.judge if run.spec.get("annotators") else "none"
+        arguments["judge"] = (
+            entry.settings.judge if run.spec.get("annotators") else "none"
+        )
     narrow = check_entry(benchmark, entry.name, arguments)
     if entry.repeats not in (1, narrow.repeats):
-        narrow = check_entry(benchmark, entry.name, {**arguments, "repeats": entry.repeats})
+        narrow = check_entry(
+            benchmark, entry.name, {**arguments, "repeats": entry.repeats}
+        )
     return narrow
 
 
@@ -453,7 +486,9 @@ class TaskResult:
         """Yield the headline and the official metrics that have a value."""
         by_name = {metric.name: metric for metric in self.entry.benchmark.metrics}
         for metric in (
-            Metric(MAIN_METRIC, "Score", "The task's official headline metric, 0 to 1."),
+            Metric(
+                MAIN_METRIC, "Score", "The task's official headline metric, 0 to 1."
+            ),
             *(by_name[name] for name in self.task.metrics if name in by_name),
         ):
             if metric.name in self.result.statistics:
@@ -467,7 +502,9 @@ class TaskResult:
                 yield asked, score
 
 
-def task_results(boards: Iterable[Board], benchmarks: Sequence[Benchmark]) -> Iterator[TaskResult]:
+def task_results(
+    boards: Iterable[Board], benchmarks: Sequence[Benchmark]
+) -> Iterator[TaskResult]:
     """Yield the results of tasks that count and have a run, in the order of the runs' names.
 
     Raises:
@@ -497,4 +534,6 @@ def folder_name(text: str) -> str:
     encoded = name.encode("utf-8", "replace")
     if len(encoded) <= LONGEST_NAME:
         return name
-    return f"{encoded[: LONGEST_NAME - 17].decode('utf-8', 'ignore')}-{digest(text)[:16]}"
+    return (
+        f"{encoded[: LONGEST_NAME - 17].decode('utf-8', 'ignore')}-{digest(text)[:16]}"
+    )

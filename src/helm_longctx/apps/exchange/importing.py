@@ -37,13 +37,31 @@ from helm_longctx.helm.run_specs import make_entry_spec
 from helm_longctx.models.results import make_failure
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.suite import add_rows
-from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, SCENARIO, STATES, STATS, write_json
-from helm_longctx.runs.prompts import elide_texts, evidence_of, instance_names, write_prompts
+from helm_longctx.runs.files import (
+    INSTANCE_STATS,
+    RUN_SPEC,
+    SCENARIO,
+    STATES,
+    STATS,
+    write_json,
+)
+from helm_longctx.runs.prompts import (
+    elide_texts,
+    evidence_of,
+    instance_names,
+    write_prompts,
+)
 from helm_longctx.runs.records import write_records
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import MOST_REPEATS, Entry
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.outputs import PACKED, OutputReader, OutputRun, OutputScore, RunOrScore
+from helm_longctx.tasks.outputs import (
+    PACKED,
+    OutputReader,
+    OutputRun,
+    OutputScore,
+    RunOrScore,
+)
 from helm_longctx.tasks.outputs import Output as ForeignOutput
 from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.run_names import add_argument
@@ -84,7 +102,11 @@ def find_readers(benchmarks: Iterable[Benchmark]) -> dict[str, OutputReader]:
     for benchmark in benchmarks:
         if benchmark.outputs:
             readers[benchmark.name] = get_class_by_name(benchmark.outputs)
-    programs = {"inspect": inspect_logs.READER, "lm-eval": lm_eval.READER, "csv": tables.READER}
+    programs = {
+        "inspect": inspect_logs.READER,
+        "lm-eval": lm_eval.READER,
+        "csv": tables.READER,
+    }
     return {**readers, **programs}
 
 
@@ -123,9 +145,7 @@ def import_files(
             # For a path, only the last part is used.
             last = name.rstrip("/").rpartition("/")[2]
             if not re.fullmatch(r"[\w.:-]+", last):
-                about = (
-                    f"model {shorten(name)} is not a name; give --model, such as meta/llama-3.1-8b"
-                )
+                about = f"model {shorten(name)} is not a name; give --model, such as meta/llama-3.1-8b"
                 raise InputError(f"{run.locations[0]}: {about}")
             name = f"{ORGANIZATION}/{last}"
         named.append((own, run, name))
@@ -134,14 +154,22 @@ def import_files(
     answered = set()
     for own, run, _ in named:
         settings = own.settings
-        key = (run.model, own.name, own.tasks[0].name, settings.length, settings.context)
+        key = (
+            run.model,
+            own.name,
+            own.tasks[0].name,
+            settings.length,
+            settings.context,
+        )
         answered.add(key)
     alone = []
     left_out = 0
     for score in scores:
         row = score.row
         tasks = (*row.scores, *row.metrics)
-        keys = [(row.model, score.entry, task, row.length, score.context) for task in tasks]
+        keys = [
+            (row.model, score.entry, task, row.length, score.context) for task in tasks
+        ]
         if answered.isdisjoint(keys):
             alone.append(score)
         else:
@@ -153,7 +181,9 @@ def import_files(
     folders = {}
     for run_entry, run, name in named:
         folders[write_run(suite, run_entry, run, name)] = len(run.outputs)
-    counts = {name: sum(len(row.scores) for row in added) for name, added in rows.items()}
+    counts = {
+        name: sum(len(row.scores) for row in added) for name, added in rows.items()
+    }
     return Imported(folders, counts, left_out)
 
 
@@ -179,7 +209,9 @@ def _read(
         )
 
 
-def _read_file(reader: OutputReader, plain: Path, entry: str, shown: Path) -> Iterator[RunOrScore]:
+def _read_file(
+    reader: OutputReader, plain: Path, entry: str, shown: Path
+) -> Iterator[RunOrScore]:
     """Yield the content of a file.
 
     Args:
@@ -239,7 +271,9 @@ def _published_rows(
         length = "" if row.length is None else f",length={length_label(row.length)}"
         for task in filter(None, row.scores):
             argument = f"{benchmark.task_argument}={benchmark.task(task).argument}"
-            _check_entry(benchmarks, f"{score.entry}:{argument}{length}", score.location)
+            _check_entry(
+                benchmarks, f"{score.entry}:{argument}{length}", score.location
+            )
         key = (row.model, row.category, row.length)
         rows[benchmark.name][key] = rows[benchmark.name].get(key, row).update(row)
     return {name: list(by_key.values()) for name, by_key in rows.items()}
@@ -253,7 +287,9 @@ _SHAPES = {
     # A text with a lone surrogate cannot be a name in files.
     "id": Shape(
         "a text in UTF-8",
-        lambda value: is_text(value) and not any("\ud800" <= c <= "\udfff" for c in value),
+        lambda value: (
+            is_text(value) and not any("\ud800" <= c <= "\udfff" for c in value)
+        ),
     ),
     "references": TEXTS,
     "repeat": Shape(
@@ -266,12 +302,14 @@ _SHAPES = {
         lambda value: value is None or (is_whole(value) and 0 <= value <= 10**9),
     ),
     "depth": Shape(
-        "a finite number", lambda value: value is None or (is_number(value) and isfinite(value))
+        "a finite number",
+        lambda value: value is None or (is_number(value) and isfinite(value)),
     ),
     "notes": Shape(
         "an object of objects",
         lambda value: (
-            isinstance(value, Mapping) and all(isinstance(note, Mapping) for note in value.values())
+            isinstance(value, Mapping)
+            and all(isinstance(note, Mapping) for note in value.values())
         ),
     ),
 }
@@ -287,7 +325,9 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     (task,) = entry.tasks
     spec = make_entry_spec(entry)
     repeats = max((output.repeat for output in run.outputs), default=0) + 1
-    adapter = replace(spec.adapter_spec, model=model, model_deployment=model, num_trials=repeats)
+    adapter = replace(
+        spec.adapter_spec, model=model, model_deployment=model, num_trials=repeats
+    )
     name = add_argument(spec.name, "model", model.replace("/", "_"))
     spec = replace(spec, name=name, adapter_spec=adapter)
     folder = suite / spec.name.replace("/", "_")
@@ -307,7 +347,10 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     states = list(_states(spec, entry, task, run.outputs))
     # The states have only excerpts of the prompts.
-    prompts = [output.prompt for output in sorted(run.outputs, key=lambda output: output.repeat)]
+    prompts = [
+        output.prompt
+        for output in sorted(run.outputs, key=lambda output: output.repeat)
+    ]
     keys = []
     for state, prompt in zip(states, prompts, strict=True):
         keys.append((state.instance.id or "", state.instance.sub_split, digest(prompt)))
@@ -323,7 +366,12 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     files = dict.fromkeys(location.rpartition(":")[0] for location in run.locations)
     about = f"Answers from {', '.join(Path(file).name for file in files)}, scored here."
     name = str(spec.scenario_spec.args["entry"])
-    scenario = {"name": name, "description": about, "tags": [SOURCE], "definition_path": ""}
+    scenario = {
+        "name": name,
+        "description": about,
+        "tags": [SOURCE],
+        "definition_path": "",
+    }
     contents = {
         RUN_SPEC: spec,
         SCENARIO: scenario,
@@ -380,7 +428,9 @@ def _states(
                 text=output.prediction,
                 logprob=0,
                 tokens=[],
-                finish_reason={"reason": output.finish_reason} if output.finish_reason else None,
+                finish_reason={"reason": output.finish_reason}
+                if output.finish_reason
+                else None,
             )
             result = RequestResult(
                 success=True,
@@ -420,7 +470,10 @@ def _instance(entry: Entry, task: Task, output: ForeignOutput) -> Instance:
     )
     return Instance(
         input=elide_texts(Input(text=output.prompt), _evidence(output)),
-        references=[Reference(Output(text=text), tags=[CORRECT_TAG]) for text in output.references],
+        references=[
+            Reference(Output(text=text), tags=[CORRECT_TAG])
+            for text in output.references
+        ],
         split=TEST_SPLIT,
         sub_split=task.name,
         id=output.id,

@@ -101,7 +101,9 @@ def _missing(
             failure=Failure.UNKNOWN,
         )
         location = f"{path}: sample {name}"
-        yield replace(answers[0], location=location, text=None, fields=common, output=output)
+        yield replace(
+            answers[0], location=location, text=None, fields=common, output=output
+        )
 
 
 def _read_archive(path: Path) -> tuple[Row, Iterator[tuple[str, Any]]]:
@@ -112,11 +114,15 @@ def _read_archive(path: Path) -> tuple[Row, Iterator[tuple[str, Any]]]:
         raise InputError(f"{path}: not an archive of inspect_ai: {error}") from error
     members = archive.infolist()
     if len(members) > MOST_FILES:
-        raise InputError(f"{path}: it has {len(members)} files; an archive may have {MOST_FILES}")
+        raise InputError(
+            f"{path}: it has {len(members)} files; an archive may have {MOST_FILES}"
+        )
     by_name = {member.filename: member for member in members}
     # The log of an unfinished evaluation has only its start.
     start = "_journal/start.json"
-    header = next((by_name[name] for name in ("header.json", start) if name in by_name), None)
+    header = next(
+        (by_name[name] for name in ("header.json", start) if name in by_name), None
+    )
     if header is None:
         raise InputError(f"{path}: it lacks header.json; is it a log of inspect_ai?")
     samples = []
@@ -161,9 +167,13 @@ def _decompress(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     if member.compress_type == _ZSTANDARD:
         assert archive.fp
         archive.fp.seek(member.header_offset)
-        signature, name, extras = _LOCAL_HEADER.unpack(archive.fp.read(_LOCAL_HEADER.size))
+        signature, name, extras = _LOCAL_HEADER.unpack(
+            archive.fp.read(_LOCAL_HEADER.size)
+        )
         if signature != b"PK\x03\x04" or member.compress_size > MOST_BYTES:
-            raise InputError(f"{archive.filename}: {member.filename} is damaged or too large")
+            raise InputError(
+                f"{archive.filename}: {member.filename} is damaged or too large"
+            )
         archive.fp.seek(name + extras, io.SEEK_CUR)
         part = io.BytesIO(archive.fp.read(member.compress_size))
         stream: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(
@@ -216,9 +226,14 @@ def _answer(about: Row, sample: Any, location: str) -> ForeignAnswer:
         input_tokens=tokens if is_whole(tokens) else None,
     )
     metadata = sample.get("metadata")
-    fields = {"target": sample.get("target"), **(metadata if isinstance(metadata, dict) else {})}
+    fields = {
+        "target": sample.get("target"),
+        **(metadata if isinstance(metadata, dict) else {}),
+    }
     task = str(about.get("task") or "").rpartition("/")[2]
-    return ForeignAnswer(location, task, text, fields, answer, str(about.get("model") or ""))
+    return ForeignAnswer(
+        location, task, text, fields, answer, str(about.get("model") or "")
+    )
 
 
 def _text_and_reason(sample: Row) -> tuple[str, str]:

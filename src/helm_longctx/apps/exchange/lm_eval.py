@@ -15,7 +15,12 @@ from typing import Any
 
 from helm_longctx._version import VERSION
 from helm_longctx.apps.exchange.answers import RECORD, ForeignAnswer, make_runs
-from helm_longctx.apps.exchange.export import TaskResult, answer_record, folder_name, task_results
+from helm_longctx.apps.exchange.export import (
+    TaskResult,
+    answer_record,
+    folder_name,
+    task_results,
+)
 from helm_longctx.data.jsonl import FileRow, JsonLines
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
@@ -60,12 +65,18 @@ def write_results(
         results = list(by_name.values())
         # The harness's name. Some file systems do not distinguish small letters from capital letters.
         name = folder_name(_UNSAFE.sub("__", model))
-        name = name if name.casefold() not in taken else folder_name(f"{name}-{digest(model)[:16]}")
+        name = (
+            name
+            if name.casefold() not in taken
+            else folder_name(f"{name}-{digest(model)[:16]}")
+        )
         taken.add(name.casefold())
         target = folder / name
         target.mkdir(parents=True, exist_ok=True)
         path = target / f"results_{date}.json"
-        content = json.dumps(_results(model, results, means), indent=2, ensure_ascii=False)
+        content = json.dumps(
+            _results(model, results, means), indent=2, ensure_ascii=False
+        )
         path.write_text(content, encoding="utf-8")
         yield path, len(results)
         for result in results:
@@ -73,7 +84,9 @@ def write_results(
             yield samples, _write_samples(samples, result)
 
 
-def _results(model: str, results: Sequence[TaskResult], means: Iterable[Result]) -> dict[str, Any]:
+def _results(
+    model: str, results: Sequence[TaskResult], means: Iterable[Result]
+) -> dict[str, Any]:
     directions = {result.name: dict(_directions(result)) for result in results}
     tasks: dict[str, dict[str, Any]] = {}
     for result in results:
@@ -95,8 +108,15 @@ def _results(model: str, results: Sequence[TaskResult], means: Iterable[Result])
         members = [by_result[id(part)] for part in mean.parts if id(part) in by_result]
         if members and len(members[0].entry.category.tasks) > 1:
             entry = members[0].entry
-            conditions = (mean.context == "none", mean.runs[0].judge, mean.folder, mean.metric)
-            name = group_name(entry.benchmark, entry.category.name, entry.label, *conditions)
+            conditions = (
+                mean.context == "none",
+                mean.runs[0].judge,
+                mean.folder,
+                mean.metric,
+            )
+            name = group_name(
+                entry.benchmark, entry.category.name, entry.label, *conditions
+            )
             groups[name] = {
                 "name": name,
                 "alias": name,
@@ -117,9 +137,14 @@ def _results(model: str, results: Sequence[TaskResult], means: Iterable[Result])
         "groups": groups,
         "group_subtasks": subtasks,
         "configs": {result.name: _config(result) for result in results},
-        "versions": {result.name: result.entry.benchmark.comparability for result in results},
+        "versions": {
+            result.name: result.entry.benchmark.comparability for result in results
+        },
         "n-shot": shots,
-        "higher_is_better": {**directions, **{name: {MAIN_METRIC: True} for name in groups}},
+        "higher_is_better": {
+            **directions,
+            **{name: {MAIN_METRIC: True} for name in groups},
+        },
         "n-samples": samples,
         "config": {
             "model": "helm",
@@ -138,13 +163,19 @@ def _results(model: str, results: Sequence[TaskResult], means: Iterable[Result])
 
 def _directions(result: TaskResult) -> Iterator[tuple[str, bool | None]]:
     for metric, _ in result.metrics():
-        yield metric.name, None if metric.lower_is_better is None else not metric.lower_is_better
+        yield (
+            metric.name,
+            None if metric.lower_is_better is None else not metric.lower_is_better,
+        )
 
 
 def _values(metric: str, score: Statistic | Result) -> dict[str, Any]:
     """Return a mean and its standard error, `N/A` if it cannot be computed, by the harness's names."""
     error = "N/A" if math.isnan(score.error) else score.error
-    return {f"{metric},{FILTER}": score.interval.mean, f"{metric}_stderr,{FILTER}": error}
+    return {
+        f"{metric},{FILTER}": score.interval.mean,
+        f"{metric}_stderr,{FILTER}": error,
+    }
 
 
 def _config(result: TaskResult) -> dict[str, Any]:
@@ -154,7 +185,11 @@ def _config(result: TaskResult) -> dict[str, Any]:
     benchmark = result.entry.benchmark
     aggregations = []
     for name, better in _directions(result):
-        aggregation = {"metric": name, "aggregation": "mean", "higher_is_better": better}
+        aggregation = {
+            "metric": name,
+            "aggregation": "mean",
+            "higher_is_better": better,
+        }
         aggregations.append(aggregation)
     return {
         "task": result.name,
@@ -174,7 +209,9 @@ def _config(result: TaskResult) -> dict[str, Any]:
             "version": benchmark.comparability,
             "revision": benchmark.revision,
             "entry": result.entry.description,
-            "interval_95": None if math.isnan(interval.low) else [interval.low, interval.high],
+            "interval_95": None
+            if math.isnan(interval.low)
+            else [interval.low, interval.high],
             "requests_without_answer": result.result.failed,
             "questions": result.questions,
             "not_comparable": result.lacking,
@@ -198,11 +235,17 @@ def _write_samples(path: Path, result: TaskResult) -> int:
         line["resps"][0].append(asked.text)
         line["filtered_resps"].append(asked.text)
         line["doc"]["answers"].append({"repeat": row.repeat, "notes": notes})
-        values = {name: value for name, value in row.values.items() if name in result.task.metrics}
+        values = {
+            name: value
+            for name, value in row.values.items()
+            if name in result.task.metrics
+        }
         line |= {name: value for name, value in values.items() if name not in line}
         if row.score is not None:
             line.setdefault(MAIN_METRIC, row.score)
-    text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines.values())
+    text = "".join(
+        f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines.values()
+    )
     path.write_text(text, encoding="utf-8", errors="surrogatepass")
     return len(lines)
 
@@ -221,7 +264,9 @@ def _sample(
         "group": sample.group,
         "depth": sample.depth,
         "source": sample.source,
-        "tokens": sample.input_tokens if sample.prompt_tokens is None else sample.prompt_tokens,
+        "tokens": sample.input_tokens
+        if sample.prompt_tokens is None
+        else sample.prompt_tokens,
         RECORD: record,
         "answers": [],
     }
@@ -248,7 +293,9 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     filters: dict[object, object] = {}
     for row in JsonLines(path, {"doc": dict, "resps": list}):
         # With several filters, an example has a line for each, with the same responses.
-        if filters.setdefault(str(row.get("doc_id")), row.get("filter")) == row.get("filter"):
+        if filters.setdefault(str(row.get("doc_id")), row.get("filter")) == row.get(
+            "filter"
+        ):
             answers += _answers(row, task)
     yield from make_runs(answers, entry)
 
@@ -268,7 +315,9 @@ def _answers(row: FileRow, task: str) -> Iterator[ForeignAnswer]:
     if not isinstance(prompt, str):
         prompt = json.dumps(prompt, ensure_ascii=False)
     for number, text in enumerate(responses or [None]):
-        if text is not None and not isinstance(text, str):  # null: the model gave no answer
+        if text is not None and not isinstance(
+            text, str
+        ):  # null: the model gave no answer
             raise InputError(
                 f"{location}: resps must be a list of a list of texts; only generated answers can be read"
             )
@@ -290,4 +339,6 @@ def _answers(row: FileRow, task: str) -> Iterator[ForeignAnswer]:
         yield ForeignAnswer(location, task, text, fields, output, model)
 
 
-READER = OutputReader("samples of lm-evaluation-harness (samples_TASK_DATE.jsonl)", _SAMPLES, _read)
+READER = OutputReader(
+    "samples of lm-evaluation-harness (samples_TASK_DATE.jsonl)", _SAMPLES, _read
+)

@@ -27,7 +27,9 @@ class Series:
         has_generated: whether some scores are of questions that this package made instead of the benchmark's own.
     """
 
-    points: dict[int, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
+    points: dict[int, dict[str, float]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
     has_generated: bool = False
 
 
@@ -45,7 +47,9 @@ def parse_target(text: str) -> tuple[str, str]:
     return program, target
 
 
-def log_scores(boards: Iterable[Board], targets: Iterable[str], suite: str) -> list[str]:
+def log_scores(
+    boards: Iterable[Board], targets: Iterable[str], suite: str
+) -> list[str]:
     """Log the scores of the user's models. The checkpoints of a training are one run with several steps.
 
     Args:
@@ -71,8 +75,14 @@ def log_scores(boards: Iterable[Board], targets: Iterable[str], suite: str) -> l
                     f"--log-to {target}: {type(error).__name__}: {error}; the suite is complete"
                 ) from error
             values = sum(map(len, points.values()))
-            mark = f" ({Caveat(kind=GENERATED, task='').text})" if series.has_generated else ""
-            lines.append(f"{target}: {name}: {values} values of {len(points)} steps{mark}")
+            mark = (
+                f" ({Caveat(kind=GENERATED, task='').text})"
+                if series.has_generated
+                else ""
+            )
+            lines.append(
+                f"{target}: {name}: {values} values of {len(points)} steps{mark}"
+            )
     return lines
 
 
@@ -80,7 +90,9 @@ def _log(program: str, target: str, name: str, points: Points) -> None:
     if program == "wandb":
         import wandb
 
-        with wandb.init(project=target, name=name, config={"program": "helm-longctx"}) as run:
+        with wandb.init(
+            project=target, name=name, config={"program": "helm-longctx"}
+        ) as run:
             for step, values in points.items():
                 run.log(dict(values), step=step)
     elif program == "mlflow":
@@ -130,7 +142,11 @@ def find_series(boards: Iterable[Board]) -> dict[str, Series]:
             if cell.length:
                 start += f"/{label(cell.length)}"
             interval = result.interval
-            values = {"score": interval.mean, "low": interval.low, "high": interval.high}
+            values = {
+                "score": interval.mean,
+                "low": interval.low,
+                "high": interval.high,
+            }
             values[GENERATED] = float(result.is_generated)
             series = trainings[name]
             series.has_generated |= result.is_generated

@@ -16,8 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.apps.exchange.answers import LENGTH, RECORD, ForeignAnswer, make_runs
-from helm_longctx.apps.exchange.export import AnswerRow, Average, Score, answers, averages, scores
-from helm_longctx.documents.document import Cell, Column, Table, unquote_formula, write_csv
+from helm_longctx.apps.exchange.export import (
+    AnswerRow,
+    Average,
+    Score,
+    answers,
+    averages,
+    scores,
+)
+from helm_longctx.documents.document import (
+    Cell,
+    Column,
+    Table,
+    unquote_formula,
+    write_csv,
+)
 from helm_longctx.documents.numbers import MARK, amount, escape_markdown, escape_tex
 from helm_longctx.documents.site import latex_table, markdown_table
 from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
@@ -69,7 +82,9 @@ def wide_tables(boards: Iterable[Board]) -> Iterator[Wide]:
     for board in boards:
         # Models and tasks whose requests all failed have a row, too.
         models = dict.fromkeys((*board.models, *(key.model for key in board.results)))
-        lengths = sorted({key.length for key in board.results}, key=lambda length: length or 0)
+        lengths = sorted(
+            {key.length for key in board.results}, key=lambda length: length or 0
+        )
         for context in ("full", "none"):
             for length in lengths:
                 parts = board.table_parts(models, length, context)
@@ -107,7 +122,10 @@ def write_tables(
             names |= dict.fromkeys(table.columns)
         heads: list[str] = []
         for name in names:
-            heads += [name, *(f"{name}_{end}" for end in ("low", "high", "instances", "failed"))]
+            heads += [
+                name,
+                *(f"{name}_{end}" for end in ("low", "high", "instances", "failed")),
+            ]
         rows: list[list[Any]] = []
         for table in tables:
             for model, cells in table.rows.items():
@@ -133,7 +151,9 @@ def _wide_values(result: Result | None) -> list[Any]:
     return [*values, interval.n or None, result.failed]
 
 
-def write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
+def write_parquet(
+    path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> int:
     """Write a Parquet file and return the number of rows. A column has the type of its first value.
 
     Raises:
@@ -144,9 +164,13 @@ def write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[An
 
     content = [list(row) for row in rows]
     try:
-        values = {name: [row[index] for row in content] for index, name in enumerate(columns)}
+        values = {
+            name: [row[index] for row in content] for index, name in enumerate(columns)
+        }
         table = pyarrow.table(values)
-        parquet.write_table(table, path, compression="zstd", row_group_size=ROWS_AT_ONCE)
+        parquet.write_table(
+            table, path, compression="zstd", row_group_size=ROWS_AT_ONCE
+        )
     except (pyarrow.ArrowException, UnicodeError) as error:
         raise InputError(f"{path}: {error}") from error
     return len(content)
@@ -161,7 +185,9 @@ def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
         elif "score" in row:
             yield from _score(row, location)
         else:
-            raise InputError(f"{location}: it has neither a column 'answer' nor a column 'score'")
+            raise InputError(
+                f"{location}: it has neither a column 'answer' nor a column 'score'"
+            )
     yield from make_runs(rows, entry)
 
 
@@ -174,7 +200,9 @@ def _rows(path: Path) -> Iterator[Row]:
                 yield from batch.to_pylist()
             return
         csv.field_size_limit(_LONGEST_FIELD)
-        with path.open(encoding="utf-8-sig", errors="surrogatepass", newline="") as file:
+        with path.open(
+            encoding="utf-8-sig", errors="surrogatepass", newline=""
+        ) as file:
             table = csv.DictReader(file, strict=True)
             is_ours = _OWN_COLUMN in (table.fieldnames or ())
             for row in table:
@@ -186,7 +214,9 @@ def _rows(path: Path) -> Iterator[Row]:
     except Exception as error:
         if not is_format_error(error):
             raise
-        raise InputError(f"{path}: not a readable table: {type(error).__name__}") from error
+        raise InputError(
+            f"{path}: not a readable table: {type(error).__name__}"
+        ) from error
 
 
 def _answer(row: Row, location: str, entry: str) -> ForeignAnswer:
@@ -195,20 +225,27 @@ def _answer(row: Row, location: str, entry: str) -> ForeignAnswer:
     failure = row.get("failure") or row.get("error")
     kind = row.get("failure_kind") or None
     if kind is not None and kind not in [*Failure]:
-        raise bad_argument(location, "failure_kind", kind, [known.value for known in Failure])
+        raise bad_argument(
+            location, "failure_kind", kind, [known.value for known in Failure]
+        )
     if record is not None:
         try:
             record = json.loads(record)
         except (ValueError, TypeError, RecursionError) as error:
             raise InputError(f"{location}: {RECORD} is not JSON: {error}") from error
         if not isinstance(record, dict):
-            raise InputError(f"{location}: {RECORD} must be a JSON object, found {shorten(record)}")
+            raise InputError(
+                f"{location}: {RECORD} must be a JSON object, found {shorten(record)}"
+            )
     repeat = _whole(row, "repeat", location, 1)
     length = row.get("length")
     references = row.get("references")
     # The cells of our tables have the accepted answers in one text.
     references = references.split(" | ") if isinstance(references, str) else references
-    fields: dict[str, Any] = {"entry": row.get("entry"), "question": row.get("question")}
+    fields: dict[str, Any] = {
+        "entry": row.get("entry"),
+        "question": row.get("question"),
+    }
     if record is None:
         fields["references"] = references
     else:
@@ -248,7 +285,9 @@ def _score(row: Row, location: str) -> Iterator[OutputScore]:
     benchmark = next((owner for owner in BENCHMARKS if name in owner.entries), None)
     metric = str(row.get("metric") or MAIN_METRIC)
     task = str(row.get("task") or "")
-    tasks = [known for known in benchmark.tasks if known.name == task] if benchmark else []
+    tasks = (
+        [known for known in benchmark.tasks if known.name == task] if benchmark else []
+    )
     if metric != MAIN_METRIC and not _is_needed(metric, tasks, bool(published_model)):
         return
     if benchmark is None or value is None or not 0 <= value <= 1:
@@ -292,7 +331,9 @@ def _number(row: Row, name: str, location: str) -> float | None:
     try:
         return float(value)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{location}: {name}={shorten(value)} is not a number") from error
+        raise InputError(
+            f"{location}: {name}={shorten(value)} is not a number"
+        ) from error
 
 
 def _whole(row: Row, name: str, location: str, default: int) -> int:
@@ -332,7 +373,9 @@ def write_paper_tables(
         texts = [escape_markdown(ABOUT)]
         for table in tables:
             reasons = f"\n\n{escape_markdown(table.about)}" if table.about else ""
-            texts.append(f"**{escape_markdown(table.title)}**\n\n{markdown_table(table)}{reasons}")
+            texts.append(
+                f"**{escape_markdown(table.title)}**\n\n{markdown_table(table)}{reasons}"
+            )
     else:
         texts = [f"% {escape_tex(ABOUT)}"]
         for table in tables:

@@ -115,7 +115,8 @@ def _pair_runs(
         folder.suite_folder(CANDIDATE) / candidate_name,
     )
     base, candidate = (
-        {_key(score): score for score in read_scores(path, benchmarks)} for path in paths
+        {_key(score): score for score in read_scores(path, benchmarks)}
+        for path in paths
     )
     texts: list[dict[Key, str]] = []
     passing: set[Key] = set()
@@ -170,6 +171,8 @@ def _agreement(part: str, pairs: Sequence[AnswerPair]) -> Agreement:
         len(pairs),
         fmean(pair.are_equal for pair in pairs),
         fmean(pair.equal_tokens for pair in pairs),
-        fmean(abs(difference) < EQUAL for difference in differences) if differences else None,
+        fmean(abs(difference) < EQUAL for difference in differences)
+        if differences
+        else None,
         fmean(differences) if differences else None,
     )

@@ -101,9 +101,13 @@ def plan_lengths(samples: Iterable[TaskSample], goal: Goal) -> list[LengthPlan]:
         clusters = sum(sizes)
         needed = clusters_needed(cells, goal.noise, goal.margin, power, ONE_SIDED)
         passes = power_to_pass(cells, outcomes, goal.margin, level)
-        worse = smallest_drop(clusters, goal.noise, goal.margin, level / parts, goal.power)
+        worse = smallest_drop(
+            clusters, goal.noise, goal.margin, level / parts, goal.power
+        )
         needed = math.ceil(needed * questions / clusters)
-        plans.append(LengthPlan(part_name(length), questions, clusters, needed, passes, worse))
+        plans.append(
+            LengthPlan(part_name(length), questions, clusters, needed, passes, worse)
+        )
     return plans
 
 
@@ -146,13 +150,17 @@ def plan_depths(samples: Iterable[TaskSample], goal: Goal) -> DepthPlan | None:
     alarm = 0.0
     for clusters in depths.values():
         alarm += power_to_fail(((1.0, clusters),), outcomes, 0.0, level)
-    return DepthPlan(visible_drop(min(depths.values()), goal.noise, len(depths), goal.power), alarm)
+    return DepthPlan(
+        visible_drop(min(depths.values()), goal.noise, len(depths), goal.power), alarm
+    )
 
 
 def overall_power(lengths: Sequence[LengthPlan], depths: DepthPlan | None) -> float:
     """Return the least probability that a candidate without a drop passes at all lengths and depths."""
     return max(
-        0.0, math.prod(plan.power for plan in lengths) - (depths.false_alarm if depths else 0)
+        0.0,
+        math.prod(plan.power for plan in lengths)
+        - (depths.false_alarm if depths else 0),
     )
 
 
@@ -173,7 +181,9 @@ def limit_specs(
             needed += math.ceil(sample.questions * shares[part_name(sample.length)])
         adapter = spec.adapter_spec
         most = min(needed, adapter.max_eval_instances or needed)
-        limited.append(replace(spec, adapter_spec=replace(adapter, max_eval_instances=most)))
+        limited.append(
+            replace(spec, adapter_spec=replace(adapter, max_eval_instances=most))
+        )
     return limited
 
 
@@ -193,7 +203,9 @@ def check_samples(base: Sequence[Estimate], candidate: Sequence[Estimate]) -> No
             )
     tasks = Counter[tuple[str, str, int | None]]()
     for estimate in base:
-        tasks.update((sample.entry, sample.task, sample.length) for sample in estimate.samples)
+        tasks.update(
+            (sample.entry, sample.task, sample.length) for sample in estimate.samples
+        )
     for (entry, task, length), count in tasks.items():
         if count > 1:
             name = " ".join(part for part in (entry, task, part_name(length)) if part)
@@ -257,7 +269,9 @@ class Arm:
         self.limit = limit or self._whole.limit
         self.has_asked = False
         spec = self._whole.executor.execution_spec
-        own = replace(spec, sqlite_cache_backend_config=digest_cache(str(folder.cache(name))))
+        own = replace(
+            spec, sqlite_cache_backend_config=digest_cache(str(folder.cache(name)))
+        )
         for runner in (self._half, self._whole):
             runner.limit = self.limit
             runner.executor = Executor(own)

@@ -56,34 +56,46 @@ class Subset:
 
 SUBSETS = {
     name: Subset(**subset)
-    for name, subset in read_yaml(Path(str(resources.files(__package__) / "gate.yaml"))).items()
+    for name, subset in read_yaml(
+        Path(str(resources.files(__package__) / "gate.yaml"))
+    ).items()
 }
 """The named subsets. docs/gate.md has their power."""
 
 
 Base = Annotated[
-    str, typer.Argument(metavar="BASE", help="Deployment that is trusted, as HELM knows it.")
+    str,
+    typer.Argument(
+        metavar="BASE", help="Deployment that is trusted, as HELM knows it."
+    ),
 ]
 Candidate = Annotated[
     str,
     typer.Argument(
-        metavar="CANDIDATE", help="Deployment to check. BASE again measures run-to-run noise."
+        metavar="CANDIDATE",
+        help="Deployment to check. BASE again measures run-to-run noise.",
     ),
 ]
 MaxDrop = Annotated[
     float | None,
-    typer.Option(min=0.1, max=99, help="Largest drop that is accepted, in points. [default: 2]"),
+    typer.Option(
+        min=0.1, max=99, help="Largest drop that is accepted, in points. [default: 2]"
+    ),
 ]
 Power = Annotated[
     float,
     typer.Option(
-        min=0.5, max=0.99, help="Probability with which a candidate without a drop must pass."
+        min=0.5,
+        max=0.99,
+        help="Probability with which a candidate without a drop must pass.",
     ),
 ]
 Noise = Annotated[
     float,
     typer.Option(
-        min=0, max=100, help="Expected share of scores that differ without a drop, in percent."
+        min=0,
+        max=100,
+        help="Expected share of scores that differ without a drop, in percent.",
     ),
 ]
 
@@ -108,13 +120,15 @@ def gate(
     base: Base,
     candidate: Candidate,
     subset: Annotated[
-        str | None, typer.Option(help="Named sample instead of run entries: ci or ci-long.")
+        str | None,
+        typer.Option(help="Named sample instead of run entries: ci or ci-long."),
     ] = None,
     max_drop: MaxDrop = None,
     power: Power = 0.8,
     noise: Noise = 5.0,
     logprobs: Annotated[
-        bool, typer.Option("--logprobs", help="Compare distributions of tokens, not scores.")
+        bool,
+        typer.Option("--logprobs", help="Compare distributions of tokens, not scores."),
     ] = False,
     max_divergence: Annotated[
         float,
@@ -139,15 +153,23 @@ def gate(
         "suite": "gate",
         **{name: value for name, value in options.items() if value is not None},
     }
-    if chosen := _choose_subset(subset, arguments.keys() & {"tasks", "entry", "conf_path"}):
+    if chosen := _choose_subset(
+        subset, arguments.keys() & {"tasks", "entry", "conf_path"}
+    ):
         arguments["entry"] = list(chosen.entries)
     from helm_longctx.apps.gate.asking import Goal
 
-    goal = Goal((max_drop or (chosen.max_drop if chosen else MAX_DROP)) / 100, power, noise / 100)
+    goal = Goal(
+        (max_drop or (chosen.max_drop if chosen else MAX_DROP)) / 100,
+        power,
+        noise / 100,
+    )
     with set_log_levels(quiet, verbose) as prints:
         if logprobs:
             raise typer.Exit(
-                _compare_distributions((base, candidate), arguments, goal, max_divergence, prints)
+                _compare_distributions(
+                    (base, candidate), arguments, goal, max_divergence, prints
+                )
             )
         raise typer.Exit(_run_gate((base, candidate), arguments, goal, prints))
 
@@ -203,12 +225,16 @@ def _run_gate(
             return 0
         with redirect_stdout(prints):
             runs, is_new = _ask(sample, folder)
-    decided = read_gate(folder, Question(*models, goal.margin, goal.power, runs, looks), BENCHMARKS)
+    decided = read_gate(
+        folder, Question(*models, goal.margin, goal.power, runs, looks), BENCHMARKS
+    )
     _show(decided, folder, is_new)
     return int(decided.verdict)
 
 
-def _load_configs(models: tuple[str, str], arguments: Mapping[str, Any]) -> list[RunConfig]:
+def _load_configs(
+    models: tuple[str, str], arguments: Mapping[str, Any]
+) -> list[RunConfig]:
     from helm_longctx.config.load import load_config
 
     configs = []
@@ -220,7 +246,11 @@ def _load_configs(models: tuple[str, str], arguments: Mapping[str, Any]) -> list
 
 
 def _compare_distributions(
-    models: tuple[str, str], arguments: Mapping[str, Any], goal: Goal, margin: float, prints: TextIO
+    models: tuple[str, str],
+    arguments: Mapping[str, Any],
+    goal: Goal,
+    margin: float,
+    prints: TextIO,
 ) -> int:
     """Compare the distributions of both sides, and return the exit status."""
     from helm_longctx.apps.gate import divergences
@@ -247,7 +277,9 @@ def _compare_distributions(
             plans = [make_plan(config_of_side) for config_of_side in configs]
             runner = make_runner(config)
             way = find_way(models)
-            runs = [list(read_questions(runner, spec, most, way)) for spec in plans[0].specs]
+            runs = [
+                list(read_questions(runner, spec, most, way)) for spec in plans[0].specs
+            ]
         asked = [question for run in runs for question in run]
         lengths = max(len({question.length for question in asked}), 1)
         earlier = read_points(kept)
@@ -268,7 +300,9 @@ def _compare_distributions(
             way = found_way
             print("One of them reads no given texts, so answers are compared:")
             print(divergences.describe_sample(asked, margin, goal.power, way, earlier))
-        comparison = Comparison(sides, models, kept, margin, way, config.limits.max_cost)
+        comparison = Comparison(
+            sides, models, kept, margin, way, config.limits.max_cost
+        )
         path = folder.path / "logprobs.json"
         looks = _read_looks_of_distributions(path, models, margin)
         with redirect_stdout(prints):
@@ -282,7 +316,9 @@ def _compare_distributions(
         "kind": kind and kind._asdict(),
     }
     path.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2))
-    print(f"{models[1]} (candidate) against {models[0]} (base): distributions at the same tokens")
+    print(
+        f"{models[1]} (candidate) against {models[0]} (base): distributions at the same tokens"
+    )
     print_table(divergences.parts_table(decision, way))
     if decision.answers:
         print_table(divergences.answers_table(decision))
@@ -357,7 +393,12 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
     Args:
         has_size: whether the user gives the number of instances.
     """
-    from helm_longctx.apps.gate.asking import check_samples, limit_specs, plan_depths, plan_lengths
+    from helm_longctx.apps.gate.asking import (
+        check_samples,
+        limit_specs,
+        plan_depths,
+        plan_lengths,
+    )
     from helm_longctx.config.plan import make_plan
 
     base, candidate = (make_plan(config) for config in configs)
@@ -416,7 +457,9 @@ def _print_sample(sample: _Sample, goal: Goal) -> None:
     )
     if sample.depths:
         drop = 100 * sample.depths.visible_drop
-        print(f"A drop of {drop:.1f} points at one depth is found with the same probability.")
+        print(
+            f"A drop of {drop:.1f} points at one depth is found with the same probability."
+        )
     if power < goal.power:
         print(
             "To reach the wanted power, add run entries or instances, or give a larger --max-drop.",
@@ -442,7 +485,9 @@ def _ask(sample: _Sample, folder: GateFolder) -> tuple[list[tuple[str, str]], bo
             )
         )
     arms = make_arms(folder, *arguments)
-    runs = ask_in_both_orders(arms, zip(*(plan.specs for plan in sample.plans), strict=True))
+    runs = ask_in_both_orders(
+        arms, zip(*(plan.specs for plan in sample.plans), strict=True)
+    )
     return runs, any(arm.has_asked for arm in arms)
 
 
@@ -452,8 +497,12 @@ def _show(gate: Gate, folder: GateFolder, is_new: bool) -> None:
 
     sections = gate_sections(gate)
     page = write_gate_page(gate, sections, folder.name, folder.path)
-    folder.json_path.write_bytes(orjson.dumps(gate_json(gate), option=orjson.OPT_INDENT_2))
-    print(f"{gate.question.candidate} (candidate) minus {gate.question.base} (base), in points")
+    folder.json_path.write_bytes(
+        orjson.dumps(gate_json(gate), option=orjson.OPT_INDENT_2)
+    )
+    print(
+        f"{gate.question.candidate} (candidate) minus {gate.question.base} (base), in points"
+    )
     for section in sections:
         if section.name in ("scores", "answers", "findings"):
             print_blocks(section.blocks)
@@ -462,6 +511,8 @@ def _show(gate: Gate, folder: GateFolder, is_new: bool) -> None:
             f"Not in the verdict, because the benchmark's means leave them out: {', '.join(gate.outside)}"
         )
     if not is_new:
-        print("All answers are from an earlier command; another --suite asks everything again.")
+        print(
+            "All answers are from an earlier command; another --suite asks everything again."
+        )
     print(explain(gate))
     print(f"The page: {page}\nThe results: {folder.json_path}")

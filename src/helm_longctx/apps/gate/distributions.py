@@ -132,7 +132,9 @@ class Asked(NamedTuple):
     @property
     def text(self) -> str:
         """All turns, to estimate their tokens."""
-        return "\n".join([*(str(turn["content"]) for turn in self.messages or ()), self.prompt])
+        return "\n".join(
+            [*(str(turn["content"]) for turn in self.messages or ()), self.prompt]
+        )
 
 
 class Point(NamedTuple):
@@ -249,12 +251,18 @@ def divergence(base: Distribution, candidate: Distribution) -> float:
     left = max(1 - math.fsum(second.values()), SMALLEST)
     if math.fsum(spent) > left:
         spent = _share_out(missing, left, 0.0, math.exp(candidate.largest_missing))
-    pairs = [*shared, *zip(missing, spent, strict=True), (rest, budget - math.fsum(spent))]
+    pairs = [
+        *shared,
+        *zip(missing, spent, strict=True),
+        (rest, budget - math.fsum(spent)),
+    ]
     bound = math.fsum(p * math.log(p / max(q, SMALLEST)) for p, q in pairs if p > 0)
     return max(bound, 0.0)
 
 
-def _share_out(shares: Sequence[float], budget: float, rest: float, most: float) -> list[float]:
+def _share_out(
+    shares: Sequence[float], budget: float, rest: float, most: float
+) -> list[float]:
     """Return the probabilities of tokens whose divergence from their shares is least.
 
     They are proportional to the shares, but none is above `most`.
@@ -351,7 +359,9 @@ def compare(
     return compared
 
 
-def _find_fault(base: Sequence[Distribution], other: Sequence[Distribution], text: str) -> str:
+def _find_fault(
+    base: Sequence[Distribution], other: Sequence[Distribution], text: str
+) -> str:
     """Return what is wrong with an answer beside the base's; see `Written`."""
     if not other:
         return "empty" if base else ""
@@ -363,7 +373,9 @@ def _find_fault(base: Sequence[Distribution], other: Sequence[Distribution], tex
     others = [row.text for row in other]
     if len(others) < len(texts) and texts[: len(others)] == others:
         return "cut"
-    return "longer" if len(texts) < len(others) and others[: len(texts)] == texts else ""
+    return (
+        "longer" if len(texts) < len(others) and others[: len(texts)] == texts else ""
+    )
 
 
 def _own_gap(row: Distribution) -> float:
@@ -438,7 +450,9 @@ def compare_texts(
     base_rows = own_rows.get((0, False), ())
     fault = "other text"
     if not is_other:
-        fault = _find_written_fault(answer, answers[1, False], own_rows.get((1, False), ()))
+        fault = _find_written_fault(
+            answer, answers[1, False], own_rows.get((1, False), ())
+        )
     if fault == "unlike" and max(map(_own_gap, base_rows), default=0.0) > OWN_GAP:
         fault = ""  # the base samples, too
     noise = None
@@ -448,7 +462,9 @@ def compare_texts(
     return compared
 
 
-def _reads_other_text(rows: Mapping[tuple[int, bool], Sequence[Distribution]], text: str) -> bool:
+def _reads_other_text(
+    rows: Mapping[tuple[int, bool], Sequence[Distribution]], text: str
+) -> bool:
     """Whether the base's tokens are those of a text, and the candidate's are not."""
     told = ["".join(row.text for row in rows[side, False]) for side in (0, 1)]
     return text in told[0] and text not in told[1]
@@ -472,7 +488,8 @@ def _find_written_fault(forced: str, written: str, rows: Sequence[Distribution])
     # A token at the start can have characters of the prompt, so places are counted from the end.
     ends = list(accumulate(len(row.text) for row in rows))
     starts = [
-        len(forced) - ends[-1] + end - len(row.text) for end, row in zip(ends, rows, strict=True)
+        len(forced) - ends[-1] + end - len(row.text)
+        for end, row in zip(ends, rows, strict=True)
     ]
     for start, row in zip(starts, rows, strict=True):
         token = row.text[-start:] if start < 0 else row.text
@@ -558,7 +575,9 @@ def pair_tokens(
 
 
 def _check_tokens(
-    one: Sequence[Distribution], other: Sequence[Distribution], deployments: tuple[str, str]
+    one: Sequence[Distribution],
+    other: Sequence[Distribution],
+    deployments: tuple[str, str],
 ) -> None:
     texts = [row.text for row in one]
     other_texts = [row.text for row in other]

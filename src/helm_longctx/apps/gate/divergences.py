@@ -16,7 +16,12 @@ import numpy as np
 
 from helm_longctx.apps.gate.distributions import TINY, Asked, Point, Way, Written
 from helm_longctx.documents.document import Table, text_table
-from helm_longctx.documents.numbers import decimals, interval_text, share, signed_decimals
+from helm_longctx.documents.numbers import (
+    decimals,
+    interval_text,
+    share,
+    signed_decimals,
+)
 from helm_longctx.results.boards import label
 from helm_longctx.results.statistics.comparison import (
     Looks,
@@ -31,7 +36,12 @@ from helm_longctx.results.statistics.heavy_tails import (
     lower_bound,
     upper_bound,
 )
-from helm_longctx.results.statistics.intervals import Floats, Interval, ValueKind, mean_interval
+from helm_longctx.results.statistics.intervals import (
+    Floats,
+    Interval,
+    ValueKind,
+    mean_interval,
+)
 from helm_longctx.results.statistics.noninferiority import ONE_SIDED, Verdict
 
 CAPS = 10
@@ -162,7 +172,9 @@ def decide(
     questions = _count_questions(points, written)
     looks = looks or (max(1, sum(questions.values())),)
     # As a note, it is said once, about questions that are the same at all looks.
-    differences = find_differing_lengths(points, written, looks[-1:] if margin else looks)
+    differences = find_differing_lengths(
+        points, written, looks[-1:] if margin else looks
+    )
     noisier = _find_noisier_lengths(points, looks)
     groups: dict[tuple[int | None, str], list[Point]] = defaultdict(list)
     for point in points:
@@ -183,7 +195,9 @@ def decide(
         for length, faults in _by_length(written).items():
             answers.append(_describe_answers(length, faults, verdicts[length]))
     verdict = Verdict.UNDECIDED
-    verdicts_of_parts = {part.verdict for part in parts} | {part.verdict for part in answers}
+    verdicts_of_parts = {part.verdict for part in parts} | {
+        part.verdict for part in answers
+    }
     if Verdict.WORSE in verdicts_of_parts:
         verdict = Verdict.WORSE
     elif parts and verdicts_of_parts == {Verdict.NO_WORSE}:
@@ -227,7 +241,9 @@ def _by_length(written: Sequence[Written]) -> dict[int | None, list[Written]]:
     return lengths
 
 
-def _count_questions(points: Sequence[Point], written: Sequence[Written]) -> dict[int | None, int]:
+def _count_questions(
+    points: Sequence[Point], written: Sequence[Written]
+) -> dict[int | None, int]:
     groups: dict[int | None, set[str]] = defaultdict(set)
     for point in points:
         groups[point.length].add(point.group)
@@ -242,7 +258,9 @@ def _judge_part(rows: Sequence[Point], margin: float, levels: _Levels) -> Part:
     most = CAPS * margin
     divergence = _judge(
         group_means([row.excess for row in rows], groups),
-        _Measure(margin, most, find_floor([row.noise or 0.0 for row in rows], margin, most)),
+        _Measure(
+            margin, most, find_floor([row.noise or 0.0 for row in rows], margin, most)
+        ),
         levels.divergence,
         levels.passing,
     )
@@ -335,7 +353,9 @@ def _judge_answers(written: Sequence[Written], levels: _Levels) -> list[AnswerPa
 
     parts = []
     for length, rows in _by_length(written).items():
-        values = group_means([float(row.counts) for row in rows], [row.group for row in rows])
+        values = group_means(
+            [float(row.counts) for row in rows], [row.group for row in rows]
+        )
         faulty = int((values > 0.5).sum())
         high = upper_bound(values, FAULTY_SHARE, 1.0, ONE_SIDED, levels.passing)
         p_value = float(binom.sf(faulty - 1, len(values), FAULTY_SHARE))
@@ -343,10 +363,15 @@ def _judge_answers(written: Sequence[Written], levels: _Levels) -> list[AnswerPa
         if p_value < levels.other_at_look:
             verdict = Verdict.WORSE
         described = _describe_answers(length, rows, verdict)
-        interval = Interval(float(values.mean()), described.share.low, min(high, 1.0), len(values))
+        interval = Interval(
+            float(values.mean()), described.share.low, min(high, 1.0), len(values)
+        )
         parts.append(
             AnswerPart(
-                name=described.name, faults=described.faults, share=interval, verdict=verdict
+                name=described.name,
+                faults=described.faults,
+                share=interval,
+                verdict=verdict,
             )
         )
     return parts
@@ -370,7 +395,9 @@ def _judge_any(
         return Verdict.WORSE
     # A candidate that only has more noise may have another load, or a fault.
     has_power = sign_test(questions, 0) < level
-    return Verdict.NO_WORSE if has_power and length not in noisier else Verdict.UNDECIDED
+    return (
+        Verdict.NO_WORSE if has_power and length not in noisier else Verdict.UNDECIDED
+    )
 
 
 def _describe_part(rows: Sequence[Point], verdict: Verdict) -> Part:
@@ -389,12 +416,17 @@ def _describe_part(rows: Sequence[Point], verdict: Verdict) -> Part:
     )
 
 
-def _describe_answers(length: int | None, rows: Sequence[Written], verdict: Verdict) -> AnswerPart:
+def _describe_answers(
+    length: int | None, rows: Sequence[Written], verdict: Verdict
+) -> AnswerPart:
     faults = Counter(row.fault for row in rows if row.counts)
     groups = [row.group for row in rows]
     interval = mean_interval([float(row.counts) for row in rows], groups)
     return AnswerPart(
-        name=f"{label(length)} answers".strip(), faults=faults, share=interval, verdict=verdict
+        name=f"{label(length)} answers".strip(),
+        faults=faults,
+        share=interval,
+        verdict=verdict,
     )
 
 
@@ -408,7 +440,9 @@ def find_differing_lengths(
     has other sizes. Only questions that both read twice count.
     """
     level = level_of_look(looks, ONE_SIDED)
-    shifts: dict[int | None, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    shifts: dict[int | None, dict[str, list[float]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for point in points:
         if point.noise is not None:
             shifts[point.length][point.group].append(point.shift)
@@ -425,10 +459,14 @@ def find_differing_lengths(
 
 def _find_noisier_lengths(points: Sequence[Point], looks: Looks) -> list[int | None]:
     """Return the lengths at which the candidate differs from itself by more than the base from itself."""
-    noises: dict[int | None, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    noises: dict[int | None, dict[str, list[float]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for point in points:
         if point.noise is not None and point.candidate_noise is not None:
-            noises[point.length][point.group].append(point.candidate_noise - point.noise)
+            noises[point.length][point.group].append(
+                point.candidate_noise - point.noise
+            )
     level = level_of_look(looks, ONE_SIDED)
     lengths = []
     for length, questions in noises.items():
@@ -482,7 +520,11 @@ def measure_spread(points: Sequence[Point]) -> float | None:
 
 
 def describe_sample(
-    asked: Sequence[Asked], margin: float, power: float, way: Way, kept: Sequence[Point] = ()
+    asked: Sequence[Asked],
+    margin: float,
+    power: float,
+    way: Way,
+    kept: Sequence[Point] = (),
 ) -> str:
     """Say which requests a comparison sends, and what it finds.
 
@@ -493,7 +535,9 @@ def describe_sample(
     lengths = max(len({question.length for question in asked}), 1)
     questions = count // lengths
     if not margin:
-        shares = smallest_shares(questions, level_of_look((1,), ONE_SIDED) / lengths, power)
+        shares = smallest_shares(
+            questions, level_of_look((1,), ONE_SIDED) / lengths, power
+        )
         exact, noisy = ("none" if value is None else f"{value:.0%}" for value in shares)
         return (
             f"{len(asked)} questions, {way.count(True) * len(asked)} requests: {way.twice}. A candidate is found"
@@ -508,7 +552,9 @@ def describe_sample(
     origin = "as measured here"
     if measured is None:
         origin = "an assumption until a command has measured it"
-    smallest = visible_divergence(questions, lengths * way.stretches, margin, ratio, power)
+    smallest = visible_divergence(
+        questions, lengths * way.stretches, margin, ratio, power
+    )
     visible = "of no size"
     if not math.isinf(smallest):
         visible = f"of at least {decimals(smallest, 3)} nats"
@@ -551,7 +597,9 @@ def parts_table(decision: Decision, way: Way) -> Table:
         " base is from itself the second time. Loss is what the candidate loses on the same tokens. Both are in nats."
         f" {ends}"
     )
-    return text_table("Distributions", ("part", *numbers, "verdict"), rows, about, right=numbers)
+    return text_table(
+        "Distributions", ("part", *numbers, "verdict"), rows, about, right=numbers
+    )
 
 
 def answers_table(decision: Decision) -> Table:
@@ -621,7 +669,9 @@ def _list_reasons(decision: Decision) -> list[str]:
     worse = [part for part in decision.parts if part.verdict is Verdict.WORSE]
     reasons = []
     if any(part.divergence.low > margin for part in worse):
-        reasons.append(f"in a part the divergence is above {margin:g} nats, beyond chance")
+        reasons.append(
+            f"in a part the divergence is above {margin:g} nats, beyond chance"
+        )
     if any(part.loss.low > margin for part in worse):
         reasons.append(f"in a part the loss is above {margin:g} nats, beyond chance")
     if any(part.changed.low > change for part in worse):
@@ -669,7 +719,8 @@ def decision_json(decision: Decision, requests: int) -> dict[str, Any]:
         for part in decision.answers
     ]
     differing = [
-        {"length": length, "divergence": value} for length, value in decision.differences.items()
+        {"length": length, "divergence": value}
+        for length, value in decision.differences.items()
     ]
     return {
         "verdict": decision.verdict.name.lower(),

@@ -15,7 +15,14 @@ _EXPECTED = "prompt_tokens"
 """Statistics of an answer: the prompt's tokens as the server counts them, and as the deployment's tokenizer does."""
 
 Kind = Literal[
-    "cut", "refused", "passing", "unanswered", "counts", "uncounted", "both cut", "base cut"
+    "cut",
+    "refused",
+    "passing",
+    "unanswered",
+    "counts",
+    "uncounted",
+    "both cut",
+    "base cut",
 ]
 
 
@@ -59,7 +66,9 @@ def _find_cuts(pairs: Sequence[AnswerPair]) -> list[Finding]:
     if number := len(_cut_pairs([_swap(pair) for pair in counted])):
         text = f"{BASE} counts far fewer prompt tokens than {CANDIDATE}, so it cuts these prompts silently"
         findings.append(Finding("base cut", number, text))
-    both = [pair for pair in counted if _is_short(pair.base) and _is_short(pair.candidate)]
+    both = [
+        pair for pair in counted if _is_short(pair.base) and _is_short(pair.candidate)
+    ]
     if both:
         text = "both count far fewer prompt tokens than the tokenizer, so both cut these prompts silently"
         findings.append(Finding("both cut", len(both), text))
@@ -77,11 +86,17 @@ def _cut_pairs(pairs: Sequence[AnswerPair]) -> list[AnswerPair]:
         tokens = _counts(pair)
         if tokens:
             counts.append((pair, tokens))
-    shortest = sorted((tokens for _, tokens in counts), key=max)[: max(1, len(counts) // 4)]
-    usual = median(candidate / base for base, candidate in shortest) if shortest else 1.0
+    shortest = sorted((tokens for _, tokens in counts), key=max)[
+        : max(1, len(counts) // 4)
+    ]
+    usual = (
+        median(candidate / base for base, candidate in shortest) if shortest else 1.0
+    )
     # A larger difference of tokenizers is less probable than that all prompts are cut.
     usual = usual if OTHER_TOKENIZER <= usual <= 1 / OTHER_TOKENIZER else 1.0
-    return [pair for pair, (base, candidate) in counts if is_cut(candidate, base, usual)]
+    return [
+        pair for pair, (base, candidate) in counts if is_cut(candidate, base, usual)
+    ]
 
 
 def _find_missing(pairs: Sequence[AnswerPair]) -> list[Finding]:
@@ -103,9 +118,7 @@ def _find_missing(pairs: Sequence[AnswerPair]) -> list[Finding]:
     lasting = sum(_lacks_score(pair) for pair in pairs if not pair.may_pass)
     number = lasting - len(too_long)
     if number:
-        text = (
-            "only one deployment has a scored answer; the same command sends failed requests again"
-        )
+        text = "only one deployment has a scored answer; the same command sends failed requests again"
         findings.append(Finding("unanswered", number, text))
     return findings
 
@@ -146,5 +159,8 @@ def _is_short(score: InstanceScore) -> bool:
 
 def _swap(pair: AnswerPair) -> AnswerPair:
     return AnswerPair(
-        pair.candidate, pair.base, (pair.texts[1], pair.texts[0]), not pair.is_base_first
+        pair.candidate,
+        pair.base,
+        (pair.texts[1], pair.texts[0]),
+        not pair.is_base_first,
     )

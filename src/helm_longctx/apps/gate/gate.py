@@ -105,7 +105,9 @@ class Gate:
     @cached_property
     def verdict(self) -> Verdict:
         """The decision on all lengths and findings."""
-        return decide({name: part.drop for name, part in self.parts.items()}, self.findings)
+        return decide(
+            {name: part.drop for name, part in self.parts.items()}, self.findings
+        )
 
     @property
     def missing(self) -> dict[str, int]:
@@ -123,12 +125,16 @@ class Gate:
         if not parts:
             return None
         fewest = min(part.drop.comparison.effect.n for part in parts)
-        return visible_drop(fewest, self.difference_share, len(parts), self.question.power)
+        return visible_drop(
+            fewest, self.difference_share, len(parts), self.question.power
+        )
 
     @property
     def difference_share(self) -> float:
         """The share of the requests with a score in both arms whose scores differ."""
-        differences = [pair.difference for pair in self.pairs if pair.difference is not None]
+        differences = [
+            pair.difference for pair in self.pairs if pair.difference is not None
+        ]
         return fmean(abs(difference) >= EQUAL for difference in differences)
 
 
@@ -150,7 +156,9 @@ def is_counted(name: str, drop: Drop) -> bool:
     return drop.is_worse or drop.is_suspect or name not in (ALL, *DEPTHS)
 
 
-def read_gate(folder: GateFolder, question: Question, benchmarks: Sequence[Benchmark]) -> Gate:
+def read_gate(
+    folder: GateFolder, question: Question, benchmarks: Sequence[Benchmark]
+) -> Gate:
     """Read the runs of both arms, and decide.
 
     Raises:
@@ -251,7 +259,9 @@ def _split_tasks(table: SharedTable) -> dict[str, list[int]]:
     return tasks
 
 
-def _decide(pairs: Mapping[str, Sequence[Pairs]], question: Question) -> dict[str, Part]:
+def _decide(
+    pairs: Mapping[str, Sequence[Pairs]], question: Question
+) -> dict[str, Part]:
     depths = [name for name in DEPTHS if name in pairs]
     drops = decide_drops(pairs, question.margin, question.power, question.looks, depths)
     parts = {}
@@ -281,7 +291,9 @@ def read_looks(folder: GateFolder, base: str, candidate: str) -> dict[str, list[
         if (earlier["base"], earlier["candidate"]) != (base, candidate):
             return {}
         # A file of an earlier version has only its own look.
-        return dict(earlier.get("looks") or _sizes([*earlier["parts"], *earlier["tasks"]]))
+        return dict(
+            earlier.get("looks") or _sizes([*earlier["parts"], *earlier["tasks"]])
+        )
 
 
 def _sizes(parts: Iterable[Mapping[str, Any]]) -> dict[str, list[int]]:

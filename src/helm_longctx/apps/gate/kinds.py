@@ -68,7 +68,9 @@ def find_main_kind(points: Iterable[Point]) -> KindChange | None:
             change = float(np.mean(inside, axis=0)[0])
             elsewhere = float(np.mean(outside, axis=0)[0])
             changes.append(KindChange(kind, change, elsewhere))
-    return max(changes, key=lambda kind: kind.change / max(kind.elsewhere, TINY), default=None)
+    return max(
+        changes, key=lambda kind: kind.change / max(kind.elsewhere, TINY), default=None
+    )
 
 
 def _add(rows: Sequence[tuple[int, float, float]]) -> tuple[int, np.ndarray]:

@@ -19,7 +19,13 @@ from helm_longctx.documents.document import (
     Table,
     number_cell,
 )
-from helm_longctx.documents.numbers import one_line, percent, points, range_text, signed_percent
+from helm_longctx.documents.numbers import (
+    one_line,
+    percent,
+    points,
+    range_text,
+    signed_percent,
+)
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.documents.site import write_site
 from helm_longctx.results.cells import interval_row, write_scores
@@ -32,11 +38,17 @@ MOST_ANSWERS = 50
 SHOWN_CHARACTERS = 400
 """Largest number of characters of an answer that the page shows."""
 
-VERDICTS = {Verdict.NO_WORSE: "no worse", Verdict.WORSE: "worse", Verdict.UNDECIDED: "cannot tell"}
+VERDICTS = {
+    Verdict.NO_WORSE: "no worse",
+    Verdict.WORSE: "worse",
+    Verdict.UNDECIDED: "cannot tell",
+}
 """The verdicts in words."""
 
 
-def write_gate_page(gate: Gate, sections: Sequence[Section], name: str, folder: Path) -> Path:
+def write_gate_page(
+    gate: Gate, sections: Sequence[Section], name: str, folder: Path
+) -> Path:
     """Write the page and its data, and return the page's file.
 
     Args:
@@ -56,7 +68,10 @@ def gate_sections(gate: Gate) -> list[Section]:
         Section(
             "scores",
             "Scores",
-            [_plot(gate), _parts("scores-lengths", "By length", gate.parts, gate.question)],
+            [
+                _plot(gate),
+                _parts("scores-lengths", "By length", gate.parts, gate.question),
+            ],
         ),
         Section(
             "answers",
@@ -79,7 +94,9 @@ def gate_sections(gate: Gate) -> list[Section]:
     ]
     different = [pair for pair in gate.pairs if pair.is_answered and not pair.are_equal]
     if different:
-        sections.append(Section("different", "Different answers", [_different(different)]))
+        sections.append(
+            Section("different", "Different answers", [_different(different)])
+        )
     return sections
 
 
@@ -88,9 +105,7 @@ _ORDER = (
     " differently, a shared cache or the time of the request matters."
 )
 
-_TASKS = (
-    "These tests decide nothing. Their p-values are adjusted for the number of tasks and lengths."
-)
+_TASKS = "These tests decide nothing. Their p-values are adjusted for the number of tasks and lengths."
 
 
 def explain(gate: Gate) -> str:
@@ -101,7 +116,9 @@ def explain(gate: Gate) -> str:
     if verdict is Verdict.NO_WORSE:
         seen = gate.visible_drop
         depth = (
-            f" A drop of {100 * seen:.1f} points at one depth would have been found" if seen else ""
+            f" A drop of {100 * seen:.1f} points at one depth would have been found"
+            if seen
+            else ""
         )
         chance = f" with a probability of {gate.question.power:.0%}." if seen else ""
         return f"No worse: at each length the drop is smaller than {margin}.{depth}{chance}"
@@ -109,7 +126,9 @@ def explain(gate: Gate) -> str:
         places = [_place(name) for name in worse if name not in (ALL, ANSWERS)]
         if worse == [ALL]:
             places = ["at all lengths together"]
-        reason = f"the drop is larger than {margin} {', '.join(places)}" if places else ""
+        reason = (
+            f"the drop is larger than {margin} {', '.join(places)}" if places else ""
+        )
         few = (
             f"the share of requests without a scored answer grows by more than {margin}"
             if ANSWERS in worse
@@ -191,7 +210,9 @@ def _plot(gate: Gate) -> Figure:
     return Figure("scores-differences", "Differences", about, spec, rows)
 
 
-def _parts(name: str, title: str, parts: Mapping[str, Part], question: Question) -> Table:
+def _parts(
+    name: str, title: str, parts: Mapping[str, Part], question: Question
+) -> Table:
     columns = (
         Column("part", is_number=False),
         Column("base"),
@@ -207,7 +228,9 @@ def _parts(name: str, title: str, parts: Mapping[str, Part], question: Question)
         Column("verdict", is_number=False),
         Column("missing", "instances that are still needed to decide"),
     )
-    return Table(name, title, columns, [_part_row(each, part) for each, part in parts.items()])
+    return Table(
+        name, title, columns, [_part_row(each, part) for each, part in parts.items()]
+    )
 
 
 def _part_row(name: str, part: Part) -> list[Cell]:
@@ -223,7 +246,9 @@ def _part_row(name: str, part: Part) -> list[Cell]:
         number_cell(part.candidate),
         Cell(f"{100 * effect.mean:+.1f}", effect.mean, ends),
         *(Cell(f"{number:,}", number) for number in numbers),
-        Cell("< 0.0001" if drop.p_worse < 0.0001 else f"{drop.p_worse:.4f}", drop.p_worse),
+        Cell(
+            "< 0.0001" if drop.p_worse < 0.0001 else f"{drop.p_worse:.4f}", drop.p_worse
+        ),
         Cell(verdict_of(name, part)),
         Cell(f"{missing:,}" if missing else "–", missing),
     ]
@@ -262,7 +287,11 @@ def _findings(findings: Sequence[Finding]) -> Table:
         Column("what was found", is_number=False),
     )
     rows = [
-        [Cell(finding.kind), Cell(f"{finding.requests:,}", finding.requests), Cell(finding.text)]
+        [
+            Cell(finding.kind),
+            Cell(f"{finding.requests:,}", finding.requests),
+            Cell(finding.text),
+        ]
         for finding in findings
     ]
     nothing = [
@@ -285,11 +314,16 @@ def _different(pairs: Sequence[AnswerPair]) -> Table:
         Column("answer of candidate", is_number=False),
     )
     order = sorted(
-        pairs, key=lambda pair: (pair.difference or 0.0, pair.base.task, pair.base.instance)
+        pairs,
+        key=lambda pair: (pair.difference or 0.0, pair.base.task, pair.base.instance),
     )
-    about = f"The largest drops first, {min(len(order), MOST_ANSWERS)} of {len(order):,}."
+    about = (
+        f"The largest drops first, {min(len(order), MOST_ANSWERS)} of {len(order):,}."
+    )
     rows = [_different_row(pair) for pair in order[:MOST_ANSWERS]]
-    return Table("different-answers", "Answers that differ", columns, rows, about, search=True)
+    return Table(
+        "different-answers", "Answers that differ", columns, rows, about, search=True
+    )
 
 
 def _different_row(pair: AnswerPair) -> list[Cell]:
@@ -302,7 +336,9 @@ def _different_row(pair: AnswerPair) -> list[Cell]:
         number_cell(pair.base.score),
         number_cell(pair.candidate.score),
         *(
-            Cell(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…")
+            Cell(
+                text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"
+            )
             for text in texts
         ),
     ]

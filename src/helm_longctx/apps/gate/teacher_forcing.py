@@ -85,7 +85,9 @@ def read_questions(
     asked = scenario.entry.settings.request
     style = "chat" if asked.style == "auto" and way is not TEXTS else asked.style
     # The model draws no tokens.
-    request = RequestSettings(style=style, truncation=asked.truncation, metric=LIKELIHOOD)
+    request = RequestSettings(
+        style=style, truncation=asked.truncation, metric=LIKELIHOOD
+    )
     scenario.entry = replace_request(scenario.entry, request)
     length = scenario.entry.settings.length
     with tempfile.TemporaryDirectory() as folder, Spool(Path(folder)) as spool:
@@ -128,7 +130,9 @@ def make_arms(
     """
     context = runner.executor.context
     if not isinstance(context, LocalContext):
-        raise InputError("gate: --logprobs needs clients in this process, not a HELM server")
+        raise InputError(
+            "gate: --logprobs needs clients in this process, not a HELM server"
+        )
     senders = [make_sender(context, name) for name in deployments]
     clients: list[Any] = [sender.client for sender in senders]
     for client, name in zip(clients, deployments, strict=True):
@@ -149,12 +153,19 @@ def make_arms(
         for client, name in pairs:
             try:
                 probe = AnswerRequest(
-                    name, name, prompt=PROBE, messages=messages, max_tokens=4, temperature=0
+                    name,
+                    name,
+                    prompt=PROBE,
+                    messages=messages,
+                    max_tokens=4,
+                    temperature=0,
                 )
                 distributions_of(check_result(ask_again(client.make_request, probe)))
             except FailureError as error:
                 what = f"{name} gives no log-probabilities of answers ({error})"
-                raise InputError(f"gate: --logprobs: {what}{next(iter(refusals), '')}") from error
+                raise InputError(
+                    f"gate: --logprobs: {what}{next(iter(refusals), '')}"
+                ) from error
     return [partial(_send, sender) for sender in senders], way
 
 
@@ -216,10 +227,14 @@ class Comparison:
         for point in self.points:
             if point.noise is not None:
                 twice[point.length].add(point.group)
-        with SealedLines(self._path, "remove this line, and its question is asked again") as lines:
+        with SealedLines(
+            self._path, "remove this line, and its question is asked again"
+        ) as lines:
             kept = dict(lines.read())
             for question in questions:
-                is_noisy = any((point.noise or 0) > NOISY * self._margin for point in self.points)
+                is_noisy = any(
+                    (point.noise or 0) > NOISY * self._margin for point in self.points
+                )
                 is_first = len(twice[question.length]) < count_twice(lengths)
                 is_twice = not self._margin or is_first or is_noisy
                 twice[question.length].add(question.group)
@@ -238,7 +253,9 @@ class Comparison:
 
     def _name(self, question: Asked) -> str:
         way = ("answers",) if self._way is ANSWERS else ()
-        return digest("\0".join((*self._deployments, question.text, question.gold, *way)))
+        return digest(
+            "\0".join((*self._deployments, question.text, question.gold, *way))
+        )
 
     def _compare(self, question: Asked, is_twice: bool) -> Compared:
         # No tokenizer makes more tokens than a text has bytes.
@@ -253,10 +270,17 @@ class Comparison:
         is_base_first = int(self._name(question)[:8], 16) % 2 == 0
         try:
             compared = compare(
-                question, self._sides, self._deployments, self._way, is_twice, is_base_first
+                question,
+                self._sides,
+                self._deployments,
+                self._way,
+                is_twice,
+                is_base_first,
             )
         except FailureError as error:
-            raise InputError(f"gate: {error}; what was compared is kept in {self._path}") from error
+            raise InputError(
+                f"gate: {error}; what was compared is kept in {self._path}"
+            ) from error
         read = compared.usage.input_tokens + ANSWER_TOKENS if compared.usage else 0
         if read:
             dollars = cost_of_question(read, self._deployments, self._way, is_twice)
@@ -268,7 +292,9 @@ def read_points(path: Path) -> list[Point]:
     """Return what an earlier command has compared, of all questions in a file."""
     if not path.exists():
         return []
-    with SealedLines(path, "remove this line, and its question is asked again") as lines:
+    with SealedLines(
+        path, "remove this line, and its question is asked again"
+    ) as lines:
         kept = [_read_comparison(content) for _, content in lines.read()]
     points: list[Point] = []
     for compared in kept:

@@ -44,7 +44,9 @@ Compared = tuple[str, str, "Agreement"]
 def judge_agreement(
     judged: Annotated[
         Path,
-        typer.Option(help="Folder of a run or of a suite, or a file in the format of --labels."),
+        typer.Option(
+            help="Folder of a run or of a suite, or a file in the format of --labels."
+        ),
     ],
     labels: Annotated[
         Path | None,
@@ -62,7 +64,12 @@ def judge_agreement(
     check_folder("json", json_path)
     require("judges", "judge-agreement")
     from helm_longctx.apps.judge_checks.measures import pairwise
-    from helm_longctx.apps.judge_checks.ratings import HUMAN, JUDGE, rating_tables, read_ratings
+    from helm_longctx.apps.judge_checks.ratings import (
+        HUMAN,
+        JUDGE,
+        rating_tables,
+        read_ratings,
+    )
 
     people = read_ratings(labels, HUMAN) if labels else None
     tables, unknown = rating_tables(read_ratings(judged, JUDGE), people)
@@ -101,7 +108,9 @@ def agreement_table(title: str, compared: Sequence[Compared]) -> Table:
             (agreement.weighted_kappa, number_text),
             (agreement.alpha, number_text),
         ):
-            cells.append(interval_text(estimate.value, estimate.low, estimate.high, show))
+            cells.append(
+                interval_text(estimate.value, estimate.low, estimate.high, show)
+            )
         rows.append([what, raters, str(agreement.n), *cells])
     columns = ("of", "raters", "n", "same %", "kappa", "weighted kappa", "alpha")
     return text_table(title, columns, rows, about="\n".join(notes))
@@ -127,25 +136,35 @@ def number_text(value: float | None) -> str:
 def judge_check(
     more: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FILE]...", help="More files for --compare.", show_default=False),
+        typer.Argument(
+            metavar="[FILE]...", help="More files for --compare.", show_default=False
+        ),
     ] = None,
     judge: Annotated[
-        str | None, typer.Option(help="HELM deployment to check, or several joined by +.")
+        str | None,
+        typer.Option(help="HELM deployment to check, or several joined by +."),
     ] = None,
     compare: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="FILE", help="File of saved results to compare; more files can follow."
+            metavar="FILE",
+            help="File of saved results to compare; more files can follow.",
         ),
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Number of times to ask each question.")] = 3,
+    repeats: Annotated[
+        int, typer.Option(min=1, help="Number of times to ask each question.")
+    ] = 3,
     save: Annotated[
         Path | None,
         typer.Option(
-            "--save", "--json", help="Save all results to this file, as JSON, for --compare."
+            "--save",
+            "--json",
+            help="Save all results to this file, as JSON, for --compare.",
         ),
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Plot file: .png, .svg or .pdf.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Plot file: .png, .svg or .pdf.")
+    ] = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
@@ -207,7 +226,9 @@ def _ask(judge: str, repeats: int, output_path: Path, local_path: Path) -> Resul
     cache.mkdir(parents=True, exist_ok=True)
     # All deployments can be asked, with the request cache of helm-run.
     with hide_chatter():
-        client = AutoClient(get_credentials(str(local_path)), str(cache), digest_cache(str(cache)))
+        client = AutoClient(
+            get_credentials(str(local_path)), str(cache), digest_cache(str(cache))
+        )
     judges = find_judges(judge, client)
     root = DataRoot.find(output_path)
     items: list[Check] = []
@@ -216,15 +237,21 @@ def _ask(judge: str, repeats: int, output_path: Path, local_path: Path) -> Resul
             make_checks = get_class_by_name(benchmark.judge_checks)
             items += make_checks(root)
     with without_helms_log():
-        return Results(f"judge={judge}", digest_checks(items), observe(items, judges, repeats))
+        return Results(
+            f"judge={judge}", digest_checks(items), observe(items, judges, repeats)
+        )
 
 
 def _report(rows: pd.DataFrame) -> dict[str, Any]:
     from helm_longctx.apps.judge_checks import measures
 
-    by_judge = {str(name): of_judge for name, of_judge in rows.groupby("judge", sort=False)}
+    by_judge = {
+        str(name): of_judge for name, of_judge in rows.groupby("judge", sort=False)
+    }
     kinds = {name: measures.by_kind(of_judge) for name, of_judge in by_judge.items()}
-    measures_by_judge = {name: measures.measures(of_judge) for name, of_judge in by_judge.items()}
+    measures_by_judge = {
+        name: measures.measures(of_judge) for name, of_judge in by_judge.items()
+    }
     compared = list(measures.agreements(rows))
     differences = measures.differences(rows)
     tables = [_make_kind_table(judge, of_judge) for judge, of_judge in kinds.items()]
@@ -274,10 +301,20 @@ def _make_tables(
     for row in zip(*measures_by_judge.values(), strict=True):
         values = []
         for measure in row:
-            values.append(interval_text(measure.value, measure.low, measure.high, percent_text))
+            values.append(
+                interval_text(measure.value, measure.low, measure.high, percent_text)
+            )
         fewest = min(measure.n for measure in row)
-        rows.append([row[0].name, *values, percent_text(row[0].good), str(fewest), row[0].about])
-    names: tuple[str, ...] = ("measure", *measures_by_judge, "perfect judge", "n", "meaning")
+        rows.append(
+            [row[0].name, *values, percent_text(row[0].good), str(fewest), row[0].about]
+        )
+    names: tuple[str, ...] = (
+        "measure",
+        *measures_by_judge,
+        "perfect judge",
+        "n",
+        "meaning",
+    )
     yield text_table("Correctness, biases and consistency in %", names, rows, about)
     if differences:
         about = (
@@ -291,5 +328,13 @@ def _make_tables(
             counts = map(str, (comparison.wins, comparison.losses, comparison.ties))
             rows.append([one, other, shown, f"{comparison.p_value:.3f}", *counts])
         title = "Differences between judges in the share of right verdicts, in percentage points"
-        names = ("first judge", "second judge", "difference", "p", "better", "worse", "equal")
+        names = (
+            "first judge",
+            "second judge",
+            "difference",
+            "p",
+            "better",
+            "worse",
+            "equal",
+        )
         yield text_table(title, names, rows, about)

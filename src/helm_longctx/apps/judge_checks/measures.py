@@ -88,11 +88,15 @@ def agreement(one: ArrayLike, other: ArrayLike) -> Agreement:
         weighted_kappa = Estimate(math.nan)
         alpha = _estimate_of_scores(pairs)
     else:
-        kappa = _estimate_by_table(kappa_of_grades(grades[0], grades[1], None), grades, kappas)
+        kappa = _estimate_by_table(
+            kappa_of_grades(grades[0], grades[1], None), grades, kappas
+        )
         weighted_kappa = _estimate_by_table(
             kappa_of_grades(grades[0], grades[1], "quadratic"), grades, weighted_kappas
         )
-        alpha = _estimate_by_table(krippendorff_alpha(grades, "ordinal"), grades, ordinal_alphas)
+        alpha = _estimate_by_table(
+            krippendorff_alpha(grades, "ordinal"), grades, ordinal_alphas
+        )
     # Not ==, because a rating such as 1/3 can come from different computations.
     share = mean_interval(np.isclose(first, second))
     same = Estimate(share.mean)
@@ -115,7 +119,10 @@ def pairwise(
     for one, other in combinations(ratings, 2):
         yield f"{one} / {other}", agreement(ratings[one], ratings[other])
     if len(jury) > 2:
-        yield f"all {len(jury)} judges", agreement_of_all([ratings[judge] for judge in jury])
+        yield (
+            f"all {len(jury)} judges",
+            agreement_of_all([ratings[judge] for judge in jury]),
+        )
 
 
 def agreement_of_all(ratings: Sequence[ArrayLike]) -> Agreement:
@@ -123,15 +130,24 @@ def agreement_of_all(ratings: Sequence[ArrayLike]) -> Agreement:
     table = np.stack([np.asarray(rating, dtype=float) for rating in ratings])
     pairable = table[:, (~np.isnan(table)).sum(axis=0) >= 2]
     grades = grades_of(pairable)
-    alpha = _estimate_of_scores(pairable) if grades is None else _estimate_of_grades(grades)
+    alpha = (
+        _estimate_of_scores(pairable) if grades is None else _estimate_of_grades(grades)
+    )
     undefined = Estimate(math.nan)
     # The table stands for the grades, because a missing kappa needs no explanation for more than two raters.
     return Agreement(
-        pairable.shape[1], undefined, undefined, undefined, alpha, _note(pairable, pairable)
+        pairable.shape[1],
+        undefined,
+        undefined,
+        undefined,
+        alpha,
+        _note(pairable, pairable),
     )
 
 
-def _estimate_by_table(value: float, grades: Ratings, coefficient: Coefficient) -> Estimate:
+def _estimate_by_table(
+    value: float, grades: Ratings, coefficient: Coefficient
+) -> Estimate:
     if math.isnan(value) or grades.shape[1] < FEWEST:
         return Estimate(value)
     low, high = table_interval(grades[0], grades[1], coefficient)
@@ -170,7 +186,9 @@ def _note(pairs: Ratings, grades: Ratings | None) -> str:
     elif (grades is None or len(pairs) > 2) and np.array_equal(
         np.nanmax(pairs, axis=0), np.nanmin(pairs, axis=0)
     ):
-        notes.append("the raters never differ: only the share of equal ratings has an interval")
+        notes.append(
+            "the raters never differ: only the share of equal ratings has an interval"
+        )
     return "; ".join(notes)
 
 
@@ -220,7 +238,10 @@ def by_kind(rows: pd.DataFrame) -> pd.DataFrame:
         {
             "items": groups["id"].nunique(),
             "asked": groups.size(),
-            **{state: states.get(state, 0) for state in ("judged", "unreadable", "failed")},
+            **{
+                state: states.get(state, 0)
+                for state in ("judged", "unreadable", "failed")
+            },
             "right": judged["right"].apply(lambda right: right.astype(float).mean()),
             "score": judged["score"].mean(),
             "expected_score": judged["expected_score"].mean(),
@@ -242,10 +263,18 @@ def measures(rows: pd.DataFrame) -> list[Measure]:
         ),
         # A right answer should score high, so the plain mean of scores says nothing about bias.
         _difference(
-            "bias", judged["score"], judged["expected_score"], judged, "score minus expected score"
+            "bias",
+            judged["score"],
+            judged["expected_score"],
+            judged,
+            "score minus expected score",
         ),
         _mean(
-            "null answers earn", empty["score"], empty, 0.0, "score of null and constant answers"
+            "null answers earn",
+            empty["score"],
+            empty,
+            0.0,
+            "score of null and constant answers",
         ),
         _gain(
             judged,
@@ -303,19 +332,31 @@ def agreements(rows: pd.DataFrame) -> Iterator[tuple[str, str, Agreement]]:
     first = rows[rows["repeat"] == 0]
     for task, task_rows in first.groupby("task", sort=False):
         scores = task_rows.pivot(index="id", columns="judge", values="score")
-        expected = task_rows.groupby("id")["expected_score"].first().reindex(scores.index)
+        expected = (
+            task_rows.groupby("id")["expected_score"].first().reindex(scores.index)
+        )
         ratings = {EXPECTED: expected, **{judge: scores[judge] for judge in scores}}
         for raters, result in pairwise(ratings, list(scores)):
             yield str(task), raters, result
 
 
 def _mean(
-    name: str, values: pd.Series[float], rows: pd.DataFrame, good: float | None, about: str
+    name: str,
+    values: pd.Series[float],
+    rows: pd.DataFrame,
+    good: float | None,
+    about: str,
 ) -> Measure:
     """Take the mean of verdicts. Verdicts on variations of an item depend on each other, so they are one cluster."""
     interval = mean_interval(values, list(_base(rows)))
     return Measure(
-        name, interval.mean, good, rows["id"].nunique(), about, interval.low, interval.high
+        name,
+        interval.mean,
+        good,
+        rows["id"].nunique(),
+        about,
+        interval.low,
+        interval.high,
     )
 
 
@@ -324,7 +365,9 @@ def _difference(
 ) -> Measure:
     """Take the mean difference of two scores. It can have either sign, so it has the interval of a comparison."""
     effect = compare_pairs(scores, others, list(_base(rows))).effect
-    return Measure(name, effect.mean, 0.0, rows["id"].nunique(), about, effect.low, effect.high)
+    return Measure(
+        name, effect.mean, 0.0, rows["id"].nunique(), about, effect.low, effect.high
+    )
 
 
 def _base(rows: pd.DataFrame) -> pd.Series[str]:
@@ -337,7 +380,10 @@ def _gain(judged: pd.DataFrame, kind: str, name: str, about: str) -> Measure:
     excess = (judged["score"] - judged["expected_score"]).groupby(judged["id"]).mean()
     pairs = judged[judged["kind"] == kind].drop_duplicates("id").dropna(subset="like")
     # `reindex` gives NaN for an item without any verdict.
-    gains = excess.reindex(pairs["id"]).to_numpy() - excess.reindex(pairs["like"]).to_numpy()
+    gains = (
+        excess.reindex(pairs["id"]).to_numpy()
+        - excess.reindex(pairs["like"]).to_numpy()
+    )
     valid = gains == gains  # NaN is unequal to itself: one of the pair has no verdict
     return _difference(name, gains[valid], np.zeros(valid.sum()), pairs[valid], about)
 
@@ -345,7 +391,9 @@ def _gain(judged: pd.DataFrame, kind: str, name: str, about: str) -> Measure:
 def _places(judged: pd.DataFrame) -> Iterator[Measure]:
     """Measure the influence of the correct part's position, over the texts with a verdict for every position."""
     variants = judged.dropna(subset="place")
-    means_by_text = variants.groupby([_base(variants), "place"])["score"].mean().unstack()
+    means_by_text = (
+        variants.groupby([_base(variants), "place"])["score"].mean().unstack()
+    )
     scores = means_by_text.reindex(columns=PLACES).dropna()
     for position in PLACES:
         interval = mean_interval(scores[position])
@@ -361,7 +409,9 @@ def _places(judged: pd.DataFrame) -> Iterator[Measure]:
     means = scores.mean()
     spread = means.max() - means.min()
     # Without an interval: the largest of three differences is above 0 even if the position does not matter.
-    yield Measure("place matters", spread, 0.0, len(scores), "best place minus worst place")
+    yield Measure(
+        "place matters", spread, 0.0, len(scores), "best place minus worst place"
+    )
 
 
 def _repeats(judged: pd.DataFrame) -> Iterator[Measure]:
@@ -372,17 +422,32 @@ def _repeats(judged: pd.DataFrame) -> Iterator[Measure]:
         lambda verdicts: float(all(verdict == verdicts.iloc[0] for verdict in verdicts))
     )
     for name, values, good, about in (
-        ("same verdict again", same, 1.0, "share of items with the same verdict in all repeats"),
-        ("score varies", several["score"].std(), 0.0, "standard deviation of an item's scores"),
+        (
+            "same verdict again",
+            same,
+            1.0,
+            "share of items with the same verdict in all repeats",
+        ),
+        (
+            "score varies",
+            several["score"].std(),
+            0.0,
+            "standard deviation of an item's scores",
+        ),
     ):
         interval = mean_interval(values.astype(float))
-        yield Measure(name, interval.mean, good, interval.n, about, interval.low, interval.high)
+        yield Measure(
+            name, interval.mean, good, interval.n, about, interval.low, interval.high
+        )
 
 
 Spec = dict[str, Any]
 
 KINDS = "Score by kind of answer"
-PANELS = {0.0: "Biases and variation (perfect: 0)", 1.0: "Correct and consistent (perfect: 1)"}
+PANELS = {
+    0.0: "Biases and variation (perfect: 0)",
+    1.0: "Correct and consistent (perfect: 1)",
+}
 """Titles of the panels of measures, by the value of a perfect judge."""
 
 STEP = 18
@@ -410,9 +475,13 @@ def plot_judges(rows: pd.DataFrame) -> Spec:
             if raters.startswith(f"{EXPECTED} / "):
                 alpha = compared.alpha
                 name = f"agreement (alpha), {task}"
-                panels[PANELS[1.0]].append(_point(name, alpha.value, alpha.low, alpha.high))
+                panels[PANELS[1.0]].append(
+                    _point(name, alpha.value, alpha.low, alpha.high)
+                )
         for panel, panel_points in panels.items():
-            points += [{**point, "judge": label, "panel": panel} for point in panel_points]
+            points += [
+                {**point, "judge": label, "panel": panel} for point in panel_points
+            ]
     drawn = []
     for title in (KINDS, *PANELS.values()):
         smallest = -1 if title in PANELS.values() else 0
@@ -437,7 +506,10 @@ def _point(
     # JSON has no NaN.
     return {
         "row": row,
-        **{name: None if math.isnan(number) else float(number) for name, number in numbers.items()},
+        **{
+            name: None if math.isnan(number) else float(number)
+            for name, number in numbers.items()
+        },
     }
 
 
@@ -471,7 +543,11 @@ def _panel(title: str, smallest: int, points: list[Spec]) -> Spec:
         **{"width": 300, "height": STEP * len(points)},
         "layer": [
             {"mark": "rule", "encoding": {"x": {"datum": 0}}},
-            _layer("low", {"type": "rule"}, {"x": x, "x2": {"field": "high"}, "y": y, **of_judge}),
+            _layer(
+                "low",
+                {"type": "rule"},
+                {"x": x, "x2": {"field": "high"}, "y": y, **of_judge},
+            ),
             _layer("value", mark, {"x": x, "y": y, **of_judge}),
             _layer("expected", tick, {"x": x, "y": y}),
         ],

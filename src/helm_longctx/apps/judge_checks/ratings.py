@@ -82,7 +82,9 @@ def read_ratings(path: Path, rater: str) -> pd.DataFrame:
             for metric, text in row.items():
                 value = _number(text)
                 if metric not in _COLUMNS and value is not None:
-                    ratings.append(Rating(run, str(instance), repeat, name, metric, value))
+                    ratings.append(
+                        Rating(run, str(instance), repeat, name, metric, value)
+                    )
     if not ratings:
         raise InputError(
             f"{path} has no ratings: no finished run with a judge, and no file with a column of numbers"
@@ -107,7 +109,9 @@ def rating_tables(
     # A mean over several judges must not count as another judge.
     several = set(judged.loc[judged["rater"] != JUDGE, "metric"])
     means = (judged["rater"] == JUDGE) & judged["metric"].isin(several)
-    judged = judged.assign(metric=judged["metric"].where(~means, judged["metric"] + f", {MEAN}"))
+    judged = judged.assign(
+        metric=judged["metric"].where(~means, judged["metric"] + f", {MEAN}")
+    )
     if labels is None:
         shared = []
         for metric, rows in judged.groupby("metric", sort=False):
@@ -117,7 +121,10 @@ def rating_tables(
             raise InputError(
                 "labels are missing, and there is only one judge, so there is nothing to compare"
             )
-        return {metric: _table(judged[judged["metric"] == metric], _ANSWER) for metric in shared}, 0
+        return {
+            metric: _table(judged[judged["metric"] == metric], _ANSWER)
+            for metric in shared
+        }, 0
     has_runs = (labels["run"] != "").any()
     keys = _ANSWER if has_runs else _ANSWER[1:]
     if not has_runs and judged["run"].nunique() > 1:
@@ -126,13 +133,19 @@ def rating_tables(
         )
     # A label is compared with each judge and with the mean of several judges.
     labels = pd.concat([labels, labels.assign(metric=labels["metric"] + f", {MEAN}")])
-    shared = [metric for metric in judged["metric"].unique() if metric in set(labels["metric"])]
+    shared = [
+        metric
+        for metric in judged["metric"].unique()
+        if metric in set(labels["metric"])
+    ]
     if not shared:
         raise InputError(
             f"labels have none of the judged metrics; add a column {', '.join(judged['metric'].unique())}"
         )
     labels = labels[labels["metric"].isin(shared)]
-    is_judged = pd.MultiIndex.from_frame(labels[keys]).isin(pd.MultiIndex.from_frame(judged[keys]))
+    is_judged = pd.MultiIndex.from_frame(labels[keys]).isin(
+        pd.MultiIndex.from_frame(judged[keys])
+    )
     if not is_judged.any():
         raise InputError(
             f"no labelled answer was judged; ids of judged answers look like {shorten(judged['id'].iloc[0])}"
@@ -161,7 +174,14 @@ def _run_ratings(run: Path) -> Iterator[Rating]:
             # Scores of a jury's judges are named `judge_score:JUDGE`, the mean over them `judge_score`.
             named = read_statistic(name)
             if named.is_judged:
-                yield Rating(run.name, instance, repeat, named.judge or JUDGE, named.metric, value)
+                yield Rating(
+                    run.name,
+                    instance,
+                    repeat,
+                    named.judge or JUDGE,
+                    named.metric,
+                    value,
+                )
         with reading(run / STATES):
             for judge, name, value in _list_grades(record.notes):
                 yield Rating(run.name, instance, repeat, judge, name, value)
@@ -184,7 +204,9 @@ def _rows(path: Path) -> Iterable[Mapping[str, Any]]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = []
             for row in csv.DictReader(file):
-                rows.append({name: unquote_formula(value) for name, value in row.items()})
+                rows.append(
+                    {name: unquote_formula(value) for name, value in row.items()}
+                )
             return rows
     except (OSError, ValueError, csv.Error) as error:
         raise InputError(f"{path}: {error}") from error
@@ -214,7 +236,10 @@ def digest_checks(checks: Sequence[Check]) -> str:
     for check in checks:
         prompts = {part: request.prompt for part, request in check.requests.items()}
         digest.update(
-            orjson.dumps([check.item.id, prompts, check.item.expected], option=orjson.OPT_SORT_KEYS)
+            orjson.dumps(
+                [check.item.id, prompts, check.item.expected],
+                option=orjson.OPT_SORT_KEYS,
+            )
         )
     return digest.hexdigest()
 
@@ -243,7 +268,9 @@ def save(path: Path, results: Results, report: Mapping[str, Any]) -> None:
         # JSON has no NaN; the type object is needed because a column of numbers would turn None back into NaN.
         "verdicts": rows.astype(object).where(rows.notna(), None).to_dict("records"),
     }
-    path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY))
+    path.write_bytes(
+        orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY)
+    )
 
 
 def load(path: Path) -> Results:
@@ -256,7 +283,9 @@ def load(path: Path) -> Results:
         rows = pd.DataFrame(content["verdicts"])
         rows = rows[[*COLUMNS]].astype({"score": float, "expected_score": float})
     except OSError as error:
-        raise InputError(f"compare={str(path)!r} cannot be read: {error.strerror}") from error
+        raise InputError(
+            f"compare={str(path)!r} cannot be read: {error.strerror}"
+        ) from error
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"compare={str(path)!r} was not saved by judge-check --save ({type(error).__name__})"

@@ -86,7 +86,9 @@ def alpha_interval(ratings: Ratings) -> tuple[float, float]:
     ends = []
     for added in (every, equal):
         weights = random.standard_gamma(1.0, (DRAWS, len(items)))
-        drawn = weights @ items + random.standard_gamma(np.broadcast_to(added, (DRAWS, size**2)))
+        drawn = weights @ items + random.standard_gamma(
+            np.broadcast_to(added, (DRAWS, size**2))
+        )
         tables = (drawn / drawn.sum(axis=1, keepdims=True)).reshape(DRAWS, size, size)
         ends.append(np.nanquantile(ordinal_alphas(tables, grades), [tail, 1 - tail]))
     low = min(float(pair[0]) for pair in ends)
@@ -117,7 +119,10 @@ def score_alpha_interval(ratings: Ratings) -> tuple[float, float]:
         """Return −log(1 − alpha), without each item's share."""
         count = raters.sum() - without * raters
         observed = (differences.sum() - without * differences) / count
-        every = count * (squares.sum() - without * squares) - (sums.sum() - without * sums) ** 2
+        every = (
+            count * (squares.sum() - without * squares)
+            - (sums.sum() - without * sums) ** 2
+        )
         by_chance = 2 * every / (count * (count - 1))
         return np.asarray(np.log(by_chance) - np.log(np.maximum(observed, 1e-12)))
 
@@ -136,7 +141,9 @@ def _draw_tables(weights: Tables) -> Iterator[Tables]:
     at_a_time = max(_LARGEST // weights.size, 1)
     for start in range(0, DRAWS, at_a_time):
         number = min(at_a_time, DRAWS - start)
-        drawn = random.standard_gamma(np.broadcast_to(weights, (number, *weights.shape)))
+        drawn = random.standard_gamma(
+            np.broadcast_to(weights, (number, *weights.shape))
+        )
         yield drawn / drawn.sum(axis=(1, 2), keepdims=True)
 
 
@@ -152,7 +159,9 @@ def weighted_kappas(tables: Tables, grades: Ratings) -> Ratings:
 
 def _compute_kappas(tables: Tables, distances: Ratings) -> Ratings:
     observed = np.einsum("dij,ij->d", tables, distances)
-    by_chance = np.einsum("di,ij,dj->d", tables.sum(axis=2), distances, tables.sum(axis=1))
+    by_chance = np.einsum(
+        "di,ij,dj->d", tables.sum(axis=2), distances, tables.sum(axis=1)
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(1 - observed / by_chance, dtype=np.float64)
 

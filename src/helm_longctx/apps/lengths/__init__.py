@@ -7,6 +7,8 @@ APP = App(
         ReportPage("length", "Length", f"{__name__}.curves:length_sections", place=10),
         ReportPage("heat", "Heat tables", f"{__name__}.curves:heat_sections", place=20),
         ReportPage("depth", "Depth", f"{__name__}.curves:depth_sections", place=30),
-        ReportPage("complexity", "Complexity", f"{__name__}.curves:sweep_sections", place=40),
+        ReportPage(
+            "complexity", "Complexity", f"{__name__}.curves:sweep_sections", place=40
+        ),
     ]
 )

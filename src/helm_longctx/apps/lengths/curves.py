@@ -6,7 +6,15 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from helm_longctx.apps.app import for_each_length
-from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell
+from helm_longctx.documents.document import (
+    Block,
+    Cell,
+    Column,
+    Figure,
+    Section,
+    Table,
+    number_cell,
+)
 from helm_longctx.documents.numbers import DASH, MARK, percent, range_text, share
 from helm_longctx.documents.plots import curves, depth_maps, heat_tables
 from helm_longctx.results.boards import OVERALL, Board, label, mean_of_results
@@ -50,9 +58,15 @@ def sweep_sections(board: Board, length: int | None) -> Section | None:
     found: list[tuple[Sweep, dict[ShownModel, Levels]]] = []
     for sweep in board.benchmark.sweeps:
         models: dict[ShownModel, Levels] = {}
-        results = {level: board.scores_of(task, length) for level, task in sweep.tasks.items()}
+        results = {
+            level: board.scores_of(task, length) for level, task in sweep.tasks.items()
+        }
         for model in all_models(board):
-            levels = {level: scores[model] for level, scores in results.items() if model in scores}
+            levels = {
+                level: scores[model]
+                for level, scores in results.items()
+                if model in scores
+            }
             if len(levels) >= 2:
                 models[model] = levels
         if models:
@@ -68,8 +82,12 @@ def sweep_sections(board: Board, length: int | None) -> Section | None:
     name = f"complexity-{board.file_name}-{label(length)}".rstrip("-")
     about = " ".join(f"{sweep.title}: {sweep.about}" for sweep, _ in found)
     order = dict.fromkeys(level for sweep, _ in found for level in sweep.tasks)
-    spec = curves([sweep.title for sweep, _ in found], list(order), "level", over="level")
-    figure = Figure(f"{name}-curves", "Score by complexity", about, spec, rows, by_model=True)
+    spec = curves(
+        [sweep.title for sweep, _ in found], list(order), "level", over="level"
+    )
+    figure = Figure(
+        f"{name}-curves", "Score by complexity", about, spec, rows, by_model=True
+    )
     tables = [
         _sweep_table(board, sweep, models, f"{name}-{sweep.title.lower()}")
         for sweep, models in found
@@ -81,7 +99,11 @@ def sweep_sections(board: Board, length: int | None) -> Section | None:
 def _sweep_table(
     board: Board, sweep: Sweep, models: Mapping[ShownModel, Levels], name: str
 ) -> Table:
-    there = [level for level in sweep.tasks if any(level in levels for levels in models.values())]
+    there = [
+        level
+        for level in sweep.tasks
+        if any(level in levels for levels in models.values())
+    ]
     columns = [
         Column("Model", is_number=False),
         *(Column(level, board.titles[sweep.tasks[level]]) for level in there),
@@ -101,11 +123,17 @@ def _sweep_table(
         places = {there.index(level): score.interval for level, score in levels.items()}
         means = {place: interval.mean for place, interval in places.items()}
         loss = drop(places)
-        effective = effective_length(means, share_of_shortest(means)) if means[min(means)] else None
+        effective = (
+            effective_length(means, share_of_shortest(means))
+            if means[min(means)]
+            else None
+        )
         possible = ", ".join(
             there[place] for place in possible_lengths(places) if place is not None
         )
-        lacking = caveat_kinds(caveat for score in levels.values() for caveat in score.caveats)
+        lacking = caveat_kinds(
+            caveat for score in levels.values() for caveat in score.caveats
+        )
         longest = DASH if effective is None else there[effective]
         note = f"possible at 95 %: {possible}"
         rows.append(
@@ -137,7 +165,11 @@ def heat_sections(board: Board) -> list[Section]:
     if len(board.lengths) < 2:
         return []
     name = f"heat-{board.file_name}"
-    parts = [*([OVERALL] if len(board.columns) > 1 else []), *board.columns, *board.others]
+    parts = [
+        *([OVERALL] if len(board.columns) > 1 else []),
+        *board.columns,
+        *board.others,
+    ]
     categories = _heat_table(board, f"{name}-categories", "Scores by length", parts)
     # Each task is shown once, and none that the first table has.
     shown = {*board.columns, *board.others}
@@ -164,13 +196,20 @@ def heat_sections(board: Board) -> list[Section]:
     )
 
 
-def _heat_table(board: Board, name: str, title: str, parts: Sequence[str]) -> Figure | None:
+def _heat_table(
+    board: Board, name: str, title: str, parts: Sequence[str]
+) -> Figure | None:
     rows: list[dict[str, Any]] = []
     models = all_models(board)
     for part in parts:
-        scores_at = {label(length): board.scores_of(part, length) for length in board.lengths}
+        scores_at = {
+            label(length): board.scores_of(part, length) for length in board.lengths
+        }
         for model in models:
-            row: dict[str, Any] = {"model": short_name(model), "part": board.titles[part]}
+            row: dict[str, Any] = {
+                "model": short_name(model),
+                "part": board.titles[part],
+            }
             marked = []
             for length, scores in scores_at.items():
                 if score := scores.get(model):
@@ -184,7 +223,9 @@ def _heat_table(board: Board, name: str, title: str, parts: Sequence[str]) -> Fi
     if not rows:
         return None
     titles = list(dict.fromkeys(row["part"] for row in rows))
-    spec = heat_tables(titles, [label(length) for length in board.lengths], _unit(board))
+    spec = heat_tables(
+        titles, [label(length) for length in board.lengths], _unit(board)
+    )
     about = f"Score in percent: {', '.join(titles)}."
     return Figure(name, title, about, spec, rows, by_model=True)
 
@@ -209,9 +250,18 @@ def length_sections(board: Board) -> list[Section]:
             (f"With {split.trait}", split.with_it),
             (f"Without {split.trait}", split.without),
         ):
-            row = {"model": short_name(split.model), "part": part, "length": label(split.length)}
+            row = {
+                "model": short_name(split.model),
+                "part": part,
+                "length": label(split.length),
+            }
             rows.append(
-                {**row, **interval_row(interval), **mark, "kind": kind_of(board, split.model)}
+                {
+                    **row,
+                    **interval_row(interval),
+                    **mark,
+                    "kind": kind_of(board, split.model),
+                }
             )
     if not rows:
         return sections
@@ -219,7 +269,9 @@ def length_sections(board: Board) -> list[Section]:
     about = "Means over the tasks with a trait and over the others; dotted lines are floors."
     spec = curves(parts, [label(length) for length in board.lengths], _unit(board))
     name = f"traits-{board.file_name}"
-    figure = Figure(f"{name}-curves", " and ".join(parts), about, spec, rows, by_model=True)
+    figure = Figure(
+        f"{name}-curves", " and ".join(parts), about, spec, rows, by_model=True
+    )
     return [*sections, Section(name, "Tasks with a trait and without", [figure])]
 
 
@@ -232,7 +284,9 @@ def depth_sections(board: Board) -> list[Section]:
     # The results whose answers have a depth, by task, in the order of the models.
     found: dict[str, list[Result]] = {task.name: [] for task in board.benchmark.tasks}
     answered = [
-        result for result in board.scores.values() if result.answers and result.context == "full"
+        result
+        for result in board.scores.values()
+        if result.answers and result.context == "full"
     ]
     order = all_models(board)
     for result in sorted(answered, key=lambda each: order.index(each.model)):
@@ -267,7 +321,10 @@ def depth_sections(board: Board) -> list[Section]:
         " column that is weak at all depths means a length that is too long for it. The tooltips have the number of"
         " instances in a cell and the interval, which is wide for few instances."
     )
-    return [*sections, Section(f"{name}-tasks", "Scores over depth by task", maps, about)]
+    return [
+        *sections,
+        Section(f"{name}-tasks", "Scores over depth by task", maps, about),
+    ]
 
 
 def _depth_maps(
@@ -290,7 +347,14 @@ def _depth_maps(
         for depth, interval in by_depth(
             [each for result in found for each in result.answers]
         ).items():
-            rows.append({**row, "depth": f"{depth} %", **interval_row(interval), "n": interval.n})
+            rows.append(
+                {
+                    **row,
+                    "depth": f"{depth} %",
+                    **interval_row(interval),
+                    "n": interval.n,
+                }
+            )
     there = {row["length"] for row in rows}
     lengths = [label(length) for length in board.lengths if label(length) in there]
     models = list(dict.fromkeys(str(row["model"]) for row in rows))
@@ -305,7 +369,9 @@ def _curves(board: Board, name: str) -> Figure | None:
         for part in board.titles
     }
     parts = [
-        part for part in (OVERALL, *board.columns, *board.others) if len(lengths.get(part, ())) > 1
+        part
+        for part in (OVERALL, *board.columns, *board.others)
+        if len(lengths.get(part, ())) > 1
     ]
     parts = [part for part in parts if part != OVERALL or len(board.columns) > 1]
     rows = [
@@ -390,19 +456,27 @@ def _table(board: Board, name: str) -> Table | None:
         # The tooltips have the intervals.
         cells = [replace(score_cell(each.get(length)), detail="") for length in lengths]
         others = (
-            "" if list(each) == usual else f"over {', '.join(label(length) for length in each)}"
+            ""
+            if list(each) == usual
+            else f"over {', '.join(label(length) for length in each)}"
         )
         is_marked = any(score.caveats for score in each.values())
         lacking = others or ("some scores are not comparable" if is_marked else "")
-        values = length_means({length: score.interval.mean for length, score in each.items()})
+        values = length_means(
+            {length: score.interval.mean for length, score in each.items()}
+        )
         means = [number_cell(value, lacking=lacking) for value in values]
-        rows.append([model_cell(board, model), *cells, *means, *_changes(board, each, lacking)])
+        rows.append(
+            [model_cell(board, model), *cells, *means, *_changes(board, each, lacking)]
+        )
     about = (
         f"{board.titles[part]} in percent, with the change from the shortest to the longest length. {MARK} marks scores"
         " that are not comparable, and means over other lengths than most models have"
         f" ({', '.join(label(length) for length in usual)})."
     )
-    return Table(name, "Means, drop and effective length", columns, rows, about, search=True)
+    return Table(
+        name, "Means, drop and effective length", columns, rows, about, search=True
+    )
 
 
 def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[Cell]:
@@ -412,11 +486,15 @@ def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[C
     intervals = {length: score.interval for length, score in scores.items()}
     means = {length: interval.mean for length, interval in intervals.items()}
     loss = drop(intervals)
-    effective = effective_length(means, board.benchmark.effective_score or share_of_shortest(means))
+    effective = effective_length(
+        means, board.benchmark.effective_score or share_of_shortest(means)
+    )
     # With a score of zero at the shortest length, every length would reach 85 % of it.
     longest = effective if means[min(means)] else None
     possible = possible_lengths(intervals, score=board.benchmark.effective_score)
-    ends = [label(length) if length else "none" for length in (possible[:1] + possible[-1:])]
+    ends = [
+        label(length) if length else "none" for length in (possible[:1] + possible[-1:])
+    ]
     text = label(longest) + (f" ({ends[0]}–{ends[1]})" if len(possible) > 1 else "")
     note = (
         f"possible at 95 %: {', '.join(label(each) if each else 'none' for each in possible)}"
@@ -425,7 +503,9 @@ def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[C
     )
     return [
         number_cell(
-            loss.mean, note=f"95 % interval {range_text(loss.low, loss.high)}", lacking=lacking
+            loss.mean,
+            note=f"95 % interval {range_text(loss.low, loss.high)}",
+            lacking=lacking,
         ),
         number_cell(
             longest,
@@ -438,7 +518,9 @@ def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[C
 
 
 def _unit(board: Board) -> str:
-    return f"length in {board.benchmark.axis.unit}" if board.benchmark.axis else "length"
+    return (
+        f"length in {board.benchmark.axis.unit}" if board.benchmark.axis else "length"
+    )
 
 
 class Split(NamedTuple):
@@ -467,10 +549,17 @@ def splits(results: Iterable[Result], benchmark: Benchmark) -> list[Split]:
     """
     cells: dict[tuple[ShownModel, int | None], dict[str, Result]] = defaultdict(dict)
     for result in results:
-        if result.benchmark == benchmark.name and result.task and result.context == "full":
+        if (
+            result.benchmark == benchmark.name
+            and result.task
+            and result.context == "full"
+        ):
             cells[result.model, result.length][result.task] = result
     tasks = [
-        task for category in benchmark.categories if category.averaged for task in category.tasks
+        task
+        for category in benchmark.categories
+        if category.averaged
+        for task in category.tasks
     ]
     found = []
     for trait in dict.fromkeys(task.trait for task in tasks if task.trait):
@@ -486,6 +575,12 @@ def splits(results: Iterable[Result], benchmark: Benchmark) -> list[Split]:
                     for part in parts
                 )
                 found.append(
-                    Split(model=model, length=length, trait=trait, with_it=with_it, without=without)
+                    Split(
+                        model=model,
+                        length=length,
+                        trait=trait,
+                        with_it=with_it,
+                        without=without,
+                    )
                 )
     return found

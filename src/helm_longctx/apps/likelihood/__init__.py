@@ -4,7 +4,12 @@ from helm_longctx.apps.app import App, Command, ReportPage
 
 APP = App(
     commands=[
-        Command("likelihood", f"{__name__}.sections:likelihood", "Results", example="--suite lc")
+        Command(
+            "likelihood",
+            f"{__name__}.sections:likelihood",
+            "Results",
+            example="--suite lc",
+        )
     ],
     pages=[
         ReportPage(

@@ -68,10 +68,14 @@ _ABOUT = (
 _COLUMNS = (
     *text_columns("Task", "Length", "Model"),
     Column("n", "Number of questions."),
-    Column("With context", "Log-probability of a token given the whole prompt, in nats."),
+    Column(
+        "With context", "Log-probability of a token given the whole prompt, in nats."
+    ),
     Column("Without", "The same given the prompt without its context."),
     Column("Gain", "The difference, paired by question."),
-    Column("Gain of an answer", "The difference of the whole answer's log-probability."),
+    Column(
+        "Gain of an answer", "The difference of the whole answer's log-probability."
+    ),
     Column(
         "Likelihood",
         "Probability of a token given the whole prompt: the score on the board, in percent.",
@@ -83,7 +87,9 @@ _COLUMNS = (
 def likelihood_sections(boards: Sequence[Board]) -> list[Section]:
     """Return the sections of all boards with log-probabilities; nothing if there are none."""
     officials = {
-        (board.benchmark.name, board.folder): board for board in boards if not board.metric
+        (board.benchmark.name, board.folder): board
+        for board in boards
+        if not board.metric
     }
     found = []
     for board in boards:
@@ -97,7 +103,10 @@ def likelihood_sections(boards: Sequence[Board]) -> list[Section]:
             ]
             found.append(
                 Section(
-                    board.file_name, f"What does the context give? {board.title}", blocks, _ABOUT
+                    board.file_name,
+                    f"What does the context give? {board.title}",
+                    blocks,
+                    _ABOUT,
                 )
             )
         elif board.metric == PERPLEXITY:
@@ -124,10 +133,16 @@ def _own(board: Board) -> Iterator[Result]:
 def _nats(interval: Interval | None, show: Callable[[float], str] = decimals) -> Cell:
     if interval is None or math.isnan(interval.mean):
         return Cell(DASH, note="the prompts have no context apart from the question")
-    return Cell(show(interval.mean), interval.mean, range_text(interval.low, interval.high, show))
+    return Cell(
+        show(interval.mean),
+        interval.mean,
+        range_text(interval.low, interval.high, show),
+    )
 
 
-def _mean_nats(interval: Interval | None, show: Callable[[float], str] = decimals) -> Cell:
+def _mean_nats(
+    interval: Interval | None, show: Callable[[float], str] = decimals
+) -> Cell:
     """Return a mean over answers, with the reason where it has no interval."""
     cell = _nats(interval, show)
     if cell.value is None or cell.detail:
@@ -164,7 +179,9 @@ def _answers(board: Board, official: Board | None) -> Iterator[Block]:
             _mean_nats(_interval(each, GAIN), signed_decimals),
             _mean_nats(_interval(each, f"{ANSWER_LOGPROB}_gain"), signed_decimals),
             score_cell(each),
-            score_cell(official.score(each.model, each.task, each.length) if official else None),
+            score_cell(
+                official.score(each.model, each.task, each.length) if official else None
+            ),
         ]
         for each in _own(board)
     ]
@@ -224,7 +241,10 @@ def _misses(board: Board) -> Iterator[Block]:
         *_COLUMNS[:3],
         Column("n", "Number of questions; questions that belong together count once."),
         Column("Median", "Median over questions given the whole prompt, in nats."),
-        Column("Trimmed mean", "Mean without the lowest and the highest tenth of the questions."),
+        Column(
+            "Trimmed mean",
+            "Mean without the lowest and the highest tenth of the questions.",
+        ),
         Column(f"Below {MISS:g} nats", "Share of such answers, in percent."),
         Column("Median gain", "Median over questions of the gain, in nats."),
         Column("Trimmed gain", "Mean gain without the lowest and the highest tenth."),
@@ -246,7 +266,9 @@ def _depths(board: Board) -> Iterator[Block]:
         by_depth: dict[int, list[tuple[float, str]]] = defaultdict(list)
         for answer in each.answers:
             if answer.depth is not None and GAIN in answer.values:
-                by_depth[nearest_depth(answer.depth)].append((answer.values[GAIN], answer.group))
+                by_depth[nearest_depth(answer.depth)].append(
+                    (answer.values[GAIN], answer.group)
+                )
         for depth, values in sorted(by_depth.items()):
             gains = [value for value, _ in values]
             groups = [group for _, group in values]
@@ -267,7 +289,11 @@ def _depths(board: Board) -> Iterator[Block]:
             Column("Median gain", "Median over questions, with its interval."),
         ]
         yield Table(
-            f"{board.file_name}-depths", f"Gain by depth: {board.title}", columns, rows, search=True
+            f"{board.file_name}-depths",
+            f"Gain by depth: {board.title}",
+            columns,
+            rows,
+            search=True,
         )
 
 
@@ -277,7 +303,9 @@ def _separation(board: Board, official: Board | None) -> Iterator[Block]:
     places = dict.fromkeys((each.task, each.length) for each in _own(board))
     for task, length in places if official else ():
         assert official
-        models = [model for model in board.competitors if official.score(model, task, length)]
+        models = [
+            model for model in board.competitors if official.score(model, task, length)
+        ]
         pairs = [
             (board.score(model, task, length), official.score(model, task, length))
             for model in models
@@ -302,7 +330,10 @@ def _separation(board: Board, official: Board | None) -> Iterator[Block]:
         columns = [
             *_COLUMNS[:2],
             Column("Models", "Models with both scores, without floors."),
-            Column("Log-probability", "Signal to noise of the mean log-probability of a token."),
+            Column(
+                "Log-probability",
+                "Signal to noise of the mean log-probability of a token.",
+            ),
             Column("Likelihood", "Signal to noise of the probability of a token."),
             Column("Accuracy", "Signal to noise of the official score."),
         ]
@@ -324,7 +355,9 @@ def _ratio_cell(results: Sequence[tuple[Result, str]]) -> Cell:
     found = [each.statistics[name] for each, name in results if name in each.statistics]
     if len(found) < 2:
         return Cell(DASH, note="fewer than two models have it")
-    signal = signal_to_noise([each.interval.mean for each in found], [each.error for each in found])
+    signal = signal_to_noise(
+        [each.interval.mean for each in found], [each.error for each in found]
+    )
     if not math.isfinite(signal.ratio):
         return Cell(DASH, note="the scores have no noise, or are all equal")
     return Cell(decimals(signal.ratio, 1), signal.ratio)
@@ -405,12 +438,16 @@ def _windows(result: Result) -> list[tuple[int, Interval]]:
     return list(zip(ends, simultaneous_intervals(samples, groups), strict=True))
 
 
-def likelihood(suite: Suite, output_path: OutputPath = Path("benchmark_output")) -> None:
+def likelihood(
+    suite: Suite, output_path: OutputPath = Path("benchmark_output")
+) -> None:
     """Show what the context gives: log-probabilities of gold answers with and without it, beside the accuracy.
 
     The suite needs runs with metric=likelihood, or with metric=perplexity for the loss over the position in a text.
     """
-    sections = likelihood_sections(read_suite(suite_folder(output_path, suite), BENCHMARKS).boards)
+    sections = likelihood_sections(
+        read_suite(suite_folder(output_path, suite), BENCHMARKS).boards
+    )
     if not sections:
         raise InputError(
             f"{suite} has no run with metric=likelihood or metric=perplexity; make one first"

@@ -56,7 +56,12 @@ from helm_longctx.results.statistics.intervals import (
     group_codes,
     normal_quantile,
 )
-from helm_longctx.results.statistics.ranking import Correlation, Rank, rank_ranges, spearman
+from helm_longctx.results.statistics.ranking import (
+    Correlation,
+    Rank,
+    rank_ranges,
+    spearman,
+)
 
 PRIOR = 0.5
 """Number of wins and of losses that each model is given against the others together. Otherwise the strength of a model
@@ -80,7 +85,9 @@ class Pooling:
 
     def agreement(self, means: Mapping[str, float]) -> Correlation:
         """Return the rank correlation with other scores of the same models, such as their means."""
-        return spearman([self.strengths[model].mean for model in means], list(means.values()))
+        return spearman(
+            [self.strengths[model].mean for model in means], list(means.values())
+        )
 
 
 def pool(
@@ -123,7 +130,8 @@ def pool(
     rows = zip(names, strengths, normal_quantile() * errors, counts, strict=True)
     return Pooling(
         strengths={
-            name: Interval(float(s), float(s - h), float(s + h), int(n)) for name, s, h, n in rows
+            name: Interval(float(s), float(s - h), float(s + h), int(n))
+            for name, s, h, n in rows
         },
         ranks=ranks,
         open_pairs=tuple(
@@ -174,11 +182,17 @@ def _fit(
     comparisons = {}
     for i, j in combinations(range(len(names)), 2):
         difference = float(strengths[i] - strengths[j])
-        error = math.sqrt(max(float(c[i, i] + c[j, j] - 2 * c[i, j]) for c in covariances))
+        error = math.sqrt(
+            max(float(c[i, i] + c[j, j] - 2 * c[i, j]) for c in covariances)
+        )
         half = normal_quantile() * error
         interval = Interval(difference, difference - half, difference + half, 0)
-        comparisons[names[i], names[j]] = Comparison(interval, two_sided(abs(difference) / error))
-    errors = np.sqrt(np.max([np.diag(covariance) for covariance in covariances], axis=0))
+        comparisons[names[i], names[j]] = Comparison(
+            interval, two_sided(abs(difference) / error)
+        )
+    errors = np.sqrt(
+        np.max([np.diag(covariance) for covariance in covariances], axis=0)
+    )
     return strengths, errors, comparisons
 
 
@@ -198,12 +212,16 @@ def _covariances(
     # The derivative of the likelihood: how much more each model won in a group than expected.
     gradients = np.array(
         [
-            cluster_sums((row > table).T @ (1 - chance) - (row < table).T @ chance, codes)
+            cluster_sums(
+                (row > table).T @ (1 - chance) - (row < table).T @ chance, codes
+            )
             for row, chance in zip(table, chances, strict=True)
         ]
     )
     clusters = gradients.shape[1]
-    clustered = inverse @ (gradients @ gradients.T) @ inverse * clusters / max(clusters - 1, 1)
+    clustered = (
+        inverse @ (gradients @ gradients.T) @ inverse * clusters / max(clusters - 1, 1)
+    )
     return np.asarray(inverse, dtype=float), np.asarray(clustered, dtype=float)
 
 
@@ -248,7 +266,11 @@ def pool_boards(boards: Iterable[Board]) -> PooledRanking | None:
     results: dict[str, dict[Place, Result]] = defaultdict(dict)
     for board in boards:
         for place, result in board.scores.items():
-            if result.answers and place.context == "full" and not board.is_floor(place.model):
+            if (
+                result.answers
+                and place.context == "full"
+                and not board.is_floor(place.model)
+            ):
                 results[place.model][
                     Place(board.name, result.task, place.length, result.conditions)
                 ] = result
@@ -284,7 +306,10 @@ def pool_boards(boards: Iterable[Board]) -> PooledRanking | None:
             list(groups.values()),
             {model: [key in failed[model] for key in groups] for model in models},
         ),
-        {model: fmean(each.interval.mean for each in results[model].values()) for model in models},
+        {
+            model: fmean(each.interval.mean for each in results[model].values())
+            for model in models
+        },
         {model: len(results[model]) for model in models},
         len({cell[:3] for model in models for cell in results[model]}),
         int(shared.sum()),
@@ -313,7 +338,11 @@ def pooling_sections(boards: Iterable[Board]) -> list[Section]:
             Section(
                 NAME,
                 _QUESTION,
-                [Answer(_QUESTION, "This ranking was not computed.", str(error), False)],
+                [
+                    Answer(
+                        _QUESTION, "This ranking was not computed.", str(error), False
+                    )
+                ],
             )
         ]
     if not found:
@@ -331,9 +360,13 @@ def pooling_sections(boards: Iterable[Board]) -> list[Section]:
         "The chance that a model is better than a model of average strength on an instance on which they differ, with"
         f" 95 % intervals. {_ABOUT}"
     )
-    spec = interval_plot("chance to beat an average model", [one_line(model) for model in order])
+    spec = interval_plot(
+        "chance to beat an average model", [one_line(model) for model in order]
+    )
     figure = Figure(f"{NAME}-plot", "Strength over all instances", about, spec, rows)
-    return [Section(NAME, _QUESTION, [_answer(found, order), figure, _table(found, order)])]
+    return [
+        Section(NAME, _QUESTION, [_answer(found, order), figure, _table(found, order)])
+    ]
 
 
 def _answer(found: PooledRanking, order: Sequence[str]) -> Answer:
@@ -342,7 +375,9 @@ def _answer(found: PooledRanking, order: Sequence[str]) -> Answer:
     verdict = f"{one_line(best)} ranks first of {len(order)} models over {count(found.instances)} instances."
     is_sure = ranks[best].high == 1
     others = (
-        "leave it no other rank" if is_sure else f"also leave it the ranks up to {ranks[best].high}"
+        "leave it no other rank"
+        if is_sure
+        else f"also leave it the ranks up to {ranks[best].high}"
     )
     certainty = f"The comparisons of all pairs {others}."
     if open_pairs := found.pooling.open_pairs:
@@ -367,7 +402,8 @@ def _answer(found: PooledRanking, order: Sequence[str]) -> Answer:
 def _chance(strength: Interval) -> Interval:
     """Return the chance to beat a model of mean strength."""
     mean, low, high = (
-        1 / (1 + math.exp(-each)) for each in (strength.mean, strength.low, strength.high)
+        1 / (1 + math.exp(-each))
+        for each in (strength.mean, strength.low, strength.high)
     )
     return Interval(mean, low, high, strength.n)
 
@@ -395,7 +431,9 @@ def _table(found: PooledRanking, order: Sequence[str]) -> Table:
     rows = []
     for model in order:
         strength = found.pooling.strengths[model]
-        lacking = "" if model in whole else f"over {found.cells[model]} of {found.most_cells}"
+        lacking = (
+            "" if model in whole else f"over {found.cells[model]} of {found.most_cells}"
+        )
         rank = (
             Cell(DASH, note="a mean over fewer tasks and lengths")
             if lacking
@@ -414,5 +452,10 @@ def _table(found: PooledRanking, order: Sequence[str]) -> Table:
             ]
         )
     return Table(
-        f"{NAME}-table", "Ranks over all instances and by means", heads, rows, about, search=True
+        f"{NAME}-table",
+        "Ranks over all instances and by means",
+        heads,
+        rows,
+        about,
+        search=True,
     )

@@ -2,7 +2,14 @@
 
 from collections import defaultdict
 
-from helm_longctx.documents.document import Cell, Column, Section, Table, number_cell, text_columns
+from helm_longctx.documents.document import (
+    Cell,
+    Column,
+    Section,
+    Table,
+    number_cell,
+    text_columns,
+)
 from helm_longctx.documents.numbers import count
 from helm_longctx.results.boards import Board, label
 from helm_longctx.results.cells import (
@@ -39,7 +46,9 @@ def scrutiny_sections(board: Board) -> list[Section]:
     ]
     if rows:
         name = f"cut-{board.file_name}"
-        table = Table(f"{name}-table", "Bounds of scores", _CUT_HEADS, rows, search=True)
+        table = Table(
+            f"{name}-table", "Bounds of scores", _CUT_HEADS, rows, search=True
+        )
         sections.append(Section(name, "Cut answers", [table], _CUT))
     rows = [
         [
@@ -54,7 +63,11 @@ def scrutiny_sections(board: Board) -> list[Section]:
     if rows:
         name = f"errata-{board.file_name}"
         table = Table(
-            f"{name}-table", "Scores without known errors", _ERRATA_HEADS, rows, search=True
+            f"{name}-table",
+            "Scores without known errors",
+            _ERRATA_HEADS,
+            rows,
+            search=True,
         )
         blocks = [table, _make_question_table(board, f"{name}-questions")]
         sections.append(Section(name, "Known errors", blocks, _ERRATA))
@@ -62,7 +75,9 @@ def scrutiny_sections(board: Board) -> list[Section]:
 
 
 def _about(board: Board, score: Result) -> list[Cell]:
-    part = board.titles[score.part] + (" (closed book)" if score.context == "none" else "")
+    part = board.titles[score.part] + (
+        " (closed book)" if score.context == "none" else ""
+    )
     return [
         model_cell(board, score.model),
         Cell(part),
@@ -92,9 +107,13 @@ def _make_question_table(board: Board, name: str) -> Table:
     for result in board.tasks:
         for instance in result.errata:
             questions[result.task, result.length, instance][result.model] = result
-    models = list(dict.fromkeys(model for by_model in questions.values() for model in by_model))
+    models = list(
+        dict.fromkeys(model for by_model in questions.values() for model in by_model)
+    )
     heads = [
-        *text_columns("Task", "Length", "Question", "What is wrong", "Known since", "Source"),
+        *text_columns(
+            "Task", "Length", "Question", "What is wrong", "Known since", "Source"
+        ),
         *(
             Column(model, "The model's score of the question; the mean over repeats.")
             for model in models
@@ -104,10 +123,18 @@ def _make_question_table(board: Board, name: str) -> Table:
     for (task, length, instance), by_model in questions.items():
         errata = next(iter(by_model.values())).errata[instance]
         repeats = {
-            model: by_instance(result.answers).get(instance) for model, result in by_model.items()
+            model: by_instance(result.answers).get(instance)
+            for model, result in by_model.items()
         }
-        scores = [mean_of(found) if (found := repeats.get(model)) else None for model in models]
-        about = [Cell(board.titles[task]), Cell(label(length), length or 0), Cell(instance)]
+        scores = [
+            mean_of(found) if (found := repeats.get(model)) else None
+            for model in models
+        ]
+        about = [
+            Cell(board.titles[task]),
+            Cell(label(length), length or 0),
+            Cell(instance),
+        ]
         texts = (
             "; ".join(each.what for each in errata),
             min(each.since for each in errata).isoformat(),

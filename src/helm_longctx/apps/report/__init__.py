@@ -3,6 +3,12 @@
 from helm_longctx.apps.app import App, Command, ReportPage
 
 APP = App(
-    commands=[Command("report", f"{__name__}.build:report", "Results", example="--suite lc")],
-    pages=[ReportPage("", "Leaderboard", f"{__name__}.leaderboard:leaderboard_sections", place=0)],
+    commands=[
+        Command("report", f"{__name__}.build:report", "Results", example="--suite lc")
+    ],
+    pages=[
+        ReportPage(
+            "", "Leaderboard", f"{__name__}.leaderboard:leaderboard_sections", place=0
+        )
+    ],
 )

@@ -31,7 +31,12 @@ from helm_longctx.documents.document import (
     text_columns,
 )
 from helm_longctx.documents.numbers import MARK, count, decimals, percent
-from helm_longctx.documents.site import safe_json, write_document, write_page, write_site
+from helm_longctx.documents.site import (
+    safe_json,
+    write_document,
+    write_page,
+    write_site,
+)
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import (
@@ -118,7 +123,9 @@ def write_instance_pages(
     for board in boards:
         for run, results in board.runs:
             if (run.path / STATES).is_file():
-                entries.setdefault((board.title, page_name(run)), []).append((run, results))
+                entries.setdefault((board.title, page_name(run)), []).append(
+                    (run, results)
+                )
     for (group, name), runs in entries.items():
         # The page shows the answers of the first runs at first.
         ordered = sorted(runs, key=lambda each: each[1][0].model in FLOORS)
@@ -135,7 +142,9 @@ def _write_page(
     texts = folder_of(path)
     texts.mkdir(parents=True, exist_ok=True)
     for chunk, start in enumerate(range(0, len(instances), CHUNK)):
-        content = safe_json(list(map(vars, islice(instances.values(), start, start + CHUNK))))
+        content = safe_json(
+            list(map(vars, islice(instances.values(), start, start + CHUNK)))
+        )
         (texts / f"{chunk}.js").write_text(
             f"addTexts({chunk}, {content});\n", encoding="utf-8", errors="replace"
         )
@@ -144,7 +153,12 @@ def _write_page(
         answers = [instance.answers.get(number) for number in range(len(runs))]
         rows.append(
             {
-                **{"id": key[1], "task": key[0], "repeat": key[2], "depth": instance.depth},
+                **{
+                    "id": key[1],
+                    "task": key[0],
+                    "repeat": key[2],
+                    "depth": instance.depth,
+                },
                 "question": instance.question[:PREVIEW],
                 "answers": [
                     answer
@@ -192,7 +206,11 @@ def folder_of(path: Path) -> Path:
 
 
 def _add_run(
-    instances: dict[Key, Instance], number: int, run: Run, results: Sequence[Result], server: str
+    instances: dict[Key, Instance],
+    number: int,
+    run: Run,
+    results: Sequence[Result],
+    server: str,
 ) -> None:
     """Add a run's answers, holding one of them in memory at a time."""
     rows: list[tuple[str, str | None, str]] = []
@@ -204,13 +222,18 @@ def _add_run(
             with reading(run.path / STATES):
                 _add_record(instances, number, record, score)
                 keys.append(record.key)
-                rows.append((record.instance, record.task or None, record.prompt_digest))
+                rows.append(
+                    (record.instance, record.task or None, record.prompt_digest)
+                )
     for key, steps in read_steps(run.path):
         if key in instances:
             instances[key].answers[number]["steps"] = [*map(_step, steps)]
     # Names need all rows of a run, because the names of equal ids differ by a number.
     for key, name in zip(keys, instance_names(rows), strict=True):
-        instances[key].answers[number] |= {"name": name, "helm": helm_page(server, run, key[1])}
+        instances[key].answers[number] |= {
+            "name": name,
+            "helm": helm_page(server, run, key[1]),
+        }
 
 
 def _add_record(
@@ -237,9 +260,15 @@ def _add_record(
     if prompt not in prompts:
         prompts.append(prompt)
     values = score.values if score else {}
-    texts = {"text": record.text, "thinking": record.reasoning, "error": _describe_error(record)}
+    texts = {
+        "text": record.text,
+        "thinking": record.reasoning,
+        "error": _describe_error(record),
+    }
     instances[record.key].answers[number] = {
-        "score": None if score is None or score.score is None else round(score.score, 4),
+        "score": None
+        if score is None or score.score is None
+        else round(score.score, 4),
         "flags": [flag for flag in FLAGS if values.get(flag)],
         "metrics": {name: round(value, 4) for name, value in values.items()},
         "prompt": prompts.index(prompt),
@@ -256,13 +285,21 @@ def _step(step: Mapping[str, Any]) -> dict[str, Any]:
     """Return the data of a request of a method: what it was for and cost in a line, and its texts."""
     usage = step["usage"]
     dollars = step["dollars"]
-    cached = f" ({usage['cached_tokens']:,} cached)" if usage and usage["cached_tokens"] else ""
+    cached = (
+        f" ({usage['cached_tokens']:,} cached)"
+        if usage and usage["cached_tokens"]
+        else ""
+    )
     facts = [
         step["label"] or "request",
-        f"{usage['input_tokens']:,}{cached} + {usage['output_tokens']:,} tokens" if usage else "",
+        f"{usage['input_tokens']:,}{cached} + {usage['output_tokens']:,} tokens"
+        if usage
+        else "",
         "" if step["seconds"] is None else f"{step['seconds']:.1f} s",
         "" if dollars is None else f"${dollars:.4f}",
-        "shared with an earlier question, which has paid for it" if step["shared"] else "",
+        "shared with an earlier question, which has paid for it"
+        if step["shared"]
+        else "",
     ]
     calls = "".join(f"\n[{call['name']} {call['arguments']}]" for call in step["calls"])
     return {
@@ -272,7 +309,14 @@ def _step(step: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_LEFT_OUT = ("depth", "published", "subsampled", GENERATED_DATA, "num_instances", "price_date")
+_LEFT_OUT = (
+    "depth",
+    "published",
+    "subsampled",
+    GENERATED_DATA,
+    "num_instances",
+    "price_date",
+)
 
 
 def condition_sections(board: Board, server: str) -> list[Section]:
@@ -290,7 +334,9 @@ def condition_sections(board: Board, server: str) -> list[Section]:
         Column("Answers", "Answers with a score, of all answers."),
         *(Column(CONDITIONS[name][0], CONDITIONS[name][1]) for name in names),
         Column(
-            "HELM", "The run's page in HELM, if its server's address was given.", is_number=False
+            "HELM",
+            "The run's page in HELM, if its server's address was given.",
+            is_number=False,
         ),
         Column(
             f"{MARK} Not comparable",
@@ -298,7 +344,9 @@ def condition_sections(board: Board, server: str) -> list[Section]:
             is_number=False,
         ),
     ]
-    rows = [_row(run, results, names, helm_page(server, run)) for run, results in board.runs]
+    rows = [
+        _row(run, results, names, helm_page(server, run)) for run, results in board.runs
+    ]
     name = f"runs-{board.file_name}"
     about = (
         "Shares are in percent of the requests, tokens are means, and the cost is the cost of the whole run. The run"
@@ -308,7 +356,9 @@ def condition_sections(board: Board, server: str) -> list[Section]:
     return [Section(name, "Runs, failures and costs", [table])]
 
 
-def _row(run: Run, results: Sequence[Result], names: Sequence[str], page: str) -> list[Cell]:
+def _row(
+    run: Run, results: Sequence[Result], names: Sequence[str], page: str
+) -> list[Cell]:
     first = results[0]
     answers = [answer for result in results for answer in result.answers]
     scored = sum(each.score is not None for each in answers)
@@ -343,7 +393,9 @@ def _row(run: Run, results: Sequence[Result], names: Sequence[str], page: str) -
 
 def _mean(results: Sequence[Result], name: str) -> float | None:
     values = [
-        result.statistics[name].interval.mean for result in results if name in result.statistics
+        result.statistics[name].interval.mean
+        for result in results
+        if name in result.statistics
     ]
     return sum(values) / len(values) if values else None
 
@@ -381,11 +433,15 @@ def write_report(
             f"{suite or 'report'} has no scores to report; first use helm-longctx run with it"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    pages = sorted((page for app in find_apps() for page in app.pages), key=lambda page: page.place)
+    pages = sorted(
+        (page for app in find_apps() for page in app.pages), key=lambda page: page.place
+    )
     first, *rest = [made for board in boards for made in _pages(board, pages, server)]
     for page in pages:
         if page.whole and (sections := page.sections(boards)):
-            rest.append(Page(f"{page.name}.html", page.title, "All benchmarks", sections))
+            rest.append(
+                Page(f"{page.name}.html", page.title, "All benchmarks", sections)
+            )
     made = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, helm-longctx {VERSION}"
     name = suite.name if suite else ""
     # Servers and browsers open `index.html` of a folder.
@@ -405,9 +461,16 @@ def write_report(
 
 def _pages(board: Board, pages: Iterable[ReportPage], server: str) -> Iterator[Page]:
     """Yield the pages about a board. The last one lists its runs, with links to their own pages."""
-    of_board = [(page.name, page.title, page.sections(board)) for page in pages if not page.whole]
+    of_board = [
+        (page.name, page.title, page.sections(board))
+        for page in pages
+        if not page.whole
+    ]
     models = first_models(board)
-    for part, title, sections in [*of_board, ("runs", "Runs", condition_sections(board, server))]:
+    for part, title, sections in [
+        *of_board,
+        ("runs", "Runs", condition_sections(board, server)),
+    ]:
         if not sections:
             continue
         chosen = {section.choice for section in sections}
@@ -418,15 +481,30 @@ def _pages(board: Board, pages: Iterable[ReportPage], server: str) -> Iterator[P
         ]
         file = "-".join(filter(None, (board.file_name, part))) + ".html"
         choices = lengths if len(lengths) > 1 else []  # a single length is no choice
-        yield Page(file, title, board.title, sections, "", choices, choose_models(models, sections))
+        yield Page(
+            file,
+            title,
+            board.title,
+            sections,
+            "",
+            choices,
+            choose_models(models, sections),
+        )
 
 
-def choose_models(models: Mapping[str, bool], sections: Sequence[Section]) -> dict[str, bool]:
+def choose_models(
+    models: Mapping[str, bool], sections: Sequence[Section]
+) -> dict[str, bool]:
     """Return the models that readers can choose on a page: those in the data of its plots."""
     figures = [
-        block for section in sections for block in section.blocks if isinstance(block, Figure)
+        block
+        for section in sections
+        for block in section.blocks
+        if isinstance(block, Figure)
     ]
-    names = {row["model"] for figure in figures if figure.by_model for row in figure.rows}
+    names = {
+        row["model"] for figure in figures if figure.by_model for row in figure.rows
+    }
     found = {model: shown for model, shown in models.items() if model in names}
     # Without a model that is shown at first, a plot would be empty.
     return found if any(found.values()) else dict.fromkeys(found, True)
@@ -475,9 +553,15 @@ def report(
         )
     folder = suite_folder(output_path, suite) if suite else None
     if to is None and folder is None:
-        raise InputError("report: to is missing; without --suite, name a folder with --to")
+        raise InputError(
+            "report: to is missing; without --suite, name a folder with --to"
+        )
     target = to or report_path(output_path, str(suite))
-    print(write_report(folder, BENCHMARKS, target, format, published=published, server=server))
+    print(
+        write_report(
+            folder, BENCHMARKS, target, format, published=published, server=server
+        )
+    )
     if to is None and format == "html":
         print(
             f"To link it from HELM's pages: helm-longctx summarize --suite {suite} --output-path {output_path}"

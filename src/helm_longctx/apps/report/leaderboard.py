@@ -82,16 +82,24 @@ def leaderboard_sections(board: Board, length: int | None) -> Section | None:
         _task_table(board, length, name),
     ]
     title = f"{board.title} {label(length)}".strip()
-    return Section(name, title, [block for block in blocks if block], choice=label(length))
+    return Section(
+        name, title, [block for block in blocks if block], choice=label(length)
+    )
 
 
 def _answer(
-    board: Board, part: str, length: int | None, ranking: Sequence[Result], differences: Differences
+    board: Board,
+    part: str,
+    length: int | None,
+    ranking: Sequence[Result],
+    differences: Differences,
 ) -> Answer:
     asked = "How good is the model" if len(ranking) == 1 else "Which model is better"
     question = f"{asked} at {label(length)}?" if length is not None else f"{asked}?"
     what, where = (
-        ("overall score", "") if part == OVERALL else ("score", f" in {board.titles[part]}")
+        ("overall score", "")
+        if part == OVERALL
+        else ("score", f" in {board.titles[part]}")
     )
     own = [each for each in ranking if not each.is_published]
     compared = own or ranking
@@ -100,14 +108,16 @@ def _answer(
         return _floor_answer(question, board, ranking, floors)
     best = compared[0]
     whose = "of your models" if own else "of the published models"
-    score = (
-        f"{_score_text(best)} (95 % interval {range_text(best.interval.low, best.interval.high)})"
-    )
+    score = f"{_score_text(best)} (95 % interval {range_text(best.interval.low, best.interval.high)})"
     if len(compared) > 1:
-        verdict = f"{show_model(best.model)} has the highest {what}{where} {whose}: {score}."
+        verdict = (
+            f"{show_model(best.model)} has the highest {what}{where} {whose}: {score}."
+        )
     else:
         verdict = f"{show_model(best.model)} has {'a' if where else 'an'} {what} of {score}{where}."
-    outside = _outside(board, best, board.without_rank(length, part) if own else [], differences)
+    outside = _outside(
+        board, best, board.without_rank(length, part) if own else [], differences
+    )
     certainty = _certainty(ranking, own, differences)
     is_sure = len(own) > 1 and all(
         differences[best.model, each.model].is_different for each in own[1:]
@@ -140,7 +150,9 @@ def _floor_answer(
     return Answer(question, verdict, about, False, WIDEST if ranking else "")
 
 
-def _certainty(ranking: Sequence[Result], own: Sequence[Result], differences: Differences) -> str:
+def _certainty(
+    ranking: Sequence[Result], own: Sequence[Result], differences: Differences
+) -> str:
     """Say how the best of the user's models compares with the others, and with the published ones."""
     if not own:
         return (
@@ -157,7 +169,9 @@ def _certainty(ranking: Sequence[Result], own: Sequence[Result], differences: Di
         first = ranking[0]
         name = show_model(first.model)
         score = _score_text(first)
-        texts += [f"Of all {len(ranking)} models with this score, {name} has the highest: {score}."]
+        texts += [
+            f"Of all {len(ranking)} models with this score, {name} has the highest: {score}."
+        ]
     if published:
         verdicts = [differences[best.model, each.model].verdict for each in published]
         outcomes = {
@@ -177,7 +191,9 @@ def _certainty(ranking: Sequence[Result], own: Sequence[Result], differences: Di
     return " ".join(filter(None, texts))
 
 
-def _outside(board: Board, best: Result, others: Sequence[Result], differences: Differences) -> str:
+def _outside(
+    board: Board, best: Result, others: Sequence[Result], differences: Differences
+) -> str:
     """Say why models have no rank, and how the user's own compare with the best one on the tasks that both have."""
     texts = []
     for other in others:
@@ -199,7 +215,9 @@ def _outside(board: Board, best: Result, others: Sequence[Result], differences: 
                 reason = f"it has {'generated' if other.is_generated else 'official'} questions"
             elif there == board.tasks_behind(best):
                 reason = f"it is judged by {' and '.join(sorted(other.judges))}"
-            texts.append(f"{show_model(other.model)} has no rank, because {reason}{verdict}.")
+            texts.append(
+                f"{show_model(other.model)} has no rank, because {reason}{verdict}."
+            )
     if published := len(others) - len(texts):
         texts.append(
             f"{published} published models have no rank beside yours, because their means are over other tasks or"
@@ -220,22 +238,33 @@ def _plot(
     if not models or len(models) + len(floors) < 2:
         return None
     by_model = {each.model: each for each in ranking}
-    rows = [plot_row(board, each) for each in (*(by_model[model] for model in models), *floors)]
-    which = f"{len(models)} of the {len(ranking)} models" if len(ranking) > 1 else "The one model"
+    rows = [
+        plot_row(board, each)
+        for each in (*(by_model[model] for model in models), *floors)
+    ]
+    which = (
+        f"{len(models)} of the {len(ranking)} models"
+        if len(ranking) > 1
+        else "The one model"
+    )
     about = f"{which} with this score, with 95 % intervals."
     if any(each.is_published for each in ranking):
         about += " Full points were run here; hollow points are published."
     if floors:
-        about += (
-            f" Dashed lines are floors: {', '.join(short_name(floor.model) for floor in floors)}."
-        )
+        about += f" Dashed lines are floors: {', '.join(short_name(floor.model) for floor in floors)}."
     title = f"{board.titles[part]} {label(length)}".strip()
-    spec = interval_plot(board.titles[part], [show_model(model) for model in models], bool(floors))
+    spec = interval_plot(
+        board.titles[part], [show_model(model) for model in models], bool(floors)
+    )
     return Figure(f"{name}-plot", title, about, spec, rows)
 
 
 def _table(
-    board: Board, part: str, length: int | None, ranks: dict[ShownModel, Rank], name: str
+    board: Board,
+    part: str,
+    length: int | None,
+    ranks: dict[ShownModel, Rank],
+    name: str,
 ) -> Table:
     there = {*board.parts_at(length), *board.parts_at(length, "none")}
     parts = [each for each in (OVERALL, *board.columns, *board.others) if each in there]
@@ -255,7 +284,9 @@ def _table(
     for (name_cell, model, context), *cells in zip(
         lines, *(column.cells for column in columns), strict=True
     ):
-        above = [_above(board, board.score(model, part, length, context))] if floors else []
+        above = (
+            [_above(board, board.score(model, part, length, context))] if floors else []
+        )
         rank = ranks.get(model) if context == "full" else None
         why = (
             "of other tasks or questions, or by another judge, than the ranked scores"
@@ -264,12 +295,23 @@ def _table(
         )
         # Published models are not compared with each other, so it is not known which ranks are open.
         is_alone = rank is not None and name_cell.tag != "own"
-        first = replace(rank_cell(rank, why), detail="") if is_alone else rank_cell(rank, why)
+        first = (
+            replace(rank_cell(rank, why), detail="")
+            if is_alone
+            else rank_cell(rank, why)
+        )
         rows.append([first, name_cell, *cells, *above])
     title = f"All models at {label(length)}" if length is not None else "All models"
-    heads = _headings(board.titles[part], (column.head for column in columns), bool(floors))
+    heads = _headings(
+        board.titles[part], (column.head for column in columns), bool(floors)
+    )
     return Table(
-        f"{name}-table", title, heads, rows, _about(board, parts, bool(floors)), search=True
+        f"{name}-table",
+        title,
+        heads,
+        rows,
+        _about(board, parts, bool(floors)),
+        search=True,
     )
 
 
@@ -280,7 +322,9 @@ def _lines(
 
     The user's models come first by rank, then those without a rank, floors and closed books, and published models.
     """
-    there = {(place.model, place.context) for place in board.scores if place.length == length}
+    there = {
+        (place.model, place.context) for place in board.scores if place.length == length
+    }
     unranked = {each.model: None for each in board.without_rank(length, part)}
     models = dict.fromkeys([*ranks, *unranked, *board.models])
     lines = []
@@ -314,7 +358,11 @@ def _about(board: Board, columns: Sequence[str], has_floors: bool) -> str:
     )
     mean = f" {board.titles[OVERALL]} is the mean of all columns; a model that lacks one has none."
     others = [board.titles[column] for column in columns if column in board.others]
-    rest = f" In no mean: {', '.join(others)}." if others and len(columns) > len(others) else ""
+    rest = (
+        f" In no mean: {', '.join(others)}."
+        if others and len(columns) > len(others)
+        else ""
+    )
     return (
         f"Scores in percent with their 95 % intervals.{mean if OVERALL in columns else ''}{rest}"
         f" {MARK} marks scores that are not comparable.{floor}"
@@ -364,7 +412,9 @@ def find_seed_noise(result: Result) -> float | None:
 def _signal_cell(signal: SignalToNoise | None) -> Cell:
     # Without any noise there is no sample of right and wrong answers that could tell the models apart.
     is_known = signal is not None and math.isfinite(signal.ratio)
-    return number_cell(signal.ratio if signal and is_known else None, tenths, note="too few models")
+    return number_cell(
+        signal.ratio if signal and is_known else None, tenths, note="too few models"
+    )
 
 
 _TASK_HEADS = (
@@ -389,7 +439,9 @@ def _task_table(board: Board, length: int | None, name: str) -> Table | None:
 
     There is none if it would only repeat the leaderboard's columns.
     """
-    results = [each for each in board.tasks if each.length == length and not each.is_published]
+    results = [
+        each for each in board.tasks if each.length == length and not each.is_published
+    ]
     signals = {
         task: find_signal(board, task, length)
         for task in dict.fromkeys(result.task for result in results)
@@ -397,7 +449,9 @@ def _task_table(board: Board, length: int | None, name: str) -> Table | None:
     noises = {id(result): find_seed_noise(result) for result in results}
     columns = [board.tasks_of(part, length) for part in (*board.columns, *board.others)]
     places = {score_key(result) for result in results}
-    is_repeated = len(places) == len(results) and all([row.task] in columns for row in results)
+    is_repeated = len(places) == len(results) and all(
+        [row.task] in columns for row in results
+    )
     if is_repeated and not any(signals.values()) and not any(noises.values()):
         return None
     order = [task.name for task in board.benchmark.tasks]
@@ -412,7 +466,8 @@ def _task_table(board: Board, length: int | None, name: str) -> Table | None:
     rows = []
     for result in results:
         model = Cell(
-            show_model(result.model), detail="closed book" if result.context == "none" else ""
+            show_model(result.model),
+            detail="closed book" if result.context == "none" else "",
         )
         caveats = Cell(
             "; ".join(caveat.text for caveat in result.caveats),
@@ -431,7 +486,12 @@ def _task_table(board: Board, length: int | None, name: str) -> Table | None:
         )
     about = "Each task that was run here, by each judge, before tasks are averaged."
     return Table(
-        f"{name}-tasks", "Your scores by task", list(_TASK_HEADS), rows, about, search=True
+        f"{name}-tasks",
+        "Your scores by task",
+        list(_TASK_HEADS),
+        rows,
+        about,
+        search=True,
     )
 
 
@@ -441,5 +501,7 @@ def first_models(board: Board) -> dict[str, bool]:
     ranked = [each.model for each in board.ranking(length, board.main_part(length))]
     every = own_first(board, dict.fromkeys([*ranked, *board.competitors]))
     own = [model for model in every if model in board.own_models]
-    best = [model for model in every if model not in board.own_models][: max(2, 6 - len(own))]
+    best = [model for model in every if model not in board.own_models][
+        : max(2, 6 - len(own))
+    ]
     return {show_model(model): model in own[:SHOWN] or model in best for model in every}

@@ -4,6 +4,11 @@ from helm_longctx.apps.app import App, ReportPage
 
 APP = App(
     pages=[
-        ReportPage("reported", "Reported", f"{__name__}.reproduction:reported_sections", place=50)
+        ReportPage(
+            "reported",
+            "Reported",
+            f"{__name__}.reproduction:reported_sections",
+            place=50,
+        )
     ]
 )

@@ -53,6 +53,8 @@ def find_data_versions(protocol: Protocol) -> list[DataVersion]:
                 origin = find_origin(source)
                 terms = entry.benchmark.data.get(origin.page)
                 versions[
-                    DataVersion(origin.page, origin.revision, terms.changed if terms else "")
+                    DataVersion(
+                        origin.page, origin.revision, terms.changed if terms else ""
+                    )
                 ] = None
     return [*versions]

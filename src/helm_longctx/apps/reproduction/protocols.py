@@ -25,7 +25,12 @@ from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.reading import Result, read_results
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.tasks.publications import Protocol, Reported
-from helm_longctx.tasks.registry import BENCHMARKS, ReleaseRow, find_protocol, find_protocols
+from helm_longctx.tasks.registry import (
+    BENCHMARKS,
+    ReleaseRow,
+    find_protocol,
+    find_protocols,
+)
 
 _MOST_ROWS = 10
 """Number of published numbers beside own ones, the highest. Those of the same model are always there."""
@@ -74,7 +79,10 @@ def print_protocols(names: Sequence[str], *, has_numbers: bool = True) -> None:
 
 
 def print_comparisons(
-    names: Sequence[str], suite: Path, deployments: Collection[str] = (), published: str = ""
+    names: Sequence[str],
+    suite: Path,
+    deployments: Collection[str] = (),
+    published: str = "",
 ) -> None:
     """Print the numbers of a suite's models by protocols beside the published ones, and whether they agree.
 
@@ -126,7 +134,9 @@ def print_comparisons(
                 continue
             effort = known_effort(own.deployment)
             for row in rows[own.model]:
-                print(f"{own.model}: {judge_agreement(own, row, protocol, effort).text}")
+                print(
+                    f"{own.model}: {judge_agreement(own, row, protocol, effort).text}"
+                )
             if not rows[own.model]:
                 advice = known if names_of_rows else "there are none"
                 print(
@@ -134,7 +144,9 @@ def print_comparisons(
                 )
 
 
-def _table(protocol: Protocol, measured: Sequence[Measurement], rows: Iterable[Reported]) -> Table:
+def _table(
+    protocol: Protocol, measured: Sequence[Measurement], rows: Iterable[Reported]
+) -> Table:
     """Return a table of own and published numbers."""
     lines = []
     for own in measured:
@@ -183,7 +195,10 @@ def describe_runs(each: ReleaseRow) -> str:
         return f"no: {obstacle}"
     # What the page does not say, so that no measurement is comparable with the number.
     doubts = ", ".join(
-        [*each.protocol.not_stated, *([] if each.row.effort else ["the reasoning effort"])]
+        [
+            *each.protocol.not_stated,
+            *([] if each.row.effort else ["the reasoning effort"]),
+        ]
     )
     judge = f", with the judge {each.protocol.judge}" if each.protocol.judge else ""
     return f"yes{judge}" + (
@@ -263,7 +278,9 @@ def print_release_comparison(
         effort = row.effort or "not stated"
         for value, interval, kind, text in shown or [("", "", "not run", why)]:
             kinds[kind] += 1
-            cells.append((protocol.title, effort, row.number_text, value, interval, kind))
+            cells.append(
+                (protocol.title, effort, row.number_text, value, interval, kind)
+            )
             sentences.append(f"{protocol.title}: {text}")
     columns = ("number", "effort", "published", "measured", "95 % interval", "verdict")
     title = f"{rows[0].row.model}: published and measured"
@@ -274,4 +291,6 @@ def print_release_comparison(
 
 def runnable_protocols(rows: Sequence[ReleaseRow]) -> list[str]:
     """Return the names of the protocols that measure a release, each once."""
-    return list(dict.fromkeys(row.protocol.name for row in rows if not find_obstacle(row)))
+    return list(
+        dict.fromkeys(row.protocol.name for row in rows if not find_obstacle(row))
+    )

@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal, NamedTuple
 
-from helm_longctx.documents.document import Cell, Column, Figure, Section, Table, text_columns
+from helm_longctx.documents.document import (
+    Cell,
+    Column,
+    Figure,
+    Section,
+    Table,
+    text_columns,
+)
 from helm_longctx.documents.numbers import MARK, add_mark, percent, range_text
 from helm_longctx.documents.plots import over_time
 from helm_longctx.results.boards import Board, mean_of_results, show_model
@@ -99,7 +106,11 @@ def measure(
         return []
     by_model: dict[str, list[Result]] = defaultdict(list)
     for result in results:
-        if result.benchmark == benchmark.name and result.run and result.context == "full":
+        if (
+            result.benchmark == benchmark.name
+            and result.run
+            and result.context == "full"
+        ):
             by_model[result.model].append(result)
     measurements = []
     for of_model in by_model.values():
@@ -110,7 +121,9 @@ def measure(
     return measurements
 
 
-def _choose_results(protocol: Protocol, entry: Entry, results: Sequence[Result]) -> list[Result]:
+def _choose_results(
+    protocol: Protocol, entry: Entry, results: Sequence[Result]
+) -> list[Result]:
     """Return the result of each task of an entry, or nothing if a task has none."""
     chosen = []
     for task in entry.tasks:
@@ -132,8 +145,15 @@ def _choose_result(
             continue
         given = result.run.entry.arguments if result.run and result.run.entry else {}
         # A run asks the questions of an entry, or some of them.
-        asks = all(str(given.get(name)) == str(entry.arguments.get(name)) for name in _OF_QUESTIONS)
-        if asks and result.has_score and (protocol.metric or MAIN_METRIC) in result.statistics:
+        asks = all(
+            str(given.get(name)) == str(entry.arguments.get(name))
+            for name in _OF_QUESTIONS
+        )
+        if (
+            asks
+            and result.has_score
+            and (protocol.metric or MAIN_METRIC) in result.statistics
+        ):
             fitting.append(result)
 
     def rate(result: Result) -> tuple[int, int]:
@@ -158,11 +178,17 @@ def _reasons(protocol: Protocol, entry: Entry, result: Result) -> list[str]:
     trials = protocol.trials or entry.repeats
     if (own := spec.get("num_trials", 1)) != trials:
         reasons.append(f"each question was asked {own} times instead of {trials}")
-    if protocol.temperature is not None and spec.get("temperature") != protocol.temperature:
+    if (
+        protocol.temperature is not None
+        and spec.get("temperature") != protocol.temperature
+    ):
         reasons.append(
             f"temperature {spec.get('temperature'):g} instead of {protocol.temperature:g}"
         )
-    if protocol.output_tokens is not None and spec.get("max_tokens") != protocol.output_tokens:
+    if (
+        protocol.output_tokens is not None
+        and spec.get("max_tokens") != protocol.output_tokens
+    ):
         reasons.append(
             f"{spec.get('max_tokens'):,} output tokens instead of {protocol.output_tokens:,}"
         )
@@ -200,7 +226,9 @@ def _measure_results(
     deployment = first.run.deployment if first.run else ""
     best = interval.mean
     if cut and protocol.metric:
-        best = min(interval.mean + cut, 1.0)  # of other metrics than the score there are no bounds
+        best = min(
+            interval.mean + cut, 1.0
+        )  # of other metrics than the score there are no bounds
     elif cut:
         best_cases = [list(map(_take_best_case, part)) for part in parts]
         best = _aggregate(protocol, entries, best_cases).mean
@@ -260,7 +288,9 @@ def _aggregate(
                 instances.add((row.task, row.length, row.instance))
                 # Other groups than texts have the same names in other tasks and at other lengths.
                 is_text = row.group.startswith(TEXT_GROUP)
-                clusters.append(row.group if is_text else (row.task, row.length, row.group))
+                clusters.append(
+                    row.group if is_text else (row.task, row.length, row.group)
+                )
         return replace(mean_interval(values, clusters), n=len(instances))
     shares = [1 / len(entries)] * len(entries)
     if protocol.aggregation != "mean over entries":
@@ -283,9 +313,15 @@ def published_interval(
             has as many as the published number.
     """
     value = row.value / 100
-    whole = [number.interval.n for number in own if not number.reasons] if protocol.asks_all else []
+    whole = (
+        [number.interval.n for number in own if not number.reasons]
+        if protocol.asks_all
+        else []
+    )
     samples = protocol.samples or max(whole, default=0)
-    ends = wilson(value, samples, normal_quantile()) if samples else (math.nan, math.nan)
+    ends = (
+        wilson(value, samples, normal_quantile()) if samples else (math.nan, math.nan)
+    )
     return Interval(value, *ends, samples)
 
 
@@ -310,7 +346,10 @@ def judge_agreement(
     if own.is_generated:
         return Verdict("cannot compare", describe_generated(own))
     published = published_interval(row, protocol, [own])
-    reasons = [*own.reasons, *(f"the page does not say {what}" for what in protocol.not_stated)]
+    reasons = [
+        *own.reasons,
+        *(f"the page does not say {what}" for what in protocol.not_stated),
+    ]
     if not row.effort:
         reasons.append("the page does not say the reasoning effort")
     elif row.effort != (effort or NO_REASONING):
@@ -321,10 +360,13 @@ def judge_agreement(
     what = f"{row.text or format(row.value, 'g')} of {row.label}"
     if reasons:
         return Verdict(
-            "not comparable", f"Not comparable with the published {what}: {'; '.join(reasons)}."
+            "not comparable",
+            f"Not comparable with the published {what}: {'; '.join(reasons)}.",
         )
     kind = _compare(own.interval, published)
-    difference = f"the difference is {100 * (own.interval.mean - published.mean):+.1f} points"
+    difference = (
+        f"the difference is {100 * (own.interval.mean - published.mean):+.1f} points"
+    )
     least = detectable_from(own.interval, published)
     size = f"one of {100 * least:.1f} points" if least < math.inf else "none"
     power = f"{size} is found in 80 % of cases"
@@ -332,7 +374,9 @@ def judge_agreement(
         power = f"the questions are too few to contradict, because {power}"
     if math.isnan(published.low):
         power = f"the page does not say of how many questions, and at best {power}"
-    return Verdict(kind, f"{_BEGINNINGS[kind]} the published {what}: {difference}; {power}.")
+    return Verdict(
+        kind, f"{_BEGINNINGS[kind]} the published {what}: {difference}; {power}."
+    )
 
 
 def describe_generated(own: Measurement) -> str:
@@ -340,7 +384,9 @@ def describe_generated(own: Measurement) -> str:
     if not own.official_entries:
         return "cannot compare: generated questions, and the benchmark has none at this length."
     line = fetch_line(own.official_entries)
-    return f"cannot compare: generated questions; get the benchmark's own with `{line}`."
+    return (
+        f"cannot compare: generated questions; get the benchmark's own with `{line}`."
+    )
 
 
 def _cut_reasons(own: Measurement, published: Interval) -> list[str]:
@@ -355,7 +401,9 @@ def _cut_reasons(own: Measurement, published: Interval) -> list[str]:
     mean, low, high = (min(end + by, 1.0) for end in ends)
     best = Interval(mean, low, high, own.interval.n)
     is_crossed = own.interval.mean <= published.mean <= own.best
-    if not is_crossed and _compare(own.interval, published) == _compare(best, published):
+    if not is_crossed and _compare(own.interval, published) == _compare(
+        best, published
+    ):
         return []
     return [
         f"{100 * own.cut:.3g} % of the answers were cut, and with a larger output budget the number could be up to"
@@ -369,7 +417,11 @@ def _compare(own: Interval, published: Interval) -> Kind:
         return "differs"
     # Of few unknown questions, the published number could be any distance from the truth.
     is_far = is_unknown and not own.low <= published.mean <= own.high
-    return "cannot tell" if is_far or detectable_from(own, published) > LARGEST_UNSEEN else "agrees"
+    return (
+        "cannot tell"
+        if is_far or detectable_from(own, published) > LARGEST_UNSEEN
+        else "agrees"
+    )
 
 
 ABOUT = (
@@ -403,7 +455,9 @@ def reported_sections(board: Board) -> list[Section]:
     results = [each for _, rows in board.runs for each in rows]
     families: dict[str, list[tuple[Protocol, list[Measurement]]]] = {}
     # The published tables of benchmarks are on the leaderboard.
-    for protocol in find_protocols(board.benchmark) if board.runs and not board.folder else ():
+    for protocol in (
+        find_protocols(board.benchmark) if board.runs and not board.folder else ()
+    ):
         if (
             protocol.rows
             and not protocol.is_table
@@ -417,9 +471,15 @@ def reported_sections(board: Board) -> list[Section]:
 def _make_section(
     board: Board, family: str, points: Sequence[tuple[Protocol, list[Measurement]]]
 ) -> Section:
-    name = f"reported-{board.file_name}-{re.sub('[^a-z0-9]+', '-', family.lower())}".strip("-")
+    name = (
+        f"reported-{board.file_name}-{re.sub('[^a-z0-9]+', '-', family.lower())}".strip(
+            "-"
+        )
+    )
     own = list(dict.fromkeys(each.model for _, found in points for each in found))
-    published = list(dict.fromkeys(row.label for protocol, _ in points for row in protocol.rows))
+    published = list(
+        dict.fromkeys(row.label for protocol, _ in points for row in protocol.rows)
+    )
     columns = [
         *text_columns("Reported"),
         *(Column(show_model(model)) for model in own),
@@ -427,7 +487,9 @@ def _make_section(
     ]
     rows = []
     for protocol, found in points:
-        measured, reported = ({each: Cell("") for each in names} for names in (own, published))
+        measured, reported = (
+            {each: Cell("") for each in names} for names in (own, published)
+        )
         for each in found:
             interval = each.interval
             tag = "lacking" if each.reasons else ""
@@ -441,7 +503,11 @@ def _make_section(
             note = f"{row.origin}. {row.source.settings}".strip()
             reported[row.label] = Cell(row.number_text, interval.mean, ends, note)
         rows.append(
-            [Cell(protocol.point or protocol.title), *measured.values(), *reported.values()]
+            [
+                Cell(protocol.point or protocol.title),
+                *measured.values(),
+                *reported.values(),
+            ]
         )
     first = points[0][0]
     about = f"{first.about} Conditions: {'; '.join(first.conditions)}. {ABOUT}"
@@ -451,7 +517,9 @@ def _make_section(
 def _published_sections(board: Board) -> list[Section]:
     """Return a section with all published numbers of a benchmark over time, if it has a ledger."""
     protocols = [
-        each for each in find_protocols(board.benchmark) if not each.is_table and not board.folder
+        each
+        for each in find_protocols(board.benchmark)
+        if not each.is_table and not board.folder
     ]
     rows = sorted(
         ((protocol, row) for protocol in protocols for row in protocol.rows),
@@ -484,6 +552,12 @@ def _published_sections(board: Board) -> list[Section]:
         for protocol, row in rows
         if row.source.date != UNKNOWN
     ]
-    table = Table(f"{name}-table", "All published numbers", _HEADS, cells, OVER_TIME, search=True)
-    figure = Figure(f"{name}-plot", "Published numbers over time", OVER_TIME, over_time(), points)
-    return [Section(name, "Published over time", [figure, table] if points else [table])]
+    table = Table(
+        f"{name}-table", "All published numbers", _HEADS, cells, OVER_TIME, search=True
+    )
+    figure = Figure(
+        f"{name}-plot", "Published numbers over time", OVER_TIME, over_time(), points
+    )
+    return [
+        Section(name, "Published over time", [figure, table] if points else [table])
+    ]

@@ -5,7 +5,10 @@ from helm_longctx.apps.app import App, Command
 APP = App(
     commands=[
         Command(
-            "subset", f"{__name__}.command:subset", "Tasks and data", example="helmet --price 0.1"
+            "subset",
+            f"{__name__}.command:subset",
+            "Tasks and data",
+            example="helmet --price 0.1",
         )
     ]
 )

@@ -87,7 +87,9 @@ class Scores:
         It is the variance of right and wrong answers. Continuous scores vary less.
         """
         spread = np.maximum(self.table * (1 - self.table), 0)
-        return np.asarray(np.sqrt(spread * (1 / self.question_counts(share) - 1 / self.questions)))
+        return np.asarray(
+            np.sqrt(spread * (1 / self.question_counts(share) - 1 / self.questions))
+        )
 
     def cost(self, share: float) -> Floats:
         """Return the price of each cell with a share of its questions."""
@@ -111,7 +113,9 @@ class Subset:
     agreement: float
 
 
-def find_subset(scores: Scores, wish: float, most: float, seed: int = 0) -> Subset | None:
+def find_subset(
+    scores: Scores, wish: float, most: float, seed: int = 0
+) -> Subset | None:
     """Return the cheapest rows, columns and share of questions with an agreement, or None if there is no such subset.
 
     All combinations are tried, up to `MOST_SETS` sets of rows and of columns. Agreement is Spearman's correlation of
@@ -150,7 +154,9 @@ def find_subset(scores: Scores, wish: float, most: float, seed: int = 0) -> Subs
     return best
 
 
-def agreement(scores: Scores, subset: Subset, reference: Floats, seed: int = 1) -> Correlation:
+def agreement(
+    scores: Scores, subset: Subset, reference: Floats, seed: int = 1
+) -> Correlation:
     """Correlate a subset's means with a reference over the same models, with its interval.
 
     The result is the mean over `DRAWS` draws of the questions. The interval is for the choice of models.
@@ -175,7 +181,9 @@ def _indices(chosen: Choices) -> tuple[int, ...]:
     return tuple(int(index) for index in np.flatnonzero(chosen))
 
 
-def _agreements(draws: list[tuple[Floats, Floats]], rows: Choices, columns: Choices) -> Floats:
+def _agreements(
+    draws: list[tuple[Floats, Floats]], rows: Choices, columns: Choices
+) -> Floats:
     """Return the least agreement of each subset in all draws: 0 for one whose means do not differ."""
     from scipy.stats import rankdata
 
@@ -192,14 +200,20 @@ def _agreements(draws: list[tuple[Floats, Floats]], rows: Choices, columns: Choi
         ranks = ranks - ranks.mean(axis=0)
         expected = expected - expected.mean()
         scale = np.sqrt((ranks**2).sum(axis=0) * (expected**2).sum())
-        least.append(np.divide(expected @ ranks, scale, out=np.zeros(len(rows)), where=scale > 0))
+        least.append(
+            np.divide(expected @ ranks, scale, out=np.zeros(len(rows)), where=scale > 0)
+        )
     return np.asarray(np.min(least, axis=0))
 
 
-def _draw(scores: Scores, share: float, random: np.random.Generator) -> tuple[Floats, Floats]:
+def _draw(
+    scores: Scores, share: float, random: np.random.Generator
+) -> tuple[Floats, Floats]:
     """Return some models' scores with the noise of fewer questions, one row for each, and their overall means."""
     # Two models always correlate perfectly, so a draw has at least three.
-    models = random.choice(len(scores.table), max(3, len(scores.table) // 2), replace=False)
+    models = random.choice(
+        len(scores.table), max(3, len(scores.table) // 2), replace=False
+    )
     part = scores.of_models(np.sort(models))
     noise = part.noise(share)
     table = part.table + noise * random.standard_normal(noise.shape)
@@ -210,7 +224,9 @@ def _draw(scores: Scores, share: float, random: np.random.Generator) -> tuple[Fl
 def _sets(size: int) -> Choices:
     """Return all non-empty sets of `size` things. If there are too many, the small ones (they are cheap) and the whole."""
     # The whole set is always included, because only it is certain to agree.
-    by_size = chain.from_iterable(combinations(range(size), count) for count in range(1, size))
+    by_size = chain.from_iterable(
+        combinations(range(size), count) for count in range(1, size)
+    )
     chosen = [*islice(by_size, MOST_SETS - 1), tuple(range(size))]
     sets = np.zeros((len(chosen), size), dtype=bool)
     for row, indices in zip(sets, chosen, strict=True):
@@ -260,17 +276,25 @@ class Proposal:
     def selection(self) -> Iterator[tuple[Row, int | None, float]]:
         """Yield the rows and lengths of the subset, and the share of the questions that is asked."""
         if self.subset:
-            shares = self.scores.question_counts(self.subset.share) / self.scores.questions
+            shares = (
+                self.scores.question_counts(self.subset.share) / self.scores.questions
+            )
             for row in self.subset.rows:
                 for column in self.subset.columns:
-                    yield self.rows[row], self.lengths[column], float(shares[row, column])
+                    yield (
+                        self.rows[row],
+                        self.lengths[column],
+                        float(shares[row, column]),
+                    )
 
     def cost(self, price: Price, whole: bool = False) -> float:
         """Return the price of the subset, or of everything, in the unit of `price`."""
         cells = list(self.selection())
         if whole:
             cells = [(row, length, 1.0) for row in self.rows for length in self.lengths]
-        return sum(share * _price_of(row.tasks, length, price) for row, length, share in cells)
+        return sum(
+            share * _price_of(row.tasks, length, price) for row, length, share in cells
+        )
 
     def conf(self) -> str:
         """Return the file with its run entries, for `helm-run --conf-paths`."""
@@ -326,7 +350,9 @@ def propose(
     for index, row in enumerate(rows):
         for column, length in enumerate(lengths):
             tasks = _find_tasks(row.tasks, length)
-            questions[index, column] = sum(task.sample(Settings(length)) for task in tasks)
+            questions[index, column] = sum(
+                task.sample(Settings(length)) for task in tasks
+            )
             prices[index, column] = _price_of(row.tasks, length, price)
     scores = Scores(table, questions, prices)
     subset, rest = search_half(scores, wish, most, seed)
@@ -358,7 +384,9 @@ def search_half(
     one = np.sort(models[: len(models) // 2])
     other = np.sort(models[len(models) // 2 :])
     # The lower end of the interval on the other models decides, so the search asks for more.
-    subset = find_subset(scores.of_models(one), _raise_wish(wish, len(other)), most, seed)
+    subset = find_subset(
+        scores.of_models(one), _raise_wish(wish, len(other)), most, seed
+    )
     return subset, scores.of_models(other)
 
 
@@ -388,7 +416,9 @@ def _arrange(
         if not category.averaged:
             continue
         if by_task:
-            rows += [Row(entry, task.title, category, (task,)) for task in category.tasks]
+            rows += [
+                Row(entry, task.title, category, (task,)) for task in category.tasks
+            ]
         else:
             rows.append(Row(entry, category.title, category, category.tasks))
     keys = [(row.entry, row.tasks[0].name if by_task else "") for row in rows]
@@ -406,7 +436,9 @@ def _arrange(
     for index, model in enumerate(models):
         for row_index, key in enumerate(keys):
             for column, length in enumerate(lengths):
-                table[index, row_index, column] = scores.get((model, key, length), math.nan)
+                table[index, row_index, column] = scores.get(
+                    (model, key, length), math.nan
+                )
     # Means over different cells could not be ranked.
     complete = table[~np.isnan(table).any(axis=(1, 2))] if table.size else table
     return tuple(rows), tuple(lengths), complete
@@ -420,15 +452,21 @@ def _price_of(tasks: Iterable[Task], length: int | None, price: Price) -> float:
     settings = Settings(length)
     total = 0.0
     for task in _find_tasks(tasks, length):
-        total += task.sample(settings) * task.depths * task.repeats * price(task, length)
+        total += (
+            task.sample(settings) * task.depths * task.repeats * price(task, length)
+        )
     return total
 
 
 def subset(
-    benchmark: Annotated[str, typer.Argument(help="Benchmark, e.g. helmet or lv_eval.")],
+    benchmark: Annotated[
+        str, typer.Argument(help="Benchmark, e.g. helmet or lv_eval.")
+    ],
     suite: Annotated[
         str | None,
-        typer.Option(help="Also use the models of this suite.", autocompletion=complete_suite),
+        typer.Option(
+            help="Also use the models of this suite.", autocompletion=complete_suite
+        ),
     ] = None,
     agreement: Annotated[
         float,
@@ -439,13 +477,19 @@ def subset(
         ),
     ] = 0.95,
     price: Annotated[
-        float, typer.Option(min=0.001, max=1, help="Maximum price, as a share of the whole.")
+        float,
+        typer.Option(min=0.001, max=1, help="Maximum price, as a share of the whole."),
     ] = 0.25,
-    to: Annotated[Path, typer.Option(help="File of run entries to write.")] = Path("subset.conf"),
+    to: Annotated[Path, typer.Option(help="File of run entries to write.")] = Path(
+        "subset.conf"
+    ),
     model: Annotated[
-        str | None, typer.Option(help="Deployment whose prices are used, e.g. openai/gpt-6-luna.")
+        str | None,
+        typer.Option(help="Deployment whose prices are used, e.g. openai/gpt-6-luna."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the split of the models.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the split of the models.")
+    ] = 0,
     json_path: JsonPath = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
@@ -465,7 +509,9 @@ def subset(
     dollars = _dollars(model, local_path) if model else None
     own: Sequence[Result] = ()
     if suite:
-        own = read_results(suite_folder(output_path, suite), [chosen], keep_answers=False)
+        own = read_results(
+            suite_folder(output_path, suite), [chosen], keep_answers=False
+        )
     boards = make_boards([*own, *published_results(chosen)], [chosen])
     results: list[Result] = []
     for board in boards:
@@ -476,7 +522,12 @@ def subset(
     if json_path:
         parts = []
         for row, length, share in proposal.selection():
-            part = {"entry": row.entry, "title": row.title, "length": length, "questions": share}
+            part = {
+                "entry": row.entry,
+                "title": row.title,
+                "length": length,
+                "questions": share,
+            }
             parts.append(part)
         content = {
             "parts": parts,
@@ -516,7 +567,9 @@ def _dollars(deployment: str, local_path: Path) -> Price:
         )
 
     def price(task: Task, length: int | None) -> float:
-        usage = Usage(input_tokens=length or 0, output_tokens=task.output_tokens(Settings(length)))
+        usage = Usage(
+            input_tokens=length or 0, output_tokens=task.output_tokens(Settings(length))
+        )
         return prices.dollars(usage) or 0.0
 
     return price
@@ -526,8 +579,13 @@ def _print(proposal: Proposal, dollars: Price | None) -> None:
     lengths: dict[tuple[str, str], list[str]] = {}
     for row, length, share in proposal.selection():
         key = (row.title, f"{share:.0%}")
-        lengths.setdefault(key, []).append("" if length is None else length_label(length))
-    rows = [(title, questions, ", ".join(labels)) for (title, questions), labels in lengths.items()]
+        lengths.setdefault(key, []).append(
+            "" if length is None else length_label(length)
+        )
+    rows = [
+        (title, questions, ", ".join(labels))
+        for (title, questions), labels in lengths.items()
+    ]
     title = f"A part of {proposal.benchmark.title}"
     print_table(text_table(title, ("part", "questions", "lengths"), rows))
     unit = proposal.benchmark.axis.unit if proposal.benchmark.axis else "tokens"
@@ -537,7 +595,9 @@ def _print(proposal: Proposal, dollars: Price | None) -> None:
             whole = proposal.cost(price, whole=True)
             print(f"Price: {part:,.0f} of {whole:,.0f} {name} ({part / whole:.1%})")
     for name, check in proposal.checks.items():
-        interval = f"{check.rho:.3f} ({range_text(check.low, check.high, '{:.3f}'.format)})"
+        interval = (
+            f"{check.rho:.3f} ({range_text(check.low, check.high, '{:.3f}'.format)})"
+        )
         print(
             f"Agreement with the ranking by {name}: {interval}, on {check.n} models that the search did not use"
         )

@@ -5,7 +5,11 @@ from typing import Annotated
 
 import typer
 
-from helm_longctx.apps.verification.sections import summarize, tabulate_cells, write_page
+from helm_longctx.apps.verification.sections import (
+    summarize,
+    tabulate_cells,
+    write_page,
+)
 from helm_longctx.apps.verification.verification import verify_benchmark
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.terminal import print_table
@@ -16,7 +20,9 @@ ALL = "all"
 
 
 def verify(
-    benchmark: Annotated[str, typer.Argument(help="Benchmark with published outputs, or `all`.")],
+    benchmark: Annotated[
+        str, typer.Argument(help="Benchmark with published outputs, or `all`.")
+    ],
     page: Annotated[
         Path | None, typer.Option(help="File to write the results into, in Markdown.")
     ] = None,

@@ -46,7 +46,13 @@ def summarize(verifications: Sequence[Verification]) -> Table:
     ]
     return text_table(
         "Published outputs, scored again",
-        ("benchmark", "what was published", "outputs", "cells", *(v.value for v in Verdict)),
+        (
+            "benchmark",
+            "what was published",
+            "outputs",
+            "cells",
+            *(v.value for v in Verdict),
+        ),
         rows,
         right=("outputs", "cells", *(verdict.value for verdict in Verdict)),
     )
@@ -87,7 +93,11 @@ def write_page(verifications: Sequence[Verification]) -> str:
 
 def _describe(verification: Verification) -> Iterator[str]:
     proof = verification.proof
-    publisher = "" if proof.is_by_authors else " They are not published by the benchmark's authors."
+    publisher = (
+        ""
+        if proof.is_by_authors
+        else " They are not published by the benchmark's authors."
+    )
     yield f"## {verification.benchmark.title}"
     yield ""
     yield (
@@ -108,7 +118,9 @@ def _describe(verification: Verification) -> Iterator[str]:
                 else "No computation gives the printed score."
             )
             yield f"- {_name_cells(cells)}: {reason} {check}"
-    different = [cell for cell in verification.cells if cell.verdict is Verdict.DIFFERENT]
+    different = [
+        cell for cell in verification.cells if cell.verdict is Verdict.DIFFERENT
+    ]
     if different:
         yield ""
         yield f"Different, without a known reason: {_name_cells(different, len(different))}."
@@ -147,6 +159,14 @@ def _format_table(table: Table) -> Iterable[str]:
     ]
     columns = [table.columns[index] for index in shown]
     yield "| " + " | ".join(column.title for column in columns) + " |"
-    yield "|" + "|".join("---:" if column.is_number else "---" for column in columns) + "|"
+    yield (
+        "|"
+        + "|".join("---:" if column.is_number else "---" for column in columns)
+        + "|"
+    )
     for row in table.rows:
-        yield "| " + " | ".join(row[index].text.replace("|", "\\|") for index in shown) + " |"
+        yield (
+            "| "
+            + " | ".join(row[index].text.replace("|", "\\|") for index in shown)
+            + " |"
+        )

@@ -136,7 +136,9 @@ def verify_cell(cell: PrintedScore, scores: OutputScores) -> VerifiedScore:
     if reason and reason.compute is None:
         return VerifiedScore(cell, percent, Verdict.EXPLAINED, reason.text)
     if reason and reason.compute and _gives(reason.compute, scores, cell.text):
-        return VerifiedScore(cell, percent, Verdict.EXPLAINED, reason.text, is_computed=True)
+        return VerifiedScore(
+            cell, percent, Verdict.EXPLAINED, reason.text, is_computed=True
+        )
     return VerifiedScore(cell, percent, Verdict.DIFFERENT)
 
 
@@ -147,7 +149,9 @@ def _gives(compute: Compute, scores: OutputScores, text: str) -> bool:
         return False
 
 
-def group_reasons(verification: Verification) -> Iterator[tuple[str, list[VerifiedScore]]]:
+def group_reasons(
+    verification: Verification,
+) -> Iterator[tuple[str, list[VerifiedScore]]]:
     """Yield each reason with the cells that it explains."""
     by_reason: dict[str, list[VerifiedScore]] = {}
     for cell in verification.cells:

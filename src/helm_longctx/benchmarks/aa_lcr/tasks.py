@@ -117,10 +117,16 @@ def load_1_1(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example
     path = root / DOCUMENTS_1_1.path
     try:
         with zipfile.ZipFile(path) as archive:
-            members = {_plain_name(member.filename): member for member in archive.infolist()}
-            for number, row in enumerate(read_csv(root / QUESTIONS_1_1.path, COLUMNS_1_1)):
+            members = {
+                _plain_name(member.filename): member for member in archive.infolist()
+            }
+            for number, row in enumerate(
+                read_csv(root / QUESTIONS_1_1.path, COLUMNS_1_1)
+            ):
                 folder = f"lcr/{row['document_category']}/{row['document_set_id']}"
-                names = [name.strip() for name in row["data_source_filenames"].split(";")]
+                names = [
+                    name.strip() for name in row["data_source_filenames"].split(";")
+                ]
                 files = []
                 for name in names:
                     if not name:
@@ -128,7 +134,9 @@ def load_1_1(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example
                     member = members.get(_plain_name(f"{folder}/{name}"))
                     if member is None:
                         missing = f"{folder}/{name}"
-                        raise InputError(f"{path}: it has no file {missing!r}; fetch it again")
+                        raise InputError(
+                            f"{path}: it has no file {missing!r}; fetch it again"
+                        )
                     files.append(member)
                 if sum(member.file_size for member in files) > MOST_BYTES:
                     raise InputError(

@@ -99,11 +99,18 @@ def load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
         with suppress(ValueError, RecursionError):
             order = json.loads(order) if isinstance(order, str) else order
         ORDER.check(f"{row}: column 'answer'", order)
-        name = number_name("_".join(map(str, (row["book_id"], *row["para_offset"]))), earlier)
+        name = number_name(
+            "_".join(map(str, (row["book_id"], *row["para_offset"]))), earlier
+        )
         fields = {"context": row["prompt"]}
         group = f"book {row['book_id']}"
         yield Example(
-            name, fields, [json.dumps(order)], "official", record={"order": order}, group=group
+            name,
+            fields,
+            [json.dumps(order)],
+            "official",
+            record={"order": order},
+            group=group,
         )
 
 
@@ -185,7 +192,8 @@ ULTRA_LONG = 32 * 1024
 
 MOST_CHOICES = 100_000
 CHOICES = Shape(
-    f"a whole number up to {MOST_CHOICES}", lambda value: is_whole(value) and value <= MOST_CHOICES
+    f"a whole number up to {MOST_CHOICES}",
+    lambda value: is_whole(value) and value <= MOST_CHOICES,
 )
 
 _QUESTION = Template(prompts.BEST_ANSWER, "", separator="")
@@ -230,14 +238,18 @@ def sort_parts(messages: Sequence[Message]) -> str | None:
     if [section[1] for section in sections] != _SECTIONS:
         return None
     ends = [*(section.start() for section in sections[1:]), len(prompt)]
-    texts = [prompt[section.end() : end] for section, end in zip(sections, ends, strict=True)]
+    texts = [
+        prompt[section.end() : end] for section, end in zip(sections, ends, strict=True)
+    ]
     first, last = (
         [set(_WORD.findall(text[part])) for text in texts]
         for part in (slice(_EDGE), slice(-_EDGE, None))
     )
 
     def fit(order: tuple[int, ...]) -> int:
-        return sum(len(last[left] & first[right]) for left, right in pairwise((0, *order, 5)))
+        return sum(
+            len(last[left] & first[right]) for left, right in pairwise((0, *order, 5))
+        )
 
     best = max(permutations(range(1, 5)), key=fit)
     return f"Answer: {list(best)}"
@@ -268,5 +280,8 @@ TSORT = _task(
 
 ADA_LEVAL = read_benchmark(
     __package__,
-    (Category("bestanswer", "BestAnswer", (BEST_ANSWER,)), Category("tsort", "TSort", (TSORT,))),
+    (
+        Category("bestanswer", "BestAnswer", (BEST_ANSWER,)),
+        Category("tsort", "TSort", (TSORT,)),
+    ),
 )

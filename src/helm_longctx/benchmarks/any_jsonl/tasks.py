@@ -88,7 +88,9 @@ class Padding:
         self._count = count
         self._room = room
 
-    def pad(self, context: str, question: str, depth: float) -> tuple[str, float | None]:
+    def pad(
+        self, context: str, question: str, depth: float
+    ) -> tuple[str, float | None]:
         """Put the context among the first distractors that fit, in file order, so that prompts share beginnings.
 
         Args:
@@ -109,7 +111,10 @@ class Padding:
             )
         chosen = self._choose(left)
         before = [0, *accumulate(document.tokens for document in chosen)]
-        index = min(range(len(before)), key=lambda index: abs(before[index] - depth * before[-1]))
+        index = min(
+            range(len(before)),
+            key=lambda index: abs(before[index] - depth * before[-1]),
+        )
         texts = [document.text for document in chosen]
         padded = SEPARATOR.join([*texts[:index], context, *texts[index:]])
         return padded, before[index] / before[-1] if before[-1] else None
@@ -196,7 +201,9 @@ def _question(
     question = row.get("question")
     if row.get("messages") is not None:
         if context is not None or question is not None:
-            raise InputError("a row has 'messages', or 'context' and 'question', but not both")
+            raise InputError(
+                "a row has 'messages', or 'context' and 'question', but not both"
+            )
         if padding:
             raise InputError(
                 "a row with 'messages' cannot be padded; give 'context' and 'question'"
@@ -204,8 +211,12 @@ def _question(
         messages = read_messages("'messages'", row["messages"])
         return {"context": "", "question": messages[-1]["content"]}, messages, None
     if not isinstance(context, str) or not isinstance(question, str):
-        raise InputError("a row needs the texts 'context' and 'question', or 'messages'")
-    padded, actual_depth = padding.pad(context, question, depth) if padding else (context, None)
+        raise InputError(
+            "a row needs the texts 'context' and 'question', or 'messages'"
+        )
+    padded, actual_depth = (
+        padding.pad(context, question, depth) if padding else (context, None)
+    )
     return {"context": padded, "question": question}, (), actual_depth
 
 
@@ -214,9 +225,9 @@ def _name(row: FileRow, field: str, default: str) -> str:
     value = row.get(field)
     if value is None or value == "":
         return default
-    Shape("text or a whole number", lambda value: is_text(value) or is_whole(value)).check(
-        f"column {field!r}", value
-    )
+    Shape(
+        "text or a whole number", lambda value: is_text(value) or is_whole(value)
+    ).check(f"column {field!r}", value)
     return str(value)
 
 
@@ -252,7 +263,9 @@ def _simplify(text: str) -> str:
 
 
 COMPARE: dict[str, Callable[[str, str], float]] = {
-    "contains": lambda output, reference: float(_simplify(reference) in _simplify(output)),
+    "contains": lambda output, reference: float(
+        _simplify(reference) in _simplify(output)
+    ),
     "exact_match": lambda output, reference: float(
         english_words(output) == english_words(reference)
     ),
@@ -285,13 +298,17 @@ def read_grade(reply: Any) -> Scores:
     last = text[text.rfind("\n") + 1 :].translate(_EMPHASIS).strip()
     grade = _VERDICT.fullmatch(last)
     return (
-        {"judge_score": int(grade[1]) / BEST_GRADE} if grade and int(grade[1]) <= BEST_GRADE else {}
+        {"judge_score": int(grade[1]) / BEST_GRADE}
+        if grade and int(grade[1]) <= BEST_GRADE
+        else {}
     )
 
 
 def judge_prompt(record: Record) -> str:
     """Make the judge's prompt."""
-    references = "\n".join(f"- {reference}" for reference in record["references"]) or "(none)"
+    references = (
+        "\n".join(f"- {reference}" for reference in record["references"]) or "(none)"
+    )
     return JUDGE_PROMPT.format_map({**record, "references": references})
 
 
@@ -307,7 +324,12 @@ JUDGEMENT = Judgement(
 JUDGE = "openai/gpt-4o-2024-05-13"
 """The judge if the run entry names none. It is also HELMET's judge."""
 
-_TITLES = {"contains": "Contains", "exact_match": "Exact match", "f1": "F1", "rouge_l": "ROUGE-L"}
+_TITLES = {
+    "contains": "Contains",
+    "exact_match": "Exact match",
+    "f1": "F1",
+    "rouge_l": "ROUGE-L",
+}
 """The metrics that need no judge. For each of them there is a task whose score it is."""
 
 
@@ -337,5 +359,9 @@ _TASKS = (
 
 ANY_JSONL = read_benchmark(
     __package__,
-    (Category("", "", _TASKS[:1], _TASKS[1:], judge=f"{__package__}.judge.RubricAnnotator"),),
+    (
+        Category(
+            "", "", _TASKS[:1], _TASKS[1:], judge=f"{__package__}.judge.RubricAnnotator"
+        ),
+    ),
 )

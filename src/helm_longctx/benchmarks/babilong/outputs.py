@@ -59,7 +59,9 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     for number, row in enumerate(read_csv(path, ("target", "question"), ROWS_AT_ONCE)):
         answer = "" if row["output"] in _NO_VALUE else row["output"]
         name = f"{match['task']}-{number}"
-        outputs.append(Output(name, answer, [row["target"]], {"question": row["question"]}))
+        outputs.append(
+            Output(name, answer, [row["target"]], {"question": row["question"]})
+        )
         locations.append(f"{path}: row {number + 1}")
     # The script's folders are RESULTS/ORGANIZATION/MODEL, or RESULTS/MODEL.
     folder = path.resolve().parent
@@ -76,4 +78,6 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     yield OutputRun(entry or own, model, outputs, locations)
 
 
-READER = OutputReader("BABILong's tables of outputs (qa1_4k_instruction_yes_….csv)", _FILE, _read)
+READER = OutputReader(
+    "BABILong's tables of outputs (qa1_4k_instruction_yes_….csv)", _FILE, _read
+)

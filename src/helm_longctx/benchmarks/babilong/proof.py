@@ -75,7 +75,9 @@ def _names_of_notebooks() -> Iterator[str]:
     for model, count in LENGTHS_OF_MODELS.items():
         for form in FORMS:
             for task in MAIN:
-                yield from (f"{model}/{task}_{length}_{form}.csv" for length in LENGTHS[:count])
+                yield from (
+                    f"{model}/{task}_{length}_{form}.csv" for length in LENGTHS[:count]
+                )
 
 
 SOURCES = (
@@ -102,7 +104,9 @@ SOURCES = (
     ),
     *(
         WebFile(
-            _raw(MAIN_COMMIT, f"notebooks/{name}.ipynb"), f"{FOLDER}/notebooks/{name}.ipynb", blob
+            _raw(MAIN_COMMIT, f"notebooks/{name}.ipynb"),
+            f"{FOLDER}/notebooks/{name}.ipynb",
+            blob,
         )
         for name, blob in NOTEBOOKS.items()
     ),
@@ -143,7 +147,9 @@ def read_cells(root: DataRoot) -> Iterator[PrintedScore]:
     for name in NOTEBOOKS:
         path = f"{FOLDER}/notebooks/{name}.ipynb"
         if root.has(path):
-            yield from _read_notebook(json.loads((root / path).read_text(encoding="utf-8")))
+            yield from _read_notebook(
+                json.loads((root / path).read_text(encoding="utf-8"))
+            )
     if root.has(_CSV):
         with (root / _CSV).open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
@@ -155,8 +161,12 @@ def _read_notebook(notebook: Mapping[str, object]) -> Iterator[PrintedScore]:
     cells: Sequence[Mapping[str, object]] = notebook["cells"]  # type: ignore[assignment]
     for cell in cells:
         source = "".join(cell["source"])  # type: ignore[arg-type]
-        model = (re.findall(r"^model_name = '(.+)'", source, re.MULTILINE) or [model])[-1]
-        form = (re.findall(r"^prompt_name = '(.+)'", source, re.MULTILINE) or [form])[-1]
+        model = (re.findall(r"^model_name = '(.+)'", source, re.MULTILINE) or [model])[
+            -1
+        ]
+        form = (re.findall(r"^prompt_name = '(.+)'", source, re.MULTILINE) or [form])[
+            -1
+        ]
         for output in cell.get("outputs", ()):  # type: ignore[attr-defined]
             lines = "".join(output.get("text", ())).strip().splitlines()
             is_table = all(re.fullmatch(r"\d+( \d+)+ ?", line) for line in lines)
@@ -165,10 +175,14 @@ def _read_notebook(notebook: Mapping[str, object]) -> Iterator[PrintedScore]:
                     yield from _read_line(model, form, task, line.split())
 
 
-def _read_line(model: str, form: str, task: str, texts: Sequence[str]) -> Iterator[PrintedScore]:
+def _read_line(
+    model: str, form: str, task: str, texts: Sequence[str]
+) -> Iterator[PrintedScore]:
     for length, text in zip(LENGTHS, texts, strict=False):
         path = f"{FOLDER}/94a73a3/babilong_evals/{model}/{task}_{length}_{form}.csv"
-        before = partial(OutputScores.percent, path=path, scorer=partial(score_before, task=task))
+        before = partial(
+            OutputScores.percent, path=path, scorer=partial(score_before, task=task)
+        )
         yield PrintedScore(
             model=model,
             column=f"{task} {length}" + ("" if form == FORMS[0] else ", bare prompt"),
@@ -181,13 +195,21 @@ def _read_line(model: str, form: str, task: str, texts: Sequence[str]) -> Iterat
 def _read_row(root: DataRoot, row: Mapping[str, str]) -> Iterator[PrintedScore]:
     model = row["model_name"]
     task = row["task"]
-    texts = {name: text for name, text in row.items() if name not in ("model_name", "task")}
+    texts = {
+        name: text for name, text in row.items() if name not in ("model_name", "task")
+    }
     for length, text in texts.items():
         if task in MAIN:
-            compute = partial(_best_form, model=model, task=task, length=length, lengths=[*texts])
+            compute = partial(
+                _best_form, model=model, task=task, length=length, lengths=[*texts]
+            )
         else:
-            compute = partial(_mean_of_tasks, model=model, length=length, lengths=[*texts])
-        yield PrintedScore(model=model, column=f"{task} {length}", text=text, compute=compute)
+            compute = partial(
+                _mean_of_tasks, model=model, length=length, lengths=[*texts]
+            )
+        yield PrintedScore(
+            model=model, column=f"{task} {length}", text=text, compute=compute
+        )
 
 
 def _best_form(
@@ -202,14 +224,20 @@ def _best_form(
     means = {}
     for path in paths:
         form = path.name.removeprefix(start)
-        means[form] = scores.mean([f"{folder}/{task}_{label}_{form}" for label in lengths])
+        means[form] = scores.mean(
+            [f"{folder}/{task}_{label}_{form}" for label in lengths]
+        )
     best = max(means, key=lambda form: means[form])
     return scores.percent(f"{folder}/{start}{best}")
 
 
-def _mean_of_tasks(scores: OutputScores, model: str, length: str, lengths: Sequence[str]) -> float:
+def _mean_of_tasks(
+    scores: OutputScores, model: str, length: str, lengths: Sequence[str]
+) -> float:
     """Return the mean accuracy of the five tasks, each in its best form."""
-    return sum(_best_form(scores, model, task, length, lengths) for task in MAIN) / len(MAIN)
+    return sum(_best_form(scores, model, task, length, lengths) for task in MAIN) / len(
+        MAIN
+    )
 
 
 PROOF = Proof(

@@ -28,7 +28,15 @@ from helm_longctx.tasks import (
 )
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import TEXT, Baseline, Example, Record, Scores, Settings, Task
+from helm_longctx.tasks.task import (
+    TEXT,
+    Baseline,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Task,
+)
 
 LARGE_SET = "RMT-team/babilong-1k-samples"
 SMALL_SET = "RMT-team/babilong"
@@ -60,7 +68,12 @@ def find_source(task: str, length: int) -> tuple[HubDataset | HubFile]:
     label = length_label(length)
     if in_large_set(task, label):
         return (
-            HubDataset(LARGE_SET, {task: count_samples(task, label)}, config=label, labelled=False),
+            HubDataset(
+                LARGE_SET,
+                {task: count_samples(task, label)},
+                config=label,
+                labelled=False,
+            ),
         )
     # The names of the files are 64k.json, 1M.json and so on.
     return (
@@ -74,7 +87,9 @@ def find_source(task: str, length: int) -> tuple[HubDataset | HubFile]:
 
 
 @take_sample
-def load(task: Task, settings: Settings, root: DataRoot, name: str) -> Iterator[Example]:
+def load(
+    task: Task, settings: Settings, root: DataRoot, name: str
+) -> Iterator[Example]:
     """Yield a task's samples in file order."""
     (path,) = task.paths(settings.length)
     read = JsonArray if path.endswith(".json") else JsonLines
@@ -92,7 +107,9 @@ def load(task: Task, settings: Settings, root: DataRoot, name: str) -> Iterator[
             "examples": examples,
         }
         record = {"question": row["question"]}
-        yield Example(f"{task.name}-{number}", fields, [row["target"]], "official", record=record)
+        yield Example(
+            f"{task.name}-{number}", fields, [row["target"]], "official", record=record
+        )
 
 
 _ROWS_BY_NAME = {row["name"]: row for row in read_table(__package__, "tasks.csv")}
@@ -127,7 +144,9 @@ def score_label(record: Record, labels: Collection[str]) -> Scores:
     target = next(iter(record["references"]), "").lower()
     asked = {label for label in labels if label in record["question"].lower()}
     named = _find_labels(record["prediction"], labels) - asked
-    parts = target.split(",") if "," in target and len(target) > len("n,e") else [target]
+    parts = (
+        target.split(",") if "," in target and len(target) > len("n,e") else [target]
+    )
     return {"accuracy": float(len(named) == len(parts) and named.issuperset(parts))}
 
 
@@ -189,7 +208,11 @@ def _task(name: str, part: str = "") -> Task:
     longest = 0
     if number <= 10:
         longest = 10**7 if number <= 5 else 10**6
-    sizes = {parse_length(label): tokens for label, tokens in _TOKENS.items() if tokens <= longest}
+    sizes = {
+        parse_length(label): tokens
+        for label, tokens in _TOKENS.items()
+        if tokens <= longest
+    }
     title = f"{name.upper()} {_ROWS_BY_NAME[name]['title']}"
     if part in _PARTS:
         title += f", {_PARTS[part]}"
@@ -202,11 +225,15 @@ def _task(name: str, part: str = "") -> Task:
         score=partial(score_label, labels=LABELS[name]),
         can_read=partial(can_read, labels=LABELS[name]),
         sizes=sizes,
-        num_samples={length: count_samples(name, length_label(length)) for length in sizes},
+        num_samples={
+            length: count_samples(name, length_label(length)) for length in sizes
+        },
         shots=0 if part else prompts.EXAMPLES[name].count("<example>"),
         sources=partial(find_source, name),
         record_shapes={"question": TEXT},
-        baseline=Baseline(partial(find_label, template, sorted(LABELS[name])), min(LABELS[name])),
+        baseline=Baseline(
+            partial(find_label, template, sorted(LABELS[name])), min(LABELS[name])
+        ),
         **task_fields(__package__),
     )
 

@@ -39,7 +39,16 @@ from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.judgement import score_silence
 from helm_longctx.tasks.prompt import Message, read_messages
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Shape, Task
+from helm_longctx.tasks.task import (
+    TEXTS,
+    Baseline,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Shape,
+    Task,
+)
 
 _REPOSITORY = "mohammadtavakoli78/BEAM/2e44c8d0f7801ae28bd004482dabdf75f03d5665"
 _pinned_file = partial(PinnedFile.of_repository, _REPOSITORY, target="beam")
@@ -50,7 +59,8 @@ EVALUATION = _pinned_file(
     "evaluation.py", "07098b60ed5c46d4bbafaced898c0abeb052d7e98c6d7631b120e4058c6897bb"
 )
 METHODS = _pinned_file(
-    "long_term_methods.py", "db86199808295faf06ec313d9dfe1931d44d264b82d9b017c6effb5c417b321d"
+    "long_term_methods.py",
+    "db86199808295faf06ec313d9dfe1931d44d264b82d9b017c6effb5c417b321d",
 )
 
 
@@ -284,7 +294,11 @@ def score_order(rubric: Sequence[str], lines: Sequence[str]) -> Scores:
     tau = kendalltau(*own)[0] if len(union) > 1 else math.nan
     if math.isnan(tau):
         return scores
-    return {"judge_score": float((tau + 1) / 2), "event_score": float((tau + 1) / 2 * f1), **scores}
+    return {
+        "judge_score": float((tau + 1) / 2),
+        "event_score": float((tau + 1) / 2 * f1),
+        **scores,
+    }
 
 
 def score_replies(record: Record, replies: Any) -> Scores:
@@ -313,7 +327,9 @@ def score(record: Record) -> Scores:
     """Return the score, also under the name of the question's ability."""
     if "rubric" not in record or "ability" not in record:
         return {}
-    scores = judge_scores(record, "judge_score", lambda replies: score_replies(record, replies))
+    scores = judge_scores(
+        record, "judge_score", lambda replies: score_replies(record, replies)
+    )
     if "judge_score" not in scores:
         return scores
     return {**scores, f"judge_score_{record['ability']}": scores["judge_score"]}
@@ -328,7 +344,9 @@ def read_reply(reply: str, record: Record) -> Scores:
 JUDGEMENT = Judgement(
     judge_prompts,
     read_reply,
-    lambda record: json.dumps([record.get("texts"), record["rubric"], record["ability"]]),
+    lambda record: json.dumps(
+        [record.get("texts"), record["rubric"], record["ability"]]
+    ),
     max_tokens=4096,  # The official code sets no budget.
     silence_reply='{"score": 0}',
 )
@@ -383,7 +401,9 @@ def find_source(length: int) -> HubDataset:
         columns={split: columns},
         labelled=False,
         commit=REPOSITORIES[name],
-        sha256={file: digest for file, digest in DIGESTS.items() if f"/{split}-" in file},
+        sha256={
+            file: digest for file, digest in DIGESTS.items() if f"/{split}-" in file
+        },
     )
 
 
@@ -411,12 +431,16 @@ def find_sources(length: int) -> tuple[Source, ...]:
 
 
 @take_sample
-def load(task: Task, settings: Settings, root: DataRoot, *, is_text: bool) -> Iterator[Example]:
+def load(
+    task: Task, settings: Settings, root: DataRoot, *, is_text: bool
+) -> Iterator[Example]:
     """Yield the questions in the order of the chats, and of the abilities of each."""
     path = find_source(settings.level).paths[0]
     truncated = find_truncated(settings.level) if settings.chats == "truncated" else {}
     texts = read_texts(root)
-    for row in JsonLines(root / path, {"conversation_id": str, "probing_questions": str}):
+    for row in JsonLines(
+        root / path, {"conversation_id": str, "probing_questions": str}
+    ):
         is_long = settings.level == LONGEST
         batches = _read_batches(row, is_long)
         if file := truncated.get(row["conversation_id"]):
@@ -429,7 +453,9 @@ def load(task: Task, settings: Settings, root: DataRoot, *, is_text: bool) -> It
         for known, batch in batches:
             messages += batch
             if is_text:
-                lines = [f"{message['role']}: {message['content']}\n\n" for message in batch]
+                lines = [
+                    f"{message['role']}: {message['content']}\n\n" for message in batch
+                ]
                 marks.append((start, known))
                 written.append("".join(lines))
                 start += len(written[-1])
@@ -441,14 +467,20 @@ def load(task: Task, settings: Settings, root: DataRoot, *, is_text: bool) -> It
             fields = {"context": context, "question": question}
             if not is_text:
                 fields = {"question": question}
-            references = [asked[name] for name in ANSWERS if isinstance(asked.get(name), str)]
+            references = [
+                asked[name] for name in ANSWERS if isinstance(asked.get(name), str)
+            ]
             yield Example(
                 id=f"{row['conversation_id']}-{ability}-{number}",
                 fields=fields,
                 references=references[:1],
                 source="hub",
                 messages=[] if is_text else [*messages, *earlier, turn],
-                record={"rubric": asked["rubric"], "ability": ability, "texts": list(texts)},
+                record={
+                    "rubric": asked["rubric"],
+                    "ability": ability,
+                    "texts": list(texts),
+                },
                 group=f"{CHATS[settings.level][0]} {row['conversation_id']}",
                 marks=marks,
             )
@@ -468,18 +500,24 @@ def _read_batches(row: FileRow, is_long: bool) -> Batches:
             date = batch[0].get("time_anchor")
             known = {"date": date} if isinstance(date, str) else {}
             # The last message of a batch is the assistant's.
-            turns = read_messages(str(row), [*batch, {"role": "user", "content": ""}])[:-1]
+            turns = read_messages(str(row), [*batch, {"role": "user", "content": ""}])[
+                :-1
+            ]
             batches.append((known, turns))
         return batches
     except (TypeError, LookupError, AttributeError) as error:
-        raise ShapeError(f"{row}: the chat must be a list of lists of messages") from error
+        raise ShapeError(
+            f"{row}: the chat must be a list of lists of messages"
+        ) from error
 
 
 def _read_truncated(path: Path, whole: Batches, is_long: bool) -> Batches:
     """Return the batches of a truncated chat. It starts as the whole one does."""
     try:
         content = orjson.loads(path.read_bytes())
-        plans = [next(iter(plan.values())) for plan in content] if is_long else [content]
+        plans = (
+            [next(iter(plan.values())) for plan in content] if is_long else [content]
+        )
         chat = []
         for plan in plans:
             chat += [_flatten(batch) for batch in plan]
@@ -543,10 +581,14 @@ def _task(name: str, title: str, is_text: bool) -> Task:
         cut="context" if is_text else "nothing",
         record_shapes={
             "rubric": TEXTS,
-            "ability": Shape(f"one of {', '.join(ABILITIES)}", lambda value: value in ABILITIES),
+            "ability": Shape(
+                f"one of {', '.join(ABILITIES)}", lambda value: value in ABILITIES
+            ),
             **REPLIES,
         },
-        baseline=Baseline("span", "There is no information about this.") if is_text else None,
+        baseline=Baseline("span", "There is no information about this.")
+        if is_text
+        else None,
         **task_fields(__package__),
     )
 

@@ -28,7 +28,16 @@ from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.prompt import read_messages
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import TEXT, Example, Record, Scores, Settings, Shape, Task, Variant
+from helm_longctx.tasks.task import (
+    TEXT,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Shape,
+    Task,
+    Variant,
+)
 
 JUDGE = "openai/gpt-5.1-2025-11-13"
 """The official judge: `gpt-5.1`."""
@@ -51,7 +60,11 @@ def list_rubrics(rubrics: list[Any]) -> str:
     for rubric in rubrics:
         is_object = isinstance(rubric, dict)
         texts.append(rubric.get("rubric_criteria", "") if is_object else str(rubric))
-    lines = [f"{number}. {text.strip()}" for number, text in enumerate(texts, 1) if text.strip()]
+    lines = [
+        f"{number}. {text.strip()}"
+        for number, text in enumerate(texts, 1)
+        if text.strip()
+    ]
     return "\n".join(lines) or prompts.NO_RUBRICS
 
 
@@ -122,7 +135,9 @@ DELIMITER = "<|TASK|>"
 
 
 @take_sample
-def load(task: Task, settings: Settings, root: DataRoot, path: str) -> Iterator[Example]:
+def load(
+    task: Task, settings: Settings, root: DataRoot, path: str
+) -> Iterator[Example]:
     """Yield the tasks in file order, with their own messages."""
     for row in JsonLines(root / path, COLUMNS):
         about = row["metadata"]
@@ -139,12 +154,17 @@ def load(task: Task, settings: Settings, root: DataRoot, path: str) -> Iterator[
             source="hub",
             messages=messages,
             context=(0, end) if end >= 0 and len(messages) == 1 else None,
-            record={"rubrics": row["rubrics"], "category": about.get("context_category") or ""},
+            record={
+                "rubrics": row["rubrics"],
+                "category": about.get("context_category") or "",
+            },
             group=about.get("context_id") or "",
         )
 
 
-def _task(name: str, title: str, source: Source, questions: int, categories: list[str]) -> Task:
+def _task(
+    name: str, title: str, source: Source, questions: int, categories: list[str]
+) -> Task:
     return Task(
         name=name,
         title=title,

@@ -31,10 +31,23 @@ from helm_longctx.tasks.judgement import score_silence
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.prompt import read_messages
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import TEXT_GROUP, Baseline, Example, Record, Scores, Settings, Task
+from helm_longctx.tasks.task import (
+    TEXT_GROUP,
+    Baseline,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Task,
+)
 
 REPOSITORY = "Tongyi-Zhiwen/CorpusQA"
-COLUMNS: Types = {"id": str, "prompt": list, "question": str, "answer": (str, int, float, list)}
+COLUMNS: Types = {
+    "id": str,
+    "prompt": list,
+    "question": str,
+    "answer": (str, int, float, list),
+}
 QUESTION = "# Question:\n"
 """What stands between the documents and the question."""
 
@@ -68,7 +81,9 @@ class Questions:
         self._places: dict[str, list[int]] = defaultdict(list)
         self.corpora: dict[str, set[str]] = defaultdict(set)
         for place, row in enumerate(self._rows):
-            if domain := next((domain for domain in domains if row["id"].startswith(domain)), None):
+            if domain := next(
+                (domain for domain in domains if row["id"].startswith(domain)), None
+            ):
                 self._places[domain].append(place)
                 self.corpora[domain].add(digest_documents(_messages(row)))
 
@@ -96,7 +111,12 @@ def load(
         group = f"{TEXT_GROUP}{digest_documents(messages)[:12]}" if shares else ""
         # The official code inserts the answer into the judge's prompt with `str.format`.
         yield Example(
-            row["id"], fields, [str(row["answer"])], "hub", messages=messages, group=group
+            row["id"],
+            fields,
+            [str(row["answer"])],
+            "hub",
+            messages=messages,
+            group=group,
         )
 
 
@@ -152,7 +172,12 @@ JUDGEMENT = Judgement(
 
 SIZES = {
     parse_length(label): tokens
-    for label, tokens in {"128k": 92_500, "1m": 905_000, "4m": 3_710_000, "10m": 7_840_000}.items()
+    for label, tokens in {
+        "128k": 92_500,
+        "1m": 905_000,
+        "4m": 3_710_000,
+        "10m": 7_840_000,
+    }.items()
 }
 """The mean number of tokens of the documents at each length."""
 
@@ -206,7 +231,10 @@ CORPUSQA = read_benchmark(
     __package__,
     (
         Category(
-            "", "", tuple(map(_task, DOMAINS)), judge=f"{__package__}.judge.EquivalenceAnnotator"
+            "",
+            "",
+            tuple(map(_task, DOMAINS)),
+            judge=f"{__package__}.judge.EquivalenceAnnotator",
         ),
     ),
 )

@@ -21,12 +21,23 @@ from helm_longctx.tasks import (
 )
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import TEXT, TEXTS, Baseline, Example, Record, Scores, Settings, Task
+from helm_longctx.tasks.task import (
+    TEXT,
+    TEXTS,
+    Baseline,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Task,
+)
 
 LENGTHS = (250, 500, 1000, 2000, 3000)
 PROMPTS = 800
 """Prompts of a task at a length: 100 questions with two kinds of padding and four positions of the facts."""
-SOURCE = HubDataset("alonj/FLenQA", {"eval": 3 * PROMPTS * len(LENGTHS)}, labelled=False)
+SOURCE = HubDataset(
+    "alonj/FLenQA", {"eval": 3 * PROMPTS * len(LENGTHS)}, labelled=False
+)
 COLUMNS: Types = {
     "dataset": str,
     "global_sample_id": int,
@@ -46,7 +57,9 @@ _EARLY = 10
 
 
 @take_sample
-def load(task: Task, settings: Settings, root: DataRoot, dataset: str) -> Iterator[Example]:
+def load(
+    task: Task, settings: Settings, root: DataRoot, dataset: str
+) -> Iterator[Example]:
     """Yield the prompts of a data set at a length, in file order."""
     ruled = dataset == "Simplified RuleTaker"
     for row in JsonLines(root / SOURCE.paths[0], COLUMNS):
@@ -65,7 +78,9 @@ def load(task: Task, settings: Settings, root: DataRoot, dataset: str) -> Iterat
             references=[row["label"]],
             source="hub",
             # The shortest texts have no padding.
-            depth=DEPTHS.get(row["dispersion"]) if settings.level > LENGTHS[0] else None,
+            depth=DEPTHS.get(row["dispersion"])
+            if settings.level > LENGTHS[0]
+            else None,
             record={"dispersion": row["dispersion"], "facts": facts},
             group=str(row["global_sample_id"]),
         )
@@ -89,13 +104,16 @@ def score(record: Record, reasoned: bool) -> Scores:
     text = normalize(record["prediction"])
     named = _find_word(record["prediction"])
     right = float(
-        named is not None and any(named in label.lower() for label in record["references"])
+        named is not None
+        and any(named in label.lower() for label in record["references"])
     )
     scores = {"accuracy": right}
     if record.get("dispersion") == "random":
         scores["accuracy_random"] = right
     if reasoned and record.get("facts") is not None:
-        scores["cot_coverage"] = float(sum(normalize(fact) in text for fact in record["facts"]))
+        scores["cot_coverage"] = float(
+            sum(normalize(fact) in text for fact in record["facts"])
+        )
         scores["early_response"] = float(named is not None and named in text[:_EARLY])
     return scores
 
@@ -145,7 +163,9 @@ FLENQA = read_benchmark(
         Category(
             name,
             title,
-            tuple(_task(task, dataset, bool(name)) for task, dataset in DATASETS.items()),
+            tuple(
+                _task(task, dataset, bool(name)) for task, dataset in DATASETS.items()
+            ),
         )
         for name, title in (("", ""), ("cot", "CoT"))
     ],

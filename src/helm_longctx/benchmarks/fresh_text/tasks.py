@@ -120,7 +120,9 @@ class Material:
 
     def thing(self) -> str:
         """Draw an adjective and a noun; they can repeat."""
-        return " ".join(self.random.choice(read_words(kind)) for kind in ("adjective", "noun"))
+        return " ".join(
+            self.random.choice(read_words(kind)) for kind in ("adjective", "noun")
+        )
 
     def new_thing(self) -> str:
         """Draw an adjective and a noun that were not drawn by this method before."""
@@ -154,7 +156,9 @@ def count_lines(settings: Settings, draw: Callable[[], str], rest: str) -> int:
     return max(1, int(tokens * _PROBE / estimate_tokens(probe)))
 
 
-def insert(lines: list[str], hidden: Sequence[str], depths: Sequence[float]) -> list[str]:
+def insert(
+    lines: list[str], hidden: Sequence[str], depths: Sequence[float]
+) -> list[str]:
     """Return the lines with others between them, each at its depth, 0 (start) to 1 (end)."""
     positions = [round(depth * len(lines)) for depth in depths]
     # From the back, so that an insertion does not move the positions before it.
@@ -180,7 +184,9 @@ def categories() -> list[tuple[str, list[str]]]:
 def read_words(kind: str) -> list[str]:
     """Return the words of a kind, `adjective` or `noun`, of the package wonderwords that are plain words."""
     words = " ".join(generation.read_words(f"{kind}list.txt")).split()
-    return sorted({word for word in words if word.isascii() and word.isalpha() and word.islower()})
+    return sorted(
+        {word for word in words if word.isascii() and word.isalpha() and word.islower()}
+    )
 
 
 _VERBS = (
@@ -231,10 +237,16 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         facts = Material(name)
         start = partial(Material, f"{name}-{settings.level}-{text}")
         example = _DRAWS[task.name](facts, start, settings, name)
-        yield replace(example, id=f"{name}-{text}", group=name) if settings.texts > 1 else example
+        yield (
+            replace(example, id=f"{name}-{text}", group=name)
+            if settings.texts > 1
+            else example
+        )
 
 
-def _draw_recall(facts: Material, start: Start, settings: Settings, name: str) -> Example:
+def _draw_recall(
+    facts: Material, start: Start, settings: Settings, name: str
+) -> Example:
     things = [facts.possession() for _ in DEPTHS]
     codes = [facts.number() for _ in DEPTHS]
     needles = []
@@ -243,14 +255,18 @@ def _draw_recall(facts: Material, start: Start, settings: Settings, name: str) -
     question = f"What are the codes of these five: {'; '.join(thing.question for thing in things)}?"
     filler = start(facts)
     lines = draw_lines(
-        settings, lambda: f"The {filler.other().text} has the code {filler.number()}.", question
+        settings,
+        lambda: f"The {filler.other().text} has the code {filler.number()}.",
+        question,
     )
     # A line that is always the same, such as the first one, would be read without a search.
     depths = [abs(depth - JITTER * facts.random.random()) for depth in DEPTHS]
     return _example(settings, name, insert(lines, needles, depths), question, codes)
 
 
-def _draw_paraphrase(facts: Material, start: Start, settings: Settings, name: str) -> Example:
+def _draw_paraphrase(
+    facts: Material, start: Start, settings: Settings, name: str
+) -> Example:
     wanted = facts.possession()
     person = facts.name()
     depth = facts.random.random()
@@ -260,7 +276,9 @@ def _draw_paraphrase(facts: Material, start: Start, settings: Settings, name: st
     def describe(person: str, owned: Owned) -> str:
         return f"{person} {owned.said} and owns the {owned.thing}."
 
-    lines = draw_lines(settings, lambda: describe(filler.name(), filler.other()), question)
+    lines = draw_lines(
+        settings, lambda: describe(filler.name(), filler.other()), question
+    )
     return _example(
         settings,
         name,
@@ -271,7 +289,9 @@ def _draw_paraphrase(facts: Material, start: Start, settings: Settings, name: st
     )
 
 
-def _draw_graph(facts: Material, start: Start, settings: Settings, name: str) -> Example:
+def _draw_graph(
+    facts: Material, start: Start, settings: Settings, name: str
+) -> Example:
     nodes = [(facts.possession(), facts.number()) for _ in range(HOPS + 1)]
     question = f"Start at {nodes[0][0].question} and follow {HOPS} arrows, one after the other. Which numbers do you reach?"
     last = facts.other()
@@ -283,24 +303,35 @@ def _draw_graph(facts: Material, start: Start, settings: Settings, name: str) ->
     every = [node for node, _ in nodes]
 
     def draw() -> str:
-        target = filler.random.choice(every) if filler.random.random() < DECOYS else filler.other()
+        target = (
+            filler.random.choice(every)
+            if filler.random.random() < DECOYS
+            else filler.other()
+        )
         return _arrow(filler.other(), filler.number(), target)
 
     lines = insert(draw_lines(settings, draw, question), path, depths)
-    return _example(settings, name, lines, question, [number for _, number in nodes[1:]])
+    return _example(
+        settings, name, lines, question, [number for _, number in nodes[1:]]
+    )
 
 
 def _arrow(node: Owned, number: str, target: Owned) -> str:
     return f"{number}: {node.text} -> {target.question}"
 
 
-def _draw_count(facts: Material, start: Start, settings: Settings, name: str) -> Example:
+def _draw_count(
+    facts: Material, start: Start, settings: Settings, name: str
+) -> Example:
     wanted = facts.possession()
     number = facts.random.randint(*SIGHTINGS)
     question = f"In which towns did someone who {wanted.asked} find {wanted.category}, and how many towns are they?"
     towns = [facts.town() for _ in range(number)]
     # One sentence in each of as many equal parts, so that every part of the text counts.
-    depths = [(number_of_part + facts.random.random()) / number for number_of_part in range(number)]
+    depths = [
+        (number_of_part + facts.random.random()) / number
+        for number_of_part in range(number)
+    ]
     things = dict(categories())[wanted.category]
     needles = []
     for town in towns:
@@ -316,7 +347,9 @@ def _draw_count(facts: Material, start: Start, settings: Settings, name: str) ->
     return _example(settings, name, lines, question, towns)
 
 
-def _draw_conversation(facts: Material, start: Start, settings: Settings, name: str) -> Example:
+def _draw_conversation(
+    facts: Material, start: Start, settings: Settings, name: str
+) -> Example:
     topic = facts.possession()
     which = facts.random.randrange(MENTIONS)
     question = (
@@ -363,7 +396,9 @@ def _example(
 ) -> Example:
     # Without its context, a model can only guess.
     text = "\n".join(lines) if settings.context == "full" else ""
-    return Example(name, {CONTEXT: text, "question": question}, references, "official", depth=depth)
+    return Example(
+        name, {CONTEXT: text, "question": question}, references, "official", depth=depth
+    )
 
 
 _DRAWS = {
@@ -395,23 +430,33 @@ def score_path(record: Record) -> Scores:
     path = record["references"]
     numbers = numbers[numbers.index(path[0]) :] if path[0] in numbers else []
     pairs = zip(numbers, path, strict=False)
-    return {"found": len([*takewhile(lambda pair: pair[0] == pair[1], pairs)]) / len(path)}
+    return {
+        "found": len([*takewhile(lambda pair: pair[0] == pair[1], pairs)]) / len(path)
+    }
 
 
 def score_towns(record: Record) -> Scores:
     """Compute the F1 of the towns in the answer, and whether the last number in it is their number."""
-    parts = (part.strip(" .:-*").casefold() for part in _SEPARATOR.split(record["prediction"]))
+    parts = (
+        part.strip(" .:-*").casefold()
+        for part in _SEPARATOR.split(record["prediction"])
+    )
     towns = {part for part in parts if part and not _NUMBER.search(part)}
     numbers = _NUMBER.findall(record["prediction"])
     expected = {town.casefold() for town in record["references"]}
-    return {"found": f1(towns, expected), "number": float(numbers[-1:] == [str(len(expected))])}
+    return {
+        "found": f1(towns, expected),
+        "number": float(numbers[-1:] == [str(len(expected))]),
+    }
 
 
 def score_items(record: Record) -> Scores:
     """Compute the share of the things that stand at their position in the answer's list."""
     items = [part.strip(" .-*").casefold() for part in record["prediction"].split(",")]
     pairs = zip(items, (item.casefold() for item in record["references"]), strict=False)
-    return {"found": sum(one == other for one, other in pairs) / len(record["references"])}
+    return {
+        "found": sum(one == other for one, other in pairs) / len(record["references"])
+    }
 
 
 _task = partial(
@@ -435,7 +480,8 @@ TASKS = (
         name="recall",
         title="Recall of codes",
         template=_template(
-            "a text with codes of some things", "Write only the five codes, in this order."
+            "a text with codes of some things",
+            "Write only the five codes, in this order.",
         ),
         score=score_recall,
         metrics=("found", *PLACES),
@@ -449,7 +495,9 @@ TASKS = (
             "a list of people and what they do", "Write only the person's full name."
         ),
         score=lambda record: {
-            "found": float(record["references"][0].casefold() in record["prediction"].casefold())
+            "found": float(
+                record["references"][0].casefold() in record["prediction"].casefold()
+            )
         },
         max_tokens=128,
         baseline=Baseline("span", "nobody"),
@@ -458,7 +506,8 @@ TASKS = (
         name="graph",
         title="Multi-hop graph",
         template=_template(
-            "a list of things with numbers and arrows", "Write only the numbers, in this order."
+            "a list of things with numbers and arrows",
+            "Write only the numbers, in this order.",
         ),
         score=score_path,
         max_tokens=256,

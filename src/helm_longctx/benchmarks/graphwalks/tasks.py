@@ -28,7 +28,15 @@ from helm_longctx.tasks import (
 )
 from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import Baseline, Example, Loader, Record, Scores, Settings, Task
+from helm_longctx.tasks.task import (
+    Baseline,
+    Example,
+    Loader,
+    Record,
+    Scores,
+    Settings,
+    Task,
+)
 from helm_longctx.tasks.words import f1
 
 Edges = Sequence[tuple[str, str]]
@@ -62,7 +70,9 @@ class Operation(NamedTuple):
         """Return the nodes, without the given one, in the order in which a search finds them."""
         if self.depth is None:
             return list(
-                dict.fromkeys(source for source, target in edges if target == self.node != source)
+                dict.fromkeys(
+                    source for source, target in edges if target == self.node != source
+                )
             )
         return search(list_children(edges), self.node, self.depth)
 
@@ -123,7 +133,9 @@ def draw_edges(
     for number in range(max(2, int(count / per_node))):
         name = hashlib.md5(str(number).encode(), usedforsecurity=False).hexdigest()
         nodes.append(name[:NODE_CHARACTERS])
-    sources = sorted([*range(len(nodes)), *rng.choices(range(len(nodes)), k=count - len(nodes))])
+    sources = sorted(
+        [*range(len(nodes)), *rng.choices(range(len(nodes)), k=count - len(nodes))]
+    )
     return [(nodes[source], rng.choice(nodes)) for source in sources]
 
 
@@ -156,7 +168,9 @@ prompts, because an edge has 25 characters and about 14 tokens.
 
 EDGES = {
     4096 << power: edges
-    for power, edges in enumerate((250, 500, 1000, 2100, 4400, 8800, 17600, 35200, 70400, 140800))
+    for power, edges in enumerate(
+        (250, 500, 1000, 2100, 4400, 8800, 17600, 35200, 70400, 140800)
+    )
 }
 """Edges by length, 4k to 2m tokens. Source: princeton-nlp/HELMET at 5dde2de, data_module/graphwalk.py."""
 
@@ -215,7 +229,9 @@ def find_errata(prompt: str, nodes: Sequence[str]) -> tuple[str, ...]:
     if operation.depth is None:
         return ("own_parent",) if operation.node in nodes else ()
     # At depth 1, all readings of the wording have the same nodes. The examples before the operation do not count.
-    is_ambiguous = operation.depth > 1 and _AMBIGUOUS.search(prompt, prompt.rfind(OPERATION_START))
+    is_ambiguous = operation.depth > 1 and _AMBIGUOUS.search(
+        prompt, prompt.rfind(OPERATION_START)
+    )
     return ("ambiguous_depth",) if is_ambiguous else ()
 
 
@@ -240,7 +256,11 @@ def generate(
         children = list_children(graph) if depth else {}
         for _ in range(TRIES):
             operation = Operation(rng.choice(graph)[0 if depth else 1], depth)
-            nodes = search(children, operation.node, depth) if depth else operation.answer(graph)
+            nodes = (
+                search(children, operation.node, depth)
+                if depth
+                else operation.answer(graph)
+            )
             if len(nodes) in allowed:
                 break
         else:
@@ -248,7 +268,9 @@ def generate(
             raise PreconditionError(
                 f"no search of depth={depth} finds {wanted} in graphs of this length; use a smaller depth"
             )
-        wording = (prompts.BFS if depth else prompts.PARENTS).format(**operation._asdict())
+        wording = (prompts.BFS if depth else prompts.PARENTS).format(
+            **operation._asdict()
+        )
         lines = "\n".join(f"{source} -> {target}" for source, target in graph)
         prompt = prompts.PROMPT.format(edges=lines, operation=wording)
         yield Example(
@@ -283,7 +305,9 @@ def score(record: Record) -> Scores:
     card = _CARD_LIST.search(line_to_bracket)
     card_nodes = _nodes(card[0].strip("[]")) if card else set()
     start = line_to_bracket.find("[")
-    card_2026 = line_to_bracket[start:] if start >= 0 and "Final Answer:" in line else None
+    card_2026 = (
+        line_to_bracket[start:] if start >= 0 and "Final Answer:" in line else None
+    )
     card_2026_nodes = _nodes(card_2026.strip("[]")) if card_2026 else set()
     card_f1 = f1(card_nodes, expected) if card_nodes & expected else 1.0
     card_2026_f1 = f1(card_2026_nodes, expected) if card_2026_nodes | expected else 1.0

@@ -68,7 +68,13 @@ SHARES = {
     }.items()
 }
 """The share of each kind of problem, in the official order."""
-COLUMNS: Types = {"messages": list, "solution": str, "op": int, "template": str, "mode": str}
+COLUMNS: Types = {
+    "messages": list,
+    "solution": str,
+    "op": int,
+    "template": str,
+    "mode": str,
+}
 _KEPT = (*COLUMNS, "id")
 
 
@@ -104,7 +110,9 @@ def draw_problem(rng: random.Random, operations: int, size: int) -> Problem:
     return Problem(statements, value, variables)
 
 
-def _draw_tree(rng: random.Random, nodes: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
+def _draw_tree(
+    rng: random.Random, nodes: list[str]
+) -> tuple[list[str], list[tuple[str, str]]]:
     """Shuffle nodes, and give each but the first a parent before it."""
     rng.shuffle(nodes)
     edges = []
@@ -125,7 +133,11 @@ def generate(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example
     most = SYMBOLIC_OPERATIONS.get(settings.level, MOST_OPERATIONS)
     sample = task.sample(settings)
     of_each = -(-sample // most)
-    names = [(operations, number) for operations in range(1, most + 1) for number in range(of_each)]
+    names = [
+        (operations, number)
+        for operations in range(1, most + 1)
+        for number in range(of_each)
+    ]
     for operations, number in names[:sample]:
         problem = draw_problem(rng, operations, operations + noise)
         fields = {
@@ -145,7 +157,9 @@ def find_source(name: str, length: int) -> HubDataset:
     """Return the hub data set of medium or hard problems of a length. It has a split for each number of operations."""
     splits = {f"ops_{operations}": 0 for operations in OPERATIONS}
     repo = f"InfiniAILab/gsm_infinite_{name}_{length_label(length) if length else 0}"
-    return HubDataset(repo, splits, columns=dict.fromkeys(splits, _KEPT), labelled=False)
+    return HubDataset(
+        repo, splits, columns=dict.fromkeys(splits, _KEPT), labelled=False
+    )
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
@@ -155,7 +169,9 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     for path in task.paths(settings.length):
         if not left:
             return
-        for example in islice(_select(JsonLines(root / path, COLUMNS)), min(of_each, left)):
+        for example in islice(
+            _select(JsonLines(root / path, COLUMNS)), min(of_each, left)
+        ):
             yield example
             left -= 1
 
@@ -173,8 +189,13 @@ def _select(rows: JsonLines) -> Iterator[Example]:
         try:
             reference = str(int(answer.lower()))
         except ValueError as error:
-            raise InputError(f"{row}: column 'solution' has no number after 'Answer: '") from error
-        messages = [{"role": turn["role"], "content": turn["content"]} for turn in row["messages"]]
+            raise InputError(
+                f"{row}: column 'solution' has no number after 'Answer: '"
+            ) from error
+        messages = [
+            {"role": turn["role"], "content": turn["content"]}
+            for turn in row["messages"]
+        ]
         kinds[kind].append(
             Example(f"{row['op']}-{number}", {}, [reference], "hub", messages=messages)
         )
@@ -214,7 +235,9 @@ def find_number(output: str) -> int | None:
     """Return the number of an answer: the first in one of the official forms, or None if there is none."""
     text = _BACKSPACED.sub("b", output).lower()
     for start, end in _ENDS:
-        start_of_form = text.rfind(start) if start in _SEARCHED_FROM_END else text.find(start)
+        start_of_form = (
+            text.rfind(start) if start in _SEARCHED_FROM_END else text.find(start)
+        )
         if start_of_form < 0:
             continue
         first = start_of_form + len(start)
@@ -229,14 +252,18 @@ def find_number(output: str) -> int | None:
 def score_number(record: Record) -> Scores:
     """Return whether the answer has the right number."""
     number = find_number(record["prediction"])
-    return {"accuracy": float(number is not None and str(number) in record["references"])}
+    return {
+        "accuracy": float(number is not None and str(number) in record["references"])
+    }
 
 
 def read_verdict(reply: Any, record: Record) -> Scores:
     """Return whether exactly the right variables were extracted, in any order. What is no text has no score."""
     if not isinstance(reply, str):
         return {}
-    return {"judge_score": float(set(_VARIABLE.findall(reply)) == set(record["references"]))}
+    return {
+        "judge_score": float(set(_VARIABLE.findall(reply)) == set(record["references"]))
+    }
 
 
 def score_variables(record: Record) -> Scores:
@@ -277,7 +304,9 @@ def name_variables(messages: Sequence[Message]) -> str | None:
     fields = _TEMPLATE.parse(messages[-1]["content"])
     if fields is None:
         return None
-    names = re.findall(rf"assign (V\d+) = {re.escape(fields['question'])}\.", fields["context"])
+    names = re.findall(
+        rf"assign (V\d+) = {re.escape(fields['question'])}\.", fields["context"]
+    )
     return f"The variables are {', '.join(names) or 'None'}."
 
 
@@ -319,7 +348,8 @@ _SYMBOLIC = Task(
     metrics=(*JUDGED, "last_line_accuracy"),
     sizes=SYMBOLIC_LENGTHS,
     num_samples={
-        n: SYMBOLIC_LIMIT * SYMBOLIC_OPERATIONS.get(n, MOST_OPERATIONS) for n in SYMBOLIC_LENGTHS
+        n: SYMBOLIC_LIMIT * SYMBOLIC_OPERATIONS.get(n, MOST_OPERATIONS)
+        for n in SYMBOLIC_LENGTHS
     },
     any_length=True,
     arguments=("seed",),
@@ -334,5 +364,6 @@ _SYMBOLIC = Task(
 
 _TASKS = (_SYMBOLIC, _hub_task("medium"), _hub_task("hard"))
 GSM_INFINITE = read_benchmark(
-    __package__, [Category("", "", _TASKS, judge=f"{__package__}.judge.ExtractionAnnotator")]
+    __package__,
+    [Category("", "", _TASKS, judge=f"{__package__}.judge.ExtractionAnnotator")],
 )

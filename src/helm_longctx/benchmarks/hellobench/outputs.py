@@ -9,7 +9,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from helm_longctx.benchmarks.hellobench.tasks import FILES, JUDGE, WEIGHTS, read_rows, score_reply
+from helm_longctx.benchmarks.hellobench.tasks import (
+    FILES,
+    JUDGE,
+    WEIGHTS,
+    read_rows,
+    score_reply,
+)
 from helm_longctx.data.fetch import ensure
 from helm_longctx.tasks import DataRoot, InputError, JsonLines
 from helm_longctx.tasks.judge_scores import ANSWER
@@ -41,10 +47,19 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
         reply = json.dumps(row.get(_JUDGED), ensure_ascii=False)
         record = records[row["id"]]
         record = {**record, "question": row["instruction"]}
-        verdicts = {ANSWER: score_reply(record["weights"], reply) or None} if is_judged else {}
+        verdicts = (
+            {ANSWER: score_reply(record["weights"], reply) or None} if is_judged else {}
+        )
         notes = {"jury": make_jury(JUDGE, reply, verdicts)} if is_judged else {}
         outputs.append(
-            Output(row["id"], row["response"], [], record, prompt=row["instruction"], notes=notes)
+            Output(
+                row["id"],
+                row["response"],
+                [],
+                record,
+                prompt=row["instruction"],
+                notes=notes,
+            )
         )
     own = "hellobench_words" if name[-1] == "k" else "hellobench"
     own += f":task={name}" if is_judged else f":task={name},judge=none"
@@ -71,5 +86,8 @@ def _choose(paths: Sequence[Path]) -> Iterable[Path]:
 
 
 READER = OutputReader(
-    "HelloBench's answers and judged answers (TASK_results.jsonl)", _FILE, _read, _choose
+    "HelloBench's answers and judged answers (TASK_results.jsonl)",
+    _FILE,
+    _read,
+    _choose,
 )

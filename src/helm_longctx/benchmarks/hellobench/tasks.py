@@ -54,7 +54,9 @@ TOKENS_OF_A_WORD = 1.5
 USUAL_WORDS = 870
 """The mean number of words of the published answers to instructions without a required length."""
 
-_pinned_file = partial(PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}", target="hellobench")
+_pinned_file = partial(
+    PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}", target="hellobench"
+)
 _ROWS = {row["name"]: row for row in read_table(__package__, "tasks.csv")}
 """The rows of the tasks by their names. Those of required words end in `k`."""
 FILES = {
@@ -65,7 +67,8 @@ FILES = {
     for name, row in _ROWS.items()
 }
 WEIGHTS = _pinned_file(
-    "weighted_scores.txt", "51c1a338434c96253476441f39d48fe28d9673d121eae98751329f760e889ff5"
+    "weighted_scores.txt",
+    "51c1a338434c96253476441f39d48fe28d9673d121eae98751329f760e889ff5",
 )
 """The weights of the items of each category's checklist: a regression on people's scores."""
 
@@ -78,9 +81,13 @@ WEIGHTS_SHAPE = Shape(
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the instructions in file order."""
     for row, record in read_rows(task.name, root):
-        tokens = round(TOKENS_OF_A_WORD * LENGTHS.get(task.name.rpartition("_")[2], USUAL_WORDS))
+        tokens = round(
+            TOKENS_OF_A_WORD * LENGTHS.get(task.name.rpartition("_")[2], USUAL_WORDS)
+        )
         fields = {"input": row["instruction"]}
-        yield Example(row["id"], fields, [], "official", record=record, answer_tokens=tokens)
+        yield Example(
+            row["id"], fields, [], "official", record=record, answer_tokens=tokens
+        )
 
 
 def read_rows(name: str, root: DataRoot) -> Iterator[tuple[FileRow, Mapping[str, Any]]]:
@@ -89,7 +96,9 @@ def read_rows(name: str, root: DataRoot) -> Iterator[tuple[FileRow, Mapping[str,
     what = "not an assignment of a dictionary of lists"
     try:
         # The file is an assignment of a Python dictionary.
-        weights = ast.literal_eval(path.read_text(encoding="utf-8").partition("=")[2].strip())
+        weights = ast.literal_eval(
+            path.read_text(encoding="utf-8").partition("=")[2].strip()
+        )
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
     except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
@@ -164,7 +173,9 @@ def score_reply(weights: Sequence[float], reply: Any) -> Scores:
 
 def score(record: Record) -> Scores:
     """Return the judge's score, and the number of words if NLTK's data is installed."""
-    judged = judge_scores(record, "judge_score", partial(score_reply, record.get("weights") or ()))
+    judged = judge_scores(
+        record, "judge_score", partial(score_reply, record.get("weights") or ())
+    )
     try:
         return {**judged, "output_words": len(split_words(record["prediction"]))}
     except InputError:
@@ -182,11 +193,14 @@ JUDGEMENT = Judgement(
     seed=42,
     readings=3,
     system=prompts.SYSTEM,
-    prepare=lambda root: ensure([SENTENCE_MODEL], root, "helm-longctx fetch hellobench"),
+    prepare=lambda root: ensure(
+        [SENTENCE_MODEL], root, "helm-longctx fetch hellobench"
+    ),
 )
 
 _MATERIAL = re.compile(
-    r"\n\[[A-Z][\w ]*\]:\s*(.+?)\s*(?:\[Text End\]\s*)?\n\[Requirements\]:\n1\. ", re.DOTALL
+    r"\n\[[A-Z][\w ]*\]:\s*(.+?)\s*(?:\[Text End\]\s*)?\n\[Requirements\]:\n1\. ",
+    re.DOTALL,
 )
 
 

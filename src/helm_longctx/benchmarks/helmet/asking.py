@@ -21,13 +21,13 @@ _REASONING = Template(
     "",
 )
 _DEMO = "{documents}\n\nQuestion: {question}\nReasoning: {reasoning}\nAnswer: {answer}"
-_NO_QUOTE = (
-    "No document states the answer in these words, but they are about the subject of the question."
-)
+_NO_QUOTE = "No document states the answer in these words, but they are about the subject of the question."
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 _SHORT = "Write your answer in the following format:\nAnswer: [answer]\n\nQuestion: {question}"
-QUESTION = Template(f"Write a concise and short answer to the question. {_SHORT}", "Answer:")
+QUESTION = Template(
+    f"Write a concise and short answer to the question. {_SHORT}", "Answer:"
+)
 BOOK_QUESTION = Template(
     f"Answer the question about a novel or a movie script as concisely as you can. {_SHORT}",
     "Answer:",

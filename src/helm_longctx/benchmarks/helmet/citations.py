@@ -21,12 +21,23 @@ MOST_CITATIONS = 3
 SHORTEST_SENTENCE = 5
 OFFICIAL = ("citation_rec", "citation_prec")
 METRICS = (
-    *(f"{by}{name}{of}" for by in ("", "judge_") for of in ("", "_shown") for name in OFFICIAL),
+    *(
+        f"{by}{name}{of}"
+        for by in ("", "judge_")
+        for of in ("", "_shown")
+        for name in OFFICIAL
+    ),
     *("judge_score", "hidden_citations"),
 )
 ASQA_METRICS = ("str_em", "str_hit", "length")
 QAMPARI_METRICS = (
-    *("qampari_rec_top5", "qampari_rec", "qampari_prec", "qampari_f1", "qampari_f1_top5"),
+    *(
+        "qampari_rec_top5",
+        "qampari_rec",
+        "qampari_prec",
+        "qampari_f1",
+        "qampari_f1_top5",
+    ),
     *("num_preds", "length"),
 )
 
@@ -59,7 +70,9 @@ def score_qampari(record: Record) -> Scores:
     if record.get("answers"):
         # Only items of which nothing is left are dropped; repeated items count each time (HELMET eval_alce.py:456).
         answers = [answer for answer in map(normalize_answer, _items(text)) if answer]
-        correct = [{normalize_answer(name) for name in names} for names in record["answers"]]
+        correct = [
+            {normalize_answer(name) for name in names} for names in record["answers"]
+        ]
         all_names = set().union(*correct)
         hits = sum(not names.isdisjoint(answers) for names in correct)
         precision = 0.0
@@ -89,7 +102,9 @@ def judge_record(
         is_shown: (number from 0) → whether the prompt contained that document.
     """
     is_listed = bool(record.get("answers"))
-    claims = _claims(clean_output(record["prediction"]), record["question"], listed=is_listed)
+    claims = _claims(
+        clean_output(record["prediction"]), record["question"], listed=is_listed
+    )
     documents = record["docs"]
 
     def is_in_file(number: int) -> bool:
@@ -159,7 +174,9 @@ def judge_citations(
     if not claims:
         return Citations()
     # All citations of a claim are checked, also those after the third (HELMET eval_alce.py:372 and 377).
-    valid = [claim for claim in claims if claim.cited and all(map(citable, claim.cited))]
+    valid = [
+        claim for claim in claims if claim.cited and all(map(citable, claim.cited))
+    ]
     used = [(claim.text, claim.cited[:MOST_CITATIONS]) for claim in valid]
     together = _ask(entailment, documents, used)
     # Precision is only examined where the documents together support the claim (HELMET eval_alce.py:398).
@@ -181,7 +198,9 @@ def judge_citations(
             single.append((text, (number,)))
             rest.append((text, cited[:first] + cited[first + 1 :]))
     alone = _ask(entailment, documents, single)
-    others = [pair for pair, verdict in zip(rest, alone, strict=True) if verdict is False]
+    others = [
+        pair for pair, verdict in zip(rest, alone, strict=True) if verdict is False
+    ]
     without = _ask(entailment, documents, others)
     # A missing verdict is not a "no": the answer then has no score, and the failure is counted.
     if None in (*together, *alone, *without):
@@ -190,7 +209,9 @@ def judge_citations(
     needed += sum(map(bool, alone)) + sum(not verdict for verdict in without)
     total = sum(len(cited) for _, cited in used)
     # Recall is over all claims, precision only over the citations of valid ones (HELMET eval_alce.py:378 and 424).
-    return Citations(sum(map(bool, together)) / len(claims), needed / total if total else 0.0)
+    return Citations(
+        sum(map(bool, together)) / len(claims), needed / total if total else 0.0
+    )
 
 
 def clean_output(text: str) -> str:
@@ -201,7 +222,11 @@ def clean_output(text: str) -> str:
 def remove_citations(text: str) -> str:
     """Remove citations such as `[12]`. As in the official code, all other `]` and ` |` are removed, too."""
     # The brackets are removed in three steps, so that "]" without "[" is removed, too (HELMET utils.py:44).
-    return re.sub(r"\[\d+", "", re.sub(r" \[\d+", "", text)).replace(" |", "").replace("]", "")
+    return (
+        re.sub(r"\[\d+", "", re.sub(r" \[\d+", "", text))
+        .replace(" |", "")
+        .replace("]", "")
+    )
 
 
 def _claims(output: str, question: str, listed: bool) -> list[Claim]:
@@ -210,7 +235,9 @@ def _claims(output: str, question: str, listed: bool) -> list[Claim]:
         sentences = [f"{question} {item.strip()}" for item in _items(output)]
     else:
         # NLTK takes "1." for a sentence; the official code drops such short ones (HELMET eval_alce.py:351).
-        sentences = [s for s in split_sentences(output) if len(s.strip()) >= SHORTEST_SENTENCE]
+        sentences = [
+            s for s in split_sentences(output) if len(s.strip()) >= SHORTEST_SENTENCE
+        ]
     claims = []
     for sentence in sentences:
         cited = [int(mark[1:]) - 1 for mark in re.findall(r"\[\d+", sentence)]

@@ -81,16 +81,23 @@ class CitationAnnotator(ModelAnnotator):
         """Check that a deployment has its key and exists, and that the packages for an NLI model are installed."""
         if judge not in ("auto", "none"):
             require(
-                "judges" if entailment.is_deployment(judge) else "citations", f"judge={judge!r}"
+                "judges" if entailment.is_deployment(judge) else "citations",
+                f"judge={judge!r}",
             )
         if credentials is None or judge == "none":
             return
         if judge != "auto" or entailment.gpu_has_room(entailment.TRUE_NLI_BYTES):
-            ensure([SENTENCE_MODEL], _data_root(), "helm-longctx fetch helmet_cite:length=8k")
+            ensure(
+                [SENTENCE_MODEL],
+                _data_root(),
+                "helm-longctx fetch helmet_cite:length=8k",
+            )
         if entailment.is_deployment(judge):
             check_judge(judge, credentials)
 
-    def judge(self, state: RequestState, model: entailment.EntailmentJudge) -> dict[str, Any]:
+    def judge(
+        self, state: RequestState, model: entailment.EntailmentJudge
+    ) -> dict[str, Any]:
         """Judge the citations of an answer."""
         record = scored_record(state, Sample.from_json(state.instance.extra_data))
         where = record["documents"]

@@ -48,7 +48,11 @@ _PERCENT = {"gpt-4-score": 3.0, "gpt-4-f1": 1.0}
 _AVERAGE_OF = {"judge_score": "gpt-4-score", "judge_f1": "gpt-4-f1"}
 """The official names of averages, by the metrics' names here, where the two differ."""
 
-_REPLIES = {"fluency": "flunecy_output", "recall": "recall_output", "precision": "precision_output"}
+_REPLIES = {
+    "fluency": "flunecy_output",
+    "recall": "recall_output",
+    "precision": "precision_output",
+}
 """The columns of the judge's replies on a summary, with the official spelling."""
 
 
@@ -96,7 +100,12 @@ def parse_name(path: Path) -> _Name:
     shots = int(match["shots"])
     seed = int(match["seed"])
     return _Name(
-        HELMET.task(match["task"]), int(match["length"]), size, shots, match["chat"] == "True", seed
+        HELMET.task(match["task"]),
+        int(match["length"]),
+        size,
+        shots,
+        match["chat"] == "True",
+        seed,
     )
 
 
@@ -128,10 +137,16 @@ def _entry(name: _Name, arguments: Row, judged: bool) -> str:
 
 def _category(task: Task) -> str:
     entries = HELMET.entries.items()
-    return next(name for name, category in entries if task in (*category.tasks, *category.variants))
+    return next(
+        name
+        for name, category in entries
+        if task in (*category.tasks, *category.variants)
+    )
 
 
-def _output(name: _Name, rows: Sequence[Any], number: int, location: str, judged: bool) -> Output:
+def _output(
+    name: _Name, rows: Sequence[Any], number: int, location: str, judged: bool
+) -> Output:
     task = name.task
     row = rows[number]
     if not isinstance(row, dict):
@@ -172,11 +187,24 @@ def _output(name: _Name, rows: Sequence[Any], number: int, location: str, judged
 
 def _record(task: Task, row: Row, first: Any, location: str) -> dict[str, Any]:
     """Return the fields that the task's scorer and its judge read."""
-    names = {"question": "question", "keypoints": "keypoints", "long_summary": "summary/long"}
-    names |= {column: column for column in ("qa_pairs", "answers") if column in task.record_shapes}
-    record = {own: row[column] for own, column in names.items() if row.get(column) is not None}
+    names = {
+        "question": "question",
+        "keypoints": "keypoints",
+        "long_summary": "summary/long",
+    }
+    names |= {
+        column: column
+        for column in ("qa_pairs", "answers")
+        if column in task.record_shapes
+    }
+    record = {
+        own: row[column] for own, column in names.items() if row.get(column) is not None
+    }
     if "qrels" in task.record_shapes:
-        record |= {"qrels": _qrels(row, location), "passages": len(_qrels(first, location))}
+        record |= {
+            "qrels": _qrels(row, location),
+            "passages": len(_qrels(first, location)),
+        }
     if "rubric" in task.judge_sources:
         record["rubric"] = task.judge_sources["rubric"].paths[0]
     return record
@@ -206,7 +234,9 @@ def _jury(task: Task, row: Row) -> dict[str, Any]:
     verdicts = {}
     for part, reply in replies.items():
         verdicts[part] = rubric.read(part, reply) if isinstance(reply, str) else None
-    return make_jury(JUDGE, replies.get(ANSWER, replies), verdicts, JUDGE.rpartition("/")[2])
+    return make_jury(
+        JUDGE, replies.get(ANSWER, replies), verdicts, JUDGE.rpartition("/")[2]
+    )
 
 
 def _score(path: Path, name: _Name, averages: Row) -> OutputScore:
@@ -225,7 +255,11 @@ def _score(path: Path, name: _Name, averages: Row) -> OutputScore:
     metrics = {name.task.name: values} if len(values) > 1 else {}
     # The folder of a model's outputs has the model's name in the official scripts.
     row = Published(
-        path.resolve().parent.name, HELMET.entries[entry].name, name.length, score, metrics=metrics
+        path.resolve().parent.name,
+        HELMET.entries[entry].name,
+        name.length,
+        score,
+        metrics=metrics,
     )
     return OutputScore(entry, str(path), row)
 
@@ -246,5 +280,8 @@ def _choose(paths: Sequence[Path]) -> Iterable[Path]:
 
 
 READER = OutputReader(
-    "HELMET's outputs (*.json, *-gpt4eval_o.json) and averages (*.score)", _NAME, _read, _choose
+    "HELMET's outputs (*.json, *-gpt4eval_o.json) and averages (*.score)",
+    _NAME,
+    _read,
+    _choose,
 )

@@ -16,7 +16,12 @@ from helm_longctx.tasks import (
     Release,
     ReleaseFile,
 )
-from helm_longctx.tasks.counting import ESTIMATE, TextCutter, TokenCounter, read_token_counter
+from helm_longctx.tasks.counting import (
+    ESTIMATE,
+    TextCutter,
+    TokenCounter,
+    read_token_counter,
+)
 from helm_longctx.tasks.lengths import parse_length
 
 COMMIT = "4526dfbdc512bd9ff721da336bff4e3e75ecfd27"
@@ -67,7 +72,9 @@ def published_results(categories: Sequence[Category]) -> tuple[Published, ...]:
                 mean = fmean(of_task.values())
                 scores[task.name] = of_task.pop("", mean)
                 metrics[task.name] = of_task
-            results.append(Published(model, category.name, size, scores, metrics=metrics))
+            results.append(
+                Published(model, category.name, size, scores, metrics=metrics)
+            )
     for row in read_table(__package__, "published_categories.csv"):
         model = row.pop("model")
         size = parse_length(row.pop("length"))

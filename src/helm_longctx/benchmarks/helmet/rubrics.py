@@ -96,7 +96,9 @@ def _answer(record: Record) -> dict[str, object]:
     }
 
 
-def _summary_rubric(suffix: str, expert: Callable[[Record], str], *needs: str) -> Rubric:
+def _summary_rubric(
+    suffix: str, expert: Callable[[Record], str], *needs: str
+) -> Rubric:
     def fields(record: Record) -> dict[str, object]:
         summary = record["prediction"].strip()
         points = enumerate(record["keypoints"], 1)
@@ -120,10 +122,16 @@ def _summary_rubric(suffix: str, expert: Callable[[Record], str], *needs: str) -
 
 RUBRICS = {
     "narrativeqa": Rubric(
-        {ANSWER: "judge_prompt"}, 2048, _answer, ("rubric",), lambda part, reply: read_answer(reply)
+        {ANSWER: "judge_prompt"},
+        2048,
+        _answer,
+        ("rubric",),
+        lambda part, reply: read_answer(reply),
     ),
     "infbench_sum": _summary_rubric("_book", lambda record: record["references"][0]),
-    "multi_lexsum": _summary_rubric("", lambda record: record["long_summary"], "long_summary"),
+    "multi_lexsum": _summary_rubric(
+        "", lambda record: record["long_summary"], "long_summary"
+    ),
 }
 """The rubrics, by task."""
 
@@ -140,7 +148,9 @@ def _constants(script: Path) -> dict[str, str]:
         ) from error
     constants = {}
     for statement in module.body:
-        if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Constant):
+        if not isinstance(statement, ast.Assign) or not isinstance(
+            statement.value, ast.Constant
+        ):
             continue
         value = statement.value.value
         for target in statement.targets:
@@ -149,7 +159,9 @@ def _constants(script: Path) -> dict[str, str]:
     return constants
 
 
-ITEMS = Path(str(resources.files("helm_longctx.benchmarks.helmet") / "judge_check.jsonl"))
+ITEMS = Path(
+    str(resources.files("helm_longctx.benchmarks.helmet") / "judge_check.jsonl")
+)
 
 _COLUMNS: dict[str, type | tuple[type, ...]] = {
     "id": str,
@@ -181,8 +193,10 @@ def checks(root: DataRoot) -> list[Check]:
 
 
 _SCORERS: dict[str, Callable[[Record, Mapping[str, str]], float | None]] = {
-    "narrativeqa": lambda record, replies: score_answer(replies[ANSWER]).get("judge_score"),
-    "infbench_sum": lambda record, replies: score_summary(replies, record["keypoints"]).get(
-        "judge_f1"
+    "narrativeqa": lambda record, replies: score_answer(replies[ANSWER]).get(
+        "judge_score"
     ),
+    "infbench_sum": lambda record, replies: score_summary(
+        replies, record["keypoints"]
+    ).get("judge_f1"),
 }

@@ -13,7 +13,15 @@ from typing import Any
 
 from helm_longctx.benchmarks.helmet.verdicts import score_answer, score_summary
 from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
-from helm_longctx.tasks.task import TEXTS, Record, Scores, Shape, are_all, is_number, is_whole
+from helm_longctx.tasks.task import (
+    TEXTS,
+    Record,
+    Scores,
+    Shape,
+    are_all,
+    is_number,
+    is_whole,
+)
 from helm_longctx.tasks.words import english_words, make_rouge
 from helm_longctx.tasks.words import f1 as word_f1
 
@@ -60,7 +68,9 @@ def score_lexsum(record: Record) -> Scores:
 
 def _judge_summary(record: Record) -> Scores:
     return judge_scores(
-        record, "judge_f1", partial(score_summary, keypoints=record.get("keypoints", ()))
+        record,
+        "judge_f1",
+        partial(score_summary, keypoints=record.get("keypoints", ())),
     )
 
 
@@ -99,7 +109,9 @@ def score_rerank(record: Record) -> Scores:
     lists = ",".join(map(str, cuts))
     measures = {f"{name}.{lists}" for name in ("ndcg_cut", "map_cut", "recall", "P")}
     # Each query is rounded by itself, because HELMET evaluates one query at a time (data.py:328, utils.py:224).
-    evaluator = RelevanceEvaluator({"q": _escape_names(qrels)}, measures | {"recip_rank"})
+    evaluator = RelevanceEvaluator(
+        {"q": _escape_names(qrels)}, measures | {"recip_rank"}
+    )
     (values,) = evaluator.evaluate({"q": _escape_names(ranking)}).values()
     names = {"NDCG": "ndcg_cut", "MAP": "map_cut", "Recall": "recall", "P": "P"}
     scores = {}
@@ -141,7 +153,9 @@ def parse_ranking(output: str) -> dict[str, int]:
 def score_icl(record: Record) -> Scores:
     """Score only the text after `label:`."""
     # The whole output does not count here, unlike for most other tasks (HELMET data.py:455).
-    return answer_metrics(parse_output(record["prediction"], "label:"), record["references"])
+    return answer_metrics(
+        parse_output(record["prediction"], "label:"), record["references"]
+    )
 
 
 def score_ruler(record: Record) -> Scores:
@@ -151,7 +165,10 @@ def score_ruler(record: Record) -> Scores:
     # Texts are compared without the normalization of other metrics (HELMET data.py:510).
     if not answers:
         return {}
-    return {"ruler_recall": sum(answer.lower() in prediction for answer in answers) / len(answers)}
+    return {
+        "ruler_recall": sum(answer.lower() in prediction for answer in answers)
+        / len(answers)
+    }
 
 
 def answer_metrics(prediction: str, references: Sequence[str]) -> Scores:
@@ -162,7 +179,10 @@ def answer_metrics(prediction: str, references: Sequence[str]) -> Scores:
     if not references:
         return {}
     scorer = make_rouge("rougeL", "rougeLsum", stems=True)
-    rouge = [scorer.score(target=reference, prediction=prediction) for reference in references]
+    rouge = [
+        scorer.score(target=reference, prediction=prediction)
+        for reference in references
+    ]
     output = normalize_answer(prediction)
     golds = [normalize_answer(reference) for reference in references]
     scores: Scores = {
@@ -202,10 +222,14 @@ def parse_output(output: str, prefix: str = "Answer:") -> str:
     If the prefix is repeated at the start of the result, it is removed once.
     """
     # `.` ends at a line break, so an answer on the line after the prefix is empty (HELMET utils.py:124).
-    match = re.search(f"{prefix}(.*)", output, re.IGNORECASE) or re.match("(.*)", output)
+    match = re.search(f"{prefix}(.*)", output, re.IGNORECASE) or re.match(
+        "(.*)", output
+    )
     assert match  # the second pattern matches any text
     # Chat models sometimes repeat the prefix (HELMET utils.py:128).
-    return re.sub(f"^{re.escape(prefix)}", "", match[1].strip(), flags=re.IGNORECASE).strip()
+    return re.sub(
+        f"^{re.escape(prefix)}", "", match[1].strip(), flags=re.IGNORECASE
+    ).strip()
 
 
 def _best_of_both(record: Record, prefix: str) -> Scores:
@@ -228,7 +252,9 @@ _CITED = ("recall", "precision", "recall_shown", "precision_shown")
 def _are_judged_citations(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
-    numbers = [value[name] for name in (*_CITED, "hidden") if value.get(name) is not None]
+    numbers = [
+        value[name] for name in (*_CITED, "hidden") if value.get(name) is not None
+    ]
     whole = isinstance(value.get("official"), bool) and "hidden" in value
     return all(map(is_number, numbers)) and (whole or "judge" not in value)
 
@@ -239,18 +265,28 @@ RANKING = {
         f"an object of grades (whole numbers from 0 to {HIGHEST_GRADE}) by passage id",
         lambda value: (
             isinstance(value, dict)
-            and all(is_whole(grade) and 0 <= grade <= HIGHEST_GRADE for grade in value.values())
+            and all(
+                is_whole(grade) and 0 <= grade <= HIGHEST_GRADE
+                for grade in value.values()
+            )
         ),
     ),
     "passages": Shape("a whole number", is_whole),
 }
-_CITATIONS = {"citations": Shape("the result of a judge of citations", _are_judged_citations)}
+_CITATIONS = {
+    "citations": Shape("the result of a judge of citations", _are_judged_citations)
+}
 _PAIRS = Shape(
     "a list of objects with 'short_answers', a list of texts",
-    are_all(lambda pair: isinstance(pair, dict) and TEXTS.fits(pair.get("short_answers"))),
+    are_all(
+        lambda pair: isinstance(pair, dict) and TEXTS.fits(pair.get("short_answers"))
+    ),
 )
 CITATIONS = {
     "asqa": {**_CITATIONS, "qa_pairs": _PAIRS},
-    "qampari": {**_CITATIONS, "answers": Shape("a list of lists of texts", are_all(TEXTS.fits))},
+    "qampari": {
+        **_CITATIONS,
+        "answers": Shape("a list of lists of texts", are_all(TEXTS.fits)),
+    },
 }
 """The shapes of the citation tasks, by data set."""

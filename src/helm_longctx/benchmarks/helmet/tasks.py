@@ -9,7 +9,12 @@ from functools import partial
 
 from helm_longctx.benchmarks.helmet import asking, citations, prompts, scoring, verdicts
 from helm_longctx.benchmarks.helmet.data import books, passages, recall
-from helm_longctx.benchmarks.helmet.data.icl import Split, load_icl, named_splits, split_tenth
+from helm_longctx.benchmarks.helmet.data.icl import (
+    Split,
+    load_icl,
+    named_splits,
+    split_tenth,
+)
 from helm_longctx.benchmarks.helmet.data.recall import load_json_kv, load_ruler
 from helm_longctx.benchmarks.helmet.release import (
     LLAMA_2,
@@ -91,7 +96,9 @@ def infbench_file(split: str) -> HubFile:
     """Return the source of a split of InfiniteBench."""
     path = f"hub/xinrongzhang2022__infinitebench/{split}.jsonl"
     commit = "90f0394333616266d9fe85824ceaf505093cbaa5"
-    return HubFile("xinrongzhang2022/InfiniteBench", f"{split}.jsonl", path, commit=commit)
+    return HubFile(
+        "xinrongzhang2022/InfiniteBench", f"{split}.jsonl", path, commit=commit
+    )
 
 
 _JSON_KV_SIZES = sizes(50, 105, 220, 440, 900, 1800)
@@ -170,7 +177,9 @@ _needles = partial(partial, recall.hide_needles, haystack="needles")
 
 NIAH = _ruler("niah_s_2", "NIAH", "niah_single_2", _prose(), 50)
 MK_2 = _ruler("niah_mk_2", "RULER MK Needle", "niah_multikey_2", _needles(), 50)
-MK_3 = _ruler("niah_mk_3", "RULER MK UUID", "niah_multikey_3", _needles(kind="uuids"), 100)
+MK_3 = _ruler(
+    "niah_mk_3", "RULER MK UUID", "niah_multikey_3", _needles(kind="uuids"), 100
+)
 MV = _ruler("niah_mv", "RULER MV", "niah_multivalue", _prose(values=4), 50, _NEEDLES)
 RULER = (
     _ruler("niah_s_1", "NIAH Repeat", "niah_single_1", _needles(haystack="noise"), 50),
@@ -179,7 +188,14 @@ RULER = (
     _ruler("niah_mk_1", "RULER MK Essay", "niah_multikey_1", _prose(keys=4), 50),
     MK_2,
     MK_3,
-    _ruler("niah_mq", "RULER MQ", "niah_multiquery", _prose(keys=4, queries=4), 100, _NEEDLES),
+    _ruler(
+        "niah_mq",
+        "RULER MQ",
+        "niah_multiquery",
+        _prose(keys=4, queries=4),
+        100,
+        _NEEDLES,
+    ),
     MV,
     _ruler("cwe", "RULER CWE", "cwe", recall.common_words, 100, _COMMON, False),
     _ruler("fwe", "RULER FWE", "fwe", recall.frequent_words, 50, _FREQUENT, False),
@@ -197,7 +213,9 @@ _NOT_AVERAGED = (_RULER, Category("niah", "NIAH", (NIAH,), averaged=False))
 _RAG_SIZES = sizes(20, 50, 105, 220, 440, 1000, most=1000)
 
 
-def _rag(name: str, title: str, test: str, demos: str, depths: int, load: Loader) -> Task:
+def _rag(
+    name: str, title: str, test: str, demos: str, depths: int, load: Loader
+) -> Task:
     def sources(length: int) -> tuple[ReleaseFile, ...]:
         # Demonstrations have three passages each at every length (HELMET configs: `k3`).
         files = (test.format(k=_RAG_SIZES[length]), demos.format(k=3))
@@ -226,7 +244,9 @@ def _rag(name: str, title: str, test: str, demos: str, depths: int, load: Loader
 
 
 def _kilt(name: str, title: str, depths: int = 6) -> Task:
-    test, demos = (f"{name}-{split}-multikilt_1000_k{{k}}" for split in ("dev", "train"))
+    test, demos = (
+        f"{name}-{split}-multikilt_1000_k{{k}}" for split in ("dev", "train")
+    )
     return _rag(name, title, test, demos, depths, passages.load_qa)
 
 
@@ -272,7 +292,13 @@ _RERANK = Category("rerank", "Re-rank", RERANK)
 
 
 def _icl(
-    name: str, title: str, hub: HubDataset, label: str, num_labels: int, split: Split, *shots: int
+    name: str,
+    title: str,
+    hub: HubDataset,
+    label: str,
+    num_labels: int,
+    split: Split,
+    *shots: int,
 ) -> Task:
     return make_task(
         name=name,
@@ -337,8 +363,34 @@ ICL = (
         3300,
         6600,
     ),
-    _icl("trec_fine", "TREC Fine", _TREC, "fine_label", 50, _TEST, 200, 400, 800, 1600, 3200, 6400),
-    _icl("banking77", "BANKING77", _BANKING, "label", 77, _TEST, 180, 360, 720, 1450, 2900, 5900),
+    _icl(
+        "trec_fine",
+        "TREC Fine",
+        _TREC,
+        "fine_label",
+        50,
+        _TEST,
+        200,
+        400,
+        800,
+        1600,
+        3200,
+        6400,
+    ),
+    _icl(
+        "banking77",
+        "BANKING77",
+        _BANKING,
+        "label",
+        77,
+        _TEST,
+        180,
+        360,
+        720,
+        1450,
+        2900,
+        5900,
+    ),
     _icl(
         "clinic150",
         "CLINIC150",
@@ -353,7 +405,9 @@ ICL = (
         3525,
         7050,
     ),
-    _icl("nlu", "NLU", _NLU, "label", 68, split_tenth, 250, 510, 1020, 2040, 4080, 8296),
+    _icl(
+        "nlu", "NLU", _NLU, "label", 68, split_tenth, 250, 510, 1020, 2040, 4080, 8296
+    ),
 )
 
 _ICL = Category("icl", "ICL", ICL)
@@ -370,7 +424,9 @@ _PROMPT_FILES = {
 """Files with instructions and demonstrations in HELMET's repository, and their SHA-256."""
 
 
-def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str, ...]) -> Task:
+def _cite(
+    name: str, title: str, correct: str, score: Scorer, metrics: tuple[str, ...]
+) -> Task:
     data, _, plain = name.partition("_")
     prompt = name if plain else f"{name}_revised"
     return make_task(
@@ -416,7 +472,9 @@ _CITE = Category(
 
 
 _book = partial(make_task, unit="tokens of text", shots=2, chat=True)
-_book_qa = partial(_book, arguments=("shots", "seed", "context"), metrics=scoring.ANSWER_METRICS)
+_book_qa = partial(
+    _book, arguments=("shots", "seed", "context"), metrics=scoring.ANSWER_METRICS
+)
 _book_question = partial(
     _book_qa, baseline=Baseline("span", "A"), question_only=asking.BOOK_QUESTION
 )
@@ -436,7 +494,10 @@ _NARRATIVEQA = HubDataset(
     "narrativeqa",
     {"train": 32747, "test": 10557},
     repo="deepmind/narrativeqa",
-    columns={"train": ("question", "answers"), "test": ("document.text", "question", "answers")},
+    columns={
+        "train": ("question", "answers"),
+        "test": ("document.text", "question", "answers"),
+    },
     labelled=False,
     # The hub's conversion stops within the training split. The repository has all rows as parquet files.
     commit="2e643e7363944af1c33a652d1c87320d0871c4e4",
@@ -483,9 +544,13 @@ LONGQA = (
     _book_qa(
         "infbench_choice",
         "InfiniteBench MC",
-        Template(prompts.INFBENCH_CHOICE_USER, prompts.INFBENCH_PREFIX, separator="\n\n"),
+        Template(
+            prompts.INFBENCH_CHOICE_USER, prompts.INFBENCH_PREFIX, separator="\n\n"
+        ),
         partial(
-            books.load_infbench, convert=books.infbench_choice, demo=prompts.INFBENCH_CHOICE_DEMO
+            books.load_infbench,
+            convert=books.infbench_choice,
+            demo=prompts.INFBENCH_CHOICE_DEMO,
         ),
         scoring.score_choice,
         headline=("exact_match",),
@@ -498,12 +563,16 @@ LONGQA = (
 )
 
 _LONGQA = Category(
-    "longqa", "LongQA", LONGQA, judge="helm_longctx.benchmarks.helmet.judge.RubricAnnotator"
+    "longqa",
+    "LongQA",
+    LONGQA,
+    judge="helm_longctx.benchmarks.helmet.judge.RubricAnnotator",
 )
 
 
 _SUMMARY_RUBRIC = repository_file(
-    "scripts/eval_gpt4_summ.py", "ad89dd22953326c4036772da97d00904dbaf74129b04e5ea9cc8f6cf75b70bde"
+    "scripts/eval_gpt4_summ.py",
+    "ad89dd22953326c4036772da97d00904dbaf74129b04e5ea9cc8f6cf75b70bde",
 )
 
 
@@ -518,16 +587,24 @@ _summary = partial(
     baseline=Baseline("summary", "It is a long text."),
 )
 _LEXSUM = HubDataset(
-    "allenai/multi_lexsum", {"train": 3177, "validation": 454}, parquet="v20230518", labelled=False
+    "allenai/multi_lexsum",
+    {"train": 3177, "validation": 454},
+    parquet="v20230518",
+    labelled=False,
 )
 SUMM = (
     _summary(
         "infbench_sum",
         "InfiniteBench Sum",
-        Template(prompts.INFBENCH_SUM_USER, prompts.INFBENCH_SUM_PREFIX, separator="\n\n"),
+        Template(
+            prompts.INFBENCH_SUM_USER, prompts.INFBENCH_SUM_PREFIX, separator="\n\n"
+        ),
         partial(
             books.load_infbench,
-            convert=lambda row: {"summary": row["answer"][0].strip(), "answer": row["answer"]},
+            convert=lambda row: {
+                "summary": row["answer"][0].strip(),
+                "answer": row["answer"],
+            },
             demo=prompts.INFBENCH_SUM_DEMO,
         ),
         scoring.score_book_summary,
@@ -555,7 +632,9 @@ SUMM = (
     ),
 )
 
-_SUMM = Category("summ", "Summ", SUMM, judge="helm_longctx.benchmarks.helmet.judge.RubricAnnotator")
+_SUMM = Category(
+    "summ", "Summ", SUMM, judge="helm_longctx.benchmarks.helmet.judge.RubricAnnotator"
+)
 
 
 _AVERAGED = (_RECALL, _RAG, _ICL, _CITE, _RERANK, _LONGQA, _SUMM)
@@ -570,10 +649,16 @@ HELMET = read_benchmark(
     __package__,
     (*_AVERAGED, *_NOT_AVERAGED),
     metrics=[
-        Metric(f"{name}@{cut}", f"{name}@{cut}", f"{about} The ranking is cut at rank {cut}.")
+        Metric(
+            f"{name}@{cut}",
+            f"{name}@{cut}",
+            f"{about} The ranking is cut at rank {cut}.",
+        )
         for name, about in _RANKINGS.items()
         for cut in scoring.RANKING_CUTS
     ],
     data=SENTENCE_TERMS,
-    published=partial(published_results, (*_AVERAGED, _RULER)),  # NIAH is one of RULER's tasks
+    published=partial(
+        published_results, (*_AVERAGED, _RULER)
+    ),  # NIAH is one of RULER's tasks
 )

@@ -117,7 +117,9 @@ def _numbers(verdict: Mapping[str, Any], names: Sequence[str]) -> dict[str, floa
 def _scores(compute: Callable[[], Scores]) -> Scores:
     """Return the finite scores that `compute` returns; none where the official script ends in an error."""
     try:
-        return {name: value for name, value in compute().items() if math.isfinite(value)}
+        return {
+            name: value for name, value in compute().items() if math.isfinite(value)
+        }
     except (
         LookupError,
         TypeError,

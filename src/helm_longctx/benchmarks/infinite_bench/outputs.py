@@ -55,7 +55,9 @@ def read_file(
         references = read_answers(match["task"], row.get(label), str(row))
         outputs.append(Output(f"{match['task']}-{row.get('id')}", answer, references))
     own = f"{_ENTRIES.get(model, 'infinite_bench_base')}:task={match['task']}"
-    return OutputRun(entry or own, model, outputs, [f"{path}:{row.number}" for row in rows])
+    return OutputRun(
+        entry or own, model, outputs, [f"{path}:{row.number}" for row in rows]
+    )
 
 
 READER = OutputReader("∞Bench's files of outputs (preds_TASK.jsonl)", _FILE, _read)

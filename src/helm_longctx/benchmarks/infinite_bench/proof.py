@@ -70,7 +70,11 @@ def read_outputs(
     fields = task.record_fields(Settings(None, scorer=SCORER))
     records = []
     for output in run.outputs:
-        record = {"prediction": output.prediction, "references": output.references, **fields}
+        record = {
+            "prediction": output.prediction,
+            "references": output.references,
+            **fields,
+        }
         records.append(record)
     return ScoredOutputs(task, records)
 

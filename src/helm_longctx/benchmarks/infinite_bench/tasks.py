@@ -137,7 +137,9 @@ def find_function_or_letter(output: str, answers: Sequence[str]) -> bool:
 
 def find_choice_or_letter(output: str, answers: Sequence[str]) -> bool:
     """Return whether the output names the right option; `answers` are its text and its letter."""
-    return find_letter(_OPTION_LETTER, output.strip()) in answers or find_choice(output, answers)
+    return find_letter(_OPTION_LETTER, output.strip()) in answers or find_choice(
+        output, answers
+    )
 
 
 def best_english_f1(output: str, answers: Sequence[str]) -> float:
@@ -155,7 +157,9 @@ def count_values(output: str, answers: Sequence[str], skipped: int = 0) -> float
     """
     values = json.loads(answers[0])
     # Digits are compared, because Python does not read numbers of thousands of digits.
-    numbers = [digits.lstrip("0") or "0" for digits in _DIGITS.findall(output)[skipped:]]
+    numbers = [
+        digits.lstrip("0") or "0" for digits in _DIGITS.findall(output)[skipped:]
+    ]
     right = 0
     for value, number in zip(values, numbers, strict=False):
         if str(value) != number:
@@ -198,7 +202,10 @@ def find_function_plainly(output: str, answers: Sequence[str]) -> bool:
     Plain forms are those of `find_plain_letter`, and the function's name alone among the words of the last line.
     """
     name, letter = answers
-    if find_function_or_letter(output, answers) or find_plain_letter(output, _LETTERS) == letter:
+    if (
+        find_function_or_letter(output, answers)
+        or find_plain_letter(output, _LETTERS) == letter
+    ):
         return True
     last_line = output.strip().rpartition("\n")[2]
     return name in re.findall(r"\w+", last_line)
@@ -254,7 +261,9 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         fields = {"context": text, "input": asked, "question": asked}
         if name in CHOICES:
             pairs = zip(_LETTERS, _options(row), strict=True)
-            fields["options"] = "\n".join(f"{letter}. {option}" for letter, option in pairs)
+            fields["options"] = "\n".join(
+                f"{letter}. {option}" for letter, option in pairs
+            )
         elif name == "code_run":
             fields["func_call"] = _find(_CALL, row)
             fields["func"] = fields["func_call"].partition("(")[0]
@@ -263,7 +272,14 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         references = read_answers(name, _official_answer(name, row), str(row))
         messages = () if task.template.names else make_calculation(text)
         group = text_group(text[:_BEGINNING] if _REAL_TEXTS.match(name) else text)
-        yield Example(f"{name}-{number}", fields, references, "hub", messages=messages, group=group)
+        yield Example(
+            f"{name}-{number}",
+            fields,
+            references,
+            "hub",
+            messages=messages,
+            group=group,
+        )
 
 
 def make_calculation(expression: str) -> tuple[Message, ...]:
@@ -271,7 +287,9 @@ def make_calculation(expression: str) -> tuple[Message, ...]:
     question, answer = prompts.CALCULATION
     roles = ("system", "user", "system", "user")
     texts = (prompts.CALCULATOR, question, answer, expression)
-    return tuple({"role": role, "content": text} for role, text in zip(roles, texts, strict=True))
+    return tuple(
+        {"role": role, "content": text} for role, text in zip(roles, texts, strict=True)
+    )
 
 
 def read_answers(name: str, answer: Any, where: str) -> list[str]:
@@ -287,7 +305,9 @@ def read_answers(name: str, answer: Any, where: str) -> list[str]:
     values = answer if isinstance(answer, list) else [answer]
     if name == "math_calc" and values:
         values = [json.dumps(values[0] if isinstance(values[0], list) else values)]
-    if not values or not are_all(lambda value: is_text(value) or is_number(value))(values):
+    if not values or not are_all(lambda value: is_text(value) or is_number(value))(
+        values
+    ):
         raise InputError(
             f"{where}: the answer must be text, a number, or a list of them that is not empty"
         )
@@ -315,7 +335,9 @@ def _options(row: FileRow) -> list[str]:
 def _find(pattern: re.Pattern[str], row: FileRow) -> str:
     match = pattern.search(row["input"])
     if match is None:
-        raise InputError(f"{row}: column 'input' has no text of the form {pattern.pattern!r}")
+        raise InputError(
+            f"{row}: column 'input' has no text of the form {pattern.pattern!r}"
+        )
     return match[0]
 
 
@@ -353,11 +375,21 @@ def can_read(record: Record, name: str) -> bool:
 
 
 ROWS = {
-    "passkey": Row("Retrieve.PassKey", 590, 6, "accuracy", has_first_digits, "span", "12345"),
-    "number_string": Row("Retrieve.Number", 590, 12, "accuracy", has_first_digits, None, ""),
+    "passkey": Row(
+        "Retrieve.PassKey", 590, 6, "accuracy", has_first_digits, "span", "12345"
+    ),
+    "number_string": Row(
+        "Retrieve.Number", 590, 12, "accuracy", has_first_digits, None, ""
+    ),
     "kv_retrieval": Row("Retrieve.KV", 500, 50, "accuracy", has_word, "lookup", "0"),
     "longbook_sum_eng": Row(
-        "En.Sum", 103, 1200, "rougeLsum", words.rouge_l_sum, "summary", "It is a long book."
+        "En.Sum",
+        103,
+        1200,
+        "rougeLsum",
+        words.rouge_l_sum,
+        "summary",
+        "It is a long book.",
     ),
     "longbook_qa_eng": Row("En.QA", 351, 40, "f1", best_english_f1, "span", "the"),
     "longbook_choice_eng": Row(
@@ -366,9 +398,18 @@ ROWS = {
     "longdialogue_qa_eng": Row(
         "En.Dia", 200, 40, "accuracy", has_name, "frequency", "JOHN", has_any_name
     ),
-    "longbook_qa_chn": Row("Zh.QA", 189, 40, "f1", words.best_character_f1, "span", "的"),
+    "longbook_qa_chn": Row(
+        "Zh.QA", 189, 40, "f1", words.best_character_f1, "span", "的"
+    ),
     "code_debug": Row(
-        "Code.Debug", 394, 5, "accuracy", find_function, "choice", "A.", find_function_or_letter
+        "Code.Debug",
+        394,
+        5,
+        "accuracy",
+        find_function,
+        "choice",
+        "A.",
+        find_function_or_letter,
     ),
     "code_run": Row("Code.Run", 400, 5, "accuracy", has_last_number, "span", "0"),
     "math_calc": Row("Math.Calc", 50, 30000, "value_share", count_values, "span", "0"),
@@ -401,7 +442,9 @@ def _task(
         # Users leave out the language, because the task has only one.
         short_name="longdialogue_qa" if name == "longdialogue_qa_eng" else "",
         title=row.title,
-        template=NO_TEMPLATE if conversation else Template(templates[name], "", separator=""),
+        template=NO_TEMPLATE
+        if conversation
+        else Template(templates[name], "", separator=""),
         load=load,
         score=latest,
         scorers={"2024-08": latest, "2024-06": earlier},
@@ -412,22 +455,33 @@ def _task(
         num_samples=row.samples,
         sources=lambda length: (find_source(name),),
         chat=chat,
-        variants={"paper": Variant(temperature=variant.temperature) if conversation else variant},
+        variants={
+            "paper": Variant(temperature=variant.temperature)
+            if conversation
+            else variant
+        },
         # The expression stands in the last turn, and only a first turn can be cut.
         cut="nothing" if conversation else "middle_joined",
-        baseline=Baseline(row.kind, row.constant) if row.kind and not conversation else None,
+        baseline=Baseline(row.kind, row.constant)
+        if row.kind and not conversation
+        else None,
     )
 
 
 def _category(
     name: str, title: str, templates: Mapping[str, str], variant: Variant, chat: bool
 ) -> Category:
-    tasks = (_task(task, f"_{name}" if name else "", templates, variant, chat) for task in ROWS)
+    tasks = (
+        _task(task, f"_{name}" if name else "", templates, variant, chat)
+        for task in ROWS
+    )
     return Category(name, title, tuple(tasks), averaged=not name)
 
 
 _CATEGORIES = (
-    _category("", "", prompts.CHAT, Variant(system=prompts.SYSTEM, temperature=1.0), chat=True),
+    _category(
+        "", "", prompts.CHAT, Variant(system=prompts.SYSTEM, temperature=1.0), chat=True
+    ),
     _category("base", "Base Models", prompts.BASE, Variant(), chat=False),
     _category("claude", "Claude", prompts.CLAUDE, Variant(temperature=1.0), chat=True),
 )

@@ -45,8 +45,24 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _LISTED = re.compile(r"[A-Z](?=[\s.)])")
 _MATH = re.compile(r"The answer is (\S+)")
 _SPACE = re.compile(r"\s+")
-_CODE = ((",", ""), ("'", ""), ("\\", ""), (".0", ""), ("] [", "]["), ("[ [", "[["), ("] ]", "]]"))
-_SAID = ("will be", "of the code", "is", "would be", "the value of", "the result of", "printed")
+_CODE = (
+    (",", ""),
+    ("'", ""),
+    ("\\", ""),
+    (".0", ""),
+    ("] [", "]["),
+    ("[ [", "[["),
+    ("] ]", "]]"),
+)
+_SAID = (
+    "will be",
+    "of the code",
+    "is",
+    "would be",
+    "the value of",
+    "the result of",
+    "printed",
+)
 
 Read = Callable[[str, str], tuple[str, str]]
 """(output, reference) → both in the form in which they are compared."""
@@ -66,7 +82,9 @@ def find_letters(output: str, several: bool) -> str:
         return "None"
     if output in _LETTERS:
         return output
-    if not several and (first := next((letter for letter in output if letter in _LETTERS), None)):
+    if not several and (
+        first := next((letter for letter in output if letter in _LETTERS), None)
+    ):
         return first
     start = output[: len(output) - len(output.lstrip(_LETTERS))]
     if len(start) > 1:
@@ -149,7 +167,9 @@ def compare(output: str, reference: str) -> float:
     try:
         return float(float(output) == float(reference))
     except ValueError:
-        return float(reference.lower().replace(" ", "") in output.lower().replace(" ", ""))
+        return float(
+            reference.lower().replace(" ", "") in output.lower().replace(" ", "")
+        )
 
 
 def score_closed(record: Record, task: str) -> Scores:
@@ -176,7 +196,11 @@ def can_read_closed(record: Record, task: str) -> bool:
 
 def score_words(record: Record) -> Scores:
     """Return the F1 of the words."""
-    return {"f1": f1(english_words(record["prediction"]), english_words(record["references"][0]))}
+    return {
+        "f1": f1(
+            english_words(record["prediction"]), english_words(record["references"][0])
+        )
+    }
 
 
 def score_summary(record: Record) -> Scores:
@@ -188,7 +212,12 @@ def score_summary(record: Record) -> Scores:
 
 
 COMMIT = "cd34b050269148aed75acbbe4a599873ad0f37e9"
-COLUMNS: Types = {"input": str, "instructions": list, "outputs": list, "evaluation": str}
+COLUMNS: Types = {
+    "input": str,
+    "instructions": list,
+    "outputs": list,
+    "evaluation": str,
+}
 MEASURES = {"exact_match": "exam", "f1": "f1", "rougeL": "rouge"}
 """The value of the column `evaluation` in rows that the metrics score; other rows are for judges and people."""
 
@@ -205,9 +234,7 @@ class Dataset(NamedTuple):
     @property
     def source(self) -> WebFile:
         """The file of the task."""
-        path = (
-            f"{'Closed' if self.metric == 'exact_match' else 'Open'}-ended-tasks/{self.name}.jsonl"
-        )
+        path = f"{'Closed' if self.metric == 'exact_match' else 'Open'}-ended-tasks/{self.name}.jsonl"
         url = f"https://raw.githubusercontent.com/OpenLMLab/LEval/{COMMIT}/LEval-data/{path}"
         return WebFile(url, f"leval/{path}", blob=self.blob)
 
@@ -219,7 +246,9 @@ DATASETS = tuple(
 
 
 @take_sample
-def load(task: Task, settings: Settings, root: DataRoot, measure: str) -> Iterator[Example]:
+def load(
+    task: Task, settings: Settings, root: DataRoot, measure: str
+) -> Iterator[Example]:
     """Yield the questions on each document, in file order."""
     (path,) = task.paths(None)
     for number, row in enumerate(JsonLines(root / path, COLUMNS)):
@@ -227,19 +256,31 @@ def load(task: Task, settings: Settings, root: DataRoot, measure: str) -> Iterat
             continue
         questions = row["instructions"]
         answers = row["outputs"]
-        if not (TEXTS.fits(questions) and TEXTS.fits(answers) and len(questions) == len(answers)):
+        if not (
+            TEXTS.fits(questions)
+            and TEXTS.fits(answers)
+            and len(questions) == len(answers)
+        ):
             raise InputError(
                 f"{row}: columns 'instructions' and 'outputs' must be lists of as many texts"
             )
         for index, (asked, answer) in enumerate(zip(questions, answers, strict=True)):
-            yield from _examples(task.name, f"{number}-{index}", row["input"], asked, answer)
+            yield from _examples(
+                task.name, f"{number}-{index}", row["input"], asked, answer
+            )
 
 
-def _examples(name: str, number: str, document: str, asked: str, answer: str) -> Iterator[Example]:
+def _examples(
+    name: str, number: str, document: str, asked: str, answer: str
+) -> Iterator[Example]:
     """Yield the example of a question; of a science fiction two, about the story and about the real world."""
     group = text_group(document)
     if name != "sci_fi":
-        fields = {"context": document, "question": asked, "words": str(len(answer.split()))}
+        fields = {
+            "context": document,
+            "question": asked,
+            "words": str(len(answer.split())),
+        }
         yield Example(number, fields, [answer], "official", group=group)
         return
     start = prompts.CLOSED.index("{context}")
@@ -275,7 +316,9 @@ def _task(dataset: Dataset) -> Task:
     user = prompts.CLOSED if closed else prompts.OPEN
     if name in ("gsm100", "codeU"):
         user = prompts.PLAIN
-    system = prompts.SYSTEM.get(name, prompts.CLOSED_SYSTEM if closed else prompts.OPEN_SYSTEM)
+    system = prompts.SYSTEM.get(
+        name, prompts.CLOSED_SYSTEM if closed else prompts.OPEN_SYSTEM
+    )
     scorers = {"f1": score_words, "rougeL": score_summary}
     baseline = None
     # Prompts of the others have no words of the task by which it could be recognised.
@@ -293,7 +336,9 @@ def _task(dataset: Dataset) -> Task:
         num_samples=dataset.rows,
         sources=lambda length: (dataset.source,),
         variants={
-            "paper": Variant(system=None if name == "sci_fi" else system, temperature=0.0001)
+            "paper": Variant(
+                system=None if name == "sci_fi" else system, temperature=0.0001
+            )
         },
         baseline=baseline,
         **task_fields(__package__),
@@ -307,6 +352,8 @@ LEVAL = read_benchmark(
     __package__,
     [
         Category("", "", _CLOSED),
-        Category("open", "Open-ended", tuple(task for task in _TASKS if task not in _CLOSED)),
+        Category(
+            "open", "Open-ended", tuple(task for task in _TASKS if task not in _CLOSED)
+        ),
     ],
 )

@@ -94,7 +94,9 @@ def compare_numbers(pattern: str) -> Compare:
 def compare_code(output: str, reference: str, classes: Sequence[str]) -> float:
     """Return the similarity, in steps of 0.01, of the reference and the first line without a comment or a backtick."""
     lines = output.lstrip("\n").split("\n")
-    line = next((line for line in lines if not any(mark in line for mark in _NO_CODE)), "")
+    line = next(
+        (line for line in lines if not any(mark in line for mark in _NO_CODE)), ""
+    )
     if line == reference:
         return 1.0
     if not line or not reference:
@@ -116,7 +118,9 @@ def compare_classes(output: str, reference: str, classes: Sequence[str]) -> floa
 
 
 COMPARE: dict[str, Compare] = {
-    "qa_f1_score": lambda output, reference, _: f1(english_words(output), english_words(reference)),
+    "qa_f1_score": lambda output, reference, _: f1(
+        english_words(output), english_words(reference)
+    ),
     "qa_f1_zh_score": lambda output, reference, _: f1(
         chinese_words(output), chinese_words(reference)
     ),
@@ -176,7 +180,9 @@ _CODE_END = "Next line of code:\n"
 
 
 @take_sample
-def load(task: Task, settings: Settings, root: DataRoot, columns: Types) -> Iterator[Example]:
+def load(
+    task: Task, settings: Settings, root: DataRoot, columns: Types
+) -> Iterator[Example]:
     """Load the questions in file order."""
     (path,) = task.paths(settings.length)
     for row in JsonLines(root / path, columns):
@@ -227,14 +233,20 @@ def _task(dataset: Dataset, extended: bool = False) -> Task:
     if "code" in dataset.traits:
         baseline = Baseline(repeat_line, "return")
     else:
-        is_summary = dataset.metric == "rouge_score" and "few_shot" not in dataset.traits
-        baseline = Baseline("summary" if is_summary else "span", _find_constant(dataset))
+        is_summary = (
+            dataset.metric == "rouge_score" and "few_shot" not in dataset.traits
+        )
+        baseline = Baseline(
+            "summary" if is_summary else "span", _find_constant(dataset)
+        )
     return Task(
         name=name,
         alias=dataset.name,
         title=f"{dataset.title} (E)" if extended else dataset.title,
         template=Template(PROMPTS[dataset.name], "", separator=""),
-        load=partial(load, columns=COLUMNS | {"all_classes": list} if has_classes else COLUMNS),
+        load=partial(
+            load, columns=COLUMNS | {"all_classes": list} if has_classes else COLUMNS
+        ),
         score=partial(
             score,
             metric=dataset.metric,

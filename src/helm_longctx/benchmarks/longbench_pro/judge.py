@@ -45,7 +45,9 @@ class SimilarityAnnotator(ModelAnnotator):
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
         """Return the similarity and the model's name, or nothing without a model or a summary."""
-        is_summary = LONGBENCH_PRO.task(request_state.instance.sub_split or "").has_judge
+        is_summary = LONGBENCH_PRO.task(
+            request_state.instance.sub_split or ""
+        ).has_judge
         return super().annotate(request_state) if is_summary else {}
 
     def judge(self, state: RequestState, model: EmbeddingModel) -> dict[str, Any]:

@@ -58,7 +58,8 @@ GOOD_SUMMARY = 0.65
 SIMILARITY = Shape(
     "an object with the number 'value'",
     lambda value: (
-        isinstance(value, dict) and (value.get("value") is None or is_number(value["value"]))
+        isinstance(value, dict)
+        and (value.get("value") is None or is_number(value["value"]))
     ),
 )
 
@@ -114,7 +115,9 @@ def best_rouge_l(answers: Sequence[str], summary: str, is_chinese: bool) -> floa
         answers = [" ".join(cut(answer)) for answer in answers]
         summary = " ".join(cut(summary))
     scores = [find_rouge_l(summary, answer, MOST_STEPS) for answer in answers]
-    return 0.0 if None in scores else max(score for score in scores if score is not None)
+    return (
+        0.0 if None in scores else max(score for score in scores if score is not None)
+    )
 
 
 def score_lines(record: Record, metric: str) -> Scores:
@@ -168,7 +171,9 @@ COMPARE: dict[str, Compare] = {
     "pairwise_accuracy": pairwise_accuracy,
     "accuracy": lambda answers, lines: float(answers[0] == lines[0]),
     "f1_score": lambda answers, lines: f1({*lines}, {*answers}),
-    "sub_em": lambda answers, lines: sum(answer in lines for answer in answers) / len(answers),
+    "sub_em": lambda answers, lines: (
+        sum(answer in lines for answer in answers) / len(answers)
+    ),
 }
 
 
@@ -210,7 +215,11 @@ _read = lru_cache(maxsize=1)(lambda path, modified: Questions(path))
 
 @take_sample
 def load(
-    task: Task, settings: Settings, root: DataRoot, secondary_task: str, question: Question
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    secondary_task: str,
+    question: Question,
 ) -> Iterator[Example]:
     """Load the questions of a task at a length in file order."""
     path = root / SOURCE.path
@@ -222,7 +231,12 @@ def load(
         fields = {"context": context, "question": row[question].rstrip()}
         record = {name: row[name] for name in task.record_shapes if name in COLUMNS}
         yield Example(
-            str(row["id"]), fields, row["answer"], "hub", record=record, group=text_group(context)
+            str(row["id"]),
+            fields,
+            row["answer"],
+            "hub",
+            record=record,
+            group=text_group(context),
         )
 
 
@@ -271,7 +285,9 @@ EMBEDDING_BYTES = 36 * 1024**3
 
 PER_LENGTH = 10
 """Questions of a task at a length: five in each language."""
-SIZES = {STANDARD[label]: PER_LENGTH for label in ("8k", "16k", "32k", "64k", "128k", "256k")}
+SIZES = {
+    STANDARD[label]: PER_LENGTH for label in ("8k", "16k", "32k", "64k", "128k", "256k")
+}
 
 _ROWS = [*read_table(__package__, "tasks.csv")]
 TASKS = {row["name"]: row["metric"] for row in _ROWS}
@@ -297,7 +313,12 @@ def _task(secondary_task: str, thinks: bool = False) -> Task:
         load=partial(load, secondary_task=secondary_task, question=question),
         score=score_summary if is_summary else partial(score_lines, metric=metric),
         headline=(metric,),
-        metrics=(metric, "passed", *BY_CLASS, *(("rouge_l", "similarity") if is_summary else ())),
+        metrics=(
+            metric,
+            "passed",
+            *BY_CLASS,
+            *(("rouge_l", "similarity") if is_summary else ()),
+        ),
         max_tokens=8192 if thinks else 1024,
         sizes=SIZES,
         num_samples=PER_LENGTH,

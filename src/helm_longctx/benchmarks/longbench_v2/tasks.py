@@ -45,7 +45,9 @@ SOURCE = HubDataset(
     labelled=False,
     commit="2b48e494f2c7a2f0af81aae178e05c7e1dde0fe9",
     files={"train": ("data.json",)},
-    sha256={"data.json": "15d61c22d92c96900b3c4948b6aeea218d3214b676a65df48e7b8555604c7fe2"},
+    sha256={
+        "data.json": "15d61c22d92c96900b3c4948b6aeea218d3214b676a65df48e7b8555604c7fe2"
+    },
 )
 PATH = f"{SOURCE.folder}/train.jsonl"
 LETTERS = ("A", "B", "C", "D")
@@ -53,7 +55,9 @@ ANSWER_TOKENS = 128
 REASONING = "$COT$"
 """What stands for the first answer in the second request."""
 COLUMNS: Types = {
-    **dict.fromkeys(("_id", "difficulty", "length", "question", "answer", "context"), str),
+    **dict.fromkeys(
+        ("_id", "difficulty", "length", "question", "answer", "context"), str
+    ),
     **{f"choice_{letter}": str for letter in LETTERS},
 }
 
@@ -81,12 +85,20 @@ def load(
         # other in the whole prompt, so also in texts that it has inserted before.
         for index, name in enumerate(fields):
             for later in [*fields][index + 1 :]:
-                fields[name] = fields[name].replace(_PLACEHOLDERS[later], texts[later].strip())
+                fields[name] = fields[name].replace(
+                    _PLACEHOLDERS[later], texts[later].strip()
+                )
         about = {"difficulty": row["difficulty"], "length": row["length"]}
         second = make_follow_up(follow_up, fields) if follow_up else None
         group = text_group(fields["context"])
         yield Example(
-            row["_id"], fields, [row["answer"]], "hub", record=about, group=group, follow_up=second
+            row["_id"],
+            fields,
+            [row["answer"]],
+            "hub",
+            record=about,
+            group=group,
+            follow_up=second,
         )
 
 
@@ -102,7 +114,10 @@ LENGTHS = ("short", "medium", "long")
 BY_CLASS = tuple(f"accuracy_{name}" for name in (*DIFFICULTIES, *LENGTHS))
 
 _PATTERNS = tuple(
-    map(re.compile, (r"The correct answer is \(([A-D])\)", r"The correct answer is ([A-D])"))
+    map(
+        re.compile,
+        (r"The correct answer is \(([A-D])\)", r"The correct answer is ([A-D])"),
+    )
 )
 
 

@@ -47,18 +47,22 @@ TOKENS_OF_A_WORD = 1.5
 
 
 _pinned_file = partial(
-    PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}/evaluation", target="longbench_write"
+    PinnedFile.of_repository,
+    f"{REPOSITORY}/{COMMIT}/evaluation",
+    target="longbench_write",
 )
 FILES = {
     "requests": _pinned_file(
-        "longbench_write.jsonl", "1f6e99497cc24d65894d65e014062f398ba946ebdd254b7f8b339e48d3ab5779"
+        "longbench_write.jsonl",
+        "1f6e99497cc24d65894d65e014062f398ba946ebdd254b7f8b339e48d3ab5779",
     ),
     "english_requests": _pinned_file(
         "longbench_write_en.jsonl",
         "87800927761f340e48899e4df5d47fb7211ad4936a63420dbfa979660414259f",
     ),
     "longwrite_ruler": _pinned_file(
-        "longwrite_ruler.jsonl", "a1d4ebf0df0fa1600567691d11c9a52de3037c4a372970ed2e8f52f2889e0a62"
+        "longwrite_ruler.jsonl",
+        "a1d4ebf0df0fa1600567691d11c9a52de3037c4a372970ed2e8f52f2889e0a62",
     ),
 }
 RUBRIC = _pinned_file(
@@ -71,7 +75,11 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the requests in file order."""
     # Without a judge the rubric may be absent.
     has_rubric = task.has_judge and root.has(RUBRIC.path)
-    rubric = {"rubric": (root / RUBRIC.path).read_text(encoding="utf-8")} if has_rubric else {}
+    rubric = (
+        {"rubric": (root / RUBRIC.path).read_text(encoding="utf-8")}
+        if has_rubric
+        else {}
+    )
     for number, row in enumerate(
         JsonLines(root / FILES[task.name].path, {"prompt": str, "length": int})
     ):
@@ -79,7 +87,12 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         tokens = round(TOKENS_OF_A_WORD * row["length"])
         fields = {"input": row["prompt"]}
         yield Example(
-            f"{task.name}-{number}", fields, [], "official", record=record, answer_tokens=tokens
+            f"{task.name}-{number}",
+            fields,
+            [],
+            "official",
+            record=record,
+            answer_tokens=tokens,
         )
 
 
@@ -137,7 +150,9 @@ def read_grades(reply: Any) -> Scores:
     try:
         text = find_fenced(reply) if "```json" in reply else reply
         content = json.loads(text.replace("\n", ""))
-        grades = {metric: (float(content[name]) - 1) / 4 for metric, name in GRADES.items()}
+        grades = {
+            metric: (float(content[name]) - 1) / 4 for metric, name in GRADES.items()
+        }
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
         return {}
     # This also leaves out NaN: `float` and Python's JSON parser accept it.
@@ -157,10 +172,17 @@ def score_text_length(record: Record) -> Scores:
 
 def score(record: Record) -> Scores:
     """Return the length score and the judge's grades: for all requests, and by class of length."""
-    scores = {**score_text_length(record), **judge_scores(record, "judge_score", read_grades)}
+    scores = {
+        **score_text_length(record),
+        **judge_scores(record, "judge_score", read_grades),
+    }
     if required := record.get("length"):
         length_class = next(name for name, end in CLASSES.items() if required < end)
-        scores |= {f"{name}_{length_class}": scores[name] for name in HEADLINE if name in scores}
+        scores |= {
+            f"{name}_{length_class}": scores[name]
+            for name in HEADLINE
+            if name in scores
+        }
     return scores
 
 
@@ -187,7 +209,9 @@ JUDGEMENT = Judgement(
 )
 
 
-REQUIRED_LENGTH = Shape("a whole number from 1 on", lambda value: is_whole(value) and value > 0)
+REQUIRED_LENGTH = Shape(
+    "a whole number from 1 on", lambda value: is_whole(value) and value > 0
+)
 
 _REQUIRED = re.compile(r"(?<!\d)(\d{2,5})\s*-?(?:words?\b|字)")
 
@@ -199,7 +223,9 @@ def repeat_request(messages: Sequence[Message]) -> str | None:
     required = _REQUIRED.findall(request) if len(request) <= 1000 else []
     if not required:
         return None
-    return "\n".join([request] * max(max(map(int, required)) // max(count_words(request), 1), 1))
+    return "\n".join(
+        [request] * max(max(map(int, required)) // max(count_words(request), 1), 1)
+    )
 
 
 def _task(name: str, title: str, samples: int) -> Task:

@@ -12,7 +12,15 @@ from functools import partial
 
 from helm_longctx.benchmarks.longcodebench.prompts import POSTFIX
 from helm_longctx.errors import ShapeError
-from helm_longctx.tasks import Category, DataRoot, HubZip, JsonArray, Message, Template, Types
+from helm_longctx.tasks import (
+    Category,
+    DataRoot,
+    HubZip,
+    JsonArray,
+    Message,
+    Template,
+    Types,
+)
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.sampling import take_sample
@@ -37,8 +45,13 @@ SAMPLES = {parse_length(label): count for label, count in FILES.items()}
 _FINAL = re.compile(r"Final Answer:\s*([ABCD])", re.IGNORECASE)
 _LAST = re.compile(r"\b([ABCD])\s*$", re.IGNORECASE)
 _TEXT = "\\text{"
-_BOXED = (re.compile(r"[^A-Za-z]*([A-Z])[^A-Za-z]*$"), re.compile(r"\s*([A-Z])\s*[:).\-]"))
-_CHOICES = re.compile(r"Question:\n.*\nA\) (.*)\nB\) (.*)\nC\) (.*)\nD\) ([^\n]*)", re.DOTALL)
+_BOXED = (
+    re.compile(r"[^A-Za-z]*([A-Z])[^A-Za-z]*$"),
+    re.compile(r"\s*([A-Z])\s*[:).\-]"),
+)
+_CHOICES = re.compile(
+    r"Question:\n.*\nA\) (.*)\nB\) (.*)\nC\) (.*)\nD\) ([^\n]*)", re.DOTALL
+)
 
 
 def source_of(length: int) -> HubZip:
@@ -55,7 +68,9 @@ def source_of(length: int) -> HubZip:
 
 
 @take_sample
-def load(task: Task, settings: Settings, root: DataRoot, boxed: bool) -> Iterator[Example]:
+def load(
+    task: Task, settings: Settings, root: DataRoot, boxed: bool
+) -> Iterator[Example]:
     """Yield the questions at a length in file order, with their own prompts.
 
     Args:
@@ -66,11 +81,21 @@ def load(task: Task, settings: Settings, root: DataRoot, boxed: bool) -> Iterato
         prompt = row["prompt"].strip() if boxed else row["prompt"]
         context = row["repo_text"].strip()
         if not context or context not in prompt:
-            raise ShapeError(f"{row}: column 'prompt' must contain the text of column 'repo_text'")
+            raise ShapeError(
+                f"{row}: column 'prompt' must contain the text of column 'repo_text'"
+            )
         before, _, after = prompt.partition(context)
-        fields = {"goal": before, "context": context, "question": after + POSTFIX * boxed}
+        fields = {
+            "goal": before,
+            "context": context,
+            "question": after + POSTFIX * boxed,
+        }
         yield Example(
-            str(number), fields, [row["correct_letter"]], "hub", group=text_group(context)
+            str(number),
+            fields,
+            [row["correct_letter"]],
+            "hub",
+            group=text_group(context),
         )
 
 
@@ -116,7 +141,9 @@ def _unwrap(text: str) -> str:
 def score(record: Record, boxed: bool) -> Scores:
     """Return whether the answer's letter is the right one."""
     letter = _find(record, boxed)
-    gold = [letter.strip().upper() if boxed else letter for letter in record["references"]]
+    gold = [
+        letter.strip().upper() if boxed else letter for letter in record["references"]
+    ]
     return {"accuracy": float(letter is not None and letter in gold)}
 
 
@@ -134,7 +161,8 @@ def answer_choice(messages: Sequence[Message], boxed: bool) -> str | None:
     prompt = messages[-1]["content"]
     choices = next(_CHOICES.finditer(prompt, max(prompt.rfind("Question:\n"), 0)), None)
     is_own = (
-        "ONLY the letter associated to the question" in prompt and prompt.endswith(POSTFIX) == boxed
+        "ONLY the letter associated to the question" in prompt
+        and prompt.endswith(POSTFIX) == boxed
     )
     if choices is None or not is_own:
         return None

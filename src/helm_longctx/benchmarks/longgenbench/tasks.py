@@ -25,7 +25,12 @@ from helm_longctx.tasks import (
     Template,
     Types,
 )
-from helm_longctx.tasks.benchmark import Category, read_benchmark, read_published, task_fields
+from helm_longctx.tasks.benchmark import (
+    Category,
+    read_benchmark,
+    read_published,
+    task_fields,
+)
 from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
 from helm_longctx.tasks.task import (
     TEXT,
@@ -47,7 +52,12 @@ BUDGETS = {16384: 16000, 32768: 32000}
 KINDS = ("once", "range", "periodic")
 """The kinds of instructions: for one entry, for consecutive entries, and for entries at regular intervals."""
 CHECKS = tuple(f"checks_{kind}" for kind in KINDS)
-COLUMNS: Types = {"prefix": str, "type": str, "number": int, **dict.fromkeys(CHECKS, dict)}
+COLUMNS: Types = {
+    "prefix": str,
+    "type": str,
+    "number": int,
+    **dict.fromkeys(CHECKS, dict),
+}
 
 
 _pinned_file = partial(
@@ -55,10 +65,12 @@ _pinned_file = partial(
 )
 FILES = {
     16384: _pinned_file(
-        "Dataset_short.json", "3cf98c4badc330a93d1010f57f6658b09f2ebc2e6428a3df083b652d902d96e8"
+        "Dataset_short.json",
+        "3cf98c4badc330a93d1010f57f6658b09f2ebc2e6428a3df083b652d902d96e8",
     ),
     32768: _pinned_file(
-        "Dataset_long.json", "f61048da5ecfb1b717584af8b2dc5999198459e9b95aceedde2dcc6f5cdd35e7"
+        "Dataset_long.json",
+        "f61048da5ecfb1b717584af8b2dc5999198459e9b95aceedde2dcc6f5cdd35e7",
     ),
 }
 
@@ -75,9 +87,12 @@ RECORD_SHAPES = {
     "prefix": TEXT,
     "type": TEXT,
     "number": Shape(
-        "a whole number from 1 to 9999", lambda value: is_whole(value) and 0 < value < 10_000
+        "a whole number from 1 to 9999",
+        lambda value: is_whole(value) and 0 < value < 10_000,
     ),
-    "average_checks": Shape("a number above 0", lambda value: is_number(value) and value > 0),
+    "average_checks": Shape(
+        "a number above 0", lambda value: is_number(value) and value > 0
+    ),
     **dict.fromkeys(CHECKS, _CHECKS),
 }
 
@@ -92,7 +107,12 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         tokens = task.output_tokens(settings)
         record = {**{name: row[name] for name in COLUMNS}, "average_checks": average}
         yield Example(
-            f"{task.name}-{number}", fields, [], "official", record=record, answer_tokens=tokens
+            f"{task.name}-{number}",
+            fields,
+            [],
+            "official",
+            record=record,
+            answer_tokens=tokens,
         )
 
 
@@ -102,7 +122,14 @@ STOP = "*** finished"
 SEPARATOR = "#*#"
 BY_KIND = tuple(f"judge_accuracy_{kind}" for kind in KINDS)
 METRICS = (
-    *("judge_stic_2", "judge_stic_1", *BY_KIND, "checks_made", "completion_rate", "output_words"),
+    *(
+        "judge_stic_2",
+        "judge_stic_1",
+        *BY_KIND,
+        "checks_made",
+        "completion_rate",
+        "output_words",
+    ),
     *("judge_stic_2_strict", "judge_spread"),
 )
 LEAST_BLOCKS = 40
@@ -153,7 +180,9 @@ def score(record: Record) -> Scores:
     if any(record.get(name) is None for name in COLUMNS):
         return {}
     blocks = split_text(record)
-    entries = find_entries(blocks, record["type"]).keys() & range(1, record["number"] + 1)
+    entries = find_entries(blocks, record["type"]).keys() & range(
+        1, record["number"] + 1
+    )
     scores = {"completion_rate": len(entries) / record["number"]}
     words = len(SEPARATOR.join(blocks).split())
     if len(blocks) > LEAST_BLOCKS and words > LEAST_WORDS:
@@ -163,13 +192,17 @@ def score(record: Record) -> Scores:
     if not checks:
         return scores
     asked = list(judge_prompts(record))
-    judged = judge_scores(record, "judge_stic_2", partial(_score_replies, asked, checks))
+    judged = judge_scores(
+        record, "judge_stic_2", partial(_score_replies, asked, checks)
+    )
     return {**scores, "checks_made": len(asked) / checks, **judged}
 
 
 def _score_replies(asked: list[str], checks: float, replies: Any) -> Scores:
     """Score the replies of one judge by part. None may be missing. A text without entries to ask about scores 0."""
-    given = [replies.get(part) for part in asked] if isinstance(replies, dict) else [None]
+    given = (
+        [replies.get(part) for part in asked] if isinstance(replies, dict) else [None]
+    )
     if not all(isinstance(reply, str) and reply for reply in given):
         return {}
     met = {part: is_yes(reply) for part, reply in zip(asked, given, strict=True)}
@@ -184,7 +217,9 @@ def write_entries(record: Record, tokens: int) -> str:
     """Return a text with all entries."""
     words = "word " * (tokens // record["number"])
     numbers = range(1, record["number"] + 1)
-    return "".join(f"{SEPARATOR} {record['type']} {number}: {words}" for number in numbers)
+    return "".join(
+        f"{SEPARATOR} {record['type']} {number}: {words}" for number in numbers
+    )
 
 
 JUDGEMENT = Judgement(
@@ -203,8 +238,12 @@ JUDGEMENT = Judgement(
 
 def write_headings(messages: Sequence[Message]) -> str | None:
     """Write 365 entries without a text. None if the prompt begins no entry."""
-    name = re.search(rf"{re.escape(SEPARATOR)} (\D+) 1\b[^\n]*\Z", messages[-1]["content"])
-    return name and "".join(f"\n{SEPARATOR} {name[1]} {number}:" for number in range(2, 366))
+    name = re.search(
+        rf"{re.escape(SEPARATOR)} (\D+) 1\b[^\n]*\Z", messages[-1]["content"]
+    )
+    return name and "".join(
+        f"\n{SEPARATOR} {name[1]} {number}:" for number in range(2, 366)
+    )
 
 
 TEXTS = Task(
@@ -229,7 +268,10 @@ LONGGENBENCH = read_benchmark(
     __package__,
     (
         Category(
-            "", "", (TEXTS,), judge="helm_longctx.benchmarks.longgenbench.judge.CheckAnnotator"
+            "",
+            "",
+            (TEXTS,),
+            judge="helm_longctx.benchmarks.longgenbench.judge.CheckAnnotator",
         ),
     ),
     published=partial(read_published, __package__, best=1),

@@ -65,8 +65,12 @@ def _script(name: str, blob: str) -> WebFile:
     return WebFile(address, f"{FOLDER}/{name}", blob=blob)
 
 
-GSM8K_SCRIPT = _script("longgenbench_GSM8K_openai.py", "50314be536403d13fd667971c623c2b891b420a9")
-MMLU_SCRIPT = _script("longgenbench_MMLU_openai.py", "5956cbe1bb65b289d7bce7b30b570ea33af34736")
+GSM8K_SCRIPT = _script(
+    "longgenbench_GSM8K_openai.py", "50314be536403d13fd667971c623c2b891b420a9"
+)
+MMLU_SCRIPT = _script(
+    "longgenbench_MMLU_openai.py", "5956cbe1bb65b289d7bce7b30b570ea33af34736"
+)
 _SYSTEM = "Answer each question step by step"
 
 
@@ -85,7 +89,9 @@ def load_gsm8k(task: Task, settings: Settings, root: DataRoot) -> Iterator[Examp
         for index, row in enumerate(batch, 9):
             asked += f"Question_{index}:\n{row['question']}\n"
         user = f"Examples: \n{examples}\n\nFollowing Question: \n{asked}\n"
-        yield _example(f"gsm8k-{number}", system, user, [row["answer"] for row in batch])
+        yield _example(
+            f"gsm8k-{number}", system, user, [row["answer"] for row in batch]
+        )
 
 
 def load_mmlu(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
@@ -96,7 +102,9 @@ def load_mmlu(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
         questions, answers = _read_subject(
             root / PROMPTS.path / f"MMLU/data/test/{subject}_test.csv"
         )
-        asked = "".join(f"Question_{index}:\n{text}\n\n" for index, text in enumerate(questions, 6))
+        asked = "".join(
+            f"Question_{index}:\n{text}\n\n" for index, text in enumerate(questions, 6)
+        )
         # First all questions of the worked examples, and then all answers (`batched_prompt`).
         pairs = [part.split("\nA: ") for part in examples[subject].split("\n\nQ: ")[1:]]
         solved = []
@@ -110,8 +118,13 @@ def load_mmlu(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
 
 
 def _example(name: str, system: str, user: str, answers: list[str]) -> Example:
-    messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
-    return Example(id=name, fields={}, references=answers, source="official", messages=messages)
+    messages = [
+        {"role": "system", "content": system},
+        {"role": "user", "content": user},
+    ]
+    return Example(
+        id=name, fields={}, references=answers, source="official", messages=messages
+    )
 
 
 def _read_system(script: Path) -> str:
@@ -121,7 +134,9 @@ def _read_system(script: Path) -> str:
         constants = {node.value for node in nodes if isinstance(node, ast.Constant)}
         (text,) = [value for value in constants if str(value).startswith(_SYSTEM)]
     except (SyntaxError, ValueError) as error:
-        raise InputError(f"{script} has no system message; fetch the file again") from error
+        raise InputError(
+            f"{script} has no system message; fetch the file again"
+        ) from error
     return str(text)
 
 
@@ -187,7 +202,9 @@ def score_mmlu(record: Record) -> Scores:
 
 def find_answers(text: str) -> list[str]:
     """Return the answers in a text: what stands between a colon at the end of a line and the next empty line."""
-    return [match.strip() for match in _ANSWER.findall("\n".join(text.split("Answer_")))]
+    return [
+        match.strip() for match in _ANSWER.findall("\n".join(text.split("Answer_")))
+    ]
 
 
 def _has_same_letter(answer: str, gold: str) -> bool:
@@ -216,7 +233,9 @@ def _read_file(
 
     # As Python reads a text file, only these ends of lines count: \n, \r and \r\n.
     for line in io.StringIO(text, newline=None):
-        start = next((start for start in ("Question:", *parts) if line.startswith(start)), "")
+        start = next(
+            (start for start in ("Question:", *parts) if line.startswith(start)), ""
+        )
         if start == "Question:":
             right += count()
             asked += 1

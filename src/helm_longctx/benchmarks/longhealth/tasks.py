@@ -23,7 +23,15 @@ from helm_longctx.tasks import (
 )
 from helm_longctx.tasks.counting import Codec
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Task, Variant
+from helm_longctx.tasks.task import (
+    Baseline,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Task,
+    Variant,
+)
 from helm_longctx.tasks.words import find_plain_letter
 
 SOURCE = WebFile(
@@ -53,7 +61,9 @@ class Draw(NamedTuple):
 
 
 @take_sample
-def load(task: Task, settings: Settings, root: DataRoot, setting: Setting) -> Iterator[Example]:
+def load(
+    task: Task, settings: Settings, root: DataRoot, setting: Setting
+) -> Iterator[Example]:
     """Load the prompts in the official order: all prompts of a question follow each other."""
     if settings.codec is None:
         raise PreconditionError(
@@ -62,23 +72,39 @@ def load(task: Task, settings: Settings, root: DataRoot, setting: Setting) -> It
     patients = read_object(root / SOURCE.path)
     rng = random.Random(settings.seed)
     selection = Selection(settings.codec)
-    letters, draws = ("abcde", _draw_own) if setting == "own" else ("abcdef", _draw_pairs)
+    letters, draws = (
+        ("abcde", _draw_own) if setting == "own" else ("abcdef", _draw_pairs)
+    )
     for patient in patients:
         for number, asked in enumerate(patients[patient]["questions"]):
-            question = {**asked, "answer_f": prompts.UNKNOWN} if setting != "own" else asked
+            question = (
+                {**asked, "answer_f": prompts.UNKNOWN} if setting != "own" else asked
+            )
             options = []
             for letter in letters:
                 options.append(f"{letter.upper()}: {question[f'answer_{letter}']}")
             shown = "\n".join(options)
-            select = partial(selection.select, selection.room(question["question"], shown))
+            select = partial(
+                selection.select, selection.room(question["question"], shown)
+            )
             drawn = draws(patients, patient, question, select, rng)
             of_setting = [draw for draw in drawn if draw.setting == setting]
             for repeat, draw in enumerate(of_setting):
                 context = prompts.SEPARATOR.join(draw.documents)
-                fields = {"question": question["question"], "options": shown, "context": context}
-                references = ["F"] if setting == "unanswerable" else find_letters(question)
+                fields = {
+                    "question": question["question"],
+                    "options": shown,
+                    "context": context,
+                }
+                references = (
+                    ["F"] if setting == "unanswerable" else find_letters(question)
+                )
                 yield Example(
-                    f"{patient}-{number}-{repeat}", fields, references, "official", group=patient
+                    f"{patient}-{number}-{repeat}",
+                    fields,
+                    references,
+                    "official",
+                    group=patient,
                 )
 
 
@@ -94,7 +120,9 @@ def _draw_own(
     rng: random.Random,
 ) -> Iterator[Draw]:
     texts = patients[patient]["texts"]
-    others = [text for name, text in texts.items() if name not in question["answer_location"]]
+    others = [
+        text for name, text in texts.items() if name not in question["answer_location"]
+    ]
     for _ in range(PROMPTS):
         yield Draw("own", _shuffle(select(_answer_texts(texts, question), others), rng))
 
@@ -144,7 +172,9 @@ class Selection:
         """Return how many tokens of documents fit into the prompt of a question."""
         return self._room - len(self._encode(question)) - len(self._encode(options))
 
-    def select(self, room: int, answering: Iterable[str], others: Iterable[str]) -> list[str]:
+    def select(
+        self, room: int, answering: Iterable[str], others: Iterable[str]
+    ) -> list[str]:
         """Return the documents that fit: first those with the answer, then others. The last one is cut."""
         selected = []
         for documents in (answering, others):
@@ -169,7 +199,9 @@ def find_letters(question: Mapping[str, Any]) -> list[str]:
 
 
 TEMPLATE = Template(
-    prompts.TEMPLATE.replace("{documents}", "{context}").replace("{question_text}", "{question}"),
+    prompts.TEMPLATE.replace("{documents}", "{context}").replace(
+        "{question_text}", "{question}"
+    ),
     "",
     separator="",
 )

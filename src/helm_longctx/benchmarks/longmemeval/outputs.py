@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.benchmarks.longmemeval import tasks
-from helm_longctx.benchmarks.longmemeval.tasks import COLUMNS, FILES, JUDGE, READINGS, Form
+from helm_longctx.benchmarks.longmemeval.tasks import (
+    COLUMNS,
+    FILES,
+    JUDGE,
+    READINGS,
+    Form,
+)
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.jsonl import FileRow, JsonArray, JsonLines, Row
 from helm_longctx.tasks import DataRoot, InputError
@@ -39,10 +45,14 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     root = DataRoot.find()
     source = tasks.find_source("oracle")
     ensure((source,), root, "helm-longctx fetch longmemeval:task=oracle")
-    questions = {row["question_id"]: row for row in JsonArray(root / source.path, COLUMNS)}
+    questions = {
+        row["question_id"]: row for row in JsonArray(root / source.path, COLUMNS)
+    }
     outputs = [_output(row, questions, is_judged) for row in rows]
     suffix = "" if entry or is_judged else ",judge=none"
-    yield OutputRun(f"{own}{suffix}", model, outputs, [f"{path}:{row.number}" for row in rows])
+    yield OutputRun(
+        f"{own}{suffix}", model, outputs, [f"{path}:{row.number}" for row in rows]
+    )
 
 
 def _parse_path(path: Path) -> tuple[str, str]:
@@ -50,8 +60,15 @@ def _parse_path(path: Path) -> tuple[str, str]:
     match = _FILE.fullmatch(path.name)
     retriever, model, folder = ("", "", "", *path.resolve().parts)[-4:-1]
     name = None
-    if match and retriever == "full-history-session" and int(match["sessions"]) >= _ALL_SESSIONS:
-        kind = (Form(match["form"] == "json", match["user_only"] == "true"), _NOTES.get(folder))
+    if (
+        match
+        and retriever == "full-history-session"
+        and int(match["sessions"]) >= _ALL_SESSIONS
+    ):
+        kind = (
+            Form(match["form"] == "json", match["user_only"] == "true"),
+            _NOTES.get(folder),
+        )
         for key, reading in READINGS.items():
             if (reading.form, reading.notes) == kind:
                 name = key
@@ -96,7 +113,9 @@ def _output(row: FileRow, questions: Mapping[str, Row], is_judged: bool) -> Outp
 
 def _choose(paths: Sequence[Path]) -> Iterable[Path]:
     """Choose judged answers instead of the same answers without labels."""
-    judged = {str(path).removesuffix(_JUDGED) for path in paths if path.name.endswith(_JUDGED)}
+    judged = {
+        str(path).removesuffix(_JUDGED) for path in paths if path.name.endswith(_JUDGED)
+    }
     return [path for path in paths if str(path) not in judged]
 
 

@@ -49,12 +49,22 @@ DIGESTS = {
     "oracle": "821a2034d219ab45846873dd14c14f12cfe7776e73527a483f9dac095d38620c",
 }
 """The SHA-256 of the files at that commit."""
-FILES = {"s": "longmemeval_s_cleaned", "oracle": "longmemeval_oracle", "m": "longmemeval_m_cleaned"}
+FILES = {
+    "s": "longmemeval_s_cleaned",
+    "oracle": "longmemeval_oracle",
+    "m": "longmemeval_m_cleaned",
+}
 COLUMNS: Types = {
     **dict.fromkeys(("question_id", "question_type", "question", "question_date"), str),
     "answer": (str, int, float),
     **dict.fromkeys(
-        ("haystack_dates", "haystack_session_ids", "haystack_sessions", "answer_session_ids"), list
+        (
+            "haystack_dates",
+            "haystack_session_ids",
+            "haystack_sessions",
+            "answer_session_ids",
+        ),
+        list,
     ),
 }
 ABSTENTION = "_abs"
@@ -124,7 +134,10 @@ def _is_answer(answer: str | float) -> bool:
 
 def make_record(row: Row) -> dict[str, Any]:
     """Return the fields of a question's record."""
-    return {"question_type": row["question_type"], "abstention": ABSTENTION in row["question_id"]}
+    return {
+        "question_type": row["question_type"],
+        "abstention": ABSTENTION in row["question_id"],
+    }
 
 
 def name_cluster(row: Row) -> str:
@@ -147,14 +160,18 @@ def _sort_sessions(row: FileRow) -> list[_Session]:
     TEXTS.check(f"{row}: haystack_dates", dates)
     for session in sessions:
         TURNS.check(f"{row}: a session", session)
-    return sorted(zip(ids, dates, sessions, strict=True), key=lambda session: session[1])
+    return sorted(
+        zip(ids, dates, sessions, strict=True), key=lambda session: session[1]
+    )
 
 
 TURNS = Shape(
     "a list of turns with the texts 'role' and 'content'",
     are_all(
         lambda turn: (
-            isinstance(turn, dict) and is_text(turn.get("role")) and is_text(turn.get("content"))
+            isinstance(turn, dict)
+            and is_text(turn.get("role"))
+            and is_text(turn.get("content"))
         )
     ),
 )
@@ -164,12 +181,20 @@ def write_sessions(sessions: Sequence[_Session], form: Form) -> Iterator[str]:
     """Write each session. Joined they are the context."""
     for number, (_, date, turns) in enumerate(sessions, 1):
         kept = [turn for turn in turns if turn["role"] == "user" or not form.user_only]
-        text = "".join(f"\n\n{turn['role']}: {turn['content'].strip()}" for turn in kept)
+        text = "".join(
+            f"\n\n{turn['role']}: {turn['content'].strip()}" for turn in kept
+        )
         if form.json:
             # The column `has_answer` would tell the answer.
             shown = []
             for turn in kept:
-                shown.append({name: value for name, value in turn.items() if name != "has_answer"})
+                shown.append(
+                    {
+                        name: value
+                        for name, value in turn.items()
+                        if name != "has_answer"
+                    }
+                )
             text = "\n" + json.dumps(shown)
         yield f"\n### Session {number}:\nSession Date: {date}\nSession Content:\n{text}\n"
 
@@ -260,7 +285,9 @@ def _task(name: str, category: str) -> Task:
         name=f"{name}_{category}" if category else name,
         alias=name if category else "",
         title=TITLES[name],
-        template=Template(prompts.CON if reading.notes else prompts.DIRECT, "", separator=""),
+        template=Template(
+            prompts.CON if reading.notes else prompts.DIRECT, "", separator=""
+        ),
         load=partial(load, form=reading.form, kinds=KINDS),
         score=score,
         scorers=score_silence(score),
@@ -280,7 +307,14 @@ _ANNOTATOR = f"{__package__}.judge.LabelAnnotator"
 LONGMEMEVAL = read_benchmark(
     __package__,
     [
-        Category(name, reading.title, (main,), tuple(others), averaged=not name, judge=_ANNOTATOR)
+        Category(
+            name,
+            reading.title,
+            (main,),
+            tuple(others),
+            averaged=not name,
+            judge=_ANNOTATOR,
+        )
         for name, reading in READINGS.items()
         for main, *others in [[_task(file, name) for file in TITLES]]
     ],

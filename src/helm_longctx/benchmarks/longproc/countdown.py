@@ -73,7 +73,9 @@ class _Search:
         """Search from the given numbers. Returns the equations of the first solution, or None if there is none."""
         pairs = list(combinations(numbers, 2))
         self.log.append(
-            prompts.COUNTDOWN_START.format(numbers=numbers, target=self.target, pairs=pairs)
+            prompts.COUNTDOWN_START.format(
+                numbers=numbers, target=self.target, pairs=pairs
+            )
         )
         return self._combine(numbers, 0)
 
@@ -86,7 +88,9 @@ class _Search:
             second = numbers[j]
             left = [n for k, n in enumerate(numbers) if k not in (i, j)]
             if left:
-                self._write(depth, prompts.COUNTDOWN_PICK.format(a=first, b=second, left=left))
+                self._write(
+                    depth, prompts.COUNTDOWN_PICK.format(a=first, b=second, left=left)
+                )
             for equation, result in _results(max(first, second), min(first, second)):
                 rest = self._follow(equation, result, left, depth + 1)
                 if rest is not None:
@@ -100,7 +104,9 @@ class _Search:
         # Negative results cannot occur, because the larger number comes first.
         if result is None or result % 1 or result >= LARGEST:
             decimal = (
-                prompts.COUNTDOWN_DECIMAL if result and result % 1 else prompts.COUNTDOWN_TOO_LARGE
+                prompts.COUNTDOWN_DECIMAL
+                if result and result % 1
+                else prompts.COUNTDOWN_TOO_LARGE
             )
             line = prompts.COUNTDOWN_INVALID if result is None else decimal
             self._write(depth, line.format(equation=equation, result=result))
@@ -108,7 +114,9 @@ class _Search:
         if not left:
             hit = result == self.target
             line = prompts.COUNTDOWN_HIT if hit else prompts.COUNTDOWN_MISS
-            self._write(depth, line.format(equation=equation, result=result, target=self.target))
+            self._write(
+                depth, line.format(equation=equation, result=result, target=self.target)
+            )
             return [] if hit else None
         numbers = [int(result), *left]
         line = prompts.COUNTDOWN_ADD + (

@@ -36,7 +36,12 @@ _TABLE_FIELDS = (
     "filtering_instruction",
 )
 _STORY_FIELDS = ("story_components", "story", "question")
-_TRIP_FIELDS = ("id", "ground_truth_plan", "ground_truth_cities", "ground_truth_durations")
+_TRIP_FIELDS = (
+    "id",
+    "ground_truth_plan",
+    "ground_truth_cities",
+    "ground_truth_durations",
+)
 _TEMPLATES = "prompts.yaml"
 _TRAVEL_EXAMPLES = "travel_planning_icl_examples.json"
 
@@ -129,7 +134,9 @@ def _template(files: Files, folder: Path) -> str:
         return str(template)
     # The problem's own fields stay as they are for the second filling (longproc_data.py:306).
     fields = {name: f"{{{name}}}" for name in files.fields}
-    return _fill(str(template), path, {"demonstration": files.demonstrations(folder), **fields})
+    return _fill(
+        str(template), path, {"demonstration": files.demonstrations(folder), **fields}
+    )
 
 
 def _fill(template: str, path: Path, fields: Mapping[str, Any]) -> str:
@@ -137,7 +144,9 @@ def _fill(template: str, path: Path, fields: Mapping[str, Any]) -> str:
     try:
         parsed = list(string.Formatter().parse(template))
     except ValueError as error:
-        raise InputError(f"{path}: USER_PROMPT is not this task's template: {error}") from error
+        raise InputError(
+            f"{path}: USER_PROMPT is not this task's template: {error}"
+        ) from error
     # `fill` would leave such a field as it is, and the prompt would differ from the official one without notice.
     for _, name, spec, conversion in parsed:
         if name is None:
@@ -173,14 +182,20 @@ def _route(row: Row, folder: Path) -> dict[str, Any]:
     if len(row["question_repr"]) < 2:
         raise InputError("column 'question_repr' must hold two cities")
     cities = dict(zip(("src_city", "dst_city"), row["question_repr"], strict=False))
-    return {"city_context": row["context_nl"], **cities, "reference_output": row["answer_nl"]}
+    return {
+        "city_context": row["context_nl"],
+        **cities,
+        "reference_output": row["answer_nl"],
+    }
 
 
 def _equations(row: Row, folder: Path) -> dict[str, Any]:
     numbers = row["nums"]
     target = row["target"]
     # `type` and not `isinstance`, because `True` is an int in Python.
-    if len(numbers) != 4 or not all(type(number) is int and number >= 0 for number in numbers):
+    if len(numbers) != 4 or not all(
+        type(number) is int and number >= 0 for number in numbers
+    ):
         raise InputError("column 'nums' must hold four whole numbers of at least 0")
     try:
         solution, demonstration = countdown.demonstrate(numbers, target)
@@ -198,7 +213,9 @@ def _procedure(row: Row) -> str:
     try:
         return travel.demonstrate(travel.Trip.of(row))
     except (LookupError, TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"column 'constraints' gives no plan ({type(error).__name__})") from error
+        raise InputError(
+            f"column 'constraints' gives no plan ({type(error).__name__})"
+        ) from error
 
 
 def _travel_demonstrations(folder: Path) -> str:
@@ -220,9 +237,16 @@ _TRIP: Types = {
 """The columns of a trip, in the examples and in the problems."""
 
 TASKS: Mapping[str, Files] = {
-    "html_to_tsv": Files(dict.fromkeys((*_TABLE_FIELDS, "html_path", "gt"), str), _table),
+    "html_to_tsv": Files(
+        dict.fromkeys((*_TABLE_FIELDS, "html_path", "gt"), str), _table
+    ),
     "pseudo_to_code": Files(
-        {"pseudocode_lines": list, "code_lines": list, "testcases": list, "problem_id": str},
+        {
+            "pseudocode_lines": list,
+            "code_lines": list,
+            "testcases": list,
+            "problem_id": str,
+        },
         lambda row, folder: {
             "pseudocode": _join(row, "pseudocode_lines"),
             "reference_output": _join(row, "code_lines"),
@@ -231,7 +255,9 @@ TASKS: Mapping[str, Files] = {
         },
         levels=("0.5k", "2k"),
     ),
-    "path_traversal": Files({"context_nl": str, "question_repr": list, "answer_nl": str}, _route),
+    "path_traversal": Files(
+        {"context_nl": str, "question_repr": list, "answer_nl": str}, _route
+    ),
     "tom_tracking": Files(
         dict.fromkeys((*_STORY_FIELDS, "solution"), str),
         lambda row, folder: {
@@ -259,7 +285,9 @@ TASKS: Mapping[str, Files] = {
         # Its only file has rows of both levels and of neither. The levels have fewer than 2,048 tokens, and at least
         # 4,096 but fewer than 8,192.
         wanted=lambda row, tokens: (
-            (0 if tokens <= 2048 else tokens // 2) <= float(row["estimated_output_tokens"]) < tokens
+            (0 if tokens <= 2048 else tokens // 2)
+            <= float(row["estimated_output_tokens"])
+            < tokens
         ),
     ),
 }

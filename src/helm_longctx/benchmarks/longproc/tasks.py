@@ -61,7 +61,9 @@ _INCLUDES = (
     ),
     *("list", "fstream", "climits", "cassert", "iomanip", "sstream", "bitset"),
 )
-HEADER = "".join(f"#include <{name}>\n" for name in _INCLUDES) + "using namespace std;\n"
+HEADER = (
+    "".join(f"#include <{name}>\n" for name in _INCLUDES) + "using namespace std;\n"
+)
 """The text before the answer's code, as the prompt says."""
 
 MOST_TESTS = 10
@@ -77,7 +79,9 @@ _COMPILE = "g++ -std=c++11 -O -o /tmp/compiled -x c++ - && cat /tmp/compiled"
 
 def check_programs() -> None:
     """Check that answers can be compiled and run on this machine."""
-    check_sandbox("longproc:task=pseudo_to_code runs the C++ programs that the model writes,")
+    check_sandbox(
+        "longproc:task=pseudo_to_code runs the C++ programs that the model writes,"
+    )
     _try_compiler()
 
 
@@ -112,7 +116,10 @@ def compile_program(code: str) -> bytes | None:
     # An answer can contain lone surrogates. Strict UTF-8 cannot encode them. The compiler refuses them.
     text = code.encode("utf-8", "surrogatepass")
     outcome = run(
-        ["sh", "-c", _COMPILE], stdin=text, seconds=COMPILE_SECONDS, processes=COMPILE_PROCESSES
+        ["sh", "-c", _COMPILE],
+        stdin=text,
+        seconds=COMPILE_SECONDS,
+        processes=COMPILE_PROCESSES,
     )
     return outcome.output if outcome.code == 0 else None
 
@@ -179,7 +186,9 @@ def read_table(text: str) -> list[tuple[str, ...]]:
 
 def score_pseudo_to_code(record: Record) -> Scores:
     """Check whether the C++ of the output compiles and passes the tests. It is run, in a sandbox."""
-    code = re.search(r"```cpp([\s\S]*)```", record["prediction"].replace("```c++", "```cpp"))
+    code = re.search(
+        r"```cpp([\s\S]*)```", record["prediction"].replace("```c++", "```cpp")
+    )
     if code is None:
         return _procedure(0.0, 0.0, extracted=False)
     is_right = float(passes(code[1], find_item(record)["testcases"]))
@@ -199,7 +208,8 @@ def score_path_traversal(record: Record) -> Scores:
     compared = min(len(lines), len(expected_lines))
     # The wrong line itself counts, because the official loop adds one after it ends (longproc_data.py:169).
     return _procedure(
-        0.0, min(_count_agreeing(lines, expected_lines) + 1, compared) / len(expected_lines)
+        0.0,
+        min(_count_agreeing(lines, expected_lines) + 1, compared) / len(expected_lines),
     )
 
 
@@ -212,7 +222,11 @@ def score_tom_tracking(record: Record) -> Scores:
     expected = read_beliefs(find_item(record)["reference_output"])
     if beliefs == expected:
         return _procedure(1.0, 1.0)
-    return _procedure(0.0, _count_agreeing(beliefs, expected) / len(expected)) if expected else {}
+    return (
+        _procedure(0.0, _count_agreeing(beliefs, expected) / len(expected))
+        if expected
+        else {}
+    )
 
 
 def read_beliefs(text: str) -> list[str]:
@@ -224,7 +238,9 @@ def read_beliefs(text: str) -> list[str]:
     beliefs = []
     for line in lines:
         if line.startswith("-"):
-            words = line.removeprefix("-").lower().translate(_PUNCTUATION_AND_APOSTROPHE)
+            words = (
+                line.removeprefix("-").lower().translate(_PUNCTUATION_AND_APOSTROPHE)
+            )
             beliefs.append(" ".join(_BELIEF_WORDS.sub(" ", words).split()))
     return [belief for belief in beliefs if belief]
 
@@ -235,7 +251,9 @@ def score_countdown(record: Record) -> Scores:
     output = record["prediction"]
     solution = extract_tag(output, "Solution")
     extracted = solution is not None
-    if solution is not None and countdown.is_solution(item["nums"], item["target"], solution):
+    if solution is not None and countdown.is_solution(
+        item["nums"], item["target"], solution
+    ):
         return _procedure(1.0, 1.0)
     if prompts.COUNTDOWN_SEARCH not in output:
         return _procedure(0.0, 0.0, extracted)
@@ -260,7 +278,9 @@ def score_travel_planning(record: Record) -> Scores:
     ):
         return _procedure(1.0, 1.0)
     return _procedure(
-        0.0, travel.procedure_accuracy(output, item["reference_output"]), plan is not None
+        0.0,
+        travel.procedure_accuracy(output, item["reference_output"]),
+        plan is not None,
     )
 
 
@@ -285,7 +305,8 @@ _PLAN: Mapping[str, Callable[[Any], bool]] = {
 }
 _TESTS = {
     "testcases": lambda value: (
-        are_all(are_all(are_all(is_text)))(value) and all(len(test) == 2 for test in value)
+        are_all(are_all(are_all(is_text)))(value)
+        and all(len(test) == 2 for test in value)
     )
 }
 
@@ -316,7 +337,9 @@ def find_item(record: Record) -> Any:
 
 
 def _procedure(accuracy: float, partial: float, extracted: bool = True) -> Scores:
-    return dict(zip(PROCEDURE_METRICS, (accuracy, partial, float(extracted)), strict=True))
+    return dict(
+        zip(PROCEDURE_METRICS, (accuracy, partial, float(extracted)), strict=True)
+    )
 
 
 def _count_agreeing(lines: Sequence[str], expected: Sequence[str]) -> int:
@@ -356,21 +379,28 @@ def answer_always(words: str, answer: str) -> Baseline:
     """
     # Only the first thousand characters are searched, because a web page with any words can follow.
     return Baseline(
-        lambda messages: answer if words in messages[-1]["content"][:1000] else None, answer
+        lambda messages: answer if words in messages[-1]["content"][:1000] else None,
+        answer,
     )
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the sample of a level, in the shuffled order of the official add-on."""
     # All problems of a level are read at once, because the shuffle needs their number. They are short.
-    rows = list(data.problems(task.name, length_label(settings.level), root / data.FOLDER))
+    rows = list(
+        data.problems(task.name, length_label(settings.level), root / data.FOLDER)
+    )
     for number in shuffle_order(len(rows), settings.seed)[: task.sample(settings)]:
         problem = rows[number]
         # The evaluator does not read the rest of the item. It is in the prompt.
-        record = {"item": {name: problem.item[name] for name in EVALUATORS[task.name].item}}
+        record = {
+            "item": {name: problem.item[name] for name in EVALUATORS[task.name].item}
+        }
         name = f"{task.name}-{problem.number}"
         messages = [{"role": "user", "content": problem.prompt}]
-        yield Example(name, {}, [problem.reference], "official", record=record, messages=messages)
+        yield Example(
+            name, {}, [problem.reference], "official", record=record, messages=messages
+        )
 
 
 def _task(
@@ -386,16 +416,16 @@ def _task(
         item = find_item({"item": value})
         if not isinstance(item, dict):
             return False
-        return all(fits(item.get(field)) for field, fits in EVALUATORS[name].item.items())
+        return all(
+            fits(item.get(field)) for field, fits in EVALUATORS[name].item.items()
+        )
 
     def sources(length: int | None) -> tuple[RepositoryFolder, ...]:
         level = length_label(length) if length else ""
         # Not every task exists at every level.
         return (data.source(name, level),) if level in levels else ()
 
-    about = (
-        f"LongProc's data point, an object with {', '.join(EVALUATORS[name].item) or 'any fields'}"
-    )
+    about = f"LongProc's data point, an object with {', '.join(EVALUATORS[name].item) or 'any fields'}"
     return Task(
         name=name,
         title=title,
@@ -415,17 +445,25 @@ def _task(
     )
 
 
-_TRIP = answer_always("create a trip plan based on given constraints", "<Plan>\n</Plan>")
+_TRIP = answer_always(
+    "create a trip plan based on given constraints", "<Plan>\n</Plan>"
+)
 _TASKS = (
     _task(
         "html_to_tsv",
         "HTML to TSV",
-        answer_always("extract specific information from an HTML webpage", "```tsv\n```"),
+        answer_always(
+            "extract specific information from an HTML webpage", "```tsv\n```"
+        ),
         TABLE_METRICS,
     ),
-    _task("path_traversal", "Path Traversal", Baseline(find_route, "<Route>\n</Route>")),
     _task(
-        "tom_tracking", "ToM Tracking", answer_always("a story about object placement", "- Step 0")
+        "path_traversal", "Path Traversal", Baseline(find_route, "<Route>\n</Route>")
+    ),
+    _task(
+        "tom_tracking",
+        "ToM Tracking",
+        answer_always("a story about object placement", "- Step 0"),
     ),
     _task(
         "countdown",
@@ -438,7 +476,9 @@ _TASKS = (
 _CODE = _task(
     "pseudo_to_code",
     "Pseudocode to Code",
-    answer_always("You will be given lines of pseudocode", "```cpp\nint main() {}\n```"),
+    answer_always(
+        "You will be given lines of pseudocode", "```cpp\nint main() {}\n```"
+    ),
     check_machine=check_programs,
 )
 

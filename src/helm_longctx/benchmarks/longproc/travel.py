@@ -62,14 +62,19 @@ class Trip:
     def fixed_stays(self) -> list[Constraint]:
         """The constraints with fixed days, in the order of their first days."""
         return sorted(
-            (c for c in self.constraints if c["type"] == "fixed"), key=lambda c: int(c["start_day"])
+            (c for c in self.constraints if c["type"] == "fixed"),
+            key=lambda c: int(c["start_day"]),
         )
 
     @cached_property
     def free(self) -> list[Constraint]:
         """The durations of cities without fixed days, in the order of the constraints."""
         fixed = {constraint["city"] for constraint in self.fixed_stays}
-        return [c for c in self.constraints if c["type"] == "duration" and c["city"] not in fixed]
+        return [
+            c
+            for c in self.constraints
+            if c["type"] == "duration" and c["city"] not in fixed
+        ]
 
 
 def demonstrate(trip: Trip) -> str:
@@ -94,11 +99,15 @@ def format_plan(plan: Sequence[Stop]) -> str:
         assert stop  # only the last is None
         template = prompts.TRAVEL_STOP if number else prompts.TRAVEL_FIRST_STOP
         lines.append(
-            template.format(start=stop.start, end=stop.end, city=stop.city, days=stop.days)
+            template.format(
+                start=stop.start, end=stop.end, city=stop.city, days=stop.days
+            )
         )
         if following:
             lines.append(
-                prompts.TRAVEL_FLY.format(end=stop.end, city=stop.city, next_city=following.city)
+                prompts.TRAVEL_FLY.format(
+                    end=stop.end, city=stop.city, next_city=following.city
+                )
             )
     return "\n".join(lines)
 
@@ -110,11 +119,17 @@ def _summary(trip: Trip) -> Iterator[str]:
     for constraint in trip.constraints:
         if constraint["type"] != "fixed":
             city = constraint["city"]
-            template = prompts.TRAVEL_CITY_FIXED if city in days else prompts.TRAVEL_CITY
+            template = (
+                prompts.TRAVEL_CITY_FIXED if city in days else prompts.TRAVEL_CITY
+            )
             yield template.format(**{**days.get(city, {}), **constraint})
     yield ""
-    yield prompts.TRAVEL_FIXED_HEADING if trip.fixed_stays else prompts.TRAVEL_FIXED_NONE
-    yield from (prompts.TRAVEL_FIXED.format(**constraint) for constraint in trip.fixed_stays)
+    yield (
+        prompts.TRAVEL_FIXED_HEADING if trip.fixed_stays else prompts.TRAVEL_FIXED_NONE
+    )
+    yield from (
+        prompts.TRAVEL_FIXED.format(**constraint) for constraint in trip.fixed_stays
+    )
     yield ""
     yield prompts.TRAVEL_FREE_HEADING if trip.free else prompts.TRAVEL_FREE_NONE
     yield from (prompts.TRAVEL_CITY.format(**constraint) for constraint in trip.free)
@@ -128,7 +143,9 @@ class _Search:
     trip: Trip
     log: list[str] = field(default_factory=list)
 
-    def arrange(self, day: int, plan: list[Stop], free: Sequence[Constraint]) -> list[Stop] | None:
+    def arrange(
+        self, day: int, plan: list[Stop], free: Sequence[Constraint]
+    ) -> list[Stop] | None:
         """Complete a plan from a day on. Returns None if that is impossible.
 
         Args:
@@ -141,10 +158,14 @@ class _Search:
             self._write(depth, prompts.TRAVEL_COMPLETE, count=self.trip.count)
             return plan
         self._write(depth, prompts.TRAVEL_CHECK_FIXED, day=day)
-        fixed = next((stay for stay in self.trip.fixed_stays if stay["start_day"] == day), None)
+        fixed = next(
+            (stay for stay in self.trip.fixed_stays if stay["start_day"] == day), None
+        )
         if fixed:
             self._write(depth, prompts.TRAVEL_IS_FIXED, day=day, city=fixed["city"])
-            stops = [Stop(fixed["city"], fixed["end_day"] - day + 1, day, fixed["end_day"])]
+            stops = [
+                Stop(fixed["city"], fixed["end_day"] - day + 1, day, fixed["end_day"])
+            ]
         else:
             possible = ", ".join(city["city"] for city in free)
             self._write(depth, prompts.TRAVEL_IS_FREE, cities=possible)
@@ -165,7 +186,12 @@ class _Search:
     def _is_feasible(self, stop: Stop, plan: Sequence[Stop], depth: int) -> bool:
         """Return whether there is a flight to the stop, and the stop ends before the next fixed days begin."""
         self._write(
-            depth, prompts.TRAVEL_TRY, city=stop.city, day=stop.start, days=stop.days, last=stop.end
+            depth,
+            prompts.TRAVEL_TRY,
+            city=stop.city,
+            day=stop.start,
+            days=stop.days,
+            last=stop.end,
         )
         origin = plan[-1].city if plan else prompts.TRAVEL_START
         self._write(depth, prompts.TRAVEL_CHECK_FLIGHT, origin=origin, city=stop.city)
@@ -174,7 +200,8 @@ class _Search:
             return False
         self._write(depth, prompts.TRAVEL_FLIGHT)
         following = next(
-            (city for city in self.trip.fixed_stays if city["start_day"] > stop.start), None
+            (city for city in self.trip.fixed_stays if city["start_day"] > stop.start),
+            None,
         )
         if following:
             self._write(depth, prompts.TRAVEL_CHECK_NEXT, day=stop.start, **following)
@@ -183,7 +210,12 @@ class _Search:
             is_late: bool = start < stop.end
             template = prompts.TRAVEL_LATE if is_late else prompts.TRAVEL_IN_TIME
             self._write(
-                depth, template, city=stop.city, end=stop.end, next_city=next_city, start=start
+                depth,
+                template,
+                city=stop.city,
+                end=stop.end,
+                next_city=next_city,
+                start=start,
             )
             if is_late:
                 return False
@@ -258,7 +290,9 @@ def procedure_accuracy(output: str, expected: str) -> float:
     A line agrees if it contains the expected one, ignoring case, punctuation and articles. As in the official code, an
     output that agrees to its end has (n - 1) / n.
     """
-    _, _, procedure = expected.replace(prompts.TRAVEL_FORMAT, "").partition(prompts.TRAVEL_SOLVING)
+    _, _, procedure = expected.replace(prompts.TRAVEL_FORMAT, "").partition(
+        prompts.TRAVEL_SOLVING
+    )
     procedure = procedure.split(prompts.TRAVEL_SOLVING)[0]
     expected_lines = _lines(prompts.TRAVEL_SOLVING + procedure)
     output = output.replace(prompts.TRAVEL_FORMAT, "")
@@ -276,4 +310,8 @@ def procedure_accuracy(output: str, expected: str) -> float:
 
 def _lines(text: str) -> list[str]:
     """Return the lines that are not blank, in lower case, without punctuation, articles and extra white space."""
-    return [" ".join(english_words(line)) for line in text.strip().split("\n") if line.strip()]
+    return [
+        " ".join(english_words(line))
+        for line in text.strip().split("\n")
+        if line.strip()
+    ]

@@ -63,7 +63,9 @@ def score_text(record: Record, summary: bool) -> Scores:
 
 def _bleu(output: str, reference: str, order: int) -> float:
     """Return the precision of n-grams of one order alone, with BLEU's penalty."""
-    from nltk.translate.bleu_score import sentence_bleu  # late, because nltk takes a second
+    from nltk.translate.bleu_score import (
+        sentence_bleu,
+    )  # late, because nltk takes a second
 
     words, wanted = (text.replace("\n", " ").split() for text in (output, reference))
     with warnings.catch_warnings():
@@ -134,7 +136,11 @@ def read_verdict(reply: Any, summary: bool = False) -> Scores:
     if not isinstance(reply, str):
         return {}
     if not summary:
-        return {"judge_score": float(reply == "True")} if reply in ("True", "False") else {}
+        return (
+            {"judge_score": float(reply == "True")}
+            if reply in ("True", "False")
+            else {}
+        )
     try:
         grade = int(reply)
     except ValueError:
@@ -222,7 +228,9 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
             for index, pair in enumerate(pairs):
                 answer: Any = pair["A"]
                 type_of_answer = dict if task.name == CLOZE else str
-                if not isinstance(pair["Q"], str) or not isinstance(answer, type_of_answer):
+                if not isinstance(pair["Q"], str) or not isinstance(
+                    answer, type_of_answer
+                ):
                     raise TypeError
                 reference: Any = answer
                 if isinstance(answer, dict):
@@ -280,5 +288,6 @@ _TASKS = (
 )
 
 LOOGLE = read_benchmark(
-    __package__, [Category("", "", _TASKS, judge=f"{__package__}.judge.AgreementAnnotator")]
+    __package__,
+    [Category("", "", _TASKS, judge=f"{__package__}.judge.AgreementAnnotator")],
 )

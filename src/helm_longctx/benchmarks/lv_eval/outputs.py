@@ -11,13 +11,21 @@ from pathlib import Path
 from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS, name_question
 from helm_longctx.data.jsonl import JsonLines, Types, read_object
 from helm_longctx.tasks import TEXTS, InputError, Published, is_number
-from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun, OutputScore, RunOrScore
+from helm_longctx.tasks.outputs import (
+    Output,
+    OutputReader,
+    OutputRun,
+    OutputScore,
+    RunOrScore,
+)
 
 SCORES = "result.json"
 """The file with the score of each data set at each length, in percent."""
 
 _DATASETS = {dataset.name: dataset for dataset in DATASETS}
-_DATASET = re.compile(rf"(?P<name>{'|'.join(_DATASETS)})_(?P<length>{'|'.join(LENGTHS)})")
+_DATASET = re.compile(
+    rf"(?P<name>{'|'.join(_DATASETS)})_(?P<length>{'|'.join(LENGTHS)})"
+)
 _FILE = re.compile(rf"{_DATASET.pattern}\.jsonl|{re.escape(SCORES)}")
 
 _COLUMNS: Types = {"pred": (str, type(None)), "answers": list, "input": str}
@@ -77,5 +85,8 @@ def _choose(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 READER = OutputReader(
-    "LV-Eval's predictions (DATASET_16k.jsonl) and scores (result.json)", _FILE, _read, _choose
+    "LV-Eval's predictions (DATASET_16k.jsonl) and scores (result.json)",
+    _FILE,
+    _read,
+    _choose,
 )

@@ -116,7 +116,9 @@ def _score_with_gate(
         return {"f1_before_gate": ungated}
     # Stop words are left out of the hits, but not of the number of keywords (metrics.py:162 to 164).
     hits = Counter(output) & Counter(keyword_words)
-    recall = sum(count for word, count in hits.items() if word not in ignored) / len(keyword_words)
+    recall = sum(count for word, count in hits.items() if word not in ignored) / len(
+        keyword_words
+    )
     return {
         GATED: ungated if recall >= least else 0.0,
         "f1_before_gate": ungated,
@@ -129,7 +131,9 @@ def score_rouge_zh(record: Record) -> Scores:
     if not record["references"]:
         return {ROUGE: 0.0}
     # The words are joined by spaces. The second cut returns these as words of their own (metrics.py:68 to 71).
-    output, gold = (" ".join(cut(text)) for text in (record["prediction"], record["references"][0]))
+    output, gold = (
+        " ".join(cut(text)) for text in (record["prediction"], record["references"][0])
+    )
     return {
         ROUGE: rouge_l(_remove_stop_words(output), _remove_stop_words(gold)),
         "rouge_l_all_words": rouge_l(output, gold),
@@ -174,7 +178,9 @@ def confusion(record: Record) -> Scores:
     question = _words([field_text(record, "question")], chinese)
     confusing = _words(facts, chinese) - question
     true = (
-        _words([*record["references"][:1], field_text(record, "answer_keywords")], chinese)
+        _words(
+            [*record["references"][:1], field_text(record, "answer_keywords")], chinese
+        )
         - question
     )
     if not confusing or true <= confusing:
@@ -183,7 +189,8 @@ def confusion(record: Record) -> Scores:
     from_facts = 2 * len(output & confusing) >= len(output)
     return {
         CONFUSED: float(
-            from_facts and len(output & (confusing - true)) > len(output & (true - confusing))
+            from_facts
+            and len(output & (confusing - true)) > len(output & (true - confusing))
         )
     }
 
@@ -275,15 +282,23 @@ class Scoring:
 
 
 _gated_en = partial(
-    _score_with_gate, words=english_words, ignored=STOP_WORDS_EN, least=0.2, always=False
+    _score_with_gate,
+    words=english_words,
+    ignored=STOP_WORDS_EN,
+    least=0.2,
+    always=False,
 )
 _gated_zh = partial(
     _score_with_gate, words=chinese_words, ignored=STOP_WORDS_ZH, least=0.4, always=True
 )
 GATED_EN = Scoring("qa_f1_score_with_gold_ans", _gated_en, GATED_METRICS)
 GATED_ZH = Scoring("qa_f1_zh_score_with_gold_ans", _gated_zh, GATED_METRICS)
-PLAIN_EN = Scoring("qa_f1_score", partial(_score_plain, words=english_words), PLAIN_METRICS)
-PLAIN_ZH = Scoring("qa_f1_zh_score", partial(_score_plain, words=chinese_words), PLAIN_METRICS)
+PLAIN_EN = Scoring(
+    "qa_f1_score", partial(_score_plain, words=english_words), PLAIN_METRICS
+)
+PLAIN_ZH = Scoring(
+    "qa_f1_zh_score", partial(_score_plain, words=chinese_words), PLAIN_METRICS
+)
 ROUGE_ZH = Scoring("rouge_zh_score_blacklist", score_rouge_zh, ROUGE_METRICS)
 
 
@@ -312,7 +327,10 @@ class Dataset:
 
     def score(self, record: Record) -> Scores:
         """Return the metrics of `scoring`, and `confused` if the data set has confusing facts."""
-        return {**self.scoring.score(record), **(confusion(record) if self.confusing else {})}
+        return {
+            **self.scoring.score(record),
+            **(confusion(record) if self.confusing else {}),
+        }
 
     def file(self, length: str) -> str:
         """Return the path of the official file under the data root, for a length such as `16k`."""
@@ -350,8 +368,26 @@ DATASETS = (
         133,
         confusing=True,
     ),
-    Dataset("factrecall_en", "FactRecall en", "en", prompts.FACTRECALL_EN, PLAIN_EN, 200, 16, True),
-    Dataset("factrecall_zh", "FactRecall zh", "zh", prompts.FACTRECALL_ZH, PLAIN_ZH, 200, 16, True),
+    Dataset(
+        "factrecall_en",
+        "FactRecall en",
+        "en",
+        prompts.FACTRECALL_EN,
+        PLAIN_EN,
+        200,
+        16,
+        True,
+    ),
+    Dataset(
+        "factrecall_zh",
+        "FactRecall zh",
+        "zh",
+        prompts.FACTRECALL_ZH,
+        PLAIN_ZH,
+        200,
+        16,
+        True,
+    ),
     Dataset("cmrc_mixup", "CMRC", "zh", prompts.CMRC, GATED_ZH, 200),
     Dataset("lic_mixup", "LIC", "zh", prompts.LIC, GATED_ZH, 197, confusing=True),
     Dataset("dureader_mixup", "DuReader", "zh", prompts.CMRC, ROUGE_ZH, 176),
@@ -364,7 +400,9 @@ COMMIT = "86a3b0e6f2266281d481bcb46a0bda5b511cffb0"
 
 VARIANTS: dict[ProtocolArgument, Variant] = {
     "paper": Variant(),
-    "api": Variant(system="You are a helpful assistant.", temperature=1.0, max_tokens=400),
+    "api": Variant(
+        system="You are a helpful assistant.", temperature=1.0, max_tokens=400
+    ),
 }
 """How the official code asks local models (prediction.py) and APIs (prediction_gpt.py).
 

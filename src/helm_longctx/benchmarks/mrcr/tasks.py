@@ -45,7 +45,8 @@ from helm_longctx.tasks.task import (
 
 # "Prepend X to the 2nd (1 indexed) poem about tapirs. Do not include any other text."
 _REQUEST = re.compile(
-    r"Prepend (\S+) to the (\d+)(?:st|nd|rd|th) \(1 indexed\) (.+?)\. Do not include", re.DOTALL
+    r"Prepend (\S+) to the (\d+)(?:st|nd|rd|th) \(1 indexed\) (.+?)\. Do not include",
+    re.DOTALL,
 )
 
 
@@ -94,7 +95,9 @@ def find_answer(messages: Sequence[Message]) -> str | None:
     return needles.wanted if needles else None
 
 
-def find_errata(messages: Sequence[Message], answer: str, count: int) -> tuple[str, ...]:
+def find_errata(
+    messages: Sequence[Message], answer: str, count: int
+) -> tuple[str, ...]:
     """Return the rules of `errata.jsonl` by which a row of the hub is wrong."""
     needles = find_needles(messages)
     # Without an answer of this kind, nothing is known about the row.
@@ -128,7 +131,9 @@ PATH = f"{SOURCE.folder}/train.jsonl"
 NEEDLES = (2, 4, 8)
 LENGTHS = {
     label: 8192 << power
-    for power, label in enumerate(("8k", "16k", "32k", "64k", "128k", "256k", "512k", "1m"))
+    for power, label in enumerate(
+        ("8k", "16k", "32k", "64k", "128k", "256k", "512k", "1m")
+    )
 }
 """The largest number of tokens of all messages and the answer, by the length's label."""
 SAMPLE = 100
@@ -144,7 +149,9 @@ COLUMNS: Types = {
 
 
 @take_sample
-def load(task: Task, settings: Settings, root: DataRoot, needles: int) -> Iterator[Example]:
+def load(
+    task: Task, settings: Settings, root: DataRoot, needles: int
+) -> Iterator[Example]:
     """Load the conversations of the bin in file order."""
     return (example for _, example in _bin_rows(root / PATH, needles, settings.level))
 
@@ -177,7 +184,10 @@ def _bin_rows(path: Path, needles: int, length: int) -> Iterator[tuple[int, Exam
         messages = _messages(row, path, number)
         texts = [*(message["content"] for message in messages), row["answer"]]
         # A token has at least one byte, so a row with so few bytes is too short and need not be tokenized.
-        if sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) <= length // 2:
+        if (
+            sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+            <= length // 2
+        ):
             continue
         tokens = 0
         for text in texts:
@@ -188,7 +198,9 @@ def _bin_rows(path: Path, needles: int, length: int) -> Iterator[tuple[int, Exam
             yield number, _example(row, number, messages, tokens)
 
 
-def _example(row: Row, number: int, messages: Sequence[Message], tokens: int | None) -> Example:
+def _example(
+    row: Row, number: int, messages: Sequence[Message], tokens: int | None
+) -> Example:
     return Example(
         id=f"mrcr-{number}",
         fields={"question": messages[-1]["content"]},
@@ -251,7 +263,11 @@ def score(record: Record) -> Scores:
         return {"score": 0.0}
     answer = record["answer"].removeprefix(prefix)
     # SequenceMatcher is not symmetric: the official code gives it the output first.
-    return {"score": float(SequenceMatcher(None, output.removeprefix(prefix), answer).ratio())}
+    return {
+        "score": float(
+            SequenceMatcher(None, output.removeprefix(prefix), answer).ratio()
+        )
+    }
 
 
 def can_read(record: Record) -> bool:
@@ -260,7 +276,9 @@ def can_read(record: Record) -> bool:
     return has_text(record) and record["prediction"].startswith(prefix)
 
 
-def _task(needles: int, load: Callable[..., Iterator[Example]] = load, *arguments: str) -> Task:
+def _task(
+    needles: int, load: Callable[..., Iterator[Example]] = load, *arguments: str
+) -> Task:
     return Task(
         name=f"{needles}needle",
         alias=str(needles),
@@ -287,7 +305,9 @@ HELMET2 = replace(
     title="HELMET's new MRCR",
     description="MRCR as HELMET's repository asks it since 2026: a shuffled sample, without two needles",
     categories=(
-        Category("", "", tuple(_task(needles, load_shuffled, "seed") for needles in (4, 8))),
+        Category(
+            "", "", tuple(_task(needles, load_shuffled, "seed") for needles in (4, 8))
+        ),
     ),
     protocols=tuple,
 )

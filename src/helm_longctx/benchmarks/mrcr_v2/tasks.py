@@ -23,7 +23,16 @@ from helm_longctx.tasks import (
     task_fields,
 )
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import TEXT, Baseline, Example, Record, Scores, Settings, Task, Variant
+from helm_longctx.tasks.task import (
+    TEXT,
+    Baseline,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Task,
+    Variant,
+)
 
 NEEDLES = (2, 4, 8)
 LENGTHS = {
@@ -62,9 +71,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         tokens = row["context_len"]
         position = _START.match(row["answer_context_position"].strip())
         if not tokens.isdecimal() or int(tokens) < 1 or position is None:
-            what = (
-                "'context_len' and 'answer_context_position' must be a number and a pair of numbers"
-            )
+            what = "'context_len' and 'answer_context_position' must be a number and a pair of numbers"
             raise InputError(f"{root / path}: row {number + 1}: {what}")
         yield Example(
             id=f"{task.name}-{number}",
@@ -89,7 +96,16 @@ FLOORS = {
 }
 """Scores of repeating a reply at random, at every length, by number of needles."""
 
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+_ORDINALS = (
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+)
 _REQUEST = re.compile(
     r"User: Prepend (\w+) to the (\w+) (.+?) about (.+?) in an? (.+?) style\. Do not include"
 )
@@ -110,7 +126,9 @@ def score(record: Record) -> Scores:
         return {"score": 0.0}
     # SequenceMatcher is not symmetric: the official code gives it the answer first.
     return {
-        "score": SequenceMatcher(a=answer[HASH:].strip(), b=output[start + HASH :].strip()).ratio()
+        "score": SequenceMatcher(
+            a=answer[HASH:].strip(), b=output[start + HASH :].strip()
+        ).ratio()
     }
 
 
@@ -143,7 +161,9 @@ def _task(needles: int, cumulative: bool = False) -> Task:
     return Task(
         name=f"{needles}needle_upto" if cumulative else f"{needles}needle",
         alias=f"{needles}_upto" if cumulative else str(needles),
-        title=f"{needles} needles, up to the length" if cumulative else f"{needles} needles",
+        title=f"{needles} needles, up to the length"
+        if cumulative
+        else f"{needles} needles",
         template=NO_TEMPLATE,
         sizes={length: length for length in lengths},
         load=load,
@@ -162,7 +182,12 @@ _CUMULATIVE = tuple(_task(needles, cumulative=True) for needles in NEEDLES)
 
 
 _PUBLISHED = tuple(
-    Published(model, "", length, {f"{needles}needle": floor for needles, floor in floors.items()})
+    Published(
+        model,
+        "",
+        length,
+        {f"{needles}needle": floor for needles, floor in floors.items()},
+    )
     for model, floors in FLOORS.items()
     for length in LENGTHS.values()
 )

@@ -37,7 +37,15 @@ from helm_longctx.tasks.counting import CountTokens
 from helm_longctx.tasks.generation import all_words, hide_at_depths, number_words
 from helm_longctx.tasks.prompt import fill
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Task
+from helm_longctx.tasks.task import (
+    TEXTS,
+    Baseline,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Task,
+)
 
 WITHOUT_MODEL = frozenset({"st", "sw"})
 """Languages for which Stanza has no model. The official code then splits after full stops, and so do we."""
@@ -65,7 +73,9 @@ def find_sentences(code: str, book: str, root: DataRoot) -> list[str]:
         return [sentence.strip() for sentence in _END.split(book.strip())]
     try:
         stanza = import_module("stanza")
-        pipeline = stanza.Pipeline(lang=code, processors="tokenize", download_method=None)
+        pipeline = stanza.Pipeline(
+            lang=code, processors="tokenize", download_method=None
+        )
     except Exception as error:  # without a model Stanza raises errors of several kinds
         raise InputError(
             f"the book in {code} cannot be split into sentences ({type(error).__name__}): install stanza, run"
@@ -115,13 +125,19 @@ def _language(row: dict[str, str]) -> Language:
     code = row["code"]
     title = row["title"]
     words = _pin(
-        f"vocab/dictionaries/{title}/{title}.csv", f"dictionaries/{code}.csv", row["words_sha256"]
+        f"vocab/dictionaries/{title}/{title}.csv",
+        f"dictionaries/{code}.csv",
+        row["words_sha256"],
     )
     return Language(
         code,
         title,
-        book=_pin(f"books/{code}/{row['book']}", f"books/{code}.txt", row["book_sha256"]),
-        niah=_pin(f"prompt/{code}/niah.txt", f"prompt/{code}/niah.txt", row["niah_sha256"]),
+        book=_pin(
+            f"books/{code}/{row['book']}", f"books/{code}.txt", row["book_sha256"]
+        ),
+        niah=_pin(
+            f"prompt/{code}/niah.txt", f"prompt/{code}/niah.txt", row["niah_sha256"]
+        ),
         cwe=_pin(f"prompt/{code}/cwe.txt", f"prompt/{code}/cwe.txt", row["cwe_sha256"]),
         words=words if row["words_sha256"] else None,
     )
@@ -143,7 +159,9 @@ class Material:
         book = re.sub(r"\s+", " ", self._read(self.language.book))
         sentences = find_sentences(self.language.code, book, self._root)
         if not sentences:
-            raise InputError(f"{self._root / self.language.book.path}: the book has no sentences")
+            raise InputError(
+                f"{self._root / self.language.book.path}: the book has no sentences"
+            )
         return sentences
 
     @cached_property
@@ -159,7 +177,9 @@ class Material:
         """The parts of a prompt about needles, by name."""
         parts = json.loads(self._read(self.language.niah))
         if not isinstance(parts, dict):
-            raise InputError(f"{self._root / self.language.niah.path}: not a JSON object")
+            raise InputError(
+                f"{self._root / self.language.niah.path}: not a JSON object"
+            )
         return {str(name): str(text) for name, text in parts.items()}
 
     @cached_property
@@ -174,10 +194,14 @@ class Material:
             return all_words()
         import pandas as pd
 
-        table = pd.read_csv(self._root / self.language.words.path, dtype={"words": str}, header=0)
+        table = pd.read_csv(
+            self._root / self.language.words.path, dtype={"words": str}, header=0
+        )
         table = table.dropna(subset=["words"])
         table = table[~table["words"].str.contains(r"\d", regex=True)]
-        return sorted(set(table[table["pos"].isin(["noun", "adjective", "verb"])]["words"]))
+        return sorted(
+            set(table[table["pos"].isin(["noun", "adjective", "verb"])]["words"])
+        )
 
     def _read(self, file: PinnedFile) -> str:
         return Path(self._root / file.path).read_text(encoding="utf-8")
@@ -231,10 +255,14 @@ def hide_needles(
         hidden = []
         for key, own in zip(keys, values, strict=True):
             for value in own:
-                needle = fill(material.texts["needle_numbers"], {"key": key, "value": value})
+                needle = fill(
+                    material.texts["needle_numbers"], {"key": key, "value": value}
+                )
                 hidden.append(needle.rstrip() + period)
         Random(seed).shuffle(hidden)
-        context = space.join(hide_at_depths(sentences, [[needle] for needle in hidden], random))
+        context = space.join(
+            hide_at_depths(sentences, [[needle] for needle in hidden], random)
+        )
         asked = random.sample(range(needles.keys), needles.queries)
         queries = [keys[number] for number in asked]
         answers: list[str] = []
@@ -313,7 +341,9 @@ def list_words(
             items = common * times[0] + other * times[1]
             Random(seed).shuffle(items)
             context = " ".join(number_words(items))
-            sample = Sample(fill(material.list_prompt, {"context": context, "query": ""}), common)
+            sample = Sample(
+                fill(material.list_prompt, {"context": context, "query": ""}), common
+            )
             total = count(sample.prompt)
             if total > tokens:
                 size -= 1
@@ -327,7 +357,8 @@ def list_words(
 
 
 NONE = {
-    row["code"]: tuple(row["none"].split("|")) for row in read_table(__package__, "languages.csv")
+    row["code"]: tuple(row["none"].split("|"))
+    for row in read_table(__package__, "languages.csv")
 }
 """What the output says if there is no number, by language."""
 
@@ -367,11 +398,15 @@ def has_numbers(output: str, expected: Sequence[str], language: str) -> bool:
     text = unicodedata.normalize("NFKC", output)
     if any(word in text or _clean(word) in text for word in NONE[language]):
         return False
-    numbers = dict.fromkeys(number for number in re.findall(r"\d+", text) if len(number) > 1)
+    numbers = dict.fromkeys(
+        number for number in re.findall(r"\d+", text) if len(number) > 1
+    )
     try:
         given = [int(number) for number in numbers]
         right = [int(number) for number in expected]
-    except ValueError:  # a number in a file is no number, or has more digits than Python converts
+    except (
+        ValueError
+    ):  # a number in a file is no number, or has more digits than Python converts
         return False
     return bool(given) and len(given) == len(right) and set(given) == set(right)
 
@@ -444,7 +479,10 @@ NEEDLES = {
 }
 LISTS = {
     "cwe": ("Common Words", Lists(common=20, other=10, short_common=10, short_other=5)),
-    "cwe_easy": ("Common Words, Easy", Lists(common=30, other=3, short_common=10, short_other=1)),
+    "cwe_easy": (
+        "Common Words, Easy",
+        Lists(common=30, other=3, short_common=10, short_other=1),
+    ),
 }
 
 
@@ -454,14 +492,25 @@ def load(
 ) -> Iterator[Example]:
     """Yield the samples of a task."""
     count = settings.count_tokens(task.name)
-    drawn = samples(Material(language, root), task.sizes[settings.level], count, settings.seed)
+    drawn = samples(
+        Material(language, root), task.sizes[settings.level], count, settings.seed
+    )
     for number, sample in enumerate(drawn):
         # Only the needle of a single key has one depth.
-        start = sample.prompt.find(sample.answers[0]) if task.argument == "niah_single" else -1
+        start = (
+            sample.prompt.find(sample.answers[0])
+            if task.argument == "niah_single"
+            else -1
+        )
         depth = start / len(sample.prompt) if start >= 0 else None
         messages = [{"role": "user", "content": sample.prompt}]
         yield Example(
-            f"{task.name}-{number}", {}, sample.answers, "official", depth, messages=messages
+            f"{task.name}-{number}",
+            {},
+            sample.answers,
+            "official",
+            depth,
+            messages=messages,
         )
 
 

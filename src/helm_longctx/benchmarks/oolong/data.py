@@ -15,7 +15,11 @@ from datetime import date, datetime
 from math import comb
 from typing import Any, NamedTuple
 
-from helm_longctx.benchmarks.oolong.prompts import PAIR_CONDITIONS, PAIR_QUESTION, SYSTEM
+from helm_longctx.benchmarks.oolong.prompts import (
+    PAIR_CONDITIONS,
+    PAIR_QUESTION,
+    SYSTEM,
+)
 from helm_longctx.data.hub import HubRows
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.tasks import (
@@ -52,7 +56,12 @@ _ENTRY = re.compile(
     r"^Date: (\w+ \d+, \d+) \|\| User: (\d+) \|\| Instance: .*?(?: \|\| Label: (.*))?$",
     re.MULTILINE,
 )
-_SYNTH_COLUMNS: Types = {"dataset": str, "question": str, "answer": str, "answer_type": str}
+_SYNTH_COLUMNS: Types = {
+    "dataset": str,
+    "question": str,
+    "answer": str,
+    "answer_type": str,
+}
 _REAL_COLUMNS: Types = {TEXT: str, "question": str, "answer": (str, int)}
 
 
@@ -99,7 +108,9 @@ def find_real_rows(length: int) -> HubRows:
 
 
 @take_sample
-def load_synth(task: Task, settings: Settings, root: DataRoot, column: str) -> Iterator[Example]:
+def load_synth(
+    task: Task, settings: Settings, root: DataRoot, column: str
+) -> Iterator[Example]:
     """Yield the questions on the texts of a data set, in file order."""
     (path,) = task.paths(settings.length)
     rows = JsonLines(root / path, {**_SYNTH_COLUMNS, column: str})
@@ -129,7 +140,9 @@ def load_real(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
         group = str(row.get("context_window_id"))
         fields = {"context": row[TEXT], "question": row["question"]}
         messages = _make_messages(settings, **fields)
-        yield Example(name, fields, [str(row["answer"])], "hub", messages=messages, group=group)
+        yield Example(
+            name, fields, [str(row["answer"])], "hub", messages=messages, group=group
+        )
 
 
 def read_answers(row: FileRow) -> list[str]:
@@ -153,12 +166,17 @@ def read_answers(row: FileRow) -> list[str]:
     return [str(value) for value in values]
 
 
-def _make_messages(settings: Settings, context: str, question: str) -> tuple[Message, ...]:
+def _make_messages(
+    settings: Settings, context: str, question: str
+) -> tuple[Message, ...]:
     """Return the conversation that the official code sends to APIs; empty under another protocol."""
     if settings.protocol != "api":
         return ()
     # The official code sends two parts. Its library, LiteLLM, joins parts like this for APIs that take one text.
-    return ({"role": "system", "content": SYSTEM + context}, {"role": "user", "content": question})
+    return (
+        {"role": "system", "content": SYSTEM + context},
+        {"role": "user", "content": question},
+    )
 
 
 DATASET = "trec_coarse"
@@ -172,7 +190,9 @@ LABELS = (
 )
 
 _LABEL = rf"(?:an? )?({'|'.join(LABELS)})"
-_COUNT = re.compile(rf"(exactly )?(one|two)(?: instances?)? with {_LABEL}(?: or {_LABEL})?")
+_COUNT = re.compile(
+    rf"(exactly )?(one|two)(?: instances?)? with {_LABEL}(?: or {_LABEL})?"
+)
 _DATES = re.compile(
     rf"all instances that are {_LABEL} for both users must be (after|before) (\w+ \d+, \d+)"
 )
@@ -207,8 +227,14 @@ def load_pairs(task: Task, settings: Settings, root: DataRoot) -> Iterator[Examp
                 f"{row}: the text with labels is another one, or has no lines with a label"
             )
         for number, condition in enumerate(PAIR_CONDITIONS, 1):
-            fields = {"context": row[TEXT], "question": PAIR_QUESTION.format(condition=condition)}
-            references = [", ".join(sorted(role, key=int)) for role in find_roles(condition, users)]
+            fields = {
+                "context": row[TEXT],
+                "question": PAIR_QUESTION.format(condition=condition),
+            }
+            references = [
+                ", ".join(sorted(role, key=int))
+                for role in find_roles(condition, users)
+            ]
             yield Example(f"{window}-{number}", fields, references, "hub", group=window)
 
 

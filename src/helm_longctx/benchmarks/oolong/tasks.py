@@ -73,14 +73,20 @@ def answer_pairs(messages: Sequence[Message]) -> str | None:
     text = messages[-1]["content"]
     if "list all pairs of user IDs" not in text:
         return None
-    users = Counter(entry.user for entry in read_entries(text)).most_common(_PAIRED_USERS)
-    return "\n".join(f"({one}, {other})" for (one, _), (other, _) in combinations(users, 2))
+    users = Counter(entry.user for entry in read_entries(text)).most_common(
+        _PAIRED_USERS
+    )
+    return "\n".join(
+        f"({one}, {other})" for (one, _), (other, _) in combinations(users, 2)
+    )
 
 
 def _answer_user(question: str, entries: Sequence[Entry]) -> str:
     label = _NAMED_LABEL.search(question)
     users = [
-        entry.user for entry in entries if not (label and entry.label) or entry.label == label[1]
+        entry.user
+        for entry in entries
+        if not (label and entry.label) or entry.label == label[1]
     ]
     return _find_most(users, "second most" in question)
 
@@ -101,7 +107,9 @@ def _answer_label(question: str, entries: Sequence[Entry]) -> str:
 def _answer_other(question: str, entries: Sequence[Entry]) -> str:
     labels = Counter(entry.label for entry in entries)
     if match := _TIMES.search(question):
-        return str(list(Counter(entry.date for entry in entries).values()).count(int(match[1])))
+        return str(
+            list(Counter(entry.date for entry in entries).values()).count(int(match[1]))
+        )
     if match := _COMPARED.search(question):
         difference = labels[match[1]] - labels[match[2]]
         word = "same frequency as"
@@ -136,7 +144,8 @@ _MISSING = (datetime(1996, 1, 1), datetime(1997, 2, 2))
 
 _MARKUP = re.compile(r"[*_`\[\]\"']")
 _NAMED_ANSWER = re.compile(
-    r"\b(?:final answer|answer|label|user|date)\b(?: is)?[ \t]*[:=][ \t]*(\S[^\n]*)", re.IGNORECASE
+    r"\b(?:final answer|answer|label|user|date)\b(?: is)?[ \t]*[:=][ \t]*(\S[^\n]*)",
+    re.IGNORECASE,
 )
 _REMARK = re.compile(r"(?<!\s)\s{1,9}\([^()]{0,400}\)\W{0,9}$")
 _INTEGER = re.compile(r"\b\d+\b")
@@ -173,7 +182,9 @@ def read_synth(output: str) -> str:
     answer = re.sub(r"[*\[\]]", "", output.rpartition(":")[2].strip())
     if len(answer) < _SHORT:
         return answer
-    return next((comparison for comparison in _COMPARISONS if comparison in answer), answer)
+    return next(
+        (comparison for comparison in _COMPARISONS if comparison in answer), answer
+    )
 
 
 def can_read_synth(record: Record) -> bool:
@@ -261,7 +272,9 @@ def can_read_real(record: Record) -> bool:
     output = record["prediction"]
     is_boxed = find_box(output) is not None
     is_text_asked = isinstance(read_value((record.get("references") or [""])[0]), str)
-    return is_boxed or (is_text_asked and bool(output.strip()) and "\n" not in output.strip())
+    return is_boxed or (
+        is_text_asked and bool(output.strip()) and "\n" not in output.strip()
+    )
 
 
 def read_value(text: str) -> int | str | list[str]:
@@ -269,7 +282,11 @@ def read_value(text: str) -> int | str | list[str]:
     try:
         return int(text)
     except ValueError:
-        return [item.strip() for item in text.split(",") if item.strip()] if "," in text else text
+        return (
+            [item.strip() for item in text.split(",") if item.strip()]
+            if "," in text
+            else text
+        )
 
 
 def credit_number(answer: int, gold: int) -> float:
@@ -283,11 +300,13 @@ def is_date(answer: str, gold: str) -> bool:
     Raises:
         ValueError, OverflowError: the text cannot be read.
     """
-    from dateutil.parser import parse  # late, because commands that score nothing do not need it
+    from dateutil.parser import (
+        parse,
+    )  # late, because commands that score nothing do not need it
 
-    return [parse(answer, default=day) for day in _MISSING] == [datetime.fromisoformat(gold)] * len(
-        _MISSING
-    )
+    return [parse(answer, default=day) for day in _MISSING] == [
+        datetime.fromisoformat(gold)
+    ] * len(_MISSING)
 
 
 def score(record: Record, credit: Credit, lenient: Credit | None = None) -> Scores:
@@ -328,7 +347,8 @@ _LENGTHS = {1 << power: 1 << power for power in range(10, 23)}
 """1k to 4m."""
 
 _EPISODES = {
-    number * data.EPISODE_TOKENS: number for number in (1, 2, 3, 4, 5, 6, 7, 8, 10, 16, 24)
+    number * data.EPISODE_TOKENS: number
+    for number in (1, 2, 3, 4, 5, 6, 7, 8, 10, 16, 24)
 }
 
 _REAL_SAMPLES = 1000
@@ -348,7 +368,8 @@ def _synth_task(name: str, column: str) -> Task:
     return _task(
         name=name if column == data.TEXT else f"{name}_labels",
         alias=name,
-        title={**TEST, **VALIDATION}[name] + ("" if column == data.TEXT else ", labels given"),
+        title={**TEST, **VALIDATION}[name]
+        + ("" if column == data.TEXT else ", labels given"),
         load=partial(data.load_synth, column=column),
         score=partial(score, credit=credit_synth, lenient=credit_synth_lenient),
         can_read=can_read_synth,

@@ -43,8 +43,13 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         for start in range(0, len(ids) - settings.level + 1, settings.level):
             is_long_enough = True
             # A character whose tokens were divided has lost its bytes.
-            text = settings.codec.decode(ids[start : start + settings.level]).strip("\ufffd")
-            name, group = f"{file.stem}-{start // settings.level}", f"{TEXT_GROUP}{file.name}"
+            text = settings.codec.decode(ids[start : start + settings.level]).strip(
+                "\ufffd"
+            )
+            name, group = (
+                f"{file.stem}-{start // settings.level}",
+                f"{TEXT_GROUP}{file.name}",
+            )
             yield Example(name, {"context": text}, [], "official", group=group)
     if not is_long_enough:
         raise InputError(

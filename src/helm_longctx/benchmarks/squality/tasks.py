@@ -17,7 +17,15 @@ from helm_longctx.tasks import (
     read_benchmark,
 )
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Task
+from helm_longctx.tasks.task import (
+    TEXTS,
+    Baseline,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Task,
+)
 from helm_longctx.tasks.words import make_rouge
 
 COMMIT = "dc08d4f574639d773bc64ef3ab3527043108fb4e"
@@ -37,7 +45,9 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
             try:
                 name = row["metadata"]["passage_id"]
                 question = asked["question_text"]
-                summaries = [response["response_text"] for response in asked["responses"]]
+                summaries = [
+                    response["response_text"] for response in asked["responses"]
+                ]
                 TEXTS.check("response_text", [name, question, *summaries])
             except (KeyError, TypeError) as error:
                 what = "a story needs passage_id, question_text and response_text"

@@ -16,7 +16,10 @@ from typing import Any
 from helm.benchmark.model_deployment_registry import (
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS,
 )
-from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
+from helm.benchmark.model_deployment_registry import (
+    ModelDeployment,
+    get_model_deployment,
+)
 from helm.clients.auto_client import AutoClient
 from helm.clients.client import Client
 from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
@@ -93,7 +96,9 @@ class MissingPackageError(UnavailableJudgeError):
     """A judge cannot be used because the package of its client is missing."""
 
 
-def find_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> FoundKey | None:
+def find_key(
+    deployment: ModelDeployment, credentials: Mapping[str, Any]
+) -> FoundKey | None:
     """Find a client's key, None if it takes none or needs none and none is set, or raise an `InputError`."""
     needs = _needs(deployment)
     if needs is None:
@@ -101,7 +106,9 @@ def find_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> Fou
     library, needed = needs
     prefixes = [*judge_prefix(deployment), _host_prefix(deployment)]
     # As in HELM's `provide_api_key`, but names with dots are read, too. HOCON keeps their quotes.
-    names = {name.strip('"'): key for name, key in credentials.get("deployments", {}).items()}
+    names = {
+        name.strip('"'): key for name, key in credentials.get("deployments", {}).items()
+    }
     # HOCON's `get` raises an error for a missing name without a default.
     in_file = credentials.get(f"{deployment.host_organization}ApiKey", None)
     in_file = in_file or names.get(deployment.name)
@@ -140,7 +147,9 @@ def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
     if own:
         # The key of our client's library is for no other address.
         return (None, False) if spec.args.get("base_url") else (own.key_prefix, True)
-    bases = [base for base in client.__mro__ if base.__module__.startswith("helm.clients.")]
+    bases = [
+        base for base in client.__mro__ if base.__module__.startswith("helm.clients.")
+    ]
     names = [base.__name__ for base in bases]
     # Grok's client inherits from OpenAI's. So its library needs a key, but it must not get the one for OpenAI.
     library = LIBRARIES.get(names[0]) if names else None
@@ -186,14 +195,18 @@ def lacks_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> bo
     if _needs(deployment) is None or find_key(deployment, credentials) is not None:
         return False
     provider = client_provider(deployment.client_spec.class_name)
-    return not (provider and provider.client.takes_tokens and find_tokens(provider.key_prefix))
+    return not (
+        provider and provider.client.takes_tokens and find_tokens(provider.key_prefix)
+    )
 
 
 def missing_key_error(deployment: ModelDeployment) -> UnavailableJudgeError:
     """Return the error for a judge that needs a key and has none. It names the variables that can have the key."""
     library = (_needs(deployment) or (None, False))[0]
     prefixes = list(
-        dict.fromkeys(filter(None, [*judge_prefix(deployment), _host_prefix(deployment), library]))
+        dict.fromkeys(
+            filter(None, [*judge_prefix(deployment), _host_prefix(deployment), library])
+        )
     )
     keys = ", ".join(f"{prefix}_API_KEY" for prefix in prefixes)
     return UnavailableJudgeError(
@@ -203,7 +216,9 @@ def missing_key_error(deployment: ModelDeployment) -> UnavailableJudgeError:
     )
 
 
-def judge_client(deployment: str, client: AutoClient, seconds: float | None = None) -> Client:
+def judge_client(
+    deployment: str, client: AutoClient, seconds: float | None = None
+) -> Client:
     """Create a HELM client for a judge's deployment, with the judge's own credentials (`check_credentials`).
 
     The client attempts each request once, or twice if the key is refused and another key is available, within some
@@ -218,7 +233,9 @@ def judge_client(deployment: str, client: AutoClient, seconds: float | None = No
     if key_source is None:
         for prefix in judge_prefix(record):
             if variable(f"{prefix}_API_KEY") or variable(f"{prefix}_CLIENT_ID"):
-                hwarn(f"judge {deployment}: its client takes no key, so {prefix}_* are not used")
+                hwarn(
+                    f"judge {deployment}: its client takes no key, so {prefix}_* are not used"
+                )
         # HELM's AutoClient has no public way to get one deployment's client.
         return limit_time(client._get_client(deployment), seconds)
     own = judge_prefix(record)
@@ -232,7 +249,9 @@ def judge_client(deployment: str, client: AutoClient, seconds: float | None = No
         credentials = {**client.credentials, f"{record.host_organization}ApiKey": key}
         # The judge gets a client of its own, because AutoClient keeps one for each deployment, with the key that it had
         # first.
-        own = AutoClient(credentials, client.file_storage_path, client.cache_backend_config)
+        own = AutoClient(
+            credentials, client.file_storage_path, client.cache_backend_config
+        )
         return limit_time(own._get_client(deployment), seconds)
 
     return RenewingClient(build, key_source.keys, key_source.origin)
@@ -260,9 +279,13 @@ class RenewingClient(Client):
                 result = self._send(request, new) if new != key else result
                 self._useless = new if _is_refusal(result) else None
         except TokenError as error:
-            return make_failure(Failure.BAD_KEY if error.refused else Failure.TEMPORARY, str(error))
+            return make_failure(
+                Failure.BAD_KEY if error.refused else Failure.TEMPORARY, str(error)
+            )
         if _is_refusal(result):
-            return make_failure(Failure.BAD_KEY, f"{self._origin} was refused: {result.error}")
+            return make_failure(
+                Failure.BAD_KEY, f"{self._origin} was refused: {result.error}"
+            )
         return replace(result, error=redact(result.error)) if result.error else result
 
     def current(self) -> Client:
@@ -274,8 +297,12 @@ class RenewingClient(Client):
             return self._client(key).make_request(request)
         except InputError:
             raise
-        except Exception as error:  # clients raise errors of any type, and they may quote the key
-            return make_failure(failure_of_error(error), f"{type(error).__name__}: {error}")
+        except (
+            Exception
+        ) as error:  # clients raise errors of any type, and they may quote the key
+            return make_failure(
+                failure_of_error(error), f"{type(error).__name__}: {error}"
+            )
 
     def _client(self, key: str) -> Client:
         with self._lock:
@@ -343,7 +370,9 @@ def find_official_judge(official: str, credentials: Mapping[str, Any]) -> str | 
         chosen = official
     if chosen is None:
         said = "; ".join(f"{name} {_explain(host)}" for name, host in hosts.items())
-        raise InputError(f"judge=auto: the official judge cannot be asked: {said}; {INSTEAD}")
+        raise InputError(
+            f"judge=auto: the official judge cannot be asked: {said}; {INSTEAD}"
+        )
     if chosen != official:
         hlog(f"judge=auto: the official judge is asked at {chosen}")
     return chosen
@@ -352,7 +381,9 @@ def find_official_judge(official: str, credentials: Mapping[str, Any]) -> str | 
 def _hosts(official: str, credentials: Mapping[str, Any]) -> Iterator[str]:
     """Yield the official judge's deployments that have a key, or need none."""
     model = get_model_deployment(official).model_name
-    others = [record.name for record in DEPLOYMENTS.values() if record.model_name == model]
+    others = [
+        record.name for record in DEPLOYMENTS.values() if record.model_name == model
+    ]
     for name in dict.fromkeys((official, *others)):
         record = get_model_deployment(name)
         try:
@@ -360,7 +391,9 @@ def _hosts(official: str, credentials: Mapping[str, Any]) -> Iterator[str]:
         except UnavailableJudgeError:
             continue
         # The key of a judge's family belongs to one host. No other host may see it unless the user names that host.
-        is_of_family = key is not None and key.origin.startswith(tuple(judge_prefix(record)))
+        is_of_family = key is not None and key.origin.startswith(
+            tuple(judge_prefix(record))
+        )
         if name == official or not is_of_family:
             yield name
 

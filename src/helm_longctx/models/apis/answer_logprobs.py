@@ -24,10 +24,14 @@ def read_logprobs(body: Mapping[str, Any]) -> Iterator[dict[str, float]]:
     found = choice.get("logprobs") or {}
     if tokens := found.get("tokens"):  # a completion
         tops = found.get("top_logprobs") or [{}] * len(tokens)
-        for token, value, top in zip(tokens, found.get("token_logprobs") or (), tops, strict=False):
+        for token, value, top in zip(
+            tokens, found.get("token_logprobs") or (), tops, strict=False
+        ):
             yield _list_tokens([(token, value), *(top or {}).items()])
     for place in found.get("content") or ():
-        likely = [(top["token"], top["logprob"]) for top in place.get("top_logprobs") or ()]
+        likely = [
+            (top["token"], top["logprob"]) for top in place.get("top_logprobs") or ()
+        ]
         yield _list_tokens([(place["token"], place["logprob"]), *likely])
 
 
@@ -49,14 +53,17 @@ def read_distributions(body: Mapping[str, Any]) -> list[Distribution]:
     found = []
     for row in read_logprobs(body):
         if not all(
-            isinstance(value, int | float) and -math.inf < value < 1e-3 for value in row.values()
+            isinstance(value, int | float) and -math.inf < value < 1e-3
+            for value in row.values()
         ):
             raise FailureError(
-                Failure.MALFORMED, "a token has no log-probability in the server's answer"
+                Failure.MALFORMED,
+                "a token has no log-probability in the server's answer",
             )
         if math.fsum(map(math.exp, row.values())) > _LARGEST_SUM:
             raise FailureError(
-                Failure.MALFORMED, "the probabilities of a token sum above 1 in the server's answer"
+                Failure.MALFORMED,
+                "the probabilities of a token sum above 1 in the server's answer",
             )
         token, value = next(iter(row.items()))
         found.append(Distribution(token, min(value, 0.0), row))

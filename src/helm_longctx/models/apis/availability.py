@@ -92,14 +92,18 @@ class Availability:
     @property
     def exists(self) -> bool | None:
         """Whether the model exists and the key is right; None if that is unknown."""
-        return True if self.failure is None else False if self.failure in MISSING else None
+        return (
+            True if self.failure is None else False if self.failure in MISSING else None
+        )
 
 
 def tiny_request(
     model: str, deployment: str, messages: list[dict[str, str]] | None = None
 ) -> Request:
     """Return a request that costs next to nothing. `messages` come before its prompt."""
-    return Request(model, deployment, prompt=PROMPT, messages=messages, max_tokens=FEWEST_TOKENS)
+    return Request(
+        model, deployment, prompt=PROMPT, messages=messages, max_tokens=FEWEST_TOKENS
+    )
 
 
 def ask_model(client: Client, request: Request) -> Availability:
@@ -130,7 +134,9 @@ def list_models(client: Any) -> list[ListedModel]:
     if not isinstance(rows, list):
         raise ValueError("the models route did not answer with a list")
     return [
-        _model(row) for row in rows if isinstance(row, Mapping) and isinstance(row.get("id"), str)
+        _model(row)
+        for row in rows
+        if isinstance(row, Mapping) and isinstance(row.get("id"), str)
     ]
 
 
@@ -170,7 +176,8 @@ def look_up(client: Any, name: str, models: Sequence[ListedModel]) -> Availabili
         if getattr(error, "status_code", None) != 404:
             return Availability(Failure.UNKNOWN, "the list may be incomplete")
         return Availability(
-            Failure.UNKNOWN_MODEL, f"it has {nearest(name, [model.name for model in models])}"
+            Failure.UNKNOWN_MODEL,
+            f"it has {nearest(name, [model.name for model in models])}",
         )
 
 
@@ -179,7 +186,9 @@ def nearest(name: str, names: Sequence[str]) -> str:
     by_lower = {each.lower(): each for each in names}
     close = [
         by_lower[close_match]
-        for close_match in get_close_matches(name.lower(), by_lower, n=_NEAREST, cutoff=0.4)
+        for close_match in get_close_matches(
+            name.lower(), by_lower, n=_NEAREST, cutoff=0.4
+        )
     ]
     return ", ".join(close or names[:_NEAREST])
 
@@ -206,10 +215,16 @@ def _model(row: Mapping[str, Any]) -> ListedModel:
     lengths = {**meta, **row} if isinstance(meta, Mapping) else row
     # Some servers send 0 or null for a length that they do not know.
     found = (lengths.get(field) for field in _CONTEXT)
-    context = next((length for length in found if isinstance(length, int) and length > 0), None)
-    texts = {field: str(row[field]) for field in ("root", "shutdown_date") if row.get(field)}
+    context = next(
+        (length for length in found if isinstance(length, int) and length > 0), None
+    )
+    texts = {
+        field: str(row[field]) for field in ("root", "shutdown_date") if row.get(field)
+    }
     # In vLLM's list `root` is the hub name or the folder, and `id` can be any name.
-    return ListedModel(str(row["id"]), context, texts.get("root"), texts.get("shutdown_date"))
+    return ListedModel(
+        str(row["id"]), context, texts.get("root"), texts.get("shutdown_date")
+    )
 
 
 def check_models(
@@ -227,7 +242,9 @@ def check_models(
     for name in names:
         try:
             client = clients._get_client(name)
-        except Exception as error:  # clients raise many kinds for a missing key or package
+        except (
+            Exception
+        ) as error:  # clients raise many kinds for a missing key or package
             yield None, f"{name} was not checked: {describe_error(error)}"
             continue
         if library_provider(client) is None:
@@ -250,12 +267,17 @@ def _check(
     if state.failure is not None:
         return None, f"{name} was not checked: {server}: {state.reason}"
     arguments = (deployment.client_spec.args.get(each) for each in MODEL_ARGUMENTS)
-    model = str(next(filter(None, arguments), str(deployment.model_name).partition("/")[2]))
+    model = str(
+        next(filter(None, arguments), str(deployment.model_name).partition("/")[2])
+    )
     found = look_up(client, model, models)
     if found.exists is None:
         return None, f"{name} is not in the list of {server}, which may be incomplete"
     if found.listed is None:
-        return False, f"{name}: {server} does not have the model {model}; {found.reason}"
+        return (
+            False,
+            f"{name}: {server} does not have the model {model}; {found.reason}",
+        )
     return True, f"{name} exists" + (
         f" until {found.listed.shutdown}" if found.listed.shutdown else ""
     )

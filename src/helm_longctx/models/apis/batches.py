@@ -206,7 +206,9 @@ def read_outcomes(
             # Unlike orjson, json accepts lone surrogates, which answers can contain.
             row = json.loads(line)
             reading = read(row)
-            outcome = Outcome(name=check_type(row["custom_id"], str), reading=reading, line=where)
+            outcome = Outcome(
+                name=check_type(row["custom_id"], str), reading=reading, line=where
+            )
         except _FORMAT_ERRORS as error:
             # The error's text could quote the answer, so only its type is named.
             reason = f"{where} cannot be read: {type(error).__name__}"

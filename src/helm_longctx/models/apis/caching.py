@@ -37,11 +37,15 @@ class SharedRequest(SampledRequest):
     in_batch: bool = False
 
 
-def with_beginning(request: Request, characters: int, in_batch: bool = False) -> Request:
+def with_beginning(
+    request: Request, characters: int, in_batch: bool = False
+) -> Request:
     """Add the length of the shared beginning to a request. Return the same request if the length is 0."""
     if not characters:
         return request
-    return with_fields(SharedRequest, request, shared_characters=characters, in_batch=in_batch)
+    return with_fields(
+        SharedRequest, request, shared_characters=characters, in_batch=in_batch
+    )
 
 
 def without_beginning(request: Request) -> Request:
@@ -72,5 +76,7 @@ def mark_beginning(
     place = shared if place <= 0 else place
     if not text[place:].strip():  # a block must not be empty
         place = len(text)
-    parts = [{"type": "text", "text": part} for part in (text[:place], text[place:]) if part]
+    parts = [
+        {"type": "text", "text": part} for part in (text[:place], text[place:]) if part
+    ]
     return [{**messages[0], "content": [{**parts[0], **mark}, *parts[1:]]}]

@@ -122,6 +122,8 @@ class Calls(Generic[Item, Value]):
             future: Future[Value] = Future()
             try:
                 future.set_result(self._function(item))
-            except BaseException as error:  # raised again by the thread that asks for the result
+            except (
+                BaseException
+            ) as error:  # raised again by the thread that asks for the result
                 future.set_exception(error)
             self._finished.put((number, future))

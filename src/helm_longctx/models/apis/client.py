@@ -23,12 +23,22 @@ from helm_longctx.models import sampling
 from helm_longctx.models.apis import protocol
 from helm_longctx.models.apis.caching import without_beginning
 from helm_longctx.models.apis.connections import find_proxy, ssl_context
-from helm_longctx.models.apis.oauth import SAFE_ADDRESS, TokenSource, find_tokens, variable
+from helm_longctx.models.apis.oauth import (
+    SAFE_ADDRESS,
+    TokenSource,
+    find_tokens,
+    variable,
+)
 from helm_longctx.models.apis.parameters import Parameters
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.provider import ApiClient
 from helm_longctx.models.apis.rates import pace
-from helm_longctx.models.apis.transport import NO_KEY, Transport, http_library, make_http_client
+from helm_longctx.models.apis.transport import (
+    NO_KEY,
+    Transport,
+    http_library,
+    make_http_client,
+)
 from helm_longctx.models.results import (
     add_facts,
     answer_of,
@@ -91,7 +101,10 @@ class Settings:
                 raise bad_argument("client_spec.args", name, value, "a number above 0")
         if not isinstance(self.thinking_tokens, int) or self.thinking_tokens < 0:
             raise bad_argument(
-                "client_spec.args", "thinking_tokens", self.thinking_tokens, "a whole number from 0"
+                "client_spec.args",
+                "thinking_tokens",
+                self.thinking_tokens,
+                "a whole number from 0",
             )
 
 
@@ -121,7 +134,9 @@ class ProviderClient(ApiClient):
         **settings: Any,
     ):
         super().__init__(cache_config)
-        require_modules((self.provider.package,), type(self).__name__, self.provider.install)
+        require_modules(
+            (self.provider.package,), type(self).__name__, self.provider.install
+        )
         names = [field.name for field in fields(Settings)]
         for name in settings.keys() - names:
             raise bad_argument(type(self).__name__, "argument", name, names)
@@ -130,11 +145,17 @@ class ProviderClient(ApiClient):
         self._http = http_library(self._package)
         self._tokens: TokenSource | None = None
         self._useless: str | None = None
-        address = base_url or os.environ.get(self.provider.environment[0]) or self.provider.address
+        address = (
+            base_url
+            or os.environ.get(self.provider.environment[0])
+            or self.provider.address
+        )
         with self._name_errors(f"base_url={redact(address)!r}"):
             is_encrypted = self._http.URL(address).scheme == "https"
         if is_encrypted:
-            ssl_context(self._http)  # wrong certificates are found before the first request
+            ssl_context(
+                self._http
+            )  # wrong certificates are found before the first request
         with self._name_errors("a proxy of the environment (HTTPS_PROXY, ALL_PROXY)"):
             find_proxy(self._http, address)
         key = self._find_key(api_key, base_url)
@@ -143,7 +164,8 @@ class ProviderClient(ApiClient):
             "http_client": self._make_http_client(),
             "api_key": key,
             # The address of the provider itself is only given to packages that do not know it.
-            "base_url": base_url or (None if self.provider.reads_environment else address),
+            "base_url": base_url
+            or (None if self.provider.reads_environment else address),
             "default_headers": _fill_in(self.settings.headers or {}),
             "timeout": self.settings.timeout
             or self._package.Timeout(request_timeout(), connect=CONNECT_TIMEOUT),
@@ -192,7 +214,8 @@ class ProviderClient(ApiClient):
     def _join(self, events: Iterable[Any]) -> Body:
         """Return the reply that a stream of events consists of."""
         raise FailureError(
-            Failure.BAD_REQUEST, f"{type(self).__name__} reads no streams; remove stream"
+            Failure.BAD_REQUEST,
+            f"{type(self).__name__} reads no streams; remove stream",
         )
 
     def body(self, request: Request) -> Body:
@@ -238,12 +261,12 @@ class ProviderClient(ApiClient):
             InputError: the request cache cannot be used.
         """
         try:
-            reply, cached = self.cache.get(self.cache_key(request), partial(self.ask, request))
+            reply, cached = self.cache.get(
+                self.cache_key(request), partial(self.ask, request)
+            )
         except InputError:
             raise
-        except (
-            Exception
-        ) as error:  # the packages also raise errors of their HTTP library and of parsers
+        except Exception as error:  # the packages also raise errors of their HTTP library and of parsers
             return _failure_result(error)
         # The reply to a request in a batch has no times.
         times = {name: reply.get(name) for name in ("request_time", "request_datetime")}
@@ -297,7 +320,8 @@ class ProviderClient(ApiClient):
                     rate.pause(seconds)
                 reply = self._reply_in_error(error)
                 if reply is None and not (
-                    self.parameters.learn(error, sent, asked) or self._renew_token(error)
+                    self.parameters.learn(error, sent, asked)
+                    or self._renew_token(error)
                 ):
                     raise
         self._useless = None
@@ -323,7 +347,12 @@ class ProviderClient(ApiClient):
             response = library.post(path, cast_to=self._http.Response, content=content)
             return protocol.read_reply(response.content)
         stream_cls = self._package.Stream[object]
-        options = {"cast_to": object, "content": content, "stream": True, "stream_cls": stream_cls}
+        options = {
+            "cast_to": object,
+            "content": content,
+            "stream": True,
+            "stream_cls": stream_cls,
+        }
         start = time.monotonic()
         with protocol.name_malformed(), library.post(path, **options) as events:
             # Some gateways answer in one piece although a stream was asked for, and others name a stream JSON.
@@ -338,8 +367,14 @@ class ProviderClient(ApiClient):
         """Send a request, and close its stream after the first event."""
         body = self.parameters.apply({**self._wanted_body(request), "stream": True})
         path = self.route(request).removeprefix(self.provider.address_part)
-        options = {"cast_to": object, "content": protocol.serialize(body), "stream": True}
-        with self.client.post(path, stream_cls=self._package.Stream[object], **options) as events:
+        options = {
+            "cast_to": object,
+            "content": protocol.serialize(body),
+            "stream": True,
+        }
+        with self.client.post(
+            path, stream_cls=self._package.Stream[object], **options
+        ) as events:
             next(iter(events), None)
 
     def bulk_library(self) -> Any:
@@ -379,7 +414,11 @@ class ProviderClient(ApiClient):
         if name is None and not (key or base_url or provider.reads_environment):
             name = provider.key_variable
         if name is not None and not (key := variable(name)):
-            what = f"api_key_env={name!r}" if self.settings.api_key_env else type(self).__name__
+            what = (
+                f"api_key_env={name!r}"
+                if self.settings.api_key_env
+                else type(self).__name__
+            )
             raise InputError(
                 f"{what}: the environment variable {name} is not set; name a variable that holds the key"
             )
@@ -398,10 +437,10 @@ class ProviderClient(ApiClient):
                 f"token_env={wanted!r}: {prefix}_CLIENT_ID, _CLIENT_SECRET and _TOKEN_URL {what}"
             )
         if tokens and base_url and not wanted and not SAFE_ADDRESS.match(base_url):
-            where = (
-                "is only sent over https or to this machine, unless token_env names its variables"
+            where = "is only sent over https or to this machine, unless token_env names its variables"
+            warn_once(
+                f"{base_url} gets no token of {prefix}_CLIENT_ID, because a token {where}"
             )
-            warn_once(f"{base_url} gets no token of {prefix}_CLIENT_ID, because a token {where}")
             return None
         if tokens:
             require("judges", f"{prefix}_CLIENT_ID")

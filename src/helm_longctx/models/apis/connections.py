@@ -41,7 +41,11 @@ _KEEP_ALIVE = 60
 """Seconds after which the system asks a silent peer whether it is still there. Networks forget silent connections."""
 
 _ERRORS = {"connect": "ConnectError", "read": "ReadError", "write": "WriteError"}
-_TIMEOUTS = {"connect": "ConnectTimeout", "read": "ReadTimeout", "write": "WriteTimeout"}
+_TIMEOUTS = {
+    "connect": "ConnectTimeout",
+    "read": "ReadTimeout",
+    "write": "WriteTimeout",
+}
 """The steps of a request as httpx names their limits, and its errors for them."""
 
 _SOCKS = {"socks4": "SOCKS4", "socks5": "SOCKS5", "socks5h": "SOCKS5"}
@@ -83,7 +87,9 @@ class Clock:
             yield seconds
         except TimeoutError as error:
             is_late = time.monotonic() >= self.deadline
-            raise self._error(_TIMEOUTS[step], LATE if is_late else str(error)) from error
+            raise self._error(
+                _TIMEOUTS[step], LATE if is_late else str(error)
+            ) from error
         except OSError as error:
             raise self._error(_ERRORS[step], str(error)) from error
 
@@ -98,7 +104,9 @@ class Connection:
     def __init__(self, stream: Any, http: ModuleType):
         self._stream = stream
         self._http: Any = http
-        self._protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MOST_HEADERS)
+        self._protocol = h11.Connection(
+            h11.CLIENT, max_incomplete_event_size=_MOST_HEADERS
+        )
         self._idle_until = math.inf
 
     def close(self) -> None:
@@ -119,7 +127,9 @@ class Connection:
             HTTPError: of the HTTP library; there is no reply, or the deadline is over.
         """
         try:
-            self._write(h11.Request(method=method, target=target, headers=headers), clock)
+            self._write(
+                h11.Request(method=method, target=target, headers=headers), clock
+            )
             for piece in body:
                 self._write(h11.Data(data=piece), clock)
             self._write(h11.EndOfMessage(), clock)
@@ -149,7 +159,10 @@ class Connection:
 
         What a server sends after a reply would be the answer to the next request.
         """
-        is_done = self._protocol.our_state is h11.DONE and self._protocol.their_state is h11.DONE
+        is_done = (
+            self._protocol.our_state is h11.DONE
+            and self._protocol.their_state is h11.DONE
+        )
         if not is_done or self.has_surplus:
             return False
         self._protocol.start_next_cycle()
@@ -232,7 +245,9 @@ def find_proxy(http: Any, url: str) -> Proxy | None:
         if find_spec("socks") is None:
             raise ImportError("SOCKS needs the package PySocks")
     elif proxy.url.scheme not in ("http", "https"):
-        raise ValueError(f"{proxy.url.scheme!r} is no kind of proxy; use http, https or socks5")
+        raise ValueError(
+            f"{proxy.url.scheme!r} is no kind of proxy; use http, https or socks5"
+        )
     return proxy
 
 

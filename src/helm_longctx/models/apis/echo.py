@@ -43,12 +43,20 @@ WAYS: Mapping[str, Body] = {
     PROMPT_LOGPROBS: {"max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0},
     GENERATE: {
         "sampling_params": {"max_new_tokens": 1, "temperature": 0.0},
-        **{"return_logprob": True, "logprob_start_len": 0, "return_text_in_logprobs": True},
+        **{
+            "return_logprob": True,
+            "logprob_start_len": 0,
+            "return_text_in_logprobs": True,
+        },
     },
 }
 """The fields of a body in each way."""
 
-_TOP = {ECHO: "logprobs", PROMPT_LOGPROBS: "prompt_logprobs", GENERATE: "top_logprobs_num"}
+_TOP = {
+    ECHO: "logprobs",
+    PROMPT_LOGPROBS: "prompt_logprobs",
+    GENERATE: "top_logprobs_num",
+}
 """The field with the number of the most likely tokens."""
 
 COPIED = " ".join(["river lamp piano stone tiger cloud bread knife"] * 4)
@@ -94,11 +102,13 @@ def shorten_reply(request: EchoRequest, reply: Body) -> Body:
         texts, logprobs, tops = _read_tokens(request.way, reply)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise FailureError(
-            Failure.MALFORMED, "the server's answer has no log-probabilities of the prompt"
+            Failure.MALFORMED,
+            "the server's answer has no log-probabilities of the prompt",
         ) from error
     if not texts or len(texts) != len(logprobs):
         raise FailureError(
-            Failure.MALFORMED, "the server's answer has no log-probabilities of the prompt"
+            Failure.MALFORMED,
+            "the server's answer has no log-probabilities of the prompt",
         )
     pairs = list(zip(texts, read_logprobs(logprobs), strict=True))
     kept: Body = {name: reply[name] for name in ("model", "usage") if name in reply}
@@ -137,8 +147,12 @@ def _read_tokens(
     if way == ECHO:
         logprobs = reply["choices"][0]["logprobs"]
         # The last token is the one that was generated. llama-cpp-python generates none at the end of a text.
-        end = len(logprobs["tokens"]) - int(reply.get("usage", {}).get("completion_tokens", 1))
-        every: list[Mapping[str, float] | None] = logprobs.get("top_logprobs") or [None] * end
+        end = len(logprobs["tokens"]) - int(
+            reply.get("usage", {}).get("completion_tokens", 1)
+        )
+        every: list[Mapping[str, float] | None] = (
+            logprobs.get("top_logprobs") or [None] * end
+        )
         tops = [top or {} for top in every]
         texts = list(map(str, logprobs["tokens"][:end]))
         return texts, logprobs["token_logprobs"][:end], tops[:end]
@@ -147,9 +161,13 @@ def _read_tokens(
         own = []
         for position in reply["choices"][0]["prompt_logprobs"]:
             candidates = [*(position or {}).values()]
-            tops.append({str(token["decoded_token"]): token["logprob"] for token in candidates})
+            tops.append(
+                {str(token["decoded_token"]): token["logprob"] for token in candidates}
+            )
             # The prompt's own token comes before the most likely ones. At the first position there is none.
-            own.append(candidates[0] if candidates else {"decoded_token": "", "logprob": None})
+            own.append(
+                candidates[0] if candidates else {"decoded_token": "", "logprob": None}
+            )
         texts = [str(token["decoded_token"] or "") for token in own]
         return texts, [token["logprob"] for token in own], tops
     rows = reply["meta_info"]["input_token_logprobs"]
@@ -164,13 +182,17 @@ def find_way(client: Any, deployment: str) -> tuple[str | None, str]:
     reasons = []
     for way in WAYS:
         result = ask_again(
-            client.make_request, EchoRequest(deployment, deployment, prompt=COPIED + NEW, way=way)
+            client.make_request,
+            EchoRequest(deployment, deployment, prompt=COPIED + NEW, way=way),
         )
         if failure_of(result) is not None:
             reasons.append(f"{way}: {result.error}")
             continue
         tokens = result.completions[0].tokens
-        start = find_answer_start([token.text for token in tokens], NEW.strip()) or len(tokens) - 1
+        start = (
+            find_answer_start([token.text for token in tokens], NEW.strip())
+            or len(tokens) - 1
+        )
         values = [token.logprob for token in tokens]
         first = values[1 : start // 4]
         copied = values[start // 2 : start]
@@ -192,7 +214,9 @@ def score(client: Any, request: ScoringRequest, way: str) -> RequestResult:
     prompts: dict[str, Sequence[str]] = {}
     for number, (prompt, answer) in enumerate(scored_texts(request, request.prompt)):
         wanted = answer if request.answers else ""
-        asked = with_fields(EchoRequest, request, prompt=prompt + answer, way=way, answer=wanted)
+        asked = with_fields(
+            EchoRequest, request, prompt=prompt + answer, way=way, answer=wanted
+        )
         results.append(client.make_request(asked))
         if failure_of(results[-1]) is not None:
             return results[-1]
@@ -204,25 +228,39 @@ def score(client: Any, request: ScoringRequest, way: str) -> RequestResult:
         if facts_of(results[-1]).is_whole:
             if prompt not in prompts:
                 results.append(
-                    client.make_request(with_fields(EchoRequest, request, prompt=prompt, way=way))
+                    client.make_request(
+                        with_fields(EchoRequest, request, prompt=prompt, way=way)
+                    )
                 )
                 if failure_of(results[-1]) is not None:
                     return results[-1]
-                prompts[prompt] = [token.text for token in results[-1].completions[0].tokens]
+                prompts[prompt] = [
+                    token.text for token in results[-1].completions[0].tokens
+                ]
             pairs = zip(tokens, prompts[prompt], strict=False)
             same = min(len(tokens), len(prompts[prompt]))
-            different = (number for number, ((text, _), other) in enumerate(pairs) if text != other)
+            different = (
+                number
+                for number, ((text, _), other) in enumerate(pairs)
+                if text != other
+            )
             tokens = tokens[next(different, same) :]
         if not tokens:
             raise FailureError(
                 Failure.MALFORMED, "the server's answer has no token of the gold answer"
             )
-        outputs.append(scored_output(request.answers[number % len(request.answers)], tokens))
+        outputs.append(
+            scored_output(request.answers[number % len(request.answers)], tokens)
+        )
     return _join(results, outputs)
 
 
-def _join(results: Sequence[RequestResult], outputs: list[GeneratedOutput]) -> RequestResult:
-    times = [result.request_time for result in results if result.request_time is not None]
+def _join(
+    results: Sequence[RequestResult], outputs: list[GeneratedOutput]
+) -> RequestResult:
+    times = [
+        result.request_time for result in results if result.request_time is not None
+    ]
     joined = replace(
         results[0],
         completions=outputs,
@@ -231,7 +269,9 @@ def _join(results: Sequence[RequestResult], outputs: list[GeneratedOutput]) -> R
     )
     known = [usage for usage in map(usage_of, results) if usage]
     is_complete = len(known) == len(results)
-    return add_facts(joined, usage=Usage.sum(known) if is_complete else None, is_whole=None)
+    return add_facts(
+        joined, usage=Usage.sum(known) if is_complete else None, is_whole=None
+    )
 
 
 def find_answer_start(tokens: Sequence[str], answer: str) -> int | None:
@@ -256,7 +296,11 @@ def read_logprobs(values: Sequence[Any]) -> list[float]:
     for number, value in enumerate(values):
         if value is None and number == 0:
             value = 0.0
-        if not isinstance(value, int | float) or isinstance(value, bool) or not -1e5 < value < 1e-3:
+        if (
+            not isinstance(value, int | float)
+            or isinstance(value, bool)
+            or not -1e5 < value < 1e-3
+        ):
             raise FailureError(
                 Failure.MALFORMED,
                 "a token of the text has no log-probability in the server's answer",

@@ -17,7 +17,9 @@ POLL_SECONDS = "60"
 PAUSE = 0.2
 """Seconds between two polls, if the cloud does not hold requests."""
 
-_FUNCTION = re.compile(r"(?P<root>.*/pexec)(?P<function>/functions/[^/]+(/versions/[^/]+)?)")
+_FUNCTION = re.compile(
+    r"(?P<root>.*/pexec)(?P<function>/functions/[^/]+(/versions/[^/]+)?)"
+)
 _FORM = "https://api.nvcf.nvidia.com/v2/nvcf/pexec/functions/ID"
 
 
@@ -37,7 +39,10 @@ class FunctionTransport:
         address = _FUNCTION.match(base_url)
         if address is None:
             raise bad_argument(
-                "client_spec.args", "base_url", base_url, f"a function's address with nvcf, {_FORM}"
+                "client_spec.args",
+                "base_url",
+                base_url,
+                f"a function's address with nvcf, {_FORM}",
             )
         self._transport = transport
         self._http = http
@@ -88,5 +93,9 @@ class FunctionTransport:
 
     def _make_poll(self, request: Any, address: str) -> Any:
         names = ("Authorization", "NVCF-POLL-SECONDS")
-        headers = {name: request.headers[name] for name in names if name in request.headers}
-        return self._http.Request("GET", address, headers=headers, extensions=request.extensions)
+        headers = {
+            name: request.headers[name] for name in names if name in request.headers
+        }
+        return self._http.Request(
+            "GET", address, headers=headers, extensions=request.extensions
+        )

@@ -16,7 +16,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
-from helm_longctx.environment import max_reply, number_setting, page_address, read_setting
+from helm_longctx.environment import (
+    max_reply,
+    number_setting,
+    page_address,
+    read_setting,
+)
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, FailureError
 from helm_longctx.redaction.origin import check_origin
@@ -45,7 +50,9 @@ PAUSE = 10
 
 PAGE = page_address("judges#keys")
 
-SAFE_ADDRESS = re.compile(r"https://|http://(?:localhost|127(?:\.\d+){3}|\[::1\])(?::\d+)?(?:/|$)")
+SAFE_ADDRESS = re.compile(
+    r"https://|http://(?:localhost|127(?:\.\d+){3}|\[::1\])(?::\d+)?(?:/|$)"
+)
 """Addresses to which a client's secret and its tokens may be sent: encrypted, or on this machine."""
 
 _log = logging.getLogger(__name__)
@@ -60,7 +67,9 @@ class TokenError(FailureError):
     """
 
     def __init__(self, message: str, refused: bool, late: bool = False):
-        super().__init__(Failure.BAD_KEY if refused else Failure.TEMPORARY, redact(message))
+        super().__init__(
+            Failure.BAD_KEY if refused else Failure.TEMPORARY, redact(message)
+        )
         self.refused = refused
         self.late = late
 
@@ -142,7 +151,9 @@ def _fetch_token(client: ClientCredentials, method: str) -> Token:
                 allow_redirects=False,
                 stream=True,
             )
-            return _token_of(client, answer if isinstance(answer, dict) else {}, started)
+            return _token_of(
+                client, answer if isinstance(answer, dict) else {}, started
+            )
         except TokenError:
             raise
         except (FailureError, AuthlibBaseError) as error:
@@ -153,8 +164,14 @@ def _fetch_token(client: ClientCredentials, method: str) -> Token:
             raise _failure(
                 client, f"status {status}", refused=status < 500 and status != 429
             ) from None
-        except (ValueError, TypeError, OverflowError):  # no JSON, or `expires_in` is not a number
-            raise _failure(client, "its response is not a token", refused=False) from None
+        except (
+            ValueError,
+            TypeError,
+            OverflowError,
+        ):  # no JSON, or `expires_in` is not a number
+            raise _failure(
+                client, "its response is not a token", refused=False
+            ) from None
         except requests.Timeout:
             raise _late(client, seconds) from None
         except requests.RequestException as error:
@@ -163,12 +180,16 @@ def _fetch_token(client: ClientCredentials, method: str) -> Token:
             ) from None  # its text quotes the request
 
 
-def _read_answer(client: ClientCredentials, seconds: float, response: Response) -> Response:
+def _read_answer(
+    client: ClientCredentials, seconds: float, response: Response
+) -> Response:
     """Return an answer of the token server that has arrived as a whole."""
     import requests
 
     if response.is_redirect:
-        check_origin(client.token_url, urljoin(client.token_url, response.headers["Location"]))
+        check_origin(
+            client.token_url, urljoin(client.token_url, response.headers["Location"])
+        )
     content = bytearray()
     end = time.monotonic() + seconds
     for piece in response.iter_content(_PIECE):
@@ -184,7 +205,9 @@ def _read_answer(client: ClientCredentials, seconds: float, response: Response) 
     return whole
 
 
-def _token_of(client: ClientCredentials, answer: dict[str, Any], started: float) -> Token:
+def _token_of(
+    client: ClientCredentials, answer: dict[str, Any], started: float
+) -> Token:
     value = answer.get("access_token")
     life = answer.get("expires_in")
     if not isinstance(value, str) or not value:
@@ -195,15 +218,14 @@ def _token_of(client: ClientCredentials, answer: dict[str, Any], started: float)
 
 
 def _late(client: ClientCredentials, seconds: float) -> TokenError:
-    about = (
-        f"no token from {client.token_url} for client {client.client_id} within {seconds:g} seconds"
-    )
+    about = f"no token from {client.token_url} for client {client.client_id} within {seconds:g} seconds"
     return TokenError(f"{about}; {TIMEOUT} sets the limit", refused=False, late=True)
 
 
 def _failure(client: ClientCredentials, why: str, refused: bool) -> TokenError:
     return TokenError(
-        f"no token from {client.token_url} for client {client.client_id}: {why}", refused
+        f"no token from {client.token_url} for client {client.client_id}: {why}",
+        refused,
     )
 
 
@@ -225,7 +247,11 @@ class TokenSource:
             TokenError: no token could be obtained.
         """
         with self._lock:
-            if self._held and self._held.value != refused and time.time() < self._held.fresh_until:
+            if (
+                self._held
+                and self._held.value != refused
+                and time.time() < self._held.fresh_until
+            ):
                 return self._held.value
             # With thousands of requests to judges, each would otherwise ask a server that has just refused.
             if self._failure and time.monotonic() < self._failure[1] + PAUSE:
@@ -252,7 +278,11 @@ def find_tokens(prefix: str) -> TokenSource | None:
     names = [f"{prefix}_{name}" for name in ("CLIENT_ID", "CLIENT_SECRET", "TOKEN_URL")]
     missing = [name for name in names if not variable(name)]
     # Of a host's variables only TOKEN_URL is sure to be meant for us: other programs also read GOOGLE_CLIENT_ID.
-    intended = any(map(variable, names)) if prefix.endswith("_JUDGE") else bool(variable(names[2]))
+    intended = (
+        any(map(variable, names))
+        if prefix.endswith("_JUDGE")
+        else bool(variable(names[2]))
+    )
     if not intended:
         return None
     if missing:
@@ -266,7 +296,9 @@ def find_tokens(prefix: str) -> TokenSource | None:
             f"{names[2]} must be an https:// address or an address of this machine; see {PAGE}"
         )
     return token_source(
-        ClientCredentials(token_url, client_id, client_secret, variable(f"{prefix}_SCOPE") or None)
+        ClientCredentials(
+            token_url, client_id, client_secret, variable(f"{prefix}_SCOPE") or None
+        )
     )
 
 

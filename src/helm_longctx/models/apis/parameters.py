@@ -73,9 +73,7 @@ class Change:
             return f"{self.parameter!r} is sent as {self.value!r}"
         if self.most is not None:
             return f"{self.parameter!r} is lowered to {self.most}"
-        return (
-            f"{self.parameter!r} is {f'sent as {self.new_name!r}' if self.new_name else 'not sent'}"
-        )
+        return f"{self.parameter!r} is {f'sent as {self.new_name!r}' if self.new_name else 'not sent'}"
 
 
 LEAST_BUDGET = 16
@@ -85,7 +83,10 @@ _NUMBER = re.compile(r"(?<![\w.-])\d[\d,]{0,15}(?![\w-])")
 """A number that is no part of a name, such as the model's."""
 
 _REPLACEMENTS = [
-    (re.compile(r"max_completion_tokens"), Change("max_tokens", new_name="max_completion_tokens")),
+    (
+        re.compile(r"max_completion_tokens"),
+        Change("max_tokens", new_name="max_completion_tokens"),
+    ),
     (re.compile(r"thinking\.type\.adaptive"), Change("thinking", value=ADAPTIVE)),
     (
         re.compile(
@@ -128,7 +129,8 @@ class Parameters:
                 return False
             # A budget that is refused again was not above the limit that the first error named.
             is_limited = any(
-                known.most and known.parameter == change.parameter for known in self.changes
+                known.most and known.parameter == change.parameter
+                for known in self.changes
             )
             if change.most and is_limited:
                 return False
@@ -161,7 +163,9 @@ def find_change(error: Exception, sent: Body) -> Change | None:
     if not _REFUSES.search(text):
         return None
     named = getattr(error, "param", None)
-    names = [name for name in DROPPABLE if name in sent and (name == named or is_named(name))]
+    names = [
+        name for name in DROPPABLE if name in sent and (name == named or is_named(name))
+    ]
     return Change(names[0]) if names else None
 
 
@@ -175,7 +179,9 @@ def _read_message(error: Exception) -> str:
 
 def _find_limit(text: str, sent: Body) -> Change | None:
     """Return the change that lowers the output budget to the model's limit, which an error names; None if it does not."""
-    name = next((name for name in ("max_completion_tokens", "max_tokens") if name in sent), None)
+    name = next(
+        (name for name in ("max_completion_tokens", "max_tokens") if name in sent), None
+    )
     if name is None:
         return None
     numbers = [int(digits.replace(",", "")) for digits in _NUMBER.findall(text)]

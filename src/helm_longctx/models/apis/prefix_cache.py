@@ -7,11 +7,16 @@ from collections.abc import Callable, Mapping
 from secrets import token_hex
 from typing import Any
 
-COLD_FIELDS: tuple[Mapping[str, Any], ...] = ({"cache_prompt": False}, {"cache_salt": "RANDOM"})
+COLD_FIELDS: tuple[Mapping[str, Any], ...] = (
+    {"cache_prompt": False},
+    {"cache_salt": "RANDOM"},
+)
 """Fields that keep a request away from the cache: first of llama.cpp, then of vLLM and SGLang."""
 
 
-def find_cold_fields(count_cached: Callable[[Mapping[str, Any]], int | None]) -> dict[str, Any]:
+def find_cold_fields(
+    count_cached: Callable[[Mapping[str, Any]], int | None],
+) -> dict[str, Any]:
     """Return the fields of `COLD_FIELDS` with which a server reads nothing from its cache; empty if there are none.
 
     Args:
@@ -19,7 +24,9 @@ def find_cold_fields(count_cached: Callable[[Mapping[str, Any]], int | None]) ->
             number of tokens that it reads from there; 0 if it names no number, because vLLM then reads none; None if
             there is no answer.
     """
-    return next((dict(fields) for fields in COLD_FIELDS if count_cached(fields) == 0), {})
+    return next(
+        (dict(fields) for fields in COLD_FIELDS if count_cached(fields) == 0), {}
+    )
 
 
 def fill_cold_fields(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
+from helm.benchmark.model_deployment_registry import (
+    ModelDeployment,
+    get_model_deployment,
+)
 
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.environment import read_setting
@@ -39,7 +42,11 @@ Price = Callable[[Usage], Decimal]
 
 MODEL_ARGUMENTS = (
     "model",
-    *(name for provider in providers().values() for name in provider.helm_model_arguments),
+    *(
+        name
+        for provider in providers().values()
+        for name in provider.helm_model_arguments
+    ),
     *("vllm_model_name", "together_model"),
 )
 """Arguments of our clients and of HELM's clients that can have the model's name in requests."""
@@ -80,26 +87,37 @@ class Prices:
         read = Usage(input_tokens=tokens, cached_tokens=tokens)
         return self.saving(write) + (requests - 1) * self.saving(read) > 0
 
-    def warming_pays(self, shared: int, rest: int, requests: int, write_price: float = 1.0) -> bool:
+    def warming_pays(
+        self, shared: int, rest: int, requests: int, write_price: float = 1.0
+    ) -> bool:
         """Return whether it is cheaper to send one request before a batch, and to read its beginning in the batch.
 
         Args:
             shared, rest: number of tokens of the beginning, and of the first request after it.
         """
-        read = self.dollars(Usage(input_tokens=shared, cached_tokens=shared), batch=True)
+        read = self.dollars(
+            Usage(input_tokens=shared, cached_tokens=shared), batch=True
+        )
         plain = self.dollars(Usage(input_tokens=shared), batch=True)
         end = self.dollars(Usage(input_tokens=rest), batch=True)
         if read is None or plain is None or end is None:
             return False
         first = (
-            self.warming_dollars(Usage(shared + rest, cache_write_tokens=shared), write_price) - end
+            self.warming_dollars(
+                Usage(shared + rest, cache_write_tokens=shared), write_price
+            )
+            - end
         )
         return first + (requests - 1) * read < requests * plain
 
     def warming_dollars(self, usage: Usage, write_price: float) -> float:
         """Return the cost of a request that writes to a provider's long cache."""
-        written = Usage(usage.cache_write_tokens, cache_write_tokens=usage.cache_write_tokens)
-        return (self.dollars(usage) or 0.0) + (write_price - 1) * (self.dollars(written) or 0.0)
+        written = Usage(
+            usage.cache_write_tokens, cache_write_tokens=usage.cache_write_tokens
+        )
+        return (self.dollars(usage) or 0.0) + (write_price - 1) * (
+            self.dollars(written) or 0.0
+        )
 
 
 def find_prices(deployment: str, own: Mapping[str, Any] | None = None) -> Prices | None:
@@ -151,17 +169,26 @@ def _user_prices(name: str, value: Mapping[str, Any]) -> Prices:
     batch = value.get("batch")
     standard = {key: price for key, price in value.items() if key != "batch"}
     return Prices(
-        "the user's prices", None, _user_price(name, standard), batch and _user_price(name, batch)
+        "the user's prices",
+        None,
+        _user_price(name, standard),
+        batch and _user_price(name, batch),
     )
 
 
 def _user_price(name: str, value: Any) -> Price:
-    if not isinstance(value, Mapping) or not {"input", "output"} <= value.keys() <= set(_FIELDS):
+    if not isinstance(value, Mapping) or not {"input", "output"} <= value.keys() <= set(
+        _FIELDS
+    ):
         allowed = f"input, output, and perhaps {', '.join(_FIELDS[1:3])}, batch"
         raise bad_argument("prices", name, str(value), allowed)
     for price in value.values():
         # `True` is an int in Python, and YAML reads `yes` as True.
-        if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < 1e6:
+        if (
+            isinstance(price, bool)
+            or not isinstance(price, int | float)
+            or not 0 <= price < 1e6
+        ):
             raise bad_argument("prices", name, price, "dollars per million tokens")
     # The conversion through `str` keeps 0.1 exact, instead of the nearest binary fraction.
     prices = {key: Decimal(str(price)) for key, price in value.items()}
@@ -175,7 +202,10 @@ def _user_price(name: str, value: Any) -> Price:
         )
         # Tokens without a price of their own cost as input.
         return (
-            sum((prices.get(name, prices["input"]) * count for name, count in counts), Decimal(0))
+            sum(
+                (prices.get(name, prices["input"]) * count for name, count in counts),
+                Decimal(0),
+            )
             / 1_000_000
         )
 
@@ -209,7 +239,9 @@ def _table_prices(deployment: str, spec: ModelDeployment) -> Prices | None:
         batch = partial(_look_up, found.get_prices(now, _BATCH))
         standard = partial(_look_up, found.get_prices(now))
         # For a model without prices of batches, `get_prices` returns the standard ones, which would be too high.
-        has_batch = any(variant.when == _BATCH for variant in found.price_variants or ())
+        has_batch = any(
+            variant.when == _BATCH for variant in found.price_variants or ()
+        )
         return Prices(source, _table_date(), standard, batch if has_batch else None)
     return None
 

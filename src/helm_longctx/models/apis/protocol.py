@@ -56,7 +56,8 @@ def check_text(request: Request) -> None:
     }
     if names := [name for name, value in values.items() if value]:
         raise FailureError(
-            Failure.BAD_REQUEST, f"{' and '.join(names)} cannot be sent; request one answer in text"
+            Failure.BAD_REQUEST,
+            f"{' and '.join(names)} cannot be sent; request one answer in text",
         )
 
 
@@ -116,7 +117,8 @@ def read_reply(content: bytes) -> Body:
     with name_malformed():
         # Python refuses to read integers of more than 4,300 digits.
         reply = json.loads(
-            content, parse_int=lambda digits: int(digits) if len(digits) < 20 else float(digits)
+            content,
+            parse_int=lambda digits: int(digits) if len(digits) < 20 else float(digits),
         )
         if not isinstance(reply, dict):
             raise ValueError
@@ -130,13 +132,17 @@ def name_malformed() -> Iterator[None]:
         yield
     except (ValueError, RecursionError) as error:
         what = "UTF-8" if isinstance(error, UnicodeDecodeError) else "a JSON object"
-        raise FailureError(Failure.MALFORMED, f"the server's answer is not {what}") from error
+        raise FailureError(
+            Failure.MALFORMED, f"the server's answer is not {what}"
+        ) from error
 
 
 def check_error(reply: Body) -> None:
     """Raise a `FailureError` if a reply with the status 200 is an error."""
     if error := reply.get("error"):
-        raise FailureError(failure_of_body(error), f"the server answered with an error: {error}")
+        raise FailureError(
+            failure_of_body(error), f"the server answered with an error: {error}"
+        )
     minimax = reply.get("base_resp")
     number = minimax.get("status_code") if isinstance(minimax, Mapping) else None
     if number:
@@ -145,7 +151,8 @@ def check_error(reply: Body) -> None:
 
 
 _COULD_NOT_FINISH = re.compile(
-    r"could not finish the message because max_tokens or model output limit was reached", re.I
+    r"could not finish the message because max_tokens or model output limit was reached",
+    re.I,
 )
 
 
@@ -163,7 +170,10 @@ def cut_reply(error: str) -> Body | None:
 def cut_at_stop(text: str, stops: list[str]) -> str:
     """Return a text up to the first stop sequence, for models that do not support them."""
     return text[
-        : min((place for stop in stops if (place := text.find(stop)) >= 0), default=len(text))
+        : min(
+            (place for stop in stops if (place := text.find(stop)) >= 0),
+            default=len(text),
+        )
     ]
 
 
@@ -173,15 +183,23 @@ def make_result(
     """Return the result of a request that has an answer: its text, why it ended, and the reasoning before it."""
     thinking = None if reasoning is None else Thinking(reasoning)
     output = GeneratedOutput(
-        cut_at_stop(text, request.stop_sequences), 0, [], {"reason": ending}, thinking=thinking
+        cut_at_stop(text, request.stop_sequences),
+        0,
+        [],
+        {"reason": ending},
+        thinking=thinking,
     )
-    return LongContextResult(success=True, embedding=[], completions=[output], cached=False)
+    return LongContextResult(
+        success=True, embedding=[], completions=[output], cached=False
+    )
 
 
 def check_piece(name: str, value: object) -> None:
     """Raise a `FailureError` if a piece of an answer is not text, although its field holds text."""
     if name in ("content", "text") and not isinstance(value, str | None):
-        raise FailureError(Failure.MALFORMED, "the server's answer has a piece that is not text")
+        raise FailureError(
+            Failure.MALFORMED, "the server's answer has a piece that is not text"
+        )
 
 
 _REASONING_PARTS = ("thinking", "reasoning")
@@ -216,7 +234,8 @@ def read_parts(parts: list[Any]) -> tuple[str | None, str | None]:
 
 def _no_text() -> FailureError:
     return FailureError(
-        Failure.MALFORMED, "the server's answer has a part without a text, or of another type"
+        Failure.MALFORMED,
+        "the server's answer has a part without a text, or of another type",
     )
 
 
@@ -244,7 +263,9 @@ def read_reasoning(
     for name in fields:
         value = message.get(name)
         if isinstance(value, list):
-            pieces = [part if isinstance(part, str) else _read_piece(part) for part in value]
+            pieces = [
+                part if isinstance(part, str) else _read_piece(part) for part in value
+            ]
             value = "".join(pieces)
         if value and isinstance(value, str):
             return value
@@ -258,7 +279,9 @@ def _read_piece(part: object) -> str:
 
 def cut_stream() -> FailureError:
     """Return the failure of a stream that ended before the answer was complete."""
-    return FailureError(Failure.TEMPORARY, "the stream ended before the answer was complete")
+    return FailureError(
+        Failure.TEMPORARY, "the stream ended before the answer was complete"
+    )
 
 
 class TimedEvents:
@@ -292,7 +315,9 @@ def _has_text(event: Any) -> bool:
     )
     texts = [part.get("delta") or {"text": part.get("text")} for part in parts]
     return any(
-        bool(text) and isinstance(text, str | list) and name not in ("role", "type", "tool_calls")
+        bool(text)
+        and isinstance(text, str | list)
+        and name not in ("role", "type", "tool_calls")
         for fields in texts
         if isinstance(fields, Mapping)
         for name, text in fields.items()

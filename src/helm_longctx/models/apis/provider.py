@@ -87,7 +87,9 @@ class ApiClient(CachingClient):
         """Return the arguments of run entries about sampling that a client with these arguments can send."""
         record = cls.provider
         address = (
-            arguments.get("base_url") or os.environ.get(record.environment[0]) or record.address
+            arguments.get("base_url")
+            or os.environ.get(record.environment[0])
+            or record.address
         )
         return record.sampling + (
             record.server_sampling if urlsplit(address).netloc != record.host else ()
@@ -289,9 +291,15 @@ def _check_names(provider: Provider) -> None:
     ):
         if not re.fullmatch(pattern, value):
             raise bad_argument("provider", name, value, allowed)
-    if "chat" not in provider.routes or not set(provider.routes) <= {"chat", "completions"}:
+    if "chat" not in provider.routes or not set(provider.routes) <= {
+        "chat",
+        "completions",
+    }:
         raise bad_argument(
-            "provider", "routes", [*provider.routes], "chat, and completions if there are any"
+            "provider",
+            "routes",
+            [*provider.routes],
+            "chat, and completions if there are any",
         )
     if provider.secret is not None:
         hints, pattern = provider.secret

@@ -50,7 +50,9 @@ class Pace:
     def pause(self, seconds: float) -> None:
         """Send nothing for some seconds, because the server asks for it."""
         with self._lock:
-            self._resume = max(self._resume, time.monotonic() + min(seconds, LONGEST_PAUSE))
+            self._resume = max(
+                self._resume, time.monotonic() + min(seconds, LONGEST_PAUSE)
+            )
 
 
 MakesPace = Callable[[str, float | None, float | None], Pace]
@@ -66,6 +68,8 @@ def use_paces(make: MakesPace) -> None:
 
 
 @cache
-def pace(address: str, model: str, requests: float | None, tokens: float | None) -> Pace:
+def pace(
+    address: str, model: str, requests: float | None, tokens: float | None
+) -> Pace:
     """Return the one pace of an address and a model in this process."""
     return _makers[0](f"{address} {model}", requests, tokens)

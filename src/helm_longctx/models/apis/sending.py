@@ -55,9 +55,9 @@ RawReply = Mapping[str, Any]
 """The provider's reply as JSON before the client parses it. Clients cache it in this form."""
 
 OpensStore = Callable[[], AbstractContextManager[Any]]
-store_watch: ContextVar[Callable[[OpensStore, str], AbstractContextManager[Any]] | None] = (
-    ContextVar("store_watch", default=None)
-)
+store_watch: ContextVar[
+    Callable[[OpensStore, str], AbstractContextManager[Any]] | None
+] = ContextVar("store_watch", default=None)
 """Set during an attempt: (function that opens a store, the store's name) → the store for the client. HELM's caches use
 it when the patches of HELM are applied."""
 
@@ -148,7 +148,11 @@ class Attempt:
                 return Failure.REFUSED
             if Ending.REFUSED in map(ending_of, _reasons(reply)):
                 return Failure.REFUSED
-        kind = failure_of_error(outcome) if isinstance(outcome, Exception) else failure_of(outcome)
+        kind = (
+            failure_of_error(outcome)
+            if isinstance(outcome, Exception)
+            else failure_of(outcome)
+        )
         if kind is None or kind is Failure.REFUSED:
             return kind or failure_of_reason(self._find_bad_reason(outcome))
         if self.error is not None:
@@ -157,7 +161,9 @@ class Attempt:
                 return Failure.QUOTA
             # The exception has a type and a status code; HELM's result has only its text.
             return kind if cause is Failure.UNKNOWN else cause
-        text = next((reply["error"] for reply in self.replies if reply.get("error")), None)
+        text = next(
+            (reply["error"] for reply in self.replies if reply.get("error")), None
+        )
         kind = kind if text is None else failure_of_text(str(text))
         # The server has replied, so the client could not read the reply.
         return Failure.MALFORMED if self.replies and kind is Failure.UNKNOWN else kind
@@ -201,7 +207,9 @@ ATTEMPTS = 4
 """Attempts of a request of a check whose failures can pass."""
 
 
-def ask_again(send: Callable[[Request], RequestResult], request: Request) -> RequestResult:
+def ask_again(
+    send: Callable[[Request], RequestResult], request: Request
+) -> RequestResult:
     """Send a request of a check, again if a failure can pass, so that a busy server is not taken for a broken one."""
     for _ in range(ATTEMPTS):
         result = send(request)
@@ -212,7 +220,9 @@ def ask_again(send: Callable[[Request], RequestResult], request: Request) -> Req
 
 
 @contextmanager
-def _hold_replies(attempt: Attempt, open_store: OpensStore, name: str) -> Iterator[_HoldingStore]:
+def _hold_replies(
+    attempt: Attempt, open_store: OpensStore, name: str
+) -> Iterator[_HoldingStore]:
     """Open a store for one look-up. New replies are kept in the attempt instead of the store."""
     with open_store() as store:
         attempt.error = None
@@ -231,7 +241,9 @@ class _HoldingStore:
         self._name = name
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
-        held = self._attempt.held.get(self._place(key))  # one of HELM's clients looks up twice
+        held = self._attempt.held.get(
+            self._place(key)
+        )  # one of HELM's clients looks up twice
         reply: dict[str, Any] | None = dict(held[2]) if held else self._store.get(key)
         if reply:
             self._attempt.replies.append(reply)
@@ -349,7 +361,9 @@ class Sender:
         concurrency: the requests that the client wants at once, if the run asks for fewer.
     """
 
-    def __init__(self, client: Client | Context, retries: Retries, limit: float | None = None):
+    def __init__(
+        self, client: Client | Context, retries: Retries, limit: float | None = None
+    ):
         self.client = client
         self.limit = limit
         self._send = client.make_request
@@ -357,7 +371,9 @@ class Sender:
         self.takes_facts = getattr(client, "takes_facts", False)
         self.takes_tools = getattr(client, "takes_tools", False)
         self.concurrency: int = getattr(client, "concurrency", 1)
-        self._address = redact(str(getattr(getattr(client, "client", None), "base_url", "")))
+        self._address = redact(
+            str(getattr(getattr(client, "client", None), "base_url", ""))
+        )
         self._stopped = Event()
         self._has_answered = False
         self._attempts = Retrying(
@@ -402,7 +418,11 @@ class Sender:
         cause = attempt.error and attempt.error.__cause__
         while cause is not None and cause.__cause__ is not None:
             cause = cause.__cause__
-        if cause is not None and str(cause) and (text := describe_error(cause)) not in error:
+        if (
+            cause is not None
+            and str(cause)
+            and (text := describe_error(cause)) not in error
+        ):
             error += f" ({text})"
         kind = failure_of(attempt.result)
         if kind is Failure.UNREACHABLE and self._has_answered:
@@ -410,7 +430,9 @@ class Sender:
             kind = Failure.TEMPORARY
         elif kind is Failure.UNREACHABLE and self._address:
             error += f" at {self._address}"
-        attempt.result = replace(add_facts(attempt.result, failure=kind), error=add_advice(error))
+        attempt.result = replace(
+            add_facts(attempt.result, failure=kind), error=add_advice(error)
+        )
         return attempt
 
 
@@ -423,7 +445,9 @@ def limit_time(client: Client, seconds: float) -> Client:
     default = getattr(library, "timeout", 0)
     # The timeout of a deployment is a number; the default of a library is an object with several limits.
     if library is not None and not isinstance(default, int | float | None):
-        timeout = type(default)(seconds, connect=min(seconds, default.connect or seconds))
+        timeout = type(default)(
+            seconds, connect=min(seconds, default.connect or seconds)
+        )
         client.client = library.with_options(timeout=timeout)
     return client
 

@@ -40,7 +40,11 @@ class ToolRequest(SampledRequest):
 
 def with_tools(request: Request, tools: Sequence[Mapping[str, Any]]) -> Request:
     """Return the request with tools; the same request if there are none."""
-    return with_fields(ToolRequest, request, tools=tuple(map(dict, tools))) if tools else request
+    return (
+        with_fields(ToolRequest, request, tools=tuple(map(dict, tools)))
+        if tools
+        else request
+    )
 
 
 def tools_of(request: Request) -> Sequence[Mapping[str, Any]]:
@@ -54,7 +58,9 @@ def with_calls(
     """Return a result with the calls that the model asks for, and the reasoning that goes back with them."""
     if not calls:
         return result
-    return add_facts(result, calls=tuple(calls), returned_reasoning=dict(reasoning) or None)
+    return add_facts(
+        result, calls=tuple(calls), returned_reasoning=dict(reasoning) or None
+    )
 
 
 def read_openai_reasoning(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,7 +70,9 @@ def read_openai_reasoning(message: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_anthropic_reasoning(blocks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the blocks of an answer in Anthropic's protocol that have its reasoning, with their signatures."""
-    found = [dict(block) for block in blocks if block.get("type") in _ANTHROPIC_REASONING]
+    found = [
+        dict(block) for block in blocks if block.get("type") in _ANTHROPIC_REASONING
+    ]
     return {"blocks": found} if found else {}
 
 
@@ -82,7 +90,9 @@ def read_arguments(text: object) -> dict[str, Any]:
 
 def openai_tools(request: Request) -> list[dict[str, Any]] | None:
     """Return the tools of a request as OpenAI's protocol has them; None if there are none."""
-    return [{"type": "function", "function": dict(tool)} for tool in tools_of(request)] or None
+    return [
+        {"type": "function", "function": dict(tool)} for tool in tools_of(request)
+    ] or None
 
 
 def openai_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -91,7 +101,11 @@ def openai_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any
     for message in messages:
         if message["role"] == "tool":
             found.append(
-                {"role": "tool", "tool_call_id": message["id"], "content": message["content"]}
+                {
+                    "role": "tool",
+                    "tool_call_id": message["id"],
+                    "content": message["content"],
+                }
             )
         elif message.get("calls"):
             calls = []
@@ -103,7 +117,9 @@ def openai_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any
                 own = {"id": call["id"], "type": "function", "function": function}
                 calls.append({**call.get("extra", {}), **own})
             answer = {"role": "assistant", "content": message["content"] or None}
-            found.append({**answer, **message.get("reasoning", {}), "tool_calls": calls})
+            found.append(
+                {**answer, **message.get("reasoning", {}), "tool_calls": calls}
+            )
         else:
             found.append(dict(message))
     return found
@@ -114,9 +130,12 @@ def read_openai_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     calls = []
     for number, call in enumerate(message.get("tool_calls") or ()):
         function = call.get("function") if isinstance(call, Mapping) else None
-        if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        if not isinstance(function, Mapping) or not isinstance(
+            function.get("name"), str
+        ):
             raise FailureError(
-                Failure.MALFORMED, "the server's answer has a tool call without a function"
+                Failure.MALFORMED,
+                "the server's answer has a tool call without a function",
             )
         # Some servers give no id.
         name = str(call.get("id") or f"call_{number}")
@@ -150,8 +169,12 @@ class CallPieces:
 
     def add(self, pieces: object) -> None:
         """Add the calls of an event. Raises a `FailureError` if they are malformed."""
-        if not isinstance(pieces, list) or not all(isinstance(piece, dict) for piece in pieces):
-            raise FailureError(Failure.MALFORMED, "the server's stream has malformed tool calls")
+        if not isinstance(pieces, list) or not all(
+            isinstance(piece, dict) for piece in pieces
+        ):
+            raise FailureError(
+                Failure.MALFORMED, "the server's stream has malformed tool calls"
+            )
         for piece in pieces:
             self._add_piece(piece)
 
@@ -159,7 +182,9 @@ class CallPieces:
         index = piece.get("index")
         last = self._calls[-1] if self._calls else None
         call = last if index is None else self._by_index.get(index)
-        if call is None or (piece.get("id") and call.get("id") not in (None, piece["id"])):
+        if call is None or (
+            piece.get("id") and call.get("id") not in (None, piece["id"])
+        ):
             call = {"function": {}}
             self._calls.append(call)
         if index is not None:
@@ -239,13 +264,19 @@ def anthropic_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, 
             if not results:
                 found.append({"role": "user", "content": results})
             results.append(
-                {"type": "tool_result", "tool_use_id": message["id"], "content": message["content"]}
+                {
+                    "type": "tool_result",
+                    "tool_use_id": message["id"],
+                    "content": message["content"],
+                }
             )
             continue
         results = []
         if message.get("calls"):
             texts = (
-                [{"type": "text", "text": message["content"]}] if message["content"].strip() else []
+                [{"type": "text", "text": message["content"]}]
+                if message["content"].strip()
+                else []
             )
             uses = [
                 {

@@ -24,7 +24,13 @@ from weakref import WeakSet
 
 from helm_longctx.environment import MAX_REPLY, MEBIBYTE, max_reply, request_timeout
 from helm_longctx.failures import Failure, FailureError
-from helm_longctx.models.apis.connections import LATE, Clock, Connection, connect, find_proxy
+from helm_longctx.models.apis.connections import (
+    LATE,
+    Clock,
+    Connection,
+    connect,
+    find_proxy,
+)
 from helm_longctx.redaction.origin import check_origin
 
 NO_KEY = "helm-longctx has no key"
@@ -110,7 +116,9 @@ class Transport:
             target = request.url.raw_path
             method = request.method.encode("ascii")
             connection = lease.connection
-            head = connection.ask(method, target, request.headers.raw, request.stream, clock)
+            head = connection.ask(
+                method, target, request.headers.raw, request.stream, clock
+            )
             headers = self._http.Headers(head.headers.raw_items())
             encoding = headers.pop("Content-Encoding", "identity").lower()
             if encoding not in ("identity", "gzip"):
@@ -236,7 +244,9 @@ def check_size(size: float, most: float) -> None:
     """Raise a `FailureError` if the part of a reply that has arrived has more than `most` bytes after decompression."""
     if size > most:
         limit = f"{most / MEBIBYTE:g} MiB, the limit in {MAX_REPLY}"
-        raise FailureError(Failure.MALFORMED, f"the server's answer is larger than {limit}")
+        raise FailureError(
+            Failure.MALFORMED, f"the server's answer is larger than {limit}"
+        )
 
 
 def http_library(package: ModuleType) -> Any:
@@ -294,10 +304,14 @@ class LimitedBody:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._raw, name)
 
-    def stream(self, amt: int | None = None, decode_content: bool | None = None) -> Iterator[bytes]:
+    def stream(
+        self, amt: int | None = None, decode_content: bool | None = None
+    ) -> Iterator[bytes]:
         """Yield the body in the pieces in which it arrives; raise a failure if it is too large or takes too long."""
         size = 0
-        while piece := self._raw.read1(_COMPRESSED_PIECE, decode_content=decode_content):
+        while piece := self._raw.read1(
+            _COMPRESSED_PIECE, decode_content=decode_content
+        ):
             size += len(piece)
             check_size(size, self._most)
             if time.monotonic() > self._end:

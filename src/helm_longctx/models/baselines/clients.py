@@ -50,7 +50,11 @@ class LexicalClient(BaselineClient):
 
     def answer(self, request: Request) -> str:
         """Return the answer that word matching finds, in earlier turns if the task of a conversation is unknown."""
-        return answer_conversation(request.messages) if request.messages else answer(request.prompt)
+        return (
+            answer_conversation(request.messages)
+            if request.messages
+            else answer(request.prompt)
+        )
 
 
 class NullClient(BaselineClient):

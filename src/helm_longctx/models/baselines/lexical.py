@@ -102,7 +102,9 @@ def recognise_conversation(messages: Sequence[Message]) -> Recognition | None:
     """Recognise a conversation by the first strategy that answers it. Return None if none does."""
     for benchmark in BENCHMARKS:
         # Tasks can share a strategy. A dictionary has each of them once.
-        for baseline in dict.fromkeys(task.baseline for task in benchmark.tasks if task.baseline):
+        for baseline in dict.fromkeys(
+            task.baseline for task in benchmark.tasks if task.baseline
+        ):
             answer = None if isinstance(baseline.kind, str) else baseline.kind(messages)
             if answer is not None:
                 return Recognition(baseline, answer=answer)
@@ -124,7 +126,9 @@ def _templates() -> tuple[tuple[Template, Baseline], ...]:
         and task.baseline
         and isinstance(task.baseline.kind, str)
     }
-    return tuple(sorted(baselines.items(), key=lambda item: item[0].user.startswith("{")))
+    return tuple(
+        sorted(baselines.items(), key=lambda item: item[0].user.startswith("{"))
+    )
 
 
 @dataclass(frozen=True)
@@ -160,7 +164,9 @@ class Units:
             found = re.finditer(rf"(?<!\w){re.escape(term)}(?!\w)", self.lower)
             units = {bisect_right(self.starts, match.start()) - 1 for match in found}
             # BM25's weight of a term by the number of units that have it; log1p keeps it above 0.
-            weight = math.log1p((len(self.starts) - len(units) + 0.5) / (len(units) + 0.5))
+            weight = math.log1p(
+                (len(self.starts) - len(units) + 0.5) / (len(units) + 0.5)
+            )
             for unit in units:
                 scores[unit] += weight
         return scores
@@ -188,7 +194,9 @@ def answer(prompt: str) -> str:
         return recognition.answer
     assert isinstance(kind, str)
     context = fields[CONTEXT]
-    question = " ".join(text for name, text in fields.items() if name not in NO_QUESTION)
+    question = " ".join(
+        text for name, text in fields.items() if name not in NO_QUESTION
+    )
     if any(not fields[name] for name in DEMONSTRATIONS & fields.keys()):
         context = _without_demonstrations(context, template.prefix)
     if kind == "choice":
@@ -207,7 +215,11 @@ def answer_conversation(messages: Sequence[Message]) -> str:
 def _without_demonstrations(context: str, prefix: str) -> str:
     """Remove solved examples that stand directly before the context, from which the template cannot separate them."""
     _, found, rest = context.rpartition(f"\n{prefix} ")
-    return _ANNOUNCEMENT.sub("", rest.partition(_BLOCK_END)[2], count=1) if found else context
+    return (
+        _ANNOUNCEMENT.sub("", rest.partition(_BLOCK_END)[2], count=1)
+        if found
+        else context
+    )
 
 
 def value_after(context: str, question: str) -> str:
@@ -257,7 +269,8 @@ def span(context: str, question: str) -> str:
     top = best(scores, PASSAGES)
     # The fourth power makes the best passage count far more than the next.
     texts = [
-        (_PASSAGE_HEAD.sub("", passages.texts[n][:_LONG], count=1), scores[n] ** 4) for n in top
+        (_PASSAGE_HEAD.sub("", passages.texts[n][:_LONG], count=1), scores[n] ** 4)
+        for n in top
     ]
     chances: dict[str, float] = defaultdict(float)
     for text, chance in texts:
@@ -315,7 +328,9 @@ def option(context: str, question: str, options: str) -> str:
     chances: dict[str, float] = {}
     for letter, text in _OPTION.findall(options):
         scores = units.scores(words(text))
-        together = sum(score * nearness.get(number, 0) for number, score in scores.items())
+        together = sum(
+            score * nearness.get(number, 0) for number, score in scores.items()
+        )
         # A longer option has more words that can match.
         chances[letter] = together / max(1, len(words(text)))
     return max(chances, key=lambda letter: chances[letter]) if chances else ""
@@ -325,13 +340,17 @@ def lead(context: str, question: str) -> str:
     """Quote the first sentence of several parts of the text."""
     starts = (len(context) * part // PARTS for part in range(PARTS))
     matches = (_SENTENCE.search(context, start, start + 2000) for start in starts)
-    return " ".join(" ".join(match[1].split()[:PART_WORDS]) for match in matches if match)
+    return " ".join(
+        " ".join(match[1].split()[:PART_WORDS]) for match in matches if match
+    )
 
 
 def frequent(context: str, question: str) -> str:
     """Return the ten most frequent words of a numbered list, or the three most frequent of a coded text."""
     counts = Counter(_LETTERS.findall(context))
-    return ", ".join(word for word, _ in counts.most_common(10 if _LIST.match(context) else 3))
+    return ", ".join(
+        word for word, _ in counts.most_common(10 if _LIST.match(context) else 3)
+    )
 
 
 def chain(context: str, question: str) -> str:
@@ -349,7 +368,8 @@ def _by_length(passages: Units, question: str) -> dict[int, float]:
     scores = passages.scores(words(question))
     # The constant keeps very short passages from winning by a single word.
     return {
-        number: score / (1000 + len(passages.texts[number])) for number, score in scores.items()
+        number: score / (1000 + len(passages.texts[number]))
+        for number, score in scores.items()
     }
 
 

@@ -58,7 +58,10 @@ def find_entries(folder: Path, name: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for file, key in LISTS.items():
         deployment = found.get("model_deployments.yaml", {})
-        names = {"model_metadata.yaml": "model_name", "tokenizer_configs.yaml": "tokenizer_name"}
+        names = {
+            "model_metadata.yaml": "model_name",
+            "tokenizer_configs.yaml": "tokenizer_name",
+        }
         wanted = deployment.get(names.get(file, ""), name)
         for row in _read(_parser(), folder / file, key)[key]:
             if isinstance(row, Mapping) and row.get("name") == wanted:
@@ -114,7 +117,9 @@ def _read(yaml: YAML, path: Path, key: str) -> CommentedMap:
     if not isinstance(document, CommentedMap) or not isinstance(
         document.get(key) or CommentedSeq(), CommentedSeq
     ):
-        raise InputError(f"{path} must have a list {key!r}, as HELM's own file of this name does")
+        raise InputError(
+            f"{path} must have a list {key!r}, as HELM's own file of this name does"
+        )
     # `model_deployments:` without a value is null in YAML.
     if not document.get(key):
         document[key] = CommentedSeq()

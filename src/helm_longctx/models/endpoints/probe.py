@@ -64,9 +64,12 @@ class Endpoint:
     def client_spec(self) -> dict[str, Any]:
         """Return the `client_spec` of a HELM deployment."""
         has_forms = len(self.provider.routes) > 1
-        form = ("both" if len(self.routes) > 1 else self.routes[0]) if has_forms else None
+        form = (
+            ("both" if len(self.routes) > 1 else self.routes[0]) if has_forms else None
+        )
         optional = {
-            name: getattr(self, name) for name in ("api_key_env", "token_env", "headers", "nvcf")
+            name: getattr(self, name)
+            for name in ("api_key_env", "token_env", "headers", "nvcf")
         }
         optional = {"form": form, **optional, "headers": dict(self.headers)}
         given = {name: value for name, value in optional.items() if value}
@@ -130,7 +133,9 @@ def probe(
     if state.failure is Failure.UNREACHABLE:
         raise InputError(f"{endpoint.url} cannot be reached: {state.reason}")
     choice = _choose(endpoint, name, models)
-    endpoint = replace(endpoint, model=choice.name, context=choice.context, source=choice.source)
+    endpoint = replace(
+        endpoint, model=choice.name, context=choice.context, source=choice.source
+    )
     # Both forms are tried even if the user names one, so that the error can say which one the server answers.
     replies = {route: _ask(endpoint, route) for route in provider.routes}
     results = {route: result for route, (result, _) in replies.items()}
@@ -159,7 +164,11 @@ def base_url(url: str, api: str) -> str:
     """
     try:
         parts = urlsplit(url.strip())
-        is_odd = parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0
+        is_odd = (
+            parts.scheme not in ("http", "https")
+            or not parts.hostname
+            or parts.port == 0
+        )
     except ValueError:  # brackets or a port that are none
         is_odd = True
     if is_odd or parts.query or "@" in parts.netloc:
@@ -173,7 +182,9 @@ def base_url(url: str, api: str) -> str:
     # another one.
     routes = {"/models"}
     for known in providers().values():
-        routes.update(route.removeprefix(known.version) for route in known.routes.values())
+        routes.update(
+            route.removeprefix(known.version) for route in known.routes.values()
+        )
     ends = sorted(routes, key=len, reverse=True)
     path = parts.path.rstrip("/")
     path = path.removesuffix(next(filter(path.endswith, ends), "")).rstrip("/")
@@ -222,7 +233,11 @@ def _check_words(
     said = f"{endpoint.url} answers a request for one word to {endpoint.model!r} with an empty text"
     if "chat" in silent:
         other = "completions" in results and results["completions"].exists
-        instead = ", or use the model for completions alone (type: completions)" if other else ""
+        instead = (
+            ", or use the model for completions alone (type: completions)"
+            if other
+            else ""
+        )
         raise InputError(
             f"{said} ({' and '.join(silent)}); check its weights and its chat template{instead}"
         )
@@ -270,7 +285,9 @@ def _no_answer(
     if Failure.UNKNOWN_MODEL in kinds or (names and endpoint.model not in names):
         allowed = ""
         if names:
-            allowed = f"; give one of its models, such as {nearest(endpoint.model, names)}"
+            allowed = (
+                f"; give one of its models, such as {nearest(endpoint.model, names)}"
+            )
         said = results[0]
         if Failure.UNKNOWN_MODEL in kinds:
             said = results[kinds.index(Failure.UNKNOWN_MODEL)]
@@ -289,7 +306,9 @@ def _key_error(endpoint: Endpoint, reason: str) -> KeyRefusedError:
         )
     prefix = endpoint.token_env or endpoint.provider.key_prefix
     if endpoint.provider.client.takes_tokens and find_tokens(prefix):
-        return KeyRefusedError(f"{endpoint.url} cannot be used with {prefix}_CLIENT_ID: {reason}")
+        return KeyRefusedError(
+            f"{endpoint.url} cannot be used with {prefix}_CLIENT_ID: {reason}"
+        )
     return KeyRefusedError(
         f"api_key_env is missing, and {endpoint.url} needs a key; give the name of the environment variable that"
         " holds the key"

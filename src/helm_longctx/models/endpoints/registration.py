@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from helm.benchmark.tokenizer_config_registry import get_tokenizer_config
-from helm.benchmark.window_services.no_tokenizer_window_service import NoTokenizerWindowService
+from helm.benchmark.window_services.no_tokenizer_window_service import (
+    NoTokenizerWindowService,
+)
 
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import InputError
@@ -52,7 +54,10 @@ class Tokenizer:
         if self.registered:
             return None
         # Without the second argument transformers asks at the terminal whether code from the hub may run.
-        arguments = {"pretrained_model_name_or_path": self.name, "trust_remote_code": False}
+        arguments = {
+            "pretrained_model_name_or_path": self.name,
+            "trust_remote_code": False,
+        }
         spec = {"class_name": CLASS, "args": arguments}
         return {
             "name": name,
@@ -79,7 +84,9 @@ def load_tokenizer(name: str) -> Tokenizer:
         from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
 
         ignore_broken_torchvision()
-        with HuggingFaceTokenizer.create_tokenizer(path, trust_remote_code=False) as whole:
+        with HuggingFaceTokenizer.create_tokenizer(
+            path, trust_remote_code=False
+        ) as whole:
             return whole
 
     try:
@@ -98,7 +105,9 @@ def load_tokenizer(name: str) -> Tokenizer:
             )
         return Tokenizer(path, begin=loaded.bos_token or "", end=loaded.eos_token or "")
     except Exception as error:  # transformers and the hub raise many kinds
-        raise InputError(f"tokenizer={name!r} cannot be loaded: {describe_error(error)}") from None
+        raise InputError(
+            f"tokenizer={name!r} cannot be loaded: {describe_error(error)}"
+        ) from None
 
 
 def _check_size(name: str, file: Path) -> None:
@@ -137,12 +146,21 @@ def make_entries(
         "tokenizer_name": (name if config else tokenizer.name) if tokenizer else None,
         "max_sequence_length": endpoint.context,
     }
-    fields: dict[str, Any] = {field: value for field, value in limits.items() if value is not None}
+    fields: dict[str, Any] = {
+        field: value for field, value in limits.items() if value is not None
+    }
     if len(fields) == 1:
         # HELM's own adapters need both to cut a prompt. With only one they fail, unless the deployment has this class.
         kind = NoTokenizerWindowService
-        fields["window_service_spec"] = {"class_name": f"{kind.__module__}.{kind.__qualname__}"}
-    deployment = {"name": name, "model_name": name, **fields, "client_spec": endpoint.client_spec()}
+        fields["window_service_spec"] = {
+            "class_name": f"{kind.__module__}.{kind.__qualname__}"
+        }
+    deployment = {
+        "name": name,
+        "model_name": name,
+        **fields,
+        "client_spec": endpoint.client_spec(),
+    }
     metadata = describe_model(
         name, f"{endpoint.model} at {endpoint.url}", "chat" in endpoint.routes
     )
@@ -203,7 +221,9 @@ def find_gaps(
     elif tokenizer is None:
         yield "no tokenizer: prompts are never cut, and the server refuses prompts that are too long; give --tokenizer"
     if context and (
-        longer := " ".join(label for label, length in STANDARD.items() if length > context)
+        longer := " ".join(
+            label for label, length in STANDARD.items() if length > context
+        )
     ):
         outcome = "cut to it" if tokenizer else "too long for it"
         yield f"a context of {context} tokens: prompts of {longer} are {outcome}"
@@ -214,7 +234,9 @@ def find_gaps(
         for task in category.tasks
     ]
     if "completions" not in endpoint.routes:
-        entries = ", ".join(dict.fromkeys(entry for entry, task in tasks if not task.chat))
+        entries = ", ".join(
+            dict.fromkeys(entry for entry, task in tasks if not task.chat)
+        )
         yield f"no completions: {entries} are sent as chats, but the official code sends completions"
     if "chat" not in endpoint.routes:
         entries = ", ".join(dict.fromkeys(entry for entry, task in tasks if task.chat))

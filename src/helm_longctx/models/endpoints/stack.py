@@ -15,7 +15,11 @@ import numpy as np
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.failures import Failure, failure_of_error
-from helm_longctx.models.apis.answer_logprobs import Logprobs, mean_difference, read_logprobs
+from helm_longctx.models.apis.answer_logprobs import (
+    Logprobs,
+    mean_difference,
+    read_logprobs,
+)
 from helm_longctx.models.apis.parameters import Change
 from helm_longctx.models.apis.prefix_cache import fill_cold_fields, find_cold_fields
 from helm_longctx.models.apis.protocol import Body
@@ -88,7 +92,10 @@ class Stack:
     def find_faults(self) -> Iterator[Finding]:
         """Yield what was found, a line for each check."""
         if "chat" not in self.endpoint.routes:
-            yield None, "the server answers no chats, so templates and turns are not checked"
+            yield (
+                None,
+                "the server answers no chats, so templates and turns are not checked",
+            )
             return
         yield from self._check_turns()
         if self.tokenizer is not None:
@@ -129,7 +136,9 @@ class Stack:
         asked = self.endpoint.model
         yield (
             not other,
-            f"answers as {other!r}, not as {asked!r}" if other else f"answers as {asked!r}",
+            f"answers as {other!r}, not as {asked!r}"
+            if other
+            else f"answers as {asked!r}",
         )
         usage = usage_of(result)
         yield from find_reasoning_faults(result)
@@ -157,7 +166,10 @@ class Stack:
                 yield None, f"a chat with {what} has no answer: {failure.value}"
                 continue
             if longer is None:
-                yield False, f"a chat with {what} has no answer: the server's template refuses it"
+                yield (
+                    False,
+                    f"a chat with {what} has no answer: the server's template refuses it",
+                )
                 continue
             added = longer.input_tokens - usage.input_tokens
             fine = added >= _LOST * expected
@@ -196,7 +208,11 @@ class Stack:
                 ours == theirs,
                 f"{what}: the server counts {theirs} tokens, the tokenizer {ours}{why}",
             )
-        kinds = {name: [_turn("user", kind.sample)] for name, kind in KINDS.items() if takes_turns}
+        kinds = {
+            name: [_turn("user", kind.sample)]
+            for name, kind in KINDS.items()
+            if takes_turns
+        }
         counts = {name: self._count_twice(messages) for name, messages in kinds.items()}
         yield from compare_counts(
             {name: (ours, theirs) for name, (ours, theirs) in counts.items() if theirs}
@@ -247,7 +263,10 @@ class Stack:
         free = self._answers(question)
         self.client.parameters.changes = changes
         if fine and set(free) != set(greedy):
-            yield None, "without a temperature the server samples; helm-longctx always sends one"
+            yield (
+                None,
+                "without a temperature the server samples; helm-longctx always sends one",
+            )
 
     def _answers(self, messages: Messages) -> list[str]:
         results = [self._ask(messages) for _ in range(_REPEATS)]
@@ -264,7 +283,9 @@ class Stack:
         """
         cold = find_cold_fields(self._count_cached) if self._cached else {}
         request = with_fields(
-            AnswerRequest, self._request([_turn("user", _OPEN_QUESTION)], _OPEN_TOKENS), top=_TOP
+            AnswerRequest,
+            self._request([_turn("user", _OPEN_QUESTION)], _OPEN_TOKENS),
+            top=_TOP,
         )
         answers, texts = self._ask_equal(request, cold)
         others, has_logprobs = find_others(answers, texts)
@@ -274,7 +295,9 @@ class Stack:
             if not is_one_change(others, len(texts)):
                 other_answers, other_texts = self._ask_equal(request, cold)
                 other_places, _ = find_others(other_answers, other_texts)
-                again = bool(other_places) and not is_one_change(other_places, len(other_texts))
+                again = bool(other_places) and not is_one_change(
+                    other_places, len(other_texts)
+                )
             said = (
                 f"{len(others)} of {len(texts)} replies to the same chat come from another one"
                 f"{_say_period(others)}"
@@ -306,7 +329,9 @@ class Stack:
         replies = self._send_equal(request, fields)
         answers: list[Logprobs] = [tuple(read_logprobs(reply)) for reply in replies]
         outputs = [self.client.result(request, reply).completions for reply in replies]
-        return answers, [output.text for completions in outputs for output in completions]
+        return answers, [
+            output.text for completions in outputs for output in completions
+        ]
 
     @contextmanager
     def _with_fields(self, fields: Mapping[str, Any]) -> Iterator[None]:
@@ -332,9 +357,7 @@ class Stack:
             try:
                 with self._with_fields(fields):
                     replies.append(self.client.ask(request))
-            except (
-                Exception
-            ) as error:  # the packages have their own errors, and a missing reply says nothing here
+            except Exception as error:  # the packages have their own errors, and a missing reply says nothing here
                 if fields and failure_of_error(error) is Failure.BAD_REQUEST:
                     return self._send_equal(request, {})
         return replies
@@ -389,24 +412,41 @@ def compare_counts(counts: Mapping[str, tuple[int, int]]) -> Iterator[Finding]:
     """
     # A template adds the same number of tokens to each text.
     added = Counter(theirs - ours for ours, theirs in counts.values()).most_common(1)
-    equal = [name for name, (ours, theirs) in counts.items() if theirs - ours == added[0][0]]
+    equal = [
+        name for name, (ours, theirs) in counts.items() if theirs - ours == added[0][0]
+    ]
     if equal:
-        yield True, f"the server divides texts as the tokenizer does: {', '.join(equal)}"
+        yield (
+            True,
+            f"the server divides texts as the tokenizer does: {', '.join(equal)}",
+        )
     for name, (ours, theirs) in counts.items():
         if name not in equal:
-            said = f"the server counts {theirs - added[0][0]} tokens, the tokenizer {ours}"
-            yield False, f"{name}: {said}; the server divides or changes such texts in another way"
+            said = (
+                f"the server counts {theirs - added[0][0]} tokens, the tokenizer {ours}"
+            )
+            yield (
+                False,
+                f"{name}: {said}; the server divides or changes such texts in another way",
+            )
 
 
-def find_others(answers: Sequence[Logprobs], texts: Sequence[str]) -> tuple[list[int], bool]:
+def find_others(
+    answers: Sequence[Logprobs], texts: Sequence[str]
+) -> tuple[list[int], bool]:
     """Return the places of answers that come from another build than most, and whether log-probabilities tell them."""
     has_logprobs = len(answers) >= _SAME_REQUESTS / 2 and all(answers)
-    return find_other_build(answers) if has_logprobs else find_regular_text(texts), has_logprobs
+    return find_other_build(answers) if has_logprobs else find_regular_text(
+        texts
+    ), has_logprobs
 
 
 def is_one_change(places: Sequence[int], count: int) -> bool:
     """Return whether answers are the first or the last ones of all, as if a server or its load had changed once."""
-    return list(places) in (list(range(len(places))), list(range(count - len(places), count)))
+    return list(places) in (
+        list(range(len(places))),
+        list(range(count - len(places), count)),
+    )
 
 
 def find_other_build(answers: Sequence[Logprobs]) -> list[int]:
@@ -415,7 +455,9 @@ def find_other_build(answers: Sequence[Logprobs]) -> list[int]:
     Noise moves each answer by itself. Two builds give two groups of answers: within a group
     answers are closer than half of the distance between the groups.
     """
-    apart = np.array([[mean_difference(one, other) for other in answers] for one in answers])
+    apart = np.array(
+        [[mean_difference(one, other) for other in answers] for one in answers]
+    )
     apart = (apart + apart.T) / 2
     usual = int(np.median(apart, axis=1).argmin())
     order = np.argsort(apart[usual])

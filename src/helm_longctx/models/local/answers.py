@@ -46,10 +46,15 @@ class AnswerDecoder:
     def __init__(self, tokenizer: Any):
         self._names = find_special_tokens(tokenizer)
         # Engines can have tokenizers of other packages, such as mistral-common's.
-        named = [getattr(tokenizer, f"{name}_token", None) for name in ("bos", "eos", "pad", "unk")]
+        named = [
+            getattr(tokenizer, f"{name}_token", None)
+            for name in ("bos", "eos", "pad", "unk")
+        ]
         self._plain = {name for name in named if name} - special_marks()
 
-    def decode(self, tokenizer: Any, tokens: Sequence[int], prompt: Sequence[int]) -> LocalAnswer:
+    def decode(
+        self, tokenizer: Any, tokens: Sequence[int], prompt: Sequence[int]
+    ) -> LocalAnswer:
         """Return the answer in the tokens of an output.
 
         Args:
@@ -69,11 +74,15 @@ class AnswerDecoder:
         opening = self._find_opening(tokenizer, prompt)
         marked = self._without(whole, {*self._names.values()} - special_marks())
         split = split_reasoning(f"{opening}{marked}")
-        if split.reasoning is not None and (not opening or split.is_open or split.answer):
+        if split.reasoning is not None and (
+            not opening or split.is_open or split.answer
+        ):
             return f"{opening}{marked}"
         return self._without(whole, set(self._names.values()))
 
-    def _split(self, tokenizer: Any, tokens: Sequence[int], text: str, opening: str) -> LocalAnswer:
+    def _split(
+        self, tokenizer: Any, tokens: Sequence[int], text: str, opening: str
+    ) -> LocalAnswer:
         marks = special_marks()
         marked = self._join(tokenizer, tokens, {*self._names.values()} - marks)
         split = split_reasoning(f"{opening}{marked}")
@@ -104,12 +113,16 @@ class AnswerDecoder:
         """Return the opening mark at the end of a prompt; empty if there is none."""
         tail = tokenizer.decode([*prompt[-TAIL:]], skip_special_tokens=False).rstrip()
         openings = (marks.opening for marks in TABLE if marks.is_prefilled)
-        return next((opening for opening in openings if tail.endswith(opening.rstrip())), "")
+        return next(
+            (opening for opening in openings if tail.endswith(opening.rstrip())), ""
+        )
 
 
 def find_special_tokens(tokenizer: Any) -> dict[int, str]:
     """Return the special tokens of a tokenizer by their ids: those that decoding drops."""
     added = getattr(tokenizer, "added_tokens_decoder", {})
-    special = {number: token.content for number, token in added.items() if token.special}
+    special = {
+        number: token.content for number, token in added.items() if token.special
+    }
     names = tokenizer.convert_ids_to_tokens([*tokenizer.all_special_ids])
     return {**special, **dict(zip(tokenizer.all_special_ids, names, strict=True))}

@@ -20,9 +20,12 @@ def use_in(model: Any) -> None:
     """
     import torch
 
-    on_processor = model.device.type == "cpu" and model.config._attn_implementation == "sdpa"
+    on_processor = (
+        model.device.type == "cpu" and model.config._attn_implementation == "sdpa"
+    )
     if not (
-        on_processor and hasattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu")
+        on_processor
+        and hasattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu")
     ):
         return
     try:
@@ -44,8 +47,14 @@ def make_mask(**options: Any) -> Any:
     """
     from transformers.masking_utils import sdpa_mask
 
-    is_plain = options.get("allow_is_causal_skip", True) and options.get("local_size") is None
-    return None if is_plain and options.get("attention_mask") is None else sdpa_mask(**options)
+    is_plain = (
+        options.get("allow_is_causal_skip", True) and options.get("local_size") is None
+    )
+    return (
+        None
+        if is_plain and options.get("attention_mask") is None
+        else sdpa_mask(**options)
+    )
 
 
 def attend(
@@ -64,7 +73,12 @@ def attend(
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
     groups = query.shape[1] // key.shape[1]
-    if len(query) > 1 and query.shape[2] == 1 and groups > 1 and attention_mask is not None:
+    if (
+        len(query) > 1
+        and query.shape[2] == 1
+        and groups > 1
+        and attention_mask is not None
+    ):
         # The heads that share keys are rows of one product. With a mask transformers would copy all keys for each.
         rows = query.reshape(len(query), key.shape[1], groups, query.shape[3])
         found = torch.nn.functional.scaled_dot_product_attention(
@@ -72,9 +86,13 @@ def attend(
         )
         return found.reshape(len(query), 1, query.shape[1], value.shape[3]), None
     past = key.shape[2] - query.shape[2]
-    is_causal = getattr(module, "is_causal", True) and options.get("is_causal") is not False
+    is_causal = (
+        getattr(module, "is_causal", True) and options.get("is_causal") is not False
+    )
     if attention_mask is not None or past <= 0 or query.shape[2] == 1 or not is_causal:
-        return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+        return sdpa_attention_forward(
+            module, query, key, value, attention_mask, **options
+        )
     if (
         query.shape[3] != value.shape[3] or options.get("position_bias") is not None
     ):  # the kernel has neither
@@ -100,5 +118,9 @@ def _merge(query: Any, key: Any, value: Any, past: int, scale: float | None) -> 
     before, sum_before = kernel(
         query, key[:, :, :past], value[:, :, :past], 0.0, False, scale=scale
     )
-    own, sum_own = kernel(query, key[:, :, past:], value[:, :, past:], 0.0, True, scale=scale)
-    return torch.lerp(before, own, torch.sigmoid(sum_own - sum_before).unsqueeze(-1).to(own.dtype))
+    own, sum_own = kernel(
+        query, key[:, :, past:], value[:, :, past:], 0.0, True, scale=scale
+    )
+    return torch.lerp(
+        before, own, torch.sigmoid(sum_own - sum_before).unsqueeze(-1).to(own.dtype)
+    )

@@ -30,12 +30,16 @@ def free_bytes(device: Any) -> int:
     import torch
 
     if device.type == "cuda":
-        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(
+            device
+        )
         return int(torch.cuda.mem_get_info(device)[0]) + unused
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             return next(
-                int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable")
+                int(line.split()[1]) << 10
+                for line in lines
+                if line.startswith("MemAvailable")
             )
     except (OSError, StopIteration):  # not on Linux
         return (
@@ -45,7 +49,9 @@ def free_bytes(device: Any) -> int:
         )
 
 
-def fitting(jobs: Sequence[Job], per_token: int, room: int, most: int) -> Iterator[list[int]]:
+def fitting(
+    jobs: Sequence[Job], per_token: int, room: int, most: int
+) -> Iterator[list[int]]:
     """Yield the numbers of the jobs of each batch: as many as fit, those with a common beginning one after the other.
 
     Args:
@@ -82,9 +88,13 @@ def merge(caches: list[Any], more: int) -> Any:
     merged.layers = []
     for place in range(len(caches[-1].layers)):
         layers = [cache.layers[place] for cache in caches]
-        keys, values = ([getattr(layer, name) for layer in layers] for name in ("keys", "values"))
+        keys, values = (
+            [getattr(layer, name) for layer in layers] for name in ("keys", "values")
+        )
         merged.layers.append(
-            _make_layer(layers[-1], _pad(keys, length, more), _pad(values, length, more), length)
+            _make_layer(
+                layers[-1], _pad(keys, length, more), _pad(values, length, more), length
+            )
         )
         for cache in caches[:-1]:
             cache.layers[place] = None  # the memory of its row

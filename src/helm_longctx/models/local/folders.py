@@ -27,7 +27,14 @@ _MOST_HEADER = 100_000_000
 """Bytes that a header may have, as in the package safetensors."""
 
 _WITHOUT_EFFECT = (
-    *("optimizer*", "scheduler*", "rng_state*", "scaler*", "trainer_state.json", "training_args.*"),
+    *(
+        "optimizer*",
+        "scheduler*",
+        "rng_state*",
+        "scaler*",
+        "trainer_state.json",
+        "training_args.*",
+    ),
     *("*.md", "*.log", "events.out.*", "*.lock", "*.tmp"),
 )
 """Names of files that a training or a repository has beside a model, and that no answer depends on."""
@@ -43,9 +50,14 @@ def list_files(folder: Path) -> Iterator[Path]:
     code, also in sub-folders.
     """
     for path, folders, names in os.walk(folder, followlinks=False):
-        folders[:] = sorted(name for name in folders if not _is_left_out(name, _OTHER_MODELS))
+        folders[:] = sorted(
+            name for name in folders if not _is_left_out(name, _OTHER_MODELS)
+        )
         for name in sorted(names):
-            if not _is_left_out(name, _WITHOUT_EFFECT) and (Path(path) / name).is_file():
+            if (
+                not _is_left_out(name, _WITHOUT_EFFECT)
+                and (Path(path) / name).is_file()
+            ):
                 yield Path(path) / name
 
 
@@ -56,7 +68,9 @@ def digest_folder(folder: Path) -> str:
     """
     sha = hashlib.sha256()
     for file in list_files(folder):
-        sha.update(f"{file.relative_to(folder).as_posix()}\0{file.stat().st_size}\0".encode())
+        sha.update(
+            f"{file.relative_to(folder).as_posix()}\0{file.stat().st_size}\0".encode()
+        )
         _add_content(sha, file)
     return sha.hexdigest()[:16]
 
@@ -66,7 +80,9 @@ def stamp_folder(folder: Path) -> str:
     stamps = []
     for file in list_files(folder):
         status = file.stat()
-        stamps.append(f"{file} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}")
+        stamps.append(
+            f"{file} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+        )
     return "\n".join(stamps)
 
 

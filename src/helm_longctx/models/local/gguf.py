@@ -80,20 +80,29 @@ def convert(
     if dtype not in DTYPES:
         raise bad_argument("models convert", "dtype", dtype, DTYPES)
     if not source.is_file():
-        raise bad_argument("models convert", "FILE", str(source), "the path of a GGUF file")
+        raise bad_argument(
+            "models convert", "FILE", str(source), "the path of a GGUF file"
+        )
     if folder.exists() and any(folder.iterdir()):
         raise bad_argument(
-            "models convert", "--to", str(folder), "a folder that is empty or does not exist"
+            "models convert",
+            "--to",
+            str(folder),
+            "a folder that is empty or does not exist",
         )
     ignore_broken_torchvision()
     if tokenizer:
         from transformers import AutoTokenizer
 
         try:
-            chosen: Any = AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False)
+            chosen: Any = AutoTokenizer.from_pretrained(
+                tokenizer, trust_remote_code=False
+            )
         except Exception as error:  # of the hub, the disk or the format
             reason = f"{type(error).__name__}: {shorten(str(error), 200)}"
-            raise InputError(f"--tokenizer={tokenizer!r} cannot be loaded: {reason}") from error
+            raise InputError(
+                f"--tokenizer={tokenizer!r} cannot be loaded: {reason}"
+            ) from error
     else:
         chosen = _read_tokenizer(source)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -113,7 +122,9 @@ def convert(
         folder.mkdir(exist_ok=True)
         shutil.copytree(part, folder, dirs_exist_ok=True, copy_function=shutil.move)
     window = getattr(model.config, "max_position_embeddings", None)
-    return Conversion(tensors, len(chosen), loss, guess, window, bool(chosen.chat_template))
+    return Conversion(
+        tensors, len(chosen), loss, guess, window, bool(chosen.chat_template)
+    )
 
 
 def _read_model(source: Path, dtype: str) -> Any:
@@ -124,18 +135,21 @@ def _read_model(source: Path, dtype: str) -> Any:
     try:
         # The package's types do not know that it returns two values here.
         loaded: Any = AutoModelForCausalLM.from_pretrained(
-            source.parent, gguf_file=source.name, trust_remote_code=False, output_loading_info=True
+            source.parent,
+            gguf_file=source.name,
+            trust_remote_code=False,
+            output_loading_info=True,
         )
         model, found = loaded
-    except (
-        Exception
-    ) as error:  # transformers, gguf and numpy raise many kinds for a file that they do not know
+    except Exception as error:  # transformers, gguf and numpy raise many kinds for a file that they do not know
         reason = f"{type(error).__name__}: {shorten(str(error), 300)}"
         raise InputError(
             f"{source} cannot be read as a GGUF file of a causal language model: {reason}"
         ) from error
     if wrong := describe_mismatch(found):
-        raise InputError(f"{source} does not have the weights of its architecture: {wrong}")
+        raise InputError(
+            f"{source} does not have the weights of its architecture: {wrong}"
+        )
     return model.to(getattr(torch, dtype)).eval()
 
 
@@ -176,7 +190,9 @@ def _compare(model: Any, tokenizer: Any, folder: Path) -> float:
         tokens != tokenizer(TEXT)["input_ids"]
         or tokenizer.decode(tokens, skip_special_tokens=True) != TEXT
     ):
-        raise InputError(f"{folder}: the tokenizer does not give the text back that it gets")
+        raise InputError(
+            f"{folder}: the tokenizer does not give the text back that it gets"
+        )
     if max(tokens) >= loaded.get_input_embeddings().num_embeddings:
         raise InputError(f"{folder}: the tokenizer has more tokens than the model")
     ids = torch.tensor([tokens], device=loaded.device)
@@ -189,7 +205,14 @@ def _read_tokenizer(source: Path) -> Any:
 
     transformers builds one, too, but without the rule by which the model's own tokenizer first splits a text.
     """
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
+    from tokenizers import (
+        AddedToken,
+        Tokenizer,
+        decoders,
+        models,
+        pre_tokenizers,
+        processors,
+    )
     from transformers import PreTrainedTokenizerFast
 
     fields = _read_fields(source)
@@ -211,7 +234,9 @@ def _read_tokenizer(source: Path) -> Any:
     )
     built.decoder = decoders.ByteLevel()
     special = [
-        n for n, kind in enumerate(fields["token_type"]) if kind in (_CONTROL, _USER_DEFINED)
+        n
+        for n, kind in enumerate(fields["token_type"])
+        if kind in (_CONTROL, _USER_DEFINED)
     ]
     built.add_special_tokens(
         [AddedToken(tokens[n], normalized=False, special=True) for n in special]
@@ -250,5 +275,6 @@ def _read_fields(source: Path) -> dict[str, Any]:
         reason = f"{type(error).__name__}: {shorten(str(error), 200)}"
         raise InputError(f"{source} cannot be read as a GGUF file: {reason}") from error
     return {
-        name.removeprefix("tokenizer.").removeprefix("ggml."): value for name, value in read.items()
+        name.removeprefix("tokenizer.").removeprefix("ggml."): value
+        for name, value in read.items()
     }

@@ -19,9 +19,19 @@ from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.failures import Failure, FailureError
 from helm_longctx.models.apis.protocol import turns
 from helm_longctx.models.local.answers import AnswerDecoder
-from helm_longctx.models.local.model import Generation, Job, ModelError, OutOfMemoryError
+from helm_longctx.models.local.model import (
+    Generation,
+    Job,
+    ModelError,
+    OutOfMemoryError,
+)
 from helm_longctx.models.local.packaged import find_model
-from helm_longctx.models.local.scoring import make_scored_result, make_scorer, read_spans, respond
+from helm_longctx.models.local.scoring import (
+    make_scored_result,
+    make_scorer,
+    read_spans,
+    respond,
+)
 from helm_longctx.models.local.templates import check_template
 from helm_longctx.models.local.weights import Weights
 from helm_longctx.models.objects import Gatherer
@@ -104,7 +114,10 @@ class LongContextHuggingFaceClient(CachingClient):
         # Only HELM's tokenizer for Hugging Face gives token ids and a chat template.
         if not hasattr(tokenizer, "get_wrapped_tokenizer"):
             raise bad_argument(
-                path, "tokenizer_name", type(tokenizer).__name__, "a HuggingFaceTokenizer"
+                path,
+                "tokenizer_name",
+                type(tokenizer).__name__,
+                "a HuggingFaceTokenizer",
             )
         weights = Weights.find(path, revision, dtype, attn_implementation)
         if quantized_cache is not None and "backend" not in quantized_cache:
@@ -167,7 +180,11 @@ class LongContextHuggingFaceClient(CachingClient):
         for name in ("echo_prompt", "embedding"):
             if value := getattr(request, name):
                 raise ModelError(
-                    str(bad_argument(request.model_deployment, name, value, [type(value)()]))
+                    str(
+                        bad_argument(
+                            request.model_deployment, name, value, [type(value)()]
+                        )
+                    )
                 )
         key = CachingClient.make_cache_key(self._raw_request(request), request)
         response, cached = self.cache.get(key, lambda: self._respond(request))
@@ -219,24 +236,33 @@ class LongContextHuggingFaceClient(CachingClient):
             start = len(request.prompt)
             if len(text) == start:
                 return add_facts(result, distributions=((),))
-            request = with_fields(SpanRequest, request, prompt=text, spans=((start, len(text)),))
+            request = with_fields(
+                SpanRequest, request, prompt=text, spans=((start, len(text)),)
+            )
         else:
             result = RequestResult(
                 True, [], [GeneratedOutput("", 0, [], {"reason": "endoftext"})], False
             )
         with self._tokenizer as tokenizer:
-            spans = read_spans(tokenizer, self._weights.load(), request, self._chunk_size)
+            spans = read_spans(
+                tokenizer, self._weights.load(), request, self._chunk_size
+            )
             return add_facts(result, distributions=spans)
 
     def _score(self, request: ScoringRequest) -> RequestResult:
         with self._tokenizer as tokenizer:
             prompt = self._render(tokenizer, request)
             asked = {"answers": list(request.answers), "context": request.context}
-            key = CachingClient.make_cache_key({**self._raw_request(request), **asked}, request)
+            key = CachingClient.make_cache_key(
+                {**self._raw_request(request), **asked}, request
+            )
             response, cached = self.cache.get(
                 key,
                 lambda: respond(
-                    tokenizer, make_scorer(self._weights.load(), self._chunk_size), request, prompt
+                    tokenizer,
+                    make_scorer(self._weights.load(), self._chunk_size),
+                    request,
+                    prompt,
                 ),
             )
         return make_scored_result(request, response, cached)
@@ -275,7 +301,9 @@ class LongContextHuggingFaceClient(CachingClient):
                 # A vocabulary without a token gives the unknown token or None, at which generation must not stop.
                 ids = frozenset(tokenizer.convert_tokens_to_ids([*NEWLINES]))
                 stop_ids = ids - {None, tokenizer.unk_token_id}
-        stops = [stop for stop in request.stop_sequences if not (stop == "\n" and stop_ids)]
+        stops = [
+            stop for stop in request.stop_sequences if not (stop == "\n" and stop_ids)
+        ]
         encoded = time.perf_counter() - start
         model = self._weights.load()
 
@@ -296,9 +324,13 @@ class LongContextHuggingFaceClient(CachingClient):
         )
         # The tokens that are drawn for a prompt would depend on the others of a batch.
         generation = (
-            model.generate(job) if self.concurrency == 1 or sampling else self._gatherer(job)
+            model.generate(job)
+            if self.concurrency == 1 or sampling
+            else self._gatherer(job)
         )
-        response = self._make_response(prompt, generation, model.end_ids, stop_ids, stops)
+        response = self._make_response(
+            prompt, generation, model.end_ids, stop_ids, stops
+        )
         measures = {
             "first_token_seconds": encoded + generation.first_seconds,
             "peak_memory": generation.peak_memory,
@@ -355,7 +387,8 @@ class LongContextHuggingFaceClient(CachingClient):
         with self._tokenizer as tokenizer:
             # The chat template already contains the special tokens.
             return tokenizer(
-                self._render(tokenizer, request), add_special_tokens=request.messages is None
+                self._render(tokenizer, request),
+                add_special_tokens=request.messages is None,
             )["input_ids"]
 
     def _render(self, tokenizer: Any, request: Request) -> str:
@@ -363,7 +396,9 @@ class LongContextHuggingFaceClient(CachingClient):
         if request.messages is None:
             return request.prompt
         if not tokenizer.chat_template:
-            raise ModelError(f"{self._weights.path} has no chat template; give style=completion")
+            raise ModelError(
+                f"{self._weights.path} has no chat template; give style=completion"
+            )
         if not self._has_checked_template:
             check_template(tokenizer, self._weights.path)
             self._has_checked_template = True
@@ -374,7 +409,9 @@ class LongContextHuggingFaceClient(CachingClient):
                 turns(request), tokenize=False, add_generation_prompt=True
             )
         except TemplateError as error:
-            reason = f"{self._weights.path}: the chat template refuses the turns: {error}"
+            reason = (
+                f"{self._weights.path}: the chat template refuses the turns: {error}"
+            )
             raise FailureError(Failure.BAD_REQUEST, reason) from error
         return str(text)
 
@@ -390,4 +427,8 @@ def _serialize(arguments: Mapping[str, Any] | None) -> str:
 def _sampling(request: Request) -> dict[str, Any]:
     """Return how the tokens of an answer are drawn. It is empty if the most likely one is taken."""
     names = ("temperature", "top_p", "top_k", "min_p", "seed")
-    return {name: getattr(request, name, None) for name in names} if request.temperature else {}
+    return (
+        {name: getattr(request, name, None) for name in names}
+        if request.temperature
+        else {}
+    )

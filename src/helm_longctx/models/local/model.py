@@ -107,8 +107,12 @@ class CachedPrefix:
             return 0
         end = 0
         # At least one token must be left to compute, because its logits give the first token of the answer.
-        for start in range(0, min(len(self.tokens), len(prompt) - 1) - chunk_size + 1, chunk_size):
-            if [*prompt[start : start + chunk_size]] != self.tokens[start : start + chunk_size]:
+        for start in range(
+            0, min(len(self.tokens), len(prompt) - 1) - chunk_size + 1, chunk_size
+        ):
+            if [*prompt[start : start + chunk_size]] != self.tokens[
+                start : start + chunk_size
+            ]:
                 break
             end = start + chunk_size
         _crop(self.cache, end)
@@ -197,7 +201,9 @@ class LocalModel:
         try:
             self.make_cache()
         except (ImportError, TypeError, ValueError) as error:
-            raise ModelError(f"{self._name}: quantized_cache={quantized_cache}: {error}") from error
+            raise ModelError(
+                f"{self._name}: quantized_cache={quantized_cache}: {error}"
+            ) from error
 
     def make_cache(self) -> Any:
         """Return an empty quantized cache. Returns None for a plain one: the model makes it itself."""
@@ -215,7 +221,9 @@ class LocalModel:
             OutOfMemoryError: the GPU has no memory left.
         """
         self.check(job.prompt, job.max_tokens)
-        return self.work(lambda: self._generate(job), f"a prompt of {len(job.prompt)} tokens")
+        return self.work(
+            lambda: self._generate(job), f"a prompt of {len(job.prompt)} tokens"
+        )
 
     def work(self, work: Callable[[], Found], what: str) -> Found:
         """Do what no other thread may do at the same time, without gradients.
@@ -235,7 +243,9 @@ class LocalModel:
             torch.cuda.empty_cache()
         raise OutOfMemoryError(f"the GPU has no memory left for {what}")
 
-    def generate_all(self, jobs: Sequence[Job], most: int) -> list[Generation | Exception]:
+    def generate_all(
+        self, jobs: Sequence[Job], most: int
+    ) -> list[Generation | Exception]:
         """Generate the tokens of several jobs together, in the largest batches that fit into the memory.
 
         A beginning that a prompt shares with the one before is read once, to its last token. If the memory is
@@ -263,10 +273,16 @@ class LocalModel:
             while waiting:
                 batch = waiting.pop(0)
                 try:
-                    generations = self._generate_batch([jobs[number] for number in batch])
+                    generations = self._generate_batch(
+                        [jobs[number] for number in batch]
+                    )
                     outcomes |= dict(zip(batch, generations, strict=True))
                     continue
-                except (torch.cuda.OutOfMemoryError, MemoryError, RuntimeError) as error:
+                except (
+                    torch.cuda.OutOfMemoryError,
+                    MemoryError,
+                    RuntimeError,
+                ) as error:
                     if not _is_memory(error):
                         raise
                     self._prefix = None
@@ -288,12 +304,18 @@ class LocalModel:
             ids = self._tensor([jobs[0].prompt[:1] * 2])
             cache = self._read_prompt(ids, None, 0, 1)
             is_plain = cache is not None and is_croppable(cache)
-            has_rule = bool(getattr(self._model.generation_config, "no_repeat_ngram_size", None))
-            self._per_token = batches.bytes_per_token(cache) if is_plain and not has_rule else 0
+            has_rule = bool(
+                getattr(self._model.generation_config, "no_repeat_ngram_size", None)
+            )
+            self._per_token = (
+                batches.bytes_per_token(cache) if is_plain and not has_rule else 0
+            )
         if not self._per_token:
             return [[number] for number in range(len(jobs))]
         return list(
-            batches.fitting(jobs, self._per_token, batches.free_bytes(self._model.device), most)
+            batches.fitting(
+                jobs, self._per_token, batches.free_bytes(self._model.device), most
+            )
         )
 
     def _generate_batch(self, jobs: Sequence[Job]) -> list[Generation]:
@@ -314,8 +336,12 @@ class LocalModel:
                 self._prefix = CachedPrefix(job.prompt[:-1], copy_cache(cache), 1)
         length = max(len(job.prompt) for job in jobs)
         # The rows are padded with a token that they have, so that penalties for repeated tokens stay the same.
-        rows = [[job.prompt[0]] * (length - len(job.prompt)) + job.prompt for job in jobs]
-        mask = [[0] * (length - len(job.prompt)) + [1] * len(job.prompt) for job in jobs]
+        rows = [
+            [job.prompt[0]] * (length - len(job.prompt)) + job.prompt for job in jobs
+        ]
+        mask = [
+            [0] * (length - len(job.prompt)) + [1] * len(job.prompt) for job in jobs
+        ]
         ids = self._tensor(rows)
         seen = self._tensor(mask)
         kept = [cache for cache in caches if cache is not None]
@@ -328,7 +354,9 @@ class LocalModel:
         seconds = time.perf_counter() - start
         peak = self._peak_memory()
         return [
-            Generation(answer, count, seconds / len(jobs), (first - start) / len(jobs), peak)
+            Generation(
+                answer, count, seconds / len(jobs), (first - start) / len(jobs), peak
+            )
             for answer, count in zip(answers, reused, strict=True)
         ]
 
@@ -374,7 +402,11 @@ class LocalModel:
         # The prefix is removed first: `generate` extends its cache in place, so after an error it fits no prompt.
         prefix = self._prefix
         self._prefix = None
-        reused = prefix.crop_to(job.prompt, job.chunk_size) if prefix and job.reuse_prefix else 0
+        reused = (
+            prefix.crop_to(job.prompt, job.chunk_size)
+            if prefix and job.reuse_prefix
+            else 0
+        )
         cache = prefix.cache if prefix and reused else None
         cache = self._read_prompt(ids, cache, reused, job.chunk_size)
         # Without a mask transformers warns that it cannot tell padding from the end token.
@@ -386,7 +418,11 @@ class LocalModel:
                 why = "layers that do not keep all tokens (a sliding window or a recurrent state)"
                 self._warn_once(f"has {why}: no prefix is reused")
         return Generation(
-            tokens, reused, time.perf_counter() - start, first - start, self._peak_memory()
+            tokens,
+            reused,
+            time.perf_counter() - start,
+            first - start,
+            self._peak_memory(),
         )
 
     def _peak_memory(self) -> float:
@@ -421,7 +457,9 @@ class LocalModel:
             )
             if cache is None:
                 self._reads_chunks = False
-                self._warn_once("has no key-value cache: prompts are not read in chunks")
+                self._warn_once(
+                    "has no key-value cache: prompts are not read in chunks"
+                )
                 break
         if cache is not None:
             check_length(cache, end)
@@ -452,10 +490,12 @@ class LocalModel:
                 zip(jobs, answer[:, length:].tolist(), strict=True)
             ):
                 is_at_end = (
-                    len(tokens) == job.max_tokens or tokens[-1] in self.end_ids | job.stop_ids
+                    len(tokens) == job.max_tokens
+                    or tokens[-1] in self.end_ids | job.stop_ids
                 )
                 if number not in ends and (
-                    is_at_end or (job.is_finished is not None and job.is_finished(tokens))
+                    is_at_end
+                    or (job.is_finished is not None and job.is_finished(tokens))
                 ):
                     ends[number] = len(tokens)
             return torch.tensor(
@@ -475,12 +515,16 @@ class LocalModel:
             max_new_tokens=max(job.max_tokens for job in jobs),
             **({"do_sample": True, **drawn} if drawn else GREEDY),
             eos_token_id=sorted(always) or None,
-            pad_token_id=min(always, default=0),  # what follows the end of an answer is dropped
+            pad_token_id=min(
+                always, default=0
+            ),  # what follows the end of an answer is dropped
             stopping_criteria=StoppingCriteriaList([is_finished]),
         )
         answers: list[list[int]] = output[:, length:].tolist()
         times.append(time.perf_counter())
-        return [tokens[: ends.get(number)] for number, tokens in enumerate(answers)], times[0]
+        return [
+            tokens[: ends.get(number)] for number, tokens in enumerate(answers)
+        ], times[0]
 
     def _warn_once(self, message: str) -> None:
         if message not in self._warned:

@@ -7,7 +7,10 @@ from typing import Any
 from helm.common.cache import BlackHoleCacheConfig
 from helm.tokenizers.huggingface_tokenizer import WrappedPreTrainedTokenizer
 
-from helm_longctx.models.local.huggingface import CHUNK_SIZE, LongContextHuggingFaceClient
+from helm_longctx.models.local.huggingface import (
+    CHUNK_SIZE,
+    LongContextHuggingFaceClient,
+)
 from helm_longctx.models.local.model import LocalModel
 from helm_longctx.models.local.weights import check_weights
 from helm_longctx.models.objects import Gatherer, find_object
@@ -80,7 +83,9 @@ class TransformersClient(LongContextHuggingFaceClient):
     """The client of local deployments, with a model that is loaded already, and without a cache."""
 
     def __init__(self, deployment: str):
-        super(LongContextHuggingFaceClient, self).__init__(cache_config=BlackHoleCacheConfig())
+        super(LongContextHuggingFaceClient, self).__init__(
+            cache_config=BlackHoleCacheConfig()
+        )
         loaded: TransformersModel = find_object(deployment)
         # The model stands in the place of the weights that other clients load.
         self._weights = loaded  # type: ignore[assignment]

@@ -50,7 +50,9 @@ def find_model(name: str) -> str:
     source = MODELS[name]
     cache = cache_root()
     folder = (cache / source.path).parent / CONVERTED
-    with hold_lock(folder.with_name(".lock"), "two processes can convert the same model"):
+    with hold_lock(
+        folder.with_name(".lock"), "two processes can convert the same model"
+    ):
         if not folder.is_dir():
             source_file = find_weights(name)
             _log.warning("converting %s into %s", source_file, folder)
@@ -85,9 +87,14 @@ class PackagedTokenizer(HuggingFaceTokenizer):
     """The tokenizer of a model of `MODELS`, for `tokenizer_configs.yaml`."""
 
     def __init__(
-        self, cache_config: CacheConfig, tokenizer_name: str, pretrained_model_name_or_path: str
+        self,
+        cache_config: CacheConfig,
+        tokenizer_name: str,
+        pretrained_model_name_or_path: str,
     ):
-        super().__init__(cache_config, tokenizer_name, find_model(pretrained_model_name_or_path))
+        super().__init__(
+            cache_config, tokenizer_name, find_model(pretrained_model_name_or_path)
+        )
 
     @staticmethod
     def get_tokenizer(

@@ -9,7 +9,12 @@ from typing import Any, NamedTuple
 
 from helm.common.request import RequestResult
 
-from helm_longctx.models.local.model import LocalModel, ModelError, check_length, is_croppable
+from helm_longctx.models.local.model import (
+    LocalModel,
+    ModelError,
+    check_length,
+    is_croppable,
+)
 from helm_longctx.models.results import LongContextResult
 from helm_longctx.models.scoring import (
     ScoringRequest,
@@ -66,7 +71,9 @@ def score_tokens(
         local.check(ids)
     # How many first tokens of a text the next one shares, before the tokens that either of them scores.
     shared = []
-    for (one, other), both_starts in zip(pairwise(texts), pairwise(starts), strict=True):
+    for (one, other), both_starts in zip(
+        pairwise(texts), pairwise(starts), strict=True
+    ):
         limit = min(both_starts) - 1
         shared.append(next((at for at in range(limit) if one[at] != other[at]), limit))
 
@@ -97,15 +104,21 @@ class _Reader:
         import torch
 
         device = self._model.device
-        ends = sorted({*range(self._chunk, start - 1, self._chunk), keep, start - 1} - {0})
+        ends = sorted(
+            {*range(self._chunk, start - 1, self._chunk), keep, start - 1} - {0}
+        )
         for end in ends:
             if end > self._length:
-                self._read(torch.tensor([ids[self._length : end]], device=device), head=False)
+                self._read(
+                    torch.tensor([ids[self._length : end]], device=device), head=False
+                )
         scored: list[Scored] = []
         at = start - 1
         while at < len(ids) - 1:
             end = min(at + self._chunk, len(ids) - 1)
-            logits = self._read(torch.tensor([ids[at:end]], device=device), head=True)[0]
+            logits = self._read(torch.tensor([ids[at:end]], device=device), head=True)[
+                0
+            ]
             scored += _score_tokens(logits, ids[at + 1 : end + 1], top)
             at = end
         if keep and is_croppable(self._cache):
@@ -151,14 +164,18 @@ def _score_tokens(logits: Any, targets: Sequence[int], top: int) -> list[Scored]
 def make_scorer(local: LocalModel, chunk_size: int) -> Scorer:
     """Return the function of a local model for `respond`; see `score_tokens`."""
 
-    def score(texts: Sequence[Sequence[int]], starts: Sequence[int]) -> list[list[float]]:
+    def score(
+        texts: Sequence[Sequence[int]], starts: Sequence[int]
+    ) -> list[list[float]]:
         rows = score_tokens(local, texts, starts, chunk_size)
         return [[scored.logprob for scored in row] for row in rows]
 
     return score
 
 
-def respond(tokenizer: Any, score: Scorer, request: ScoringRequest, prompt: str) -> dict[str, Any]:
+def respond(
+    tokenizer: Any, score: Scorer, request: ScoringRequest, prompt: str
+) -> dict[str, Any]:
     """Return the log-probabilities that a request asks for, as a response that the request cache can keep.
 
     Args:
@@ -167,7 +184,9 @@ def respond(tokenizer: Any, score: Scorer, request: ScoringRequest, prompt: str)
     """
     started_at = time.time()
     start = time.perf_counter()
-    encoded = _encode(tokenizer, list(scored_texts(request, prompt)), request.messages is None)
+    encoded = _encode(
+        tokenizer, list(scored_texts(request, prompt)), request.messages is None
+    )
     scored = score([ids for ids, _ in encoded], [first for _, first in encoded])
     rows = []
     for (ids, first), values in zip(encoded, scored, strict=True):
@@ -196,7 +215,10 @@ def make_scored_result(
     if request.answers:
         # The answers after the whole prompt come first, then the same answers after the rest.
         answers = request.answers * (len(rows) // len(request.answers))
-        outputs = [scored_output(answer, row) for answer, row in zip(answers, rows, strict=True)]
+        outputs = [
+            scored_output(answer, row)
+            for answer, row in zip(answers, rows, strict=True)
+        ]
         windows = None
     else:
         (row,) = rows
@@ -224,25 +246,35 @@ def _encode(
             prompts[prompt] = _split_tail(tokenizer, prompt, special)
         ids, tail, before = prompts[prompt]
         encoded = tokenizer(
-            tail + answer, add_special_tokens=special and not before, return_offsets_mapping=True
+            tail + answer,
+            add_special_tokens=special and not before,
+            return_offsets_mapping=True,
         )
         ends = [end for _, end in encoded["offset_mapping"]]
-        first = next((number for number, end in enumerate(ends) if end > len(tail)), len(ends))
+        first = next(
+            (number for number, end in enumerate(ends) if end > len(tail)), len(ends)
+        )
         # The first token of a text has no log-probability.
         encodings.append((ids[:before] + encoded["input_ids"], max(before + first, 1)))
     return encodings
 
 
-def _split_tail(tokenizer: Any, prompt: str, special: bool) -> tuple[list[int], str, int]:
+def _split_tail(
+    tokenizer: Any, prompt: str, special: bool
+) -> tuple[list[int], str, int]:
     """Return a prompt's token ids, its end that is tokenized with each answer, and the number of tokens before that.
 
     The end's tokens must be the same alone. Otherwise the whole prompt is tokenized with each answer.
     """
     if len(prompt) > 2 * TAIL:
-        encoded = tokenizer(prompt, add_special_tokens=special, return_offsets_mapping=True)
+        encoded = tokenizer(
+            prompt, add_special_tokens=special, return_offsets_mapping=True
+        )
         ids = encoded["input_ids"]
         starts = [start for start, _ in encoded["offset_mapping"]]
-        first = next(number for number, start in enumerate(starts) if start >= len(prompt) - TAIL)
+        first = next(
+            number for number, start in enumerate(starts) if start >= len(prompt) - TAIL
+        )
         for number in range(first, min(first + 20, len(ids))):
             tail = prompt[starts[number] :]
             if tokenizer(tail, add_special_tokens=False)["input_ids"] == ids[number:]:
@@ -274,7 +306,9 @@ def read_spans(
     for part, row in zip(parts, scored, strict=True):
         of_part = []
         for number, token in zip(part, row, strict=True):
-            top = {_name(tokenizer, other): value for other, value in reversed(token.top)}
+            top = {
+                _name(tokenizer, other): value for other, value in reversed(token.top)
+            }
             text = _name(tokenizer, ids[number])
             of_part.append(Distribution(text=text, logprob=token.logprob, top=top))
         distributions.append(tuple(of_part))

@@ -27,14 +27,20 @@ def check_template(tokenizer: Any, path: str) -> None:
         ModelError: the template has an error, leaves the question out, or does not end in `MOST_SECONDS`.
     """
     outcome: list[str | BaseException] = []
-    thread = threading.Thread(target=lambda: outcome.append(_render(tokenizer)), daemon=True)
+    thread = threading.Thread(
+        target=lambda: outcome.append(_render(tokenizer)), daemon=True
+    )
     thread.start()
     thread.join(MOST_SECONDS)
     if not outcome:
         # This raises the exception in the thread, at its next step in Python.
         identifier = ctypes.c_ulong(thread.ident or 0)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, ctypes.py_object(_StopError))
-        raise ModelError(f"{path}: its chat template takes more than {MOST_SECONDS:g} seconds")
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            identifier, ctypes.py_object(_StopError)
+        )
+        raise ModelError(
+            f"{path}: its chat template takes more than {MOST_SECONDS:g} seconds"
+        )
     (rendered,) = outcome
     if isinstance(rendered, BaseException):
         reason = f"{type(rendered).__name__}: {shorten(str(rendered), 200)}"
@@ -46,6 +52,10 @@ def check_template(tokenizer: Any, path: str) -> None:
 def _render(tokenizer: Any) -> str | BaseException:
     turns = [{"role": "user", "content": _QUESTION}]
     try:
-        return str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+        return str(
+            tokenizer.apply_chat_template(
+                turns, tokenize=False, add_generation_prompt=True
+            )
+        )
     except BaseException as error:  # of the template, or the end of its time
         return error

@@ -64,7 +64,10 @@ class Weights:
 
     @staticmethod
     def find(
-        path: str, revision: str | None, dtype: str | None, attn_implementation: str | None
+        path: str,
+        revision: str | None,
+        dtype: str | None,
+        attn_implementation: str | None,
     ) -> Weights:
         """Find the weights of a model and check the arguments.
 
@@ -84,11 +87,19 @@ class Weights:
         installed = [name for name, module in ATTENTION.items() if find_spec(module)]
         if attn_implementation is not None and attn_implementation not in installed:
             needed = ATTENTION.get(attn_implementation)
-            needs = f" (it needs the module {needed}, which is not installed)" if needed else ""
+            needs = (
+                f" (it needs the module {needed}, which is not installed)"
+                if needed
+                else ""
+            )
             allowed = f"one of {', '.join(installed)}{needs}"
-            raise bad_argument(path, "attn_implementation", attn_implementation, allowed)
+            raise bad_argument(
+                path, "attn_implementation", attn_implementation, allowed
+            )
         try:
-            commit = extract_commit_hash(cached_file(path, "config.json", revision=revision), None)
+            commit = extract_commit_hash(
+                cached_file(path, "config.json", revision=revision), None
+            )
         except (
             OSError,
             ValueError,
@@ -109,7 +120,9 @@ class Weights:
             if self not in _loaded:
                 with htrack_block(f"Loading {self.path}"):
                     quantized = json.loads(self.quantized_cache or "null")
-                    _loaded[self] = LocalModel(load_weights(self), quantized_cache=quantized)
+                    _loaded[self] = LocalModel(
+                        load_weights(self), quantized_cache=quantized
+                    )
             return _loaded[self]
 
     def free(self) -> None:
@@ -175,7 +188,9 @@ def find_not_loaded(model: Any) -> list[str]:
     """Return the names of weights that have no values: on the device `meta`, without a hook that loads them."""
     names = []
     for module_name, module in model.named_modules():
-        if hasattr(module, "_hf_hook"):  # accelerate reads the weights when they are needed
+        if hasattr(
+            module, "_hf_hook"
+        ):  # accelerate reads the weights when they are needed
             continue
         for name, tensor in module.named_parameters(recurse=False):
             if tensor.device.type == "meta":
@@ -198,7 +213,9 @@ def _check_fit(path: str, report: Mapping[str, Iterable[Any]]) -> None:
     """Raise a `ModelError` that names the tensors of a checkpoint that do not fit its model."""
     if wrong := describe_mismatch(report):
         # transformers fills them with random numbers or drops them, and only warns.
-        raise ModelError(f"{path} does not have the weights of its architecture: {wrong}")
+        raise ModelError(
+            f"{path} does not have the weights of its architecture: {wrong}"
+        )
 
 
 def _name_other_shapes(weights: Weights) -> str:
@@ -242,7 +259,9 @@ def _add_adapter(model: Any, adapter: str) -> None:
         ) from error
     found = _report_adapter(model, adapter) if report is None else report.to_dict()
     if wrong := describe_mismatch(found):
-        raise ModelError(f"adapter={adapter!r} does not fit {model.config.name_or_path}: {wrong}")
+        raise ModelError(
+            f"adapter={adapter!r} does not fit {model.config.name_or_path}: {wrong}"
+        )
 
 
 def _report_adapter(model: Any, adapter: str) -> dict[str, set[str]]:
@@ -254,7 +273,9 @@ def _report_adapter(model: Any, adapter: str) -> dict[str, set[str]]:
         return name.removeprefix("base_model.model.")
 
     loaded = {shorten_name(name) for name in peft.get_peft_model_state_dict(model)}
-    saved = {shorten_name(name) for name in utils.load_peft_weights(adapter, device="cpu")}
+    saved = {
+        shorten_name(name) for name in utils.load_peft_weights(adapter, device="cpu")
+    }
     return {"missing_keys": loaded - saved, "unexpected_keys": saved - loaded}
 
 
@@ -269,7 +290,9 @@ def load_weights(weights: Weights) -> Any:
     further: dict[str, Any] = json.loads(weights.arguments or "{}")
     # Options without a value are left out, because None is not the default in all versions.
     options = {
-        dtype_argument(): "auto" if weights.dtype == "auto" else getattr(torch, weights.dtype),
+        dtype_argument(): "auto"
+        if weights.dtype == "auto"
+        else getattr(torch, weights.dtype),
         "attn_implementation": weights.attn_implementation,
         "device_map": "auto" if spread else None,
     }
@@ -293,12 +316,18 @@ def load_weights(weights: Weights) -> Any:
         _check_fit(weights.path, report)
         if weights.adapter is not None:
             _add_adapter(model, weights.adapter)
-        if gpus and not spread and not {"device_map", "quantization_config"} & further.keys():
+        if (
+            gpus
+            and not spread
+            and not {"device_map", "quantization_config"} & further.keys()
+        ):
             model.to("cuda")
         check_weights(model, weights.path)
     except ModelError:
         raise
-    except Exception as error:  # of the hub, the disk, the GPU or an incompatible package
+    except (
+        Exception
+    ) as error:  # of the hub, the disk, the GPU or an incompatible package
         if wrong := _name_other_shapes(weights):
             raise ModelError(
                 f"{weights.path} does not have the weights of its architecture: {wrong}"

@@ -49,7 +49,9 @@ _LONGEST_NAME = 150
 def method_of(member: Member, keys: Sequence[str]) -> Method:
     """Return the row of a member in a table whose rows differ by some fields of the adapter."""
     if member.run and not set(keys) <= set(_MODEL_KEYS):
-        spec = get_coarse_adapter_spec(member.run.run_spec.adapter_spec, adapter_keys_shown=keys)
+        spec = get_coarse_adapter_spec(
+            member.run.run_spec.adapter_spec, adapter_keys_shown=keys
+        )
         return tuple((key, getattr(spec, key)) for key in keys)
     known = {"model_deployment": member.deployment, "model": member.model}
     return tuple((key, known[key]) for key in keys if key in known)
@@ -85,10 +87,14 @@ def title_models(members: Iterable[Member]) -> dict[str, str]:
     """Return the title of each model. Models with the same title, such as `my/x` and `other/x`, have their names."""
     models = {
         metadata.name: metadata.display_name or metadata.name
-        for metadata in (find_model(member.model, member.deployment) for member in members)
+        for metadata in (
+            find_model(member.model, member.deployment) for member in members
+        )
     }
     counts = Counter(models.values())
-    return {name: title if counts[title] == 1 else name for name, title in models.items()}
+    return {
+        name: title if counts[title] == 1 else name for name, title in models.items()
+    }
 
 
 class TableColumn(NamedTuple):
@@ -139,7 +145,13 @@ class TableBuilder:
             if not rows or not columns:
                 return Table("empty", [], [])
             return self._fill_table(
-                name, title, rows, heads, columns, is_scenario_table, aggregation_strategies
+                name,
+                title,
+                rows,
+                heads,
+                columns,
+                is_scenario_table,
+                aggregation_strategies,
             )
         names = {head.matcher.name for head in heads}
         filled = {
@@ -175,7 +187,9 @@ class TableBuilder:
                     matcher = replace(matcher, sub_split=sub_split)
                 if matcher.name in self.schema.name_to_metric:
                     head = self._make_heading(group, matcher, is_of_several)
-                    heads.append(TableColumn(group=group.name, matcher=matcher, head=head))
+                    heads.append(
+                        TableColumn(group=group.name, matcher=matcher, head=head)
+                    )
         return heads
 
     def _make_heading(
@@ -186,7 +200,9 @@ class TableBuilder:
         metadata = {"metric": title, "run_group": group.get_short_display_name()}
         about = group.short_description or group.description or ""
         description = f"{about}\n\n" if about else ""
-        description += f"{metric.display_name or metric.name}: {metric.description or ''}"
+        description += (
+            f"{metric.display_name or metric.name}: {metric.description or ''}"
+        )
         if matcher.perturbation_name is not None:
             perturbation = self.schema.name_to_perturbation[matcher.perturbation_name]
             short = perturbation.get_short_display_name()
@@ -224,7 +240,10 @@ class TableBuilder:
         methods = sorted(rows, key=find_order)
         # Besides the model, a row names the fields in which the methods differ.
         infos = unique_simplification(
-            [{key: value for key, value in method if value is not None} for method in methods],
+            [
+                {key: value for key, value in method if value is not None}
+                for method in methods
+            ],
             list(_MODEL_KEYS),
         )
         group = of[0][0]
@@ -239,18 +258,25 @@ class TableBuilder:
             )
             if is_scenario_table:
                 names = [member.name for member in members]
-                first = replace(first, href=_runs_url(group, title, names), run_spec_names=names)
+                first = replace(
+                    first, href=_runs_url(group, title, names), run_spec_names=names
+                )
             cells = []
             for column in columns:
                 inside = [member for member in members if column.group in member.groups]
                 # HELM shows the mean over all tasks of bAbI, and not the mean of this and of single tasks.
                 if "babi" in column.group and "task:" not in name:
                     inside = [member for member in inside if "task=all" in member.name]
-                cells.append(self._make_cell(inside, column.matcher, model, is_scenario_table))
+                cells.append(
+                    self._make_cell(inside, column.matcher, model, is_scenario_table)
+                )
             lines.append([first, *cells])
         table = Table(
             title=title,
-            header=[HeaderCell(MODEL_HEADER_CELL_VALUE), *(column.head for column in columns)],
+            header=[
+                HeaderCell(MODEL_HEADER_CELL_VALUE),
+                *(column.head for column in columns),
+            ],
             rows=lines,
             links=_comparison_links(group, title, rows) if is_scenario_table else [],
             name=name,
@@ -296,19 +322,26 @@ class TableBuilder:
             and matcher.name in Summarizer.LOGPROBS_ISSUE_METRICS
         )
         runs = [member.run for member in members if member.run]
-        cell: Cell = self.helm.create_cell(runs, matcher, "", is_hidden, is_scenario_table)
+        cell: Cell = self.helm.create_cell(
+            runs, matcher, "", is_hidden, is_scenario_table
+        )
         return cell
 
-    def _make_other_cell(self, members: Sequence[Member], matcher: MetricNameMatcher) -> Cell:
+    def _make_other_cell(
+        self, members: Sequence[Member], matcher: MetricNameMatcher
+    ) -> Cell:
         """Return HELM's cell of another package's scenario, with an interval if a single run is in the mean."""
         having = [
             member
             for member in members
-            if member.run and any(matcher.matches(stat.name) for stat in member.run.stats)
+            if member.run
+            and any(matcher.matches(stat.name) for stat in member.run.stats)
         ]
         if not having:
             return ScoreCell(None)
-        cell: Cell = self.helm.create_cell([member.run for member in having], matcher, None)
+        cell: Cell = self.helm.create_cell(
+            [member.run for member in having], matcher, None
+        )
         results = [result for member in having for result in member.results]
         statistics = [result.statistics.get(matcher.name) for result in results]
         if len(statistics) != 1 or statistics[0] is None:
@@ -368,7 +401,11 @@ def _add_aggregates(table: Table, strategies: Sequence[str]) -> None:
 
 def _make_best_bold(table: Table) -> None:
     for index, head in enumerate(table.header):
-        values = [float(row[index].value) for row in table.rows if _is_number(row[index].value)]
+        values = [
+            float(row[index].value)
+            for row in table.rows
+            if _is_number(row[index].value)
+        ]
         if head.lower_is_better is None or not values:
             continue
         best = min(values) if head.lower_is_better else max(values)
@@ -382,7 +419,9 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def collect_rows(members: Iterable[Member], keys: Sequence[str]) -> dict[Method, list[Member]]:
+def collect_rows(
+    members: Iterable[Member], keys: Sequence[str]
+) -> dict[Method, list[Member]]:
     """Return the members of each row, each member once."""
     rows: dict[Method, dict[Member, None]] = defaultdict(dict)
     for member in members:

@@ -64,16 +64,16 @@ _helm_lock = threading.Lock()
 # HELM's front end renders an input as HTML if it contains this, and as text otherwise.
 _HTML_MARKER = '<br><img src="data:image;base64'
 # An invisible image of one pixel.
-_HTML_SWITCH = (
-    f'{_HTML_MARKER},R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7" alt="" hidden>'
-)
+_HTML_SWITCH = f'{_HTML_MARKER},R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7" alt="" hidden>'
 # The CSS classes with which the front end renders a text.
 _BOX = "bg-base-200 p-2 block overflow-auto w-full max-h-[36rem] mb-2 whitespace-pre-wrap localize-text-direction"
 _EVIDENCE = re.compile(r"\[evidence, depth \d+%: [^\]]*\]")
 _LEFT_OUT = re.compile(r"\[\.\.\. [\d,]+ characters left out, [^\]]*\.\.\.\]")
 
 
-def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: bool) -> None:
+def write_display(
+    run: Path, run_spec: RunSpec, schema: Schema, skip_completed: bool
+) -> None:
     """Write a run's display files, in which long texts are elided.
 
     The files of another adapter's run are written by HELM's code from a copy of the run's states.
@@ -117,7 +117,9 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
             shutil.copyfile(run / INSTANCE_STATS, folder / INSTANCE_STATS)
             try:
                 with _helm_lock:
-                    write_run_display_json(str(folder), run_spec, schema, skip_completed=False)
+                    write_run_display_json(
+                        str(folder), run_spec, schema, skip_completed=False
+                    )
             except json.JSONDecodeError as error:
                 raise InputError(
                     f"{run / INSTANCE_STATS} cannot be read ({type(error).__name__}); repeat that run"
@@ -139,7 +141,9 @@ def _make_folder(run: Path) -> Iterator[Path]:
 
     One process at a time has such a folder. Another one waits, and after `_PATIENCE` seconds removes only its own.
     """
-    with hold_lock(run / _LOCK, "another process can write the same pages", _PATIENCE) as is_alone:
+    with hold_lock(
+        run / _LOCK, "another process can write the same pages", _PATIENCE
+    ) as is_alone:
         for left in run.glob(f"{_PREFIX}*") if is_alone else ():
             shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=run) as name:
@@ -164,24 +168,39 @@ class LeanStates:
     def change(self, state: State) -> State:
         """Return the state for the page. The answer of a failed request is its error, because HELM's page needs one."""
         instance = state["instance"]
-        references = [reference["output"]["text"] for reference in instance["references"]]
+        references = [
+            reference["output"]["text"] for reference in instance["references"]
+        ]
         evidence = evidence_of(references, find_sample(instance))
         page_state: State = _elide_all(state, evidence)
         prompt, text = self._add_whole_texts(state)
         if prompt:
             self._prompts[instance["id"], instance.get("sub_split")] = prompt
-        self._rewrite(page_state["request"], "prompt", state["request"], evidence, prompt)
-        self._rewrite(page_state["instance"]["input"], "text", instance["input"], evidence, text)
+        self._rewrite(
+            page_state["request"], "prompt", state["request"], evidence, prompt
+        )
+        self._rewrite(
+            page_state["instance"]["input"], "text", instance["input"], evidence, text
+        )
         result = page_state.get("result")
         if result and not result["completions"]:
             # HELM's page takes the first completion without a check.
             result["completions"] = [
-                {"text": f"[no answer: {result.get('error')}]", "logprob": 0, "tokens": []}
+                {
+                    "text": f"[no answer: {result.get('error')}]",
+                    "logprob": 0,
+                    "tokens": [],
+                }
             ]
         return page_state
 
     def _rewrite(
-        self, target: State, field: str, source: State, evidence: Sequence[str], whole: str | None
+        self,
+        target: State,
+        field: str,
+        source: State,
+        evidence: Sequence[str],
+        whole: str | None,
     ) -> None:
         """Elide the prompt or conversation of a request or an input, and add the link to the whole one.
 
@@ -198,14 +217,23 @@ class LeanStates:
                 )
                 del target["messages"]
                 return
-            link = [{"role": "whole conversation", "content": file_name(whole)}] if whole else []
+            link = (
+                [{"role": "whole conversation", "content": file_name(whole)}]
+                if whole
+                else []
+            )
             target["messages"] = [
                 *link,
-                *({**part, "content": escape_markup(part["content"])} for part in parts),
+                *(
+                    {**part, "content": escape_markup(part["content"])}
+                    for part in parts
+                ),
             ]
         elif field == "prompt":
             target[field] = (
-                f"[whole prompt: {file_name(whole)}]\n\n{target[field]}" if whole else target[field]
+                f"[whole prompt: {file_name(whole)}]\n\n{target[field]}"
+                if whole
+                else target[field]
             )
         else:
             text = target[field]
@@ -238,7 +266,9 @@ class LeanStates:
         # A prompt that contains the input is used for both links.
         return (
             prompt_digest,
-            prompt_digest if prompt_digest and text in prompt else self._texts.add(text),
+            prompt_digest
+            if prompt_digest and text in prompt
+            else self._texts.add(text),
         )
 
 
@@ -255,7 +285,9 @@ def text_html(text: str, link: str, index: str) -> str:
     return f"<div>{_links(link, 'Whole prompt', index)}</div>{_box(body)}"
 
 
-def conversation_html(messages: Iterable[Mapping[str, str]], link: str, index: str) -> str:
+def conversation_html(
+    messages: Iterable[Mapping[str, str]], link: str, index: str
+) -> str:
     """Return the HTML of a long conversation for HELM's front end, which shows messages as text, without links."""
     parts = (
         f"<div>{html.escape(m['role'])}</div>{_box(html.escape(m['content'], quote=False))}"
@@ -345,7 +377,9 @@ def _prediction(page: State) -> dict[str, Any]:
     return {"predicted_text": completion["text"], "base64_images": [], **present}
 
 
-def _trial_stats(path: Path, statistics: Collection[str]) -> dict[Trial, dict[str, float]]:
+def _trial_stats(
+    path: Path, statistics: Collection[str]
+) -> dict[Trial, dict[str, float]]:
     stats: dict[Trial, dict[str, float]] = defaultdict(dict)
     for row in read_rows(path):
         with reading(path):
@@ -401,11 +435,15 @@ class FullTexts:
         self._digests: set[str] = set()
         self._is_whole = (self._folder / INDEX).is_file()
         self._written = (
-            {path.name for path in self._folder.glob("*.txt.gz")} if self._is_whole else set()
+            {path.name for path in self._folder.glob("*.txt.gz")}
+            if self._is_whole
+            else set()
         )
         # helm-server serves HELM's output folder as `benchmark_output`.
         parts = ("runs", run.parent.name, run.name, FOLDER)
-        self._address = "/".join(["benchmark_output", *(quote(part, safe="") for part in parts)])
+        self._address = "/".join(
+            ["benchmark_output", *(quote(part, safe="") for part in parts)]
+        )
 
     def add(self, text: str) -> str:
         """Write a text and return its digest."""
@@ -440,7 +478,9 @@ class FullTexts:
         if names:
             title = html.escape(self._run.name)
             head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n'
-            links = {html.escape(name): file_name(digest) for name, digest in digests.items()}
+            links = {
+                html.escape(name): file_name(digest) for name, digest in digests.items()
+            }
             rows = "\n".join(
                 f'<li><a href="{link}">{name}</a></li>' for name, link in links.items()
             )
@@ -457,7 +497,9 @@ class FullTexts:
                 (self._folder / INDEX).unlink(missing_ok=True)
                 self._is_whole = False
             # With mtime=0 the file depends only on the text. Level 1 is fast, and the page is rarely opened.
-            (self._folder / name).write_bytes(gzip.compress(data, compresslevel=1, mtime=0))
+            (self._folder / name).write_bytes(
+                gzip.compress(data, compresslevel=1, mtime=0)
+            )
             self._written.add(name)
         return digest
 

@@ -57,7 +57,11 @@ def list_members(runs: Iterable[Run], suite: Suite) -> list[Member]:
         own.append(member)
         for result in member.results:
             deployments[result.model][member.deployment] = None
-    return [*own, *_published_members(suite.results), *_overall_members(suite.boards, deployments)]
+    return [
+        *own,
+        *_published_members(suite.results),
+        *_overall_members(suite.boards, deployments),
+    ]
 
 
 def _make_run_member(run: Run, results: Sequence[Result]) -> Member:
@@ -114,7 +118,8 @@ def _make_member(name: str, deployment: str, results: Sequence[Result]) -> Membe
         model=first.model,
         deployment=deployment,
         groups=[
-            group_name(benchmark, part, label(first.length), metric=first.metric) for part in parts
+            group_name(benchmark, part, label(first.length), metric=first.metric)
+            for part in parts
         ],
         statistics={statistic: frozenset(of) for statistic, of in tasks.items()},
         results=results,
@@ -128,5 +133,9 @@ def find_first_group(boards: Iterable[Board]) -> str | None:
         return None
     length = board.main_length
     return group_name(
-        board.benchmark, "", label(length), folder=board.folder_at(length), metric=board.metric
+        board.benchmark,
+        "",
+        label(length),
+        folder=board.folder_at(length),
+        metric=board.metric,
     )

@@ -49,7 +49,11 @@ from helm_longctx.results.leaderboard.builder import (
     title_models,
 )
 from helm_longctx.results.leaderboard.display import write_display
-from helm_longctx.results.leaderboard.members import Member, find_first_group, list_members
+from helm_longctx.results.leaderboard.members import (
+    Member,
+    find_first_group,
+    list_members,
+)
 from helm_longctx.results.leaderboard.schema import (
     KINDS,
     merge_schemas,
@@ -207,7 +211,9 @@ class Pages:
         self._theirs: frozenset[str] = frozenset()
         self._others: frozenset[str] = frozenset()
         self.schema = self._make_schema()
-        self._hides_runs = any(group.visibility != ALL_GROUPS for group in self.schema.run_groups)
+        self._hides_runs = any(
+            group.visibility != ALL_GROUPS for group in self.schema.run_groups
+        )
         self._titles = title_models(members)
         self._builder = TableBuilder(
             schema=self.schema, theirs=self._theirs, titles=self._titles, helm=helm
@@ -227,12 +233,20 @@ class Pages:
         }
         if self._is_chosen or others:
             theirs = read_helm_schema(self._helm.schema_path)
-            theirs = omit_ours(theirs) if self._is_chosen else restrict_groups(theirs, others)
+            theirs = (
+                omit_ours(theirs)
+                if self._is_chosen
+                else restrict_groups(theirs, others)
+            )
             ours = merge_schemas(ours, theirs, theirs_first=self._is_chosen)
-            self._theirs = frozenset(group["name"] for group in theirs["run_groups"]) - names
+            self._theirs = (
+                frozenset(group["name"] for group in theirs["run_groups"]) - names
+            )
         schema = replace(from_dict(Schema, ours), adapter=get_adapter_fields())
         # Ours come first: without a run of our benchmarks, HELM would give its scenarios our columns.
-        schema = self._complete_schema(self._add_other_scenarios(schema), self._helm.runs)
+        schema = self._complete_schema(
+            self._add_other_scenarios(schema), self._helm.runs
+        )
         first = find_first_group(self._boards)
         groups = [
             replace(group, category=MAIN) if group.name == first else group
@@ -267,13 +281,19 @@ class Pages:
             run
             for run in self._helm.runs
             if run.run_spec.groups
-            and not any(name in schema.name_to_run_group for name in run.run_spec.groups)
+            and not any(
+                name in schema.name_to_run_group for name in run.run_spec.groups
+            )
         ]
         if not runs:
             return schema
         found = self._complete_schema(Schema(), runs)
         self._others = frozenset(group.name for group in found.run_groups)
-        mains = {name for group in found.run_groups if (name := group.environment.get("main_name"))}
+        mains = {
+            name
+            for group in found.run_groups
+            if (name := group.environment.get("main_name"))
+        }
         fields = {name: Field(name) for name in sorted(mains)}
         fields |= {metric.name: metric for metric in found.metrics}
         return replace(
@@ -318,8 +338,13 @@ class Pages:
             if title == field["name"]:
                 field["display_name"] = title
                 field["short_display_name"] = title
-        adapters = [run.run_spec.adapter_spec for run in self._helm.runs if run.run_spec.groups]
-        names = {find_model(adapter.model, adapter.model_deployment).name for adapter in adapters}
+        adapters = [
+            run.run_spec.adapter_spec for run in self._helm.runs if run.run_spec.groups
+        ]
+        names = {
+            find_model(adapter.model, adapter.model_deployment).name
+            for adapter in adapters
+        }
         for name in sorted(names - {field["name"] for field in fields}):
             fields.append(
                 {
@@ -340,14 +365,17 @@ class Pages:
             members |= dict.fromkeys(self._by_group[group.name])
         return list(members)
 
-    def _shown_members(self, members: Iterable[Member], group: RunGroup) -> list[Member]:
+    def _shown_members(
+        self, members: Iterable[Member], group: RunGroup
+    ) -> list[Member]:
         """Return the members that a group shows. Only other schemas can have groups that hide runs."""
         if not self._hides_runs:
             return list(members)
         return [
             member
             for member in members
-            if not member.run or self._helm.filter_runs_by_visibility([member.run], group)
+            if not member.run
+            or self._helm.filter_runs_by_visibility([member.run], group)
         ]
 
     def _expand(self, group: RunGroup) -> list[RunGroup]:
@@ -356,18 +384,27 @@ class Pages:
         if group.name in self._theirs:
             # A user's table can have columns of several benchmarks, whose short titles are the same.
             return [
-                each if each.name in self._theirs else replace(each, short_display_name=None)
+                each
+                if each.name in self._theirs
+                else replace(each, short_display_name=None)
                 for each in groups
             ]
-        if not group.sub_splits or any(each.sub_splits != group.sub_splits for each in groups):
+        if not group.sub_splits or any(
+            each.sub_splits != group.sub_splits for each in groups
+        ):
             return groups
         # The mean of a single task would repeat the task.
         means = [
             replace(each, metric_groups=each.metric_groups[self._has_one_task(each) :])
             for each in groups
         ]
-        names = {name for member in self._members_of(groups) for name in member.groups[1:]}
-        return [*means, *(each for each in self.schema.run_groups if each.name in names)]
+        names = {
+            name for member in self._members_of(groups) for name in member.groups[1:]
+        }
+        return [
+            *means,
+            *(each for each in self.schema.run_groups if each.name in names),
+        ]
 
     def _has_one_task(self, category: RunGroup) -> bool:
         results = [
@@ -401,7 +438,9 @@ class Pages:
         if not self._has_page(group):
             return []
         is_ours = group.name not in self._others and group.name not in self._theirs
-        is_single = group.subgroup_display_mode == BY_GROUP or len(self._expand(group)) == 1
+        is_single = (
+            group.subgroup_display_mode == BY_GROUP or len(self._expand(group)) == 1
+        )
         if is_single and not is_ours:
             return [table for table in self._scenario_tables(group) if table.rows]
         if group.name in self._theirs:
@@ -423,7 +462,11 @@ class Pages:
             metric_group = self.schema.name_to_metric_group[name]
             strategies = metric_group.aggregation_strategies
             if strategies is None:
-                strategies = [] if metric_group.hide_win_rates else [AggregationStrategy.WIN_RATE]
+                strategies = (
+                    []
+                    if metric_group.hide_win_rates
+                    else [AggregationStrategy.WIN_RATE]
+                )
             table = self._builder.make_table(
                 name=name,
                 title=metric_group.get_short_display_name(),
@@ -435,27 +478,45 @@ class Pages:
                 tables.append(table)
         return tables
 
-    def _metric_groups(self, group: RunGroup, subgroups: Sequence[RunGroup]) -> list[str]:
+    def _metric_groups(
+        self, group: RunGroup, subgroups: Sequence[RunGroup]
+    ) -> list[str]:
         """Return the groups of statistics that are tables of a group: its own, or those of its subgroups."""
         hidden = group.subgroup_metric_groups_hidden
         if group.name not in self._theirs and not self._has_own(group):
             # Published results have no conditions, and a task's only official metric is its score.
             groups = self._helm.expand_subgroups(group)
-            results = [result for member in self._members_of(groups) for result in member.results]
+            results = [
+                result
+                for member in self._members_of(groups)
+                for result in member.results
+            ]
             names = dict.fromkeys(
-                name for each in groups for name in each.metric_groups if name not in hidden
+                name
+                for each in groups
+                for name in each.metric_groups
+                if name not in hidden
             )
             shown = []
             for name in names:
-                metrics = {metric.name for metric in self.schema.name_to_metric_group[name].metrics}
-                if any(len(metrics & result.statistics.keys()) > 1 for result in results):
+                metrics = {
+                    metric.name
+                    for metric in self.schema.name_to_metric_group[name].metrics
+                }
+                if any(
+                    len(metrics & result.statistics.keys()) > 1 for result in results
+                ):
                     shown.append(name)
             return ["score", *shown]
         if group.metric_groups:
             return list(group.metric_groups)
         names = dict.fromkeys(name for each in subgroups for name in each.metric_groups)
         # A group with all details replaces the basic one.
-        return [name for name in names if f"{name}_detailed" not in names and name not in hidden]
+        return [
+            name
+            for name in names
+            if f"{name}_detailed" not in names and name not in hidden
+        ]
 
     def _scenario_tables(self, group: RunGroup) -> list[Table]:
         """Return HELM's tables of a group without columns of other groups: one of each scenario, and one of all."""
@@ -473,7 +534,9 @@ class Pages:
                     for member in self._by_group[group.name]
                     if _scenario_of(member) == scenario
                 ]
-                rows = collect_rows(self._shown_members(inside, group), group.adapter_keys_shown)
+                rows = collect_rows(
+                    self._shown_members(inside, group), group.adapter_keys_shown
+                )
                 if not rows or not columns:
                     continue
                 scenarios += 1
@@ -520,7 +583,9 @@ class Pages:
         if len(group.subgroups) > MOST_COLUMNS:
             for each in self._helm.expand_subgroups(group):
                 # The last word of a heading is the length.
-                parts[each.get_short_display_name().rpartition(" ")[0]].append(each.name)
+                parts[each.get_short_display_name().rpartition(" ")[0]].append(
+                    each.name
+                )
         if len(parts) in (0, 1, len(group.subgroups)):
             return []
         scores = []
@@ -536,13 +601,18 @@ class Pages:
             table if count_own(table) else replace(table, rows=table.rows[:most])
             for table in scores
         ]
-        return [*(table for table in scores if table.rows), *self._metric_tables(group)[1:]]
+        return [
+            *(table for table in scores if table.rows),
+            *self._metric_tables(group)[1:],
+        ]
 
     def _task_table(self, category: RunGroup, task: str) -> Table:
         return self._builder.make_table(
             name=f"{category.name}:sub_split={task}",
             title=str(self.schema.name_to_metric[task_score(task)].display_name),
-            rows=collect_rows(self._by_group[category.name], category.adapter_keys_shown),
+            rows=collect_rows(
+                self._by_group[category.name], category.adapter_keys_shown
+            ),
             columns=[(category, name) for name in category.metric_groups],
             sub_split=task,
         )
@@ -551,7 +621,9 @@ class Pages:
         """Return the tables of the most important groups, which are also the selector of the leaderboard."""
         tables: list[Table] = []
         titles: set[str | None] = set()
-        for category in dict.fromkeys(group.category for group in self.schema.run_groups):
+        for category in dict.fromkeys(
+            group.category for group in self.schema.run_groups
+        ):
             groups = [
                 group
                 for group in self.schema.run_groups
@@ -575,7 +647,10 @@ class Pages:
     def write_groups(self) -> None:
         """Write the tables of all groups under HELM's names, and last the index."""
         folder = Path(self._helm.run_release_path) / "groups"
-        _write_json(folder.with_name("groups_metadata.json"), self._helm.create_groups_metadata())
+        _write_json(
+            folder.with_name("groups_metadata.json"),
+            self._helm.create_groups_metadata(),
+        )
         for group in self.schema.run_groups:
             tables = self.make_tables(group)
             for table in tables:
@@ -591,7 +666,9 @@ class Pages:
             if tables:
                 _write_json(folder / f"{group.name}.json", tables)
         _write_json(folder.with_name(PAGES), self.make_index())
-        chosen = str(Path(self._helm.schema_path).resolve()) if self._is_chosen else None
+        chosen = (
+            str(Path(self._helm.schema_path).resolve()) if self._is_chosen else None
+        )
         _write_json(folder.with_name(PAGES_RECORD), {"schema_path": chosen})
 
     def write_runs(self, skip_completed: bool) -> None:
@@ -604,13 +681,17 @@ class Pages:
             path = Path(run.run_path)
             write_display(path, run.run_spec, self.schema, skip_completed)
             if results := [result for result in member.results if result.benchmark]:
-                tag_run(path, describe(caveat for row in results for caveat in row.caveats))
+                tag_run(
+                    path, describe(caveat for row in results for caveat in row.caveats)
+                )
 
         runs = [member for member in self._members if member.run]
         _call_all(write, runs, min(self._helm.num_threads, 2))
 
 
-def _call_all(write: Callable[[Member], None], runs: Sequence[Member], threads: int) -> None:
+def _call_all(
+    write: Callable[[Member], None], runs: Sequence[Member], threads: int
+) -> None:
     with ThreadPoolExecutor(threads) as pool:
         list(tqdm(pool.map(write, runs), "Pages of runs", len(runs), disable=None))
 

@@ -24,7 +24,13 @@ from helm_longctx.tasks.task import MAIN_METRIC
 
 Group = dict[str, Any]
 
-KINDS = ("leaderboards", "by length", "at one length", "tasks by length", "tasks at one length")
+KINDS = (
+    "leaderboards",
+    "by length",
+    "at one length",
+    "tasks by length",
+    "tasks at one length",
+)
 """Last words of the categories of groups, the most important first. HELM's pages select groups by category."""
 
 
@@ -66,7 +72,9 @@ class Section(NamedTuple):
     def name(self, part: str, at: Conditions) -> str:
         """Return the group of a category, a task or, for an empty `part`, the benchmark."""
         folder, metric = (
-            (self.board.folder_at(at.length), self.board.metric) if self.board else ("", "")
+            (self.board.folder_at(at.length), self.board.metric)
+            if self.board
+            else ("", "")
         )
         return group_name(
             self.benchmark, part, label(at.length), at.closed, at.judge, folder, metric
@@ -76,7 +84,9 @@ class Section(NamedTuple):
 def all_sections(benchmarks: Iterable[Benchmark]) -> list[Section]:
     """Return the sections of all scores that runs at the standard lengths can have."""
     return [
-        Section(benchmark, None, closed, [Conditions(length, closed) for length in lengths])
+        Section(
+            benchmark, None, closed, [Conditions(length, closed) for length in lengths]
+        )
         for benchmark in benchmarks
         for lengths in [[*benchmark.lengths] if benchmark.axis else [None]]
         for closed in (False, True)
@@ -87,7 +97,10 @@ def board_sections(boards: Sequence[Board]) -> list[Section]:
     """Return the sections of a suite's scores."""
     sections = []
     for board in boards:
-        results = [*board.categories, *(result for _, results in board.runs for result in results)]
+        results = [
+            *board.categories,
+            *(result for _, results in board.runs for result in results),
+        ]
         judges = {
             (each.length, each.context == "none", each.run.judge if each.run else "")
             for each in results
@@ -117,8 +130,13 @@ def _group_names(board: Board) -> Iterator[str]:
     for each in (*board.tasks, *board.categories, *board.overalls):
         category = board.benchmark.entries.get(each.entry)
         if each.is_published or (category is None and each.has_score):
-            for part in (category.name if category else OVERALL, *filter(None, [each.task])):
-                yield group_name(board.benchmark, part, label(each.length), metric=board.metric)
+            for part in (
+                category.name if category else OVERALL,
+                *filter(None, [each.task]),
+            ):
+                yield group_name(
+                    board.benchmark, part, label(each.length), metric=board.metric
+                )
 
 
 def make_schema(
@@ -142,19 +160,27 @@ def make_schema(
     ]
     # Benchmarks share statistics, and a schema has each of them once.
     fields = {
-        field["name"]: field for benchmark in benchmarks for field in metric_fields(benchmark)
+        field["name"]: field
+        for benchmark in benchmarks
+        for field in metric_fields(benchmark)
     }
     metric_groups = [
         _metric_group("score", "Score", ["${main_name}"]),
         _metric_group("by_depth", "By depth", [depth_score(depth) for depth in DEPTHS]),
         *(
             _metric_group(
-                _official_name(benchmark, category), "Official metrics", dict.fromkeys(names)
+                _official_name(benchmark, category),
+                "Official metrics",
+                dict.fromkeys(names),
             )
             for benchmark in benchmarks
             for category in benchmark.categories
             for names in [
-                [name for task in (*category.tasks, *category.variants) for name in task.metrics]
+                [
+                    name
+                    for task in (*category.tasks, *category.variants)
+                    for name in task.metrics
+                ]
             ]
         ),
         _metric_group("conditions", "Conditions", CONDITIONS),
@@ -184,7 +210,9 @@ def read_helm_schema(path: str | Path | None) -> dict[str, Any]:
     try:
         from_dict(Schema, content)
     except (DaciteError, TypeError, AttributeError, KeyError) as error:
-        raise InputError(f"{path} is not a schema of HELM: {describe_error(error)}") from error
+        raise InputError(
+            f"{path} is not a schema of HELM: {describe_error(error)}"
+        ) from error
     return {
         "run_groups": [],
         **content,
@@ -197,13 +225,15 @@ def read_helm_schema(path: str | Path | None) -> dict[str, Any]:
 def _restrict_to(schema: Mapping[str, Any], group: Group) -> Group:
     """Omit the columns of statistics and perturbations that a schema does not define, which HELM's own schema has."""
     fields, perturbations = (
-        {each["name"] for each in schema.get(part) or ()} for part in ("metrics", "perturbations")
+        {each["name"] for each in schema.get(part) or ()}
+        for part in ("metrics", "perturbations")
     )
     kept = [
         each
         for each in group.get("metrics", ())
         if (each["name"] in fields or "${" in each["name"])
-        and each.get("perturbation_name") in {None, "${main_perturbation}", *perturbations}
+        and each.get("perturbation_name")
+        in {None, "${main_perturbation}", *perturbations}
     ]
     return {**group, "metrics": kept}
 
@@ -235,17 +265,25 @@ def merge_schemas(
         return [f"longctx_{name}" if name in taken else name for name in names]
 
     run_groups = [
-        {**group, **{field: rename(group[field]) for field in _METRIC_GROUPS & group.keys()}}
+        {
+            **group,
+            **{field: rename(group[field]) for field in _METRIC_GROUPS & group.keys()},
+        }
         for group in ours["run_groups"]
         if group["name"] not in {each["name"] for each in rest["run_groups"]}
     ]
-    fields = {field["name"]: field for field in (*ours["metrics"], *theirs.get("metrics", ()))}
+    fields = {
+        field["name"]: field for field in (*ours["metrics"], *theirs.get("metrics", ()))
+    }
     return {
         "metrics": list(fields.values()),
         "perturbations": theirs.get("perturbations", []),
         "metric_groups": [
             *rest["metric_groups"],
-            *({**group, "name": rename([group["name"]])[0]} for group in ours["metric_groups"]),
+            *(
+                {**group, "name": rename([group["name"]])[0]}
+                for group in ours["metric_groups"]
+            ),
         ],
         "run_groups": [*rest["run_groups"], *run_groups]
         if theirs_first
@@ -262,10 +300,16 @@ _METRIC_GROUPS = {"metric_groups", "subgroup_metric_groups_hidden"}
 def omit_ours(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema without the groups that `helm-longctx schema` printed into it, of which a suite has only some."""
     printed = make_schema(all_sections(BENCHMARKS))
-    titles = {(group["name"], group["display_name"]) for part in _GROUPS for group in printed[part]}
+    titles = {
+        (group["name"], group["display_name"])
+        for part in _GROUPS
+        for group in printed[part]
+    }
     rest = {
         part: [
-            each for each in schema[part] if (each["name"], each.get("display_name")) not in titles
+            each
+            for each in schema[part]
+            if (each["name"], each.get("display_name")) not in titles
         ]
         for part in _GROUPS & schema.keys()
     }
@@ -279,21 +323,30 @@ def restrict_groups(schema: dict[str, Any], names: Collection[str]) -> dict[str,
     while count < len(kept):
         count = len(kept)
         kept |= {
-            each["name"] for each in schema["run_groups"] if kept & set(each.get("subgroups", ()))
+            each["name"]
+            for each in schema["run_groups"]
+            if kept & set(each.get("subgroups", ()))
         }
     groups = [
-        {**each, "subgroups": [name for name in each.get("subgroups", ()) if name in kept]}
+        {
+            **each,
+            "subgroups": [name for name in each.get("subgroups", ()) if name in kept],
+        }
         for each in schema["run_groups"]
         if each["name"] in kept
     ]
     return {**schema, "run_groups": groups}
 
 
-def restrict_columns(schema: dict[str, Any], statistics: Collection[str]) -> dict[str, Any]:
+def restrict_columns(
+    schema: dict[str, Any], statistics: Collection[str]
+) -> dict[str, Any]:
     """Return a schema with only the columns of these statistics."""
     return {
         **schema,
-        "metric_groups": [_restrict(group, statistics) for group in schema["metric_groups"]],
+        "metric_groups": [
+            _restrict(group, statistics) for group in schema["metric_groups"]
+        ],
     }
 
 
@@ -307,7 +360,9 @@ def add_groups(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {**schema, "run_groups": [*schema["run_groups"], *added]}
 
 
-def fit_helm(schema: dict[str, Any], boards: Sequence[Board] | None = None) -> dict[str, Any]:
+def fit_helm(
+    schema: dict[str, Any], boards: Sequence[Board] | None = None
+) -> dict[str, Any]:
     """Return our schema for HELM's own summarizer, which warns of each statistic in a table that a run lacks.
 
     A group of a suite shows what all of its runs have. Without a suite, it shows only scores. Instead of sub-splits
@@ -327,10 +382,12 @@ def fit_helm(schema: dict[str, Any], boards: Sequence[Board] | None = None) -> d
         main = group["environment"]["main_name"]
         names = having.get(group["name"], {main})
         names = names | {"${main_name}"} if main in names else names
-        shown = [name for name in group.get("metric_groups", ()) if columns[name] <= names]
-        return {field: value for field, value in group.items() if field != "sub_splits"} | {
-            "metric_groups": shown
-        }
+        shown = [
+            name for name in group.get("metric_groups", ()) if columns[name] <= names
+        ]
+        return {
+            field: value for field, value in group.items() if field != "sub_splits"
+        } | {"metric_groups": shown}
 
     return {**schema, "run_groups": [fit(group) for group in schema["run_groups"]]}
 
@@ -352,7 +409,11 @@ def _metric_group(name: str, title: str, metrics: Iterable[str]) -> Group:
 def _restrict(group: Group, statistics: Collection[str]) -> Group:
     """Omit the columns of statistics that no run has."""
     # `${main_name}` stands for the main statistic of each group, which HELM fills in.
-    kept = [each for each in group["metrics"] if each["name"] in {*statistics, "${main_name}"}]
+    kept = [
+        each
+        for each in group["metrics"]
+        if each["name"] in {*statistics, "${main_name}"}
+    ]
     return {**group, "metrics": kept}
 
 
@@ -375,14 +436,20 @@ def _groups(section: Section, chosen: Collection[str] | None) -> list[list[Group
         list(_by_length(section, [*overall, *categories])),
         [leaf for leaf in (*overall, *categories) if leaf["name"] not in names],
         # The page of a category's only task would repeat the category's.
-        list(_by_length(section, [leaf for leaf in tasks if leaf["title"] not in titles])),
+        list(
+            _by_length(section, [leaf for leaf in tasks if leaf["title"] not in titles])
+        ),
         tasks,
     ]
     # Some fields are only needed to combine groups.
     return [
         [
             {
-                **{name: group[name] for name in group if name not in ("at", "part", "title")},
+                **{
+                    name: group[name]
+                    for name in group
+                    if name not in ("at", "part", "title")
+                },
                 "category": category,
             }
             for group in groups
@@ -402,8 +469,12 @@ def _overall_leaf(section: Section, at: Conditions) -> Iterator[Group]:
         and len(benchmark.categories) > 1
         and not (at.closed or at.judge or has_folder)
     ):
-        about = f"Mean of all categories, for models with complete categories{_about(at)}."
-        yield _leaf(section, OVERALL, benchmark.overall, at, about) | {"metric_groups": ["score"]}
+        about = (
+            f"Mean of all categories, for models with complete categories{_about(at)}."
+        )
+        yield _leaf(section, OVERALL, benchmark.overall, at, about) | {
+            "metric_groups": ["score"]
+        }
 
 
 def _category_leaves(section: Section, at: Conditions) -> Iterator[Group]:
@@ -432,9 +503,14 @@ def _task_leaves(section: Section, at: Conditions) -> Iterator[Group]:
     for task in section.benchmark.tasks:
         if (task.closed_book or not at.closed) and task.exists_at(at.length):
             about = f"{task.title}: {headline_text(task)}{_about(at)}."
-            leaf = _leaf(section, task.name, task.title, at, about) | {"metric_groups": ["score"]}
+            leaf = _leaf(section, task.name, task.title, at, about) | {
+                "metric_groups": ["score"]
+            }
             yield leaf | {
-                "environment": {**leaf["environment"], "main_name": task_score(task.name)}
+                "environment": {
+                    **leaf["environment"],
+                    "main_name": task_score(task.name),
+                }
             }
 
 
@@ -466,17 +542,27 @@ def _leaderboards(section: Section, leaves: list[Group]) -> Iterator[Group]:
     """Yield the tables of all categories: of all lengths, and of each length. Those in the mean come first."""
     averaged = {
         OVERALL,
-        *(category.name for category in section.benchmark.categories if category.averaged),
+        *(
+            category.name
+            for category in section.benchmark.categories
+            if category.averaged
+        ),
     }
-    leaves = sorted(leaves, key=lambda leaf: (leaf["at"].length or 0, leaf["part"] not in averaged))
+    leaves = sorted(
+        leaves, key=lambda leaf: (leaf["at"].length or 0, leaf["part"] not in averaged)
+    )
     whole = Conditions(None, section.closed)
     yield from _combine(section, "", "", whole, leaves, section.benchmark.description)
     for length in (
-        dict.fromkeys(at.length for at in section.columns) if section.benchmark.axis else ()
+        dict.fromkeys(at.length for at in section.columns)
+        if section.benchmark.axis
+        else ()
     ):
         at = whole._replace(length=length)
         of = [leaf for leaf in leaves if leaf["at"].length == length]
-        yield from _combine(section, "", "", at, of, f"{section.title} at {label(length)}.")
+        yield from _combine(
+            section, "", "", at, of, f"{section.title} at {label(length)}."
+        )
 
 
 def _by_length(section: Section, leaves: list[Group]) -> Iterator[Group]:
@@ -489,12 +575,22 @@ def _by_length(section: Section, leaves: list[Group]) -> Iterator[Group]:
         # The table of a benchmark's only category is its leaderboard.
         if part:
             yield from _combine(
-                section, part, title, of[0]["at"]._replace(length=None, judge=""), of, f"{title}."
+                section,
+                part,
+                title,
+                of[0]["at"]._replace(length=None, judge=""),
+                of,
+                f"{title}.",
             )
 
 
 def _combine(
-    section: Section, part: str, title: str, at: Conditions, leaves: list[Group], about: str
+    section: Section,
+    part: str,
+    title: str,
+    at: Conditions,
+    leaves: list[Group],
+    about: str,
 ) -> Iterator[Group]:
     """Yield the group that has these leaves as columns. A leaf with that group's name is that group."""
     name = section.name(part, at)

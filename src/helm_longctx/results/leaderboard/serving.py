@@ -104,7 +104,8 @@ def _refuse_other_sites() -> None:
     """
     if not _LOOPBACK_HOST.fullmatch(request.get_header("Host", "")):
         raise HTTPError(
-            403, "The address must name this machine, such as http://127.0.0.1 or http://localhost."
+            403,
+            "The address must name this machine, such as http://127.0.0.1 or http://localhost.",
         )
     site = request.get_header("Sec-Fetch-Site", "none")
     mode = request.get_header("Sec-Fetch-Mode")
@@ -112,7 +113,9 @@ def _refuse_other_sites() -> None:
         raise HTTPError(403, "Pages of other sites cannot read this server.")
 
 
-def _refuse_links_out(send_file: Callable[..., HTTPResponse]) -> Callable[..., HTTPResponse]:
+def _refuse_links_out(
+    send_file: Callable[..., HTTPResponse],
+) -> Callable[..., HTTPResponse]:
     """Return Bottle's `static_file` with one more check: links must not lead out of the folders with results.
 
     HELM's link `latest` does not. HELM's own pages can be links, because some installers link the files of packages.
@@ -120,7 +123,9 @@ def _refuse_links_out(send_file: Callable[..., HTTPResponse]) -> Callable[..., H
 
     @wraps(send_file)
     def respond(filename: str, root: str, **options: Any) -> HTTPResponse:
-        path = os.path.abspath(os.path.join(root, filename.strip("/\\")))  # as Bottle computes it
+        path = os.path.abspath(
+            os.path.join(root, filename.strip("/\\"))
+        )  # as Bottle computes it
         is_outside = os.path.exists(path) and not Path(path).resolve().is_relative_to(
             Path(root).resolve()
         )

@@ -68,7 +68,11 @@ def _column_tasks(results: Sequence[Result], matcher: MetricNameMatcher) -> list
         return [benchmark.task(matcher.sub_split)]
     # HELM's schema cannot name a sub-split in a column, so a task's score also has its own name.
     named = _tasks_by_score(benchmark.name).get(matcher.name)
-    return [named] if named else list(tasks_of(benchmark.entries[results[0].entry], results))
+    return (
+        [named]
+        if named
+        else list(tasks_of(benchmark.entries[results[0].entry], results))
+    )
 
 
 @cache
@@ -134,7 +138,10 @@ def make_cell(
         about += [
             f"95 % interval: {range_text(interval.low, interval.high, lambda end: _text(end, places))}"
         ]
-    about += [*notes, *([f"{NOTES}: {'; '.join(describe(caveats))}"] if caveats else [])]
+    about += [
+        *notes,
+        *([f"{NOTES}: {'; '.join(describe(caveats))}"] if caveats else []),
+    ]
     return ScoreCell(
         interval.mean,
         description="\n".join(about),
@@ -177,8 +184,13 @@ def tag_run(run: Path, reasons: Sequence[str]) -> None:
     with reading(path):
         # The tags of an earlier call are removed, because their reasons may no longer apply.
         tags = [tag for tag in scenario["tags"] if not tag.startswith(MARK)]
-    if (new_tags := [*tags, *(f"{MARK} {reason}" for reason in reasons)]) != scenario["tags"]:
-        replace_file(path, orjson.dumps({**scenario, "tags": new_tags}, option=orjson.OPT_INDENT_2))
+    if (new_tags := [*tags, *(f"{MARK} {reason}" for reason in reasons)]) != scenario[
+        "tags"
+    ]:
+        replace_file(
+            path,
+            orjson.dumps({**scenario, "tags": new_tags}, option=orjson.OPT_INDENT_2),
+        )
 
 
 def _note(header: Sequence[HeaderCell], row: Sequence[Cell]) -> str | None:
@@ -187,11 +199,16 @@ def _note(header: Sequence[HeaderCell], row: Sequence[Cell]) -> str | None:
     tasks: dict[str, dict[str, None]] = defaultdict(dict)
     for title, cell in zip(header, row, strict=True):
         for caveat in _caveats_of(cell):
-            reason = caveat.text if cell.value is not None else f"none, because of {caveat.text}"
+            reason = (
+                caveat.text
+                if cell.value is not None
+                else f"none, because of {caveat.text}"
+            )
             columns[reason][str(title.value)] = None
             tasks[reason] |= {caveat.task: None} if caveat.task else {}
     reasons = [
-        f"{_join(titles)}: {reason}" + (f" ({_join(tasks[reason])})" if tasks[reason] else "")
+        f"{_join(titles)}: {reason}"
+        + (f" ({_join(tasks[reason])})" if tasks[reason] else "")
         for reason, titles in columns.items()
     ]
     return "; ".join(reasons) or None
@@ -225,7 +242,10 @@ def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Ce
         if cell.value is None
         # The more tasks a mean lacks, the more spaces are before it, so that it comes after the means of more tasks.
         else _text_cell(
-            cell, width * (1 if lower_is_better else 1 + count_missing(cell)), places, best
+            cell,
+            width * (1 if lower_is_better else 1 + count_missing(cell)),
+            places,
+            best,
         )
         for cell in cells
     ]
@@ -239,7 +259,11 @@ def count_missing(cell: Cell) -> int:
 def _text_cell(cell: Cell, width: int, places: int | None, best: float | None) -> Cell:
     number = float(cell.value)
     # HELM also considers marked scores for the best score, which is bold.
-    style = {name: value for name, value in (cell.style or {}).items() if name != "font-weight"}
+    style = {
+        name: value
+        for name, value in (cell.style or {}).items()
+        if name != "font-weight"
+    }
     if not _caveats_of(cell) and number == best:
         style |= {"font-weight": "bold"}
     low = getattr(cell, "low", None)
@@ -254,7 +278,9 @@ def _text_cell(cell: Cell, width: int, places: int | None, best: float | None) -
     tail = tail or (" %" if places is None else "")
     text = f"{_text(number, places):>{width}}{tail}"
     # HELM's `Cell` is a frozen dataclass, so a cell with other values is a new one.
-    given: Mapping[str, Any] = {field.name: getattr(cell, field.name) for field in fields(cell)}
+    given: Mapping[str, Any] = {
+        field.name: getattr(cell, field.name) for field in fields(cell)
+    }
     return ScoreCell(**{"number": number, **given, "value": text, "style": style})
 
 
@@ -279,7 +305,8 @@ def arrange_table(table: Table) -> Table:
     rows = [row for row in table.rows if any(map(_has_value, row[1:]))]
     rows.sort(
         key=lambda row: [
-            _rank(title, cell) for title, cell in zip(table.header[1:], row[1:], strict=True)
+            _rank(title, cell)
+            for title, cell in zip(table.header[1:], row[1:], strict=True)
         ]
     )
     published = [row for row in rows if _is_published(row)]
@@ -303,7 +330,9 @@ def arrange_table(table: Table) -> Table:
         ),
     ]
     header = _shorten([table.header[place] for place in places]) if rows else []
-    return replace(table, header=header, rows=[[row[place] for place in places] for row in rows])
+    return replace(
+        table, header=header, rows=[[row[place] for place in places] for row in rows]
+    )
 
 
 def _has_value(cell: Cell) -> bool:

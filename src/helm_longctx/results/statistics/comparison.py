@@ -51,7 +51,11 @@ def next_looks(earlier: Iterable[int], size: int) -> Looks:
     """
     sizes = set(earlier)
     return (
-        *sorted(earlier_size for earlier_size in sizes if earlier_size < size or size not in sizes),
+        *sorted(
+            earlier_size
+            for earlier_size in sizes
+            if earlier_size < size or size not in sizes
+        ),
         size,
     )
 
@@ -81,7 +85,9 @@ def quantile_of(level: float) -> float:
     return -float(ndtri(level))
 
 
-def p_value_of_looks(p_value: float, looks: Looks, first: float = FIRST_OF_GATE) -> float:
+def p_value_of_looks(
+    p_value: float, looks: Looks, first: float = FIRST_OF_GATE
+) -> float:
     """Return the smallest error of all looks with which the last one rejects; see `level_of_look`.
 
     Args:
@@ -93,7 +99,9 @@ def p_value_of_looks(p_value: float, looks: Looks, first: float = FIRST_OF_GATE)
     if p_value >= levels[-1]:
         return 1.0
     # A p-value of 0 has no logarithm.
-    return float(np.exp(np.interp(np.log(max(p_value, 1e-300)), np.log(levels), np.log(_LEVELS))))
+    return float(
+        np.exp(np.interp(np.log(max(p_value, 1e-300)), np.log(levels), np.log(_LEVELS)))
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -139,10 +147,15 @@ def _walk(looks: Looks, first: float) -> Floats:
         mass = np.repeat(np.diff(ndtr(edges), axis=0), len(_LEVELS), axis=1)
     else:
         same, deviation = _step(looks)
-        mass = np.diff(ndtr((edges - same * _GRID) / deviation), axis=0) @ _walk(looks[:-1], first)
+        mass = np.diff(ndtr((edges - same * _GRID) / deviation), axis=0) @ _walk(
+            looks[:-1], first
+        )
     # A value's part of the grid can be on both sides of the bound.
     return np.asarray(
-        mass * np.clip((_find_bounds(looks, first) - _GRID[:, None]) / (2 * half) + 0.5, 0, 1)
+        mass
+        * np.clip(
+            (_find_bounds(looks, first) - _GRID[:, None]) / (2 * half) + 0.5, 0, 1
+        )
     )
 
 
@@ -290,7 +303,9 @@ class Decision:
     def is_different(self) -> bool:
         """Whether one model is better; otherwise they are tied."""
         # NaN must be a tie, so the conditions are not `>=`.
-        return self.adjusted < SIGNIFICANCE and self.adjusted_with_failures < SIGNIFICANCE
+        return (
+            self.adjusted < SIGNIFICANCE and self.adjusted_with_failures < SIGNIFICANCE
+        )
 
     @property
     def is_left_to_failures(self) -> bool:
@@ -307,7 +322,9 @@ class Decision:
         return "better" if self.comparison.effect.mean > 0 else "worse"
 
 
-def compare_pairs(a: ArrayLike, b: ArrayLike, groups: Sequence[object] | None = None) -> Comparison:
+def compare_pairs(
+    a: ArrayLike, b: ArrayLike, groups: Sequence[object] | None = None
+) -> Comparison:
     """Compare two models by their scores on the same instances.
 
     If the models are equally good, the sign of each cluster's difference is random. The test is the normal
@@ -323,7 +340,9 @@ def compare_pairs(a: ArrayLike, b: ArrayLike, groups: Sequence[object] | None = 
         ValueError: the lengths differ.
     """
     differences = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
-    return _compare(differences, np.ones(len(differences)), group_codes(groups, len(differences)))
+    return _compare(
+        differences, np.ones(len(differences)), group_codes(groups, len(differences))
+    )
 
 
 @dataclass(frozen=True)
@@ -371,7 +390,9 @@ class Pairs:
         ):
             shares = np.asarray(failed, dtype=float)
             sides.append(np.nan_to_num(scores) * (1 - shares) + shares * value)
-        return Pairs(a=sides[0], b=sides[1], groups=self.asked.groups, weight=self.weight)
+        return Pairs(
+            a=sides[0], b=sides[1], groups=self.asked.groups, weight=self.weight
+        )
 
 
 def compare_parts(parts: Sequence[Pairs], looks: Looks = ()) -> Comparison:
@@ -472,7 +493,9 @@ def compare_intervals(one: Interval, other: Interval) -> Comparison:
     elif distance:
         # Means without a width are exact.
         z = math.inf
-    effect = Interval(mean, mean - below - step, mean + above + step, min(one.n, other.n))
+    effect = Interval(
+        mean, mean - below - step, mean + above + step, min(one.n, other.n)
+    )
     return Comparison(effect, two_sided(z))
 
 
@@ -507,7 +530,8 @@ def compare_intervals_with_failures(
 def mix_failures(interval: Interval, share: float, value: float) -> Interval:
     """Return a mean with its interval if a share of the questions has a value instead of no answer."""
     mean, low, high = (
-        end * (1 - share) + value * share for end in (interval.mean, interval.low, interval.high)
+        end * (1 - share) + value * share
+        for end in (interval.mean, interval.low, interval.high)
     )
     return Interval(mean, low, high, interval.n)
 
@@ -532,7 +556,9 @@ def decide_all(comparisons: Sequence[Comparison]) -> list[Decision]:
     adjusted = holm([comparison.p_value for comparison in comparisons])
     with_failures = holm([comparison.decisive_p_value for comparison in comparisons])
     decisions = []
-    for comparison, p_value, decisive in zip(comparisons, adjusted, with_failures, strict=True):
+    for comparison, p_value, decisive in zip(
+        comparisons, adjusted, with_failures, strict=True
+    ):
         decisions.append(
             Decision(
                 comparison=comparison,
@@ -546,7 +572,9 @@ def decide_all(comparisons: Sequence[Comparison]) -> list[Decision]:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values that are adjusted for their number by Holm's method (1979), in the same order. NaN stays NaN."""
     values = np.asarray(p_values, dtype=float)
-    order = [int(index) for index in np.argsort(values) if not math.isnan(values[index])]
+    order = [
+        int(index) for index in np.argsort(values) if not math.isnan(values[index])
+    ]
     adjusted = np.full(len(values), math.nan)
     largest = 0.0
     for rank, index in enumerate(order):
@@ -561,7 +589,9 @@ def sign_test(more: int, less: int) -> float:
     return sum(math.comb(n, count) for count in range(more, n + 1)) / 2**n
 
 
-def smallest_shares(n: int, level: float, power: float = 0.8) -> tuple[float | None, float | None]:
+def smallest_shares(
+    n: int, level: float, power: float = 0.8
+) -> tuple[float | None, float | None]:
     """Return which share of n signs must be positive for a sign test to find it with a probability.
 
     Returns:
@@ -621,7 +651,9 @@ def _compare(
         root = math.sqrt(max(linear**2 - leading * (mean**2 - level * variance), 0.0))
         low = max(low, min((linear - root) / leading, mean))
         high = min(high, max((linear + root) / leading, mean))
-    return Comparison(Interval(mean, low, high, n), p_value, wins, losses, n - wins - losses)
+    return Comparison(
+        Interval(mean, low, high, n), p_value, wins, losses, n - wins - losses
+    )
 
 
 def padded_squares(sums: Floats, sizes: Floats, counts: Floats) -> Floats:
@@ -641,7 +673,9 @@ def padded_squares(sums: Floats, sizes: Floats, counts: Floats) -> Floats:
     differ = squares > _EQUAL**2
     safe = np.where(differ, squares, 1.0)
     weight = np.where(differ, safe**2 / np.where(differ, fourth, 1.0), 0.0)
-    typical = np.where(differ, weight * fourth / safe, 0.0) + _PRIOR * spread / counts.sum(axis=1)
+    typical = np.where(
+        differ, weight * fourth / safe, 0.0
+    ) + _PRIOR * spread / counts.sum(axis=1)
     return np.asarray(squares + PSEUDO * typical / (weight + _PRIOR))
 
 

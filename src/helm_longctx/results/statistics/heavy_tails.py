@@ -40,7 +40,9 @@ _FEWEST_POSITIVE = 8
 _BISECTIONS = 24
 
 
-def upper_bound(values: Floats, margin: float, cap: float, error: float, level: float) -> float:
+def upper_bound(
+    values: Floats, margin: float, cap: float, error: float, level: float
+) -> float:
     """Return the upper bound of a mean. It is below the margin only if the mean is.
 
     Args:
@@ -57,7 +59,9 @@ def upper_bound(values: Floats, margin: float, cap: float, error: float, level: 
         return cap
     # A single gain must not outweigh many losses, so no value counts as less than minus the cap.
     capped = np.clip(values, -cap, cap)
-    return max(_bound_by_bets(capped, cap, error), _bound_lognormal(values, margin, level))
+    return max(
+        _bound_by_bets(capped, cap, error), _bound_lognormal(values, margin, level)
+    )
 
 
 def lower_bound(values: Floats, floor: float, error: float) -> float:
@@ -78,7 +82,9 @@ def lower_bound(values: Floats, floor: float, error: float) -> float:
     return -_bound_by_bets(np.minimum(-values, floor), floor, error)
 
 
-def are_above(values: Floats, margin: float, floor: float, error: float) -> NDArray[np.bool_]:
+def are_above(
+    values: Floats, margin: float, floor: float, error: float
+) -> NDArray[np.bool_]:
     """Return which samples have a `lower_bound` above a margin, much faster.
 
     Args:
@@ -92,7 +98,9 @@ def are_above(values: Floats, margin: float, floor: float, error: float) -> NDAr
     return np.asarray(wealth * error > 1)
 
 
-def is_below(values: Floats, margin: float, cap: float, error: float, level: float) -> bool:
+def is_below(
+    values: Floats, margin: float, cap: float, error: float, level: float
+) -> bool:
     """Return whether `upper_bound` is below the margin, much faster."""
     if not len(values) or not level:
         return False
@@ -156,7 +164,9 @@ def _bound_lognormal(values: Floats, margin: float, level: float) -> float:
     largest = variance * (count - 1) / float(chdtri(count - 1, 1 - level))
     mean_part = float(ndtri(level)) ** 2 * variance / count
     variance_part = ((largest - variance) / 2) ** 2
-    exponent = float(logarithms.mean()) + variance / 2 + math.sqrt(mean_part + variance_part)
+    exponent = (
+        float(logarithms.mean()) + variance / 2 + math.sqrt(mean_part + variance_part)
+    )
     return count / len(values) * math.exp(min(exponent, 700.0))
 
 

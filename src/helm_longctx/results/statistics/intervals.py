@@ -100,7 +100,9 @@ def mean_interval(
     is_independent = int(codes.max()) + 1 == n
     if not (is_independent and bool(np.isin(scores, (0, 1)).all())):
         # The variance is estimated from the clusters, so Student's quantile is used.
-        low, high = wilson(mean, _effective_size(scores, codes), t_quantile(_freedom(codes)))
+        low, high = wilson(
+            mean, _effective_size(scores, codes), t_quantile(_freedom(codes))
+        )
     elif n < FEW:
         low, high = _clopper_pearson(round(mean * n), n)
     else:
@@ -145,11 +147,17 @@ def standard_error(values: ArrayLike, groups: Sequence[object] | None = None) ->
         ValueError: `groups` has another length than `values`.
     """
     scores = np.asarray(values, dtype=float)
-    return _clustered_error(scores, group_codes(groups, len(scores))) if scores.size else math.nan
+    return (
+        _clustered_error(scores, group_codes(groups, len(scores)))
+        if scores.size
+        else math.nan
+    )
 
 
 def mean_of_means(
-    intervals: Sequence[Interval], clusters: Sequence[Clusters] = (), weights: Sequence[float] = ()
+    intervals: Sequence[Interval],
+    clusters: Sequence[Clusters] = (),
+    weights: Sequence[float] = (),
 ) -> Interval:
     """Return the weighted mean of means, such as the means of tasks.
 
@@ -169,7 +177,9 @@ def mean_of_means(
     """
     if len(intervals) < 2:
         return intervals[0] if intervals else Interval(math.nan, math.nan, math.nan, 0)
-    rows = np.array([(interval.mean, interval.low, interval.high) for interval in intervals])
+    rows = np.array(
+        [(interval.mean, interval.low, interval.high) for interval in intervals]
+    )
     shares = np.array(weights or [1 / len(intervals)] * len(intervals))
     mean = float(shares @ rows[:, 0])
     n = sum([interval.n for interval in intervals])
@@ -186,7 +196,9 @@ def mean_of_means(
         inverses.append(1 / interval.n if is_exact else inverse_size(interval))
     size = _size_of_means(rows[:, 0], np.array(inverses), shares, factors)
     low, high = _clopper_pearson(mean * size, size) if size < math.inf else (mean, mean)
-    wrong = [(interval.n * (1 - interval.mean), interval.high == 1) for interval in intervals]
+    wrong = [
+        (interval.n * (1 - interval.mean), interval.high == 1) for interval in intervals
+    ]
     right = [(interval.n * interval.mean, interval.low == 0) for interval in intervals]
     return Interval(
         mean,
@@ -214,10 +226,14 @@ def _is_one(answers: Sequence[tuple[float, bool]]) -> bool:
             the number is not known, because the answers have different weights.
     """
     some = [(number, is_open) for number, is_open in answers if number > _ROUNDING]
-    return len(some) < 2 and all(number <= 1 + _ROUNDING or is_open for number, is_open in some)
+    return len(some) < 2 and all(
+        number <= 1 + _ROUNDING or is_open for number, is_open in some
+    )
 
 
-def _size_of_means(means: Floats, inverses: Floats, shares: Floats, factors: Floats) -> float:
+def _size_of_means(
+    means: Floats, inverses: Floats, shares: Floats, factors: Floats
+) -> float:
     """Return the number of right and wrong answers whose share varies as much as a mean of means. It is infinite for none.
 
     As in `_effective_size`, the variance is estimated in relation to right and wrong answers with this mean.
@@ -240,7 +256,9 @@ def _size_of_means(means: Floats, inverses: Floats, shares: Floats, factors: Flo
     most = 0.25 / whole if whole > _ROUNDING else math.inf
     largest = min(float((parts / shares).max() / parts.sum()), most)
     # The number of observations behind the estimate, as in `count_informative`, if all means had the same variance.
-    weight = float(parts.sum() ** 2 / (parts**2 @ inverses)) * typical / (1 - 3 * typical)
+    weight = (
+        float(parts.sum() ** 2 / (parts**2 @ inverses)) * typical / (1 - 3 * typical)
+    )
     observed = float(parts @ variances)
     ratio = _shrink(observed, whole * float(parts.sum()), largest, weight, _PRIOR_MEANS)
     return 1 / (ratio * float(parts.sum()))
@@ -256,7 +274,9 @@ def inverse_size(interval: Interval) -> float:
 
 def error_of_means(errors: Sequence[float], clusters: Sequence[Clusters] = ()) -> float:
     """Return the standard error of the unweighted mean of means with these standard errors; see `mean_of_means`."""
-    return math.sqrt(float(_shared_factors(clusters, errors) @ np.square(errors))) / len(errors)
+    return math.sqrt(
+        float(_shared_factors(clusters, errors) @ np.square(errors))
+    ) / len(errors)
 
 
 def cluster_errors(values: ArrayLike, groups: Sequence[str]) -> dict[str, float]:
@@ -267,7 +287,9 @@ def cluster_errors(values: ArrayLike, groups: Sequence[str]) -> dict[str, float]
         groups: the group of each value. Equal groups of two means are one cluster.
     """
     scores = np.asarray(values, dtype=float)
-    sums = cluster_sums(scores - scores.mean(), group_codes(groups, len(scores))) / len(scores)
+    sums = cluster_sums(scores - scores.mean(), group_codes(groups, len(scores))) / len(
+        scores
+    )
     return dict(zip(dict.fromkeys(groups), sums.tolist(), strict=True))
 
 
@@ -358,7 +380,9 @@ def _effective_size(scores: Floats, codes: NDArray[np.intp]) -> float:
     design = _design_effect(errors, squares, codes)
     whole = float(scores.mean() * (1 - scores.mean())) * len(scores)
     # Scores that repeat each other give no more information about the variance than about the mean.
-    ratio = _shrink(squares, whole, 1.0, count_informative(errors) / max(design, 1), _PRIOR_RATIO)
+    ratio = _shrink(
+        squares, whole, 1.0, count_informative(errors) / max(design, 1), _PRIOR_RATIO
+    )
     return len(scores) / (ratio * design)
 
 
@@ -390,7 +414,9 @@ def _shared_factors(clusters: Sequence[Clusters], widths: Sequence[float]) -> Fl
             groups |= dict.fromkeys(of_mean)
     if rows:
         # A row for each sample, a column for each cluster.
-        errors = np.array([[clusters[row].get(group, 0.0) for group in groups] for row in rows])
+        errors = np.array(
+            [[clusters[row].get(group, 0.0) for group in groups] for row in rows]
+        )
         sums = errors.sum(axis=0)
         wide = [widths[row] for row in rows]
         # If all clusters have the same error in each sample, the widths are added instead of their squares.
@@ -407,7 +433,9 @@ def _shared_factors(clusters: Sequence[Clusters], widths: Sequence[float]) -> Fl
     return factors
 
 
-def _shrink(part: float, whole: float, largest: float, weight: float, prior: float) -> float:
+def _shrink(
+    part: float, whole: float, largest: float, weight: float, prior: float
+) -> float:
     """Return `part / whole`, a ratio from `weight` observations, shrunk to `largest` by `prior` observations."""
     ratio = part / whole if whole > 1e-12 else 0.0
     return (weight * ratio + prior * largest) / (weight + prior)
@@ -436,7 +464,9 @@ NOLIMA_SHARE = 0.85
 def effective_length(scores: Mapping[int, float], threshold: float) -> int | None:
     """Return the longest length at which the score is at least the threshold, or None."""
     # By chance, a shorter length can be below the threshold, so the longest sufficient length counts.
-    return max((length for length, score in scores.items() if score >= threshold), default=None)
+    return max(
+        (length for length, score in scores.items() if score >= threshold), default=None
+    )
 
 
 def possible_lengths(
@@ -475,7 +505,9 @@ def _is_any_above(
 
     tail = (1 - LEVEL) / 2
     factor = ndtri(tail / max(len(lengths), 1)) / ndtri(tail)
-    return any(_difference(intervals, length, score, factor)[0] > 0 for length in lengths)
+    return any(
+        _difference(intervals, length, score, factor)[0] > 0 for length in lengths
+    )
 
 
 def _difference(
@@ -485,9 +517,9 @@ def _difference(
     here = intervals[length]
     first = intervals[min(intervals)]
     if score is not None:
-        return here.mean - score - factor * (here.mean - here.low), here.mean - score + factor * (
-            here.high - here.mean
-        )
+        return here.mean - score - factor * (
+            here.mean - here.low
+        ), here.mean - score + factor * (here.high - here.mean)
     if length == min(intervals):
         return 0.0, 0.0
     mean = here.mean - NOLIMA_SHARE * first.mean

@@ -75,7 +75,9 @@ class Clusters(NamedTuple):
             codes: shape (n,): the number of each value's cluster.
         """
         shares = weights / weights.sum()
-        clusters = np.stack([cluster_sums(values * shares, codes), cluster_sums(shares, codes)])
+        clusters = np.stack(
+            [cluster_sums(values * shares, codes), cluster_sums(shares, codes)]
+        )
         kinds, counts = np.unique(clusters.round(15), axis=1, return_counts=True)
         return cls(kinds[0], kinds[1], counts[None].astype(float))
 
@@ -100,7 +102,11 @@ def margin_statistics(
     if bounds == DIFFERENCES:
         # Equal scores do not show how large a difference is, so the clusters that are added are like the others.
         products = counts @ (sums * sizes)
-        flips = padded_squares(sums, sizes, counts) - 2 * margin * products + margin**2 * spread
+        flips = (
+            padded_squares(sums, sizes, counts)
+            - 2 * margin * products
+            + margin**2 * spread
+        )
     else:
         flips = padded_squares(errors, sizes, counts)
     is_above = distance > 0
@@ -159,7 +165,9 @@ def margin_interval(
         for _ in range(_ROUNDS if abs(bound - mean) > 1e-9 else 0):
             # At a bound itself the variance can be 0.
             margins = np.linspace(outside, inside, _POINTS + 1)[1:]
-            repeated = clusters._replace(counts=np.repeat(clusters.counts, _POINTS, axis=0))
+            repeated = clusters._replace(
+                counts=np.repeat(clusters.counts, _POINTS, axis=0)
+            )
             rejected = abs(margin_statistics(repeated, margins, bounds)) > quantile
             if not rejected[0]:
                 inside = margins[0]
@@ -218,19 +226,27 @@ def changed_outcomes(changed: float, drop: float = 0.0) -> Outcomes:
 
 
 @lru_cache(maxsize=4096)
-def power_to_pass(cells: Cells, outcomes: Outcomes, margin: float, level: float) -> float:
+def power_to_pass(
+    cells: Cells, outcomes: Outcomes, margin: float, level: float
+) -> float:
     """Return the probability that a sample shows a candidate to be no worse.
 
     Args:
         cells: the tasks.
         level: the one-sided level of the look.
     """
-    return float((_draw_statistics(cells, outcomes, margin) > quantile_of(level)).mean())
+    return float(
+        (_draw_statistics(cells, outcomes, margin) > quantile_of(level)).mean()
+    )
 
 
-def power_to_fail(cells: Cells, outcomes: Outcomes, margin: float, level: float) -> float:
+def power_to_fail(
+    cells: Cells, outcomes: Outcomes, margin: float, level: float
+) -> float:
     """Return the probability that a sample shows a drop to be larger than the margin (0 or more)."""
-    return float((_draw_statistics(cells, outcomes, margin) < -quantile_of(level)).mean())
+    return float(
+        (_draw_statistics(cells, outcomes, margin) < -quantile_of(level)).mean()
+    )
 
 
 def smallest_drop(
@@ -251,7 +267,9 @@ def smallest_drop(
     high = 1.0
     while high - low > 0.001:
         middle = (low + high) / 2
-        shown = power_to_fail(((1.0, clusters),), changed_outcomes(changed, middle), margin, level)
+        shown = power_to_fail(
+            ((1.0, clusters),), changed_outcomes(changed, middle), margin, level
+        )
         if shown >= power:
             high = middle
         else:
@@ -269,7 +287,9 @@ def _draw_statistics(cells: Cells, outcomes: Outcomes, margin: float) -> Floats:
     total = sum(size * clusters for size, clusters in kinds.items())
     sizes = np.repeat([size / total for size in kinds], len(values))
     shares = shares / shares.sum()
-    counts = [random.multinomial(clusters, shares, DRAWS) for clusters in kinds.values()]
+    counts = [
+        random.multinomial(clusters, shares, DRAWS) for clusters in kinds.values()
+    ]
     samples = np.concatenate(counts, axis=1)
     # Equal samples are tested once.
     drawn, indices = np.unique(samples, axis=0, return_inverse=True)
@@ -283,13 +303,17 @@ def fewest_clusters(margin: float, error: float) -> int:
     level = level_of_look((1,), error)
 
     def is_enough(clusters: int) -> bool:
-        equal = Clusters(np.zeros(1), np.array([1 / clusters]), np.array([[float(clusters)]]))
+        equal = Clusters(
+            np.zeros(1), np.array([1 / clusters]), np.array([[float(clusters)]])
+        )
         return bool(margin_statistics(equal, -margin)[0] > quantile_of(level))
 
     return _smallest(is_enough, 1)
 
 
-def clusters_needed(cells: Cells, changed: float, margin: float, power: float, error: float) -> int:
+def clusters_needed(
+    cells: Cells, changed: float, margin: float, power: float, error: float
+) -> int:
     """Return the number of clusters with which a candidate without a drop is shown to be no worse at the first look.
 
     Args:
@@ -311,13 +335,21 @@ def clusters_needed(cells: Cells, changed: float, margin: float, power: float, e
         # The tasks round up, and a few clusters more can have less power, because right answers have steps.
         down = [max(1, math.floor(size)) for size in exact]
         up = [max(1, math.ceil(size)) for size in exact]
-        return passes(down) and passes(up) and passes(math.ceil(size) + 1 for size in exact)
+        return (
+            passes(down)
+            and passes(up)
+            and passes(math.ceil(size) + 1 for size in exact)
+        )
 
     return _smallest(is_enough, 1)
 
 
 def clusters_to_decide(
-    sample: Sample, margin: float, power: float, errors: tuple[float, float], looks: Sequence[float]
+    sample: Sample,
+    margin: float,
+    power: float,
+    errors: tuple[float, float],
+    looks: Sequence[float],
 ) -> int:
     """Return the number of clusters with which the next look decides, if the differences vary as in a sample.
 
@@ -327,10 +359,17 @@ def clusters_to_decide(
         errors: the one-sided errors of "no worse" and "worse" over all looks.
         looks: the sizes at all looks until now, in shares of the sample.
     """
-    even = tuple((sign * value, share / 2) for value, share in sample.outcomes for sign in (1, -1))
+    even = tuple(
+        (sign * value, share / 2)
+        for value, share in sample.outcomes
+        for sign in (1, -1)
+    )
 
     def is_enough(wanted: int, outcomes: Outcomes) -> bool:
-        sizes = (*(round(1e6 * look) for look in looks), round(1e6 * wanted / sample.clusters))
+        sizes = (
+            *(round(1e6 * look) for look in looks),
+            round(1e6 * wanted / sample.clusters),
+        )
         levels = [level_of_look(sizes, error) for error in errors]
         return _expected_power(outcomes, wanted, margin, levels) >= power
 
@@ -435,7 +474,9 @@ def decide_drops(
     for name, pairs in parts.items():
         tests[name] = _Test(pairs, margin, earlier.get(name, ()))
     worse = holm([test.p_worse for test in tests.values()])
-    dropped = dict(zip(depths, holm([tests[name].p_drop for name in depths]), strict=True))
+    dropped = dict(
+        zip(depths, holm([tests[name].p_drop for name in depths]), strict=True)
+    )
     drops = {}
     for (name, test), p_worse in zip(tests.items(), worse, strict=True):
         drops[name] = test.decide(p_worse, power, len(tests), dropped.get(name))
@@ -462,14 +503,20 @@ class _Test:
         fewest = fewest_clusters(margin, ONE_SIDED)
         self._able = tuple(look for look in self._looks if look >= fewest)
 
-    def decide(self, p_worse: float, power: float, parts: int, p_drop: float | None) -> Drop:
+    def decide(
+        self, p_worse: float, power: float, parts: int, p_drop: float | None
+    ) -> Drop:
         """Decide.
 
         Args:
             p_worse, p_drop: the adjusted p-values. `p_drop` is None for a part that is no depth.
             parts: number of parts.
         """
-        level = level_of_look(self._able, ONE_SIDED) if self._looks[-1] in self._able else 0.0
+        level = (
+            level_of_look(self._able, ONE_SIDED)
+            if self._looks[-1] in self._able
+            else 0.0
+        )
         low, high = margin_interval(self._clusters, quantile_of(level))
         effect = replace(self._comparison.effect, low=low, high=high)
         verdict = Verdict.UNDECIDED

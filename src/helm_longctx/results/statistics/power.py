@@ -76,7 +76,9 @@ class SignalToNoise:
         return math.inf if self.signal > _ROUNDING else 0.0
 
 
-def variance_components(scores: ArrayLike, groups: Sequence[object]) -> VarianceComponents:
+def variance_components(
+    scores: ArrayLike, groups: Sequence[object]
+) -> VarianceComponents:
     """Divide the variance of scores into that between groups and that within groups.
 
     It is the analysis of variance with random effects (Searle, Casella and McCulloch 1992, section 3.6). With the
@@ -95,7 +97,9 @@ def variance_components(scores: ArrayLike, groups: Sequence[object]) -> Variance
     count = len(sizes)
     n = len(values)
     if count == n:
-        return VarianceComponents(0.0, float(values.var(ddof=1)) if n > 1 else math.nan, count, n)
+        return VarianceComponents(
+            0.0, float(values.var(ddof=1)) if n > 1 else math.nan, count, n
+        )
     means = cluster_sums(values, codes) / sizes
     within = float(((values - means[codes]) ** 2).sum()) / (n - count)
     if count < 2:
@@ -169,8 +173,12 @@ def paired_spread(a: ArrayLike, b: ArrayLike, groups: Sequence[object]) -> Sprea
     differences = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
     components = variance_components(differences, groups)
     squares = differences**2
-    kurtosis = float((squares**2).mean() / squares.mean() ** 2) if squares.any() else None
-    return Spread(components.between + components.within, components.share_between, True, kurtosis)
+    kurtosis = (
+        float((squares**2).mean() / squares.mean() ** 2) if squares.any() else None
+    )
+    return Spread(
+        components.between + components.within, components.share_between, True, kurtosis
+    )
 
 
 @dataclass(frozen=True)
@@ -189,7 +197,9 @@ class Sample:
     @property
     def inverse_size(self) -> float:
         """The variance of a mean over the sample, of values with the variance 1."""
-        return (1 + (self.questions / self.clusters - 1) * self.spread.correlation) / self.questions
+        return (
+            1 + (self.questions / self.clusters - 1) * self.spread.correlation
+        ) / self.questions
 
     def kurtosis(self, of_values: float) -> float:
         """Return the kurtosis of the sums of the clusters, 3 for many independent values in each of them.
@@ -244,7 +254,9 @@ def detectable_from(own: Interval, published: Interval) -> float:
     return smallest if smallest <= mean else math.inf
 
 
-def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.0) -> int:
+def questions_needed(
+    spread: Spread, difference: float, cluster_size: float = 1.0
+) -> int:
     """Return the smallest number of questions of each model with which a difference is detected.
 
     Args:
@@ -308,11 +320,14 @@ def _smallest_unpaired(
             the variance of the worse one is rather larger.
     """
     means = [
-        0.5 + math.sqrt(max(LARGEST_VARIANCE - sample.spread.variance, 0.0)) for sample in better
+        0.5 + math.sqrt(max(LARGEST_VARIANCE - sample.spread.variance, 0.0))
+        for sample in better
     ]
     lower = [max(mean - difference, 0.5) for mean in means]
     ends = [_expected_end(better, means, 0), _expected_end(worse, lower, 1)]
-    step = sum(0.5 / sum(sample.questions for sample in samples) for samples in (better, worse))
+    step = sum(
+        0.5 / sum(sample.questions for sample in samples) for samples in (better, worse)
+    )
     return (
         step
         + math.hypot(*(half for half, _ in ends))
@@ -361,7 +376,9 @@ def _expected_inverse(sample: Sample, variance: float) -> tuple[float, float]:
         return 1 / sample.questions, 0.0
     kurtosis = sample.kurtosis((1 - 3 * variance) / max(variance, 1 / sample.questions))
     weight = sample.clusters / kurtosis
-    shrunk = (weight * sample.inverse_size + PRIOR_DEFF / sample.clusters) / (weight + PRIOR_DEFF)
+    shrunk = (weight * sample.inverse_size + PRIOR_DEFF / sample.clusters) / (
+        weight + PRIOR_DEFF
+    )
     factor = (t_quantile(sample.clusters - 1) / normal_quantile()) ** 2
     return shrunk * factor, (kurtosis - 1) / (4 * sample.clusters)
 

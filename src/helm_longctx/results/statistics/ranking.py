@@ -39,12 +39,16 @@ def rank_ranges(
         decisions: by the names of both models; see `find_differences`. A pair without a decision is tied.
     """
     # The scores are rounded, because equal means can differ in the last digit by the order of summation.
-    ranks = rank_values([-round(score, 12) for score in scores.values()], share_lowest=True)
+    ranks = rank_values(
+        [-round(score, 12) for score in scores.values()], share_lowest=True
+    )
     better = dict.fromkeys(scores, 0)
     worse = dict.fromkeys(scores, 0)
     for (one, other), decision in decisions.items():
         if decision.is_different:
-            winner, loser = (one, other) if decision.comparison.effect.mean > 0 else (other, one)
+            winner, loser = (
+                (one, other) if decision.comparison.effect.mean > 0 else (other, one)
+            )
             better[loser] += 1
             worse[winner] += 1
     ranges = {}
@@ -98,7 +102,9 @@ def spearman(x: ArrayLike, y: ArrayLike, clusters: int | None = None) -> Correla
     return _correlate(_RankedColumn(first[both]), _RankedColumn(second[both]), clusters)
 
 
-def correlate_pairs(columns: Mapping[str, ArrayLike]) -> dict[tuple[str, str], Correlation]:
+def correlate_pairs(
+    columns: Mapping[str, ArrayLike],
+) -> dict[tuple[str, str], Correlation]:
     """Return the `spearman` of every two columns. A column is ranked once for all others with values in the same rows.
 
     Args:
@@ -142,7 +148,9 @@ class _RankedColumn:
 def _correlate(
     first: _RankedColumn, second: _RankedColumn, clusters: int | None = None
 ) -> Correlation:
-    from scipy.special import stdtr  # `scipy.stats` has it, too, but its import takes half a second
+    from scipy.special import (
+        stdtr,
+    )  # `scipy.stats` has it, too, but its import takes half a second
 
     n = len(first.ranks)
     if not first.length or not second.length:
@@ -157,9 +165,15 @@ def _correlate(
     elif pairs < FEWEST_PAIRS:
         p_value = math.nan
     else:
-        ratio = math.inf if abs(rho) >= 1 else abs(rho) * math.sqrt((pairs - 2) / (1 - rho**2))
+        ratio = (
+            math.inf
+            if abs(rho) >= 1
+            else abs(rho) * math.sqrt((pairs - 2) / (1 - rho**2))
+        )
         # Of all n! orders, two are perfect: the same one and its reverse.
-        p_value = max(2 * float(stdtr(pairs - 2, -ratio)), 2 * math.exp(-math.lgamma(pairs + 1)))
+        p_value = max(
+            2 * float(stdtr(pairs - 2, -ratio)), 2 * math.exp(-math.lgamma(pairs + 1))
+        )
     if pairs < FEWEST:
         return Correlation(rho=rho, p_value=p_value, low=math.nan, high=math.nan, n=n)
     # Fisher's transformation of 1 is infinite. The middle between 1 and the next correlation of n ranks stands for it.
@@ -184,7 +198,9 @@ def rank_values(values: ArrayLike, *, share_lowest: bool = False) -> Floats:
     Args:
         values: shape (n,), no NaN.
     """
-    _, places, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
+    _, places, counts = np.unique(
+        np.asarray(values), return_inverse=True, return_counts=True
+    )
     last = counts.cumsum()
     shared = last - counts + 1 if share_lowest else last - (counts - 1) / 2
     return np.asarray(shared[places], dtype=float)

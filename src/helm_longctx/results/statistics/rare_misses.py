@@ -60,7 +60,9 @@ class RobustSummary:
     misses: Interval
 
 
-def interval_with_misses(values: ArrayLike, groups: Sequence[object] | None = None) -> Interval:
+def interval_with_misses(
+    values: ArrayLike, groups: Sequence[object] | None = None
+) -> Interval:
     """Return the mean of values in nats and Student's interval; the ends are NaN if `is_too_few`.
 
     Args:
@@ -115,4 +117,6 @@ def _median(texts: Floats) -> Interval:
     median = float(np.median(texts))
     if not outside:
         return Interval(median, math.nan, math.nan, count)
-    return Interval(median, float(texts[outside - 1]), float(texts[count - outside]), count)
+    return Interval(
+        median, float(texts[outside - 1]), float(texts[count - outside]), count
+    )

@@ -108,7 +108,8 @@ def count_until_decision(
     known = _check(values, error)
     right, wrong = (np.concatenate([known, np.full(most, end)]) for end in (1.0, 0.0))
     soonest = min(
-        _first(_wealth(right, threshold), error), _first(_wealth(1 - wrong, 1 - threshold), error)
+        _first(_wealth(right, threshold), error),
+        _first(_wealth(1 - wrong, 1 - threshold), error),
     )
     return min(max(soonest + 1 - len(known), 0), most)
 
@@ -157,7 +158,8 @@ def _wealth(values: Floats, mean: float) -> Floats:
     with np.errstate(divide="ignore"):
         factors = np.log(1 - _STAKES[:, None] + _STAKES[:, None] * values / mean)
         return np.asarray(
-            np.logaddexp.reduce(np.cumsum(factors, axis=1), axis=0) - math.log(len(_STAKES))
+            np.logaddexp.reduce(np.cumsum(factors, axis=1), axis=0)
+            - math.log(len(_STAKES))
         )
 
 
@@ -185,7 +187,12 @@ _PRICE = 0.0002
 """What a value costs, as a part of the probability to reach the goal. Without it, clear cases need twice as many."""
 
 _GRID = np.unique(
-    [0.0, *np.logspace(-5, 0, 80), *np.linspace(0, 1, 141), *(1 - np.logspace(-5, -1, 30))]
+    [
+        0.0,
+        *np.logspace(-5, 0, 80),
+        *np.linspace(0, 1, 141),
+        *(1 - np.logspace(-5, -1, 30)),
+    ]
 )
 """Shares of the goal for which the probability to reach it is computed. Between them it is interpolated."""
 
@@ -263,7 +270,9 @@ class DeadlineTest:
         """Take the next value; nothing changes after the decision or after the last value."""
         if self.is_above or self.count >= self._most:
             return
-        self.share = float(self.next_shares(np.array([self.share]), self.count, value)[0])
+        self.share = float(
+            self.next_shares(np.array([self.share]), self.count, value)[0]
+        )
         self.count += 1
 
     def next_shares(self, shares: Floats, count: int, values: ArrayLike) -> Floats:
@@ -275,7 +284,9 @@ class DeadlineTest:
             values: shape (tests,), or one for all. None is below `least`.
         """
         stakes = _stakes(shares, self.least, self._expected)
-        gains = _expect(self._tables[count + 1], shares[:, None], stakes, self._expected)
+        gains = _expect(
+            self._tables[count + 1], shares[:, None], stakes, self._expected
+        )
         stake = stakes[np.arange(len(shares)), gains.argmax(axis=1)]
         # No stake loses more than there is, because its largest loss is the whole share. Rounding may.
         wealth = np.maximum(0.0, shares + stake * np.asarray(values))
@@ -299,7 +310,9 @@ def _solve(expected: Outcomes, least: float, most: int) -> tuple[Floats, ...]:
     tables = [(_GRID >= 1).astype(float)]
     stakes = _stakes(_GRID, least, expected)
     for _ in range(most):
-        gains = _expect(tables[-1], _GRID[:, None], stakes, expected).max(axis=1) - _PRICE
+        gains = (
+            _expect(tables[-1], _GRID[:, None], stakes, expected).max(axis=1) - _PRICE
+        )
         gains[_GRID >= 1] = 1
         tables.append(np.maximum.accumulate(np.maximum(gains, 0)))
     return tuple(reversed(tables))
@@ -308,17 +321,27 @@ def _solve(expected: Outcomes, least: float, most: int) -> tuple[Floats, ...]:
 def _stakes(shares: Floats, least: float, expected: Outcomes) -> Floats:
     """Return the stakes to try, shape (shares, stakes)."""
     largest = shares / -least
-    exact = [np.minimum((1 - shares) / value, largest) for value in expected.values if value > 0]
+    exact = [
+        np.minimum((1 - shares) / value, largest)
+        for value in expected.values
+        if value > 0
+    ]
     return np.column_stack([_PARTS * largest[:, None], *exact])
 
 
-def _expect(table: Floats, shares: Floats, stakes: Floats, expected: Outcomes) -> Floats:
+def _expect(
+    table: Floats, shares: Floats, stakes: Floats, expected: Outcomes
+) -> Floats:
     """Return the probability to reach the goal after the next value, for each share and stake."""
     pairs = zip(expected.values, expected.chances, strict=True)
-    parts = [chance * _look_up(table, shares + stakes * value) for value, chance in pairs]
+    parts = [
+        chance * _look_up(table, shares + stakes * value) for value, chance in pairs
+    ]
     return np.asarray(np.sum(parts, axis=0))
 
 
 def _look_up(table: Floats, shares: Floats) -> Floats:
     # Slightly less than the goal is the goal, because a stake that reaches it exactly is rounded.
-    return np.asarray(np.where(shares >= 1 - 1e-9, 1.0, np.interp(shares, _GRID, table)))
+    return np.asarray(
+        np.where(shares >= 1 - 1e-9, 1.0, np.interp(shares, _GRID, table))
+    )

@@ -97,13 +97,21 @@ class Problems:
     def pop_passing(self, kept: Collection[str]) -> list[InputError]:
         """Remove and return the errors after which waiting can help, except those with the names `kept`."""
         # An InputError without a cause is a mistake of the user, so waiting does not help.
-        causes = {name: error.__cause__ for name, error in self.errors.items() if name not in kept}
+        causes = {
+            name: error.__cause__
+            for name, error in self.errors.items()
+            if name not in kept
+        }
         passing = {
             name: self.errors[name]
             for name, cause in causes.items()
-            if cause is not None and not is_missing(cause) and failure_of_error(cause) in _PASSING
+            if cause is not None
+            and not is_missing(cause)
+            and failure_of_error(cause) in _PASSING
         }
-        self.errors = {name: error for name, error in self.errors.items() if name not in passing}
+        self.errors = {
+            name: error for name, error in self.errors.items() if name not in passing
+        }
         return list(dict.fromkeys(passing.values()))
 
     def report(self, suite: str) -> None:
@@ -156,7 +164,9 @@ class Batches:
         sending requests again: some were answered, and others failed temporarily.
         """
         problems = Problems()
-        waiting = {part.id: len(part.requests) for _, part in self._open_parts(problems)}
+        waiting = {
+            part.id: len(part.requests) for _, part in self._open_parts(problems)
+        }
         with stoppable(
             lambda: "what was collected is kept; run the same command again to continue"
         ):
@@ -183,7 +193,9 @@ class Batches:
         for run, part in self._open_parts(problems):
             with problems.catch(run, part):
                 if part.batch and not self._state(run, part).is_ended:
-                    with wrap_provider_errors(f"batch {part.batch} cannot be cancelled"):
+                    with wrap_provider_errors(
+                        f"batch {part.batch} cannot be cancelled"
+                    ):
                         self._service(run, part).cancel(part)
                     _log.info("batch %s is cancelled", part.batch)
                     number += 1
@@ -225,14 +237,21 @@ class Batches:
             except LostResultsError:
                 return BatchState(run, part, "gone", 0, True)
         return BatchState(
-            run, part, progress.state, progress.done, progress.is_ended, progress.problem
+            run,
+            part,
+            progress.state,
+            progress.done,
+            progress.is_ended,
+            progress.problem,
         )
 
     def _show(self, bar: Any, batches: int) -> None:
         states: list[BatchState] = []
         with suppress(InputError):  # the next collection reports it
             states.extend(state for state in self.states() if state.part.is_open)
-        bar.n = bar.total - sum(len(state.part.requests) - state.done for state in states)
+        bar.n = bar.total - sum(
+            len(state.part.requests) - state.done for state in states
+        )
         counts = Counter(state.state for state in states)
         bar.set_postfix_str(
             ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
@@ -240,7 +259,10 @@ class Batches:
         # There is no bar if standard error is not a terminal.
         if bar.disable:
             _log.info(
-                "%d of %d requests done, %d batches have not ended", bar.n, bar.total, batches
+                "%d of %d requests done, %d batches have not ended",
+                bar.n,
+                bar.total,
+                batches,
             )
 
     def _collect(self, problems: Problems, forget: bool = False) -> None:
@@ -249,14 +271,18 @@ class Batches:
                 self._collect_run(run, ledger, problems)
                 for part in ledger.open_parts if forget else ():
                     if (error := problems.errors.get(part.id)) and _is_final(error):
-                        ledger.set_collected(part, {Failure.UNREACHABLE.value: len(part.requests)})
+                        ledger.set_collected(
+                            part, {Failure.UNREACHABLE.value: len(part.requests)}
+                        )
                         del problems.errors[part.id]
                         lost = f"{len(part.requests)} answers are given up, and their requests can be sent again"
                         _log.warning(f"{error}; {lost}")
 
     def _collect_run(self, run: Path, ledger: Ledger, problems: Problems) -> None:
         parts = [part for part in ledger.open_parts if not problems.concern(run, part)]
-        for receiver in dict.fromkeys(part.receiver for part in parts if part.batch is None):
+        for receiver in dict.fromkeys(
+            part.receiver for part in parts if part.batch is None
+        ):
             doubtful = ledger.doubtful_parts(receiver)
             with problems.catch(run, *doubtful):
                 settle(ledger, receiver, self._service(run, doubtful[0]))
@@ -287,7 +313,9 @@ class Batches:
         with Journal(run) as journal:
             # `helm-run` can have answered the request in the meantime. The first answer stays.
             yield (
-                lambda name, reply, result: None if journal.get(name) else journal.add(name, result)
+                lambda name, reply, result: (
+                    None if journal.get(name) else journal.add(name, result)
+                )
             )
 
 

@@ -87,7 +87,9 @@ def make_batch_runner(
     strategy: AsBatches, output_path: Path, suite: str, local_path: Path
 ) -> LongContextRunner:
     """Return a runner that sends requests as batches. Raises an `InputError` if there is a limit on the cost."""
-    arguments = runner_arguments(output_path, suite, local_path, THREADS, skip_completed_runs=True)
+    arguments = runner_arguments(
+        output_path, suite, local_path, THREADS, skip_completed_runs=True
+    )
     runner = LongContextRunner(**arguments, strategy=strategy)
     if (dollars := runner.limit.dollars) is not None:
         reason = f"{MAX_COST}={dollars:g} cannot limit batches, which are paid for as a whole"
@@ -110,7 +112,9 @@ class AsBatches(Strategy):
         context = runner.executor.context
         assert isinstance(context, LocalContext)
         client: Any = find_client(context, deployment)
-        receiver = Receiver(deployment, service_name(client, deployment, self._plan.as_files))
+        receiver = Receiver(
+            deployment, service_name(client, deployment, self._plan.as_files)
+        )
         with runner.prepare(spec) as prepared, Ledger(prepared.path) as ledger:
             # Programs of methods wait for these requests; the next command sends those that follow from their replies.
             run = prepared
@@ -126,11 +130,14 @@ class AsBatches(Strategy):
                 shared = fill_cache(run, client.provider, [*pending.values()], THREADS)
             left = _find_unanswered(run, names).items()
             unanswered = {
-                name: Unsent.of(run.requests[number], shared.get(number)) for name, number in left
+                name: Unsent.of(run.requests[number], shared.get(number))
+                for name, number in left
             }
             submission.send_all(unanswered, self._plan.batch_size)
             answered = len(names) - len(unanswered)
-            _log.info(f"{len(names)} requests: {answered} answered, {submission.summary()}")
+            _log.info(
+                f"{len(names)} requests: {answered} answered, {submission.summary()}"
+            )
 
 
 def _find_unanswered(run: PreparedRun, names: Mapping[str, int]) -> dict[str, int]:
@@ -160,7 +167,9 @@ class Unsent:
 class Submission:
     """Sends requests of one run to one receiver. Raises an `InputError` if earlier batches cannot be listed."""
 
-    def __init__(self, receiver: Receiver, client: ProviderClient, ask: Ask, ledger: Ledger):
+    def __init__(
+        self, receiver: Receiver, client: ProviderClient, ask: Ask, ledger: Ledger
+    ):
         self._receiver = receiver
         self._client = client
         self._ask = ask
@@ -178,7 +187,11 @@ class Submission:
             # A tiny request with the run's parameters is sent on its own. A wrong key or model then shows at once, not
             # after a day, and the client learns what the model refuses.
             request = next(iter(pending.values())).request
-            messages = None if request.messages is None else [{"role": "user", "content": PROBE}]
+            messages = (
+                None
+                if request.messages is None
+                else [{"role": "user", "content": PROBE}]
+            )
             # It has a unique number, because an answer from the cache would prove nothing.
             tiny = replace(
                 request,
@@ -190,12 +203,22 @@ class Submission:
             kind = failure_of(result)
             # Other failures, such as a rate limit, say nothing about the requests in a batch.
             if kind and (kind.ends_run or kind is Failure.BAD_REQUEST):
-                raise InputError(f"the model cannot be asked: {describe_failure(result)}")
+                raise InputError(
+                    f"the model cannot be asked: {describe_failure(result)}"
+                )
         # OpenAI takes requests of one route in a batch.
-        routes = {name: self._client.route(unsent.request) for name, unsent in pending.items()}
+        routes = {
+            name: self._client.route(unsent.request) for name, unsent in pending.items()
+        }
         for route in dict.fromkeys(routes.values()):
-            of_route = {name: unsent for name, unsent in pending.items() if routes[name] == route}
-            self._send_route(route, of_route, batch_size or self._service.format.most_requests)
+            of_route = {
+                name: unsent
+                for name, unsent in pending.items()
+                if routes[name] == route
+            }
+            self._send_route(
+                route, of_route, batch_size or self._service.format.most_requests
+            )
 
     def pending(self, requests: Mapping[str, Value]) -> dict[str, Value]:
         """Return those requests that are in no batch."""
@@ -209,16 +232,24 @@ class Submission:
         unsendable = f", {self._unsendable} cannot be sent" if self._unsendable else ""
         return f"{self._waiting} already in batches{unsendable}"
 
-    def _send_route(self, route: str, unsent: Mapping[str, Unsent], most_requests: int) -> None:
+    def _send_route(
+        self, route: str, unsent: Mapping[str, Unsent], most_requests: int
+    ) -> None:
         # The user's number cannot exceed the provider's limit.
         limits = replace(
             self._service.format,
             most_requests=min(most_requests, self._service.format.most_requests),
         )
-        with tempfile.TemporaryDirectory(prefix=".batch-", dir=self._ledger.path.parent) as folder:
-            for names, path in write_files(self._lines(route, unsent), limits, Path(folder)):
+        with tempfile.TemporaryDirectory(
+            prefix=".batch-", dir=self._ledger.path.parent
+        ) as folder:
+            for names, path in write_files(
+                self._lines(route, unsent), limits, Path(folder)
+            ):
                 # The body of a request is needed only once, so it is removed from memory here.
-                requests = {name: (unsent[name].request, self._sent.pop(name)) for name in names}
+                requests = {
+                    name: (unsent[name].request, self._sent.pop(name)) for name in names
+                }
                 # The batch is announced before it is created. If the process dies in between, `settle` looks for the
                 # batch, and no request is paid for twice.
                 part = self._ledger.announce(self._receiver, route, requests)
@@ -228,7 +259,9 @@ class Submission:
                     f"batch {batch}: {len(names)} requests, {path.stat().st_size / 1e6:.1f} MB"
                 )
 
-    def _lines(self, route: str, requests: Mapping[str, Unsent]) -> Iterator[tuple[str, bytes]]:
+    def _lines(
+        self, route: str, requests: Mapping[str, Unsent]
+    ) -> Iterator[tuple[str, bytes]]:
         for name, unsent in requests.items():
             try:
                 body = self._client.body(unsent.whole())
@@ -281,7 +314,9 @@ def write_files(
                 name, line = following
                 # The separator and the end count, because the limit is for the whole file.
                 size = file.tell() + len(line) + len(limits.between) + len(limits.end)
-                if names and (len(names) >= limits.most_requests or size > limits.most_bytes):
+                if names and (
+                    len(names) >= limits.most_requests or size > limits.most_bytes
+                ):
                     break
                 file.write(limits.between if names else limits.start)
                 file.write(line)
@@ -321,7 +356,9 @@ class ProviderError(InputError):
 
 
 @contextmanager
-def wrap_provider_errors(what: str, kind: type[InputError] = ProviderError) -> Iterator[None]:
+def wrap_provider_errors(
+    what: str, kind: type[InputError] = ProviderError
+) -> Iterator[None]:
     """Raise an error of a provider's package as an `InputError` of a kind, whose line starts with `what`."""
     try:
         yield
@@ -348,7 +385,11 @@ def fill_cache(
     pays = warming_pays(run.spending.prices, provider.batch_write_price, tokens)
     beginnings = dict(zip(numbers, run.beginnings(numbers, pays), strict=True))
     # Of each group the first request in the given order.
-    first = {beginning: number for number, beginning in reversed(beginnings.items()) if beginning}
+    first = {
+        beginning: number
+        for number, beginning in reversed(beginnings.items())
+        if beginning
+    }
     pending = [
         PendingRequest(run.requests[number], beginning, in_batch=True)
         for beginning, number in first.items()
@@ -368,7 +409,11 @@ def fill_cache(
         for beginning, state in zip(first, states, strict=True)
         if state.result and state.result.success
     }
-    return {number: beginning for number, beginning in beginnings.items() if beginning in warm}
+    return {
+        number: beginning
+        for number, beginning in beginnings.items()
+        if beginning in warm
+    }
 
 
 def find_service(name: str, client: ProviderClient, run_path: Path) -> Service:
@@ -379,17 +424,23 @@ def find_service(name: str, client: ProviderClient, run_path: Path) -> Service:
             if service:
                 services[service.name] = service
     if name not in services:
-        raise InputError(f"there is no batch service {name!r}; choose from {', '.join(services)}")
+        raise InputError(
+            f"there is no batch service {name!r}; choose from {', '.join(services)}"
+        )
     return services[name](client, run_path)
 
 
 def service_name(client: Client, deployment: str, as_files: bool) -> str:
     """Return the name of the service for a deployment's batches, or raise an `InputError` if it has none."""
     kind = "batch_files" if as_files else "batches"
-    service: type[Service] | None = getattr(getattr(client, "provider", None), kind, None)
+    service: type[Service] | None = getattr(
+        getattr(client, "provider", None), kind, None
+    )
     if service is None:
         clients = " or ".join(
-            provider.client.__name__ for provider in providers().values() if getattr(provider, kind)
+            provider.client.__name__
+            for provider in providers().values()
+            if getattr(provider, kind)
         )
         raise InputError(
             f"{deployment} has no batches; use a deployment with {clients} of helm_longctx.models.apis"
@@ -417,7 +468,9 @@ class JudgeClients:
     @cached_property
     def _helm_client(self) -> AutoClient:
         self._folder.mkdir(parents=True, exist_ok=True)
-        return AutoClient(self._credentials, str(self._folder), digest_cache(str(self._folder)))
+        return AutoClient(
+            self._credentials, str(self._folder), digest_cache(str(self._folder))
+        )
 
 
 def reply_store(client: ProviderClient) -> DigestStore:
@@ -453,11 +506,16 @@ class JudgesAsBatches(AsBatches):
             raise InputError(
                 f"judge={annotator.args['judge']} cannot be asked in batches; make the run directly"
             )
-        services = [service_name(clients.client(name), name, self._plan.as_files) for name in names]
+        services = [
+            service_name(clients.client(name), name, self._plan.as_files)
+            for name in names
+        ]
         if runner.is_made(spec):
             complete = load_state(runner.run_path(spec) / STATES)
             # A complete run also contains the old verdicts, which must not be used.
-            every = [replace(state, annotations=None) for state in complete.request_states]
+            every = [
+                replace(state, annotations=None) for state in complete.request_states
+            ]
         else:
             with runner.prepare(spec) as run:
                 every = [
@@ -472,12 +530,16 @@ class JudgesAsBatches(AsBatches):
         questions = []
         for state in states:
             instance = str(state.instance.id)
-            questions += [(instance, request) for request in judge_requests(annotator, state)]
+            questions += [
+                (instance, request) for request in judge_requests(annotator, state)
+            ]
         with Ledger(runner.run_path(spec)) as ledger:
             for name, service in zip(names, services, strict=True):
                 receiver = Receiver(name, service, True)
                 client = clients.client(name)
-                _send_questions(receiver, client, questions, ledger, self._plan.batch_size)
+                _send_questions(
+                    receiver, client, questions, ledger, self._plan.batch_size
+                )
 
 
 def _send_questions(
@@ -497,7 +559,10 @@ def _send_questions(
             for name, sent in recorder.unsent.items()
         }
     submission = Submission(
-        receiver, client, lambda request: try_once(client.make_request, request).result, ledger
+        receiver,
+        client,
+        lambda request: try_once(client.make_request, request).result,
+        ledger,
     )
     submission.send_all(unsent, batch_size)
     about = f"{len(questions)} questions to {receiver.deployment}"

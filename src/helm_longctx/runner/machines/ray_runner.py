@@ -52,12 +52,18 @@ TICK = 1.0
 LOG_EVERY = 60.0
 """Seconds between two checks of the tasks, and between two lines in the log if there is no terminal."""
 
-LOCAL_CLIENTS = ("helm.clients.huggingface_client", "helm_longctx.models.local.huggingface")
+LOCAL_CLIENTS = (
+    "helm.clients.huggingface_client",
+    "helm_longctx.models.local.huggingface",
+)
 """Clients whose models use the GPU of their process."""
 
 _REGISTRIES: Sequence[tuple[Callable[[Any], None], Mapping[str, Any]]] = (
     (models.register_model_metadata, models.MODEL_NAME_TO_MODEL_METADATA),
-    (deployments.register_model_deployment, deployments.DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT),
+    (
+        deployments.register_model_deployment,
+        deployments.DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
+    ),
     (tokenizers.register_tokenizer_config, tokenizers.TOKENIZER_NAME_TO_CONFIG),
 )
 """HELM's functions that register something, and what is registered."""
@@ -87,7 +93,9 @@ class Job:
 
     def enter(self) -> None:
         """Set up this worker like the driver's process. Raises an `InputError` if it lacks the driver's disk."""
-        runs = Path(self.folder, self.arguments["output_path"], "runs", self.arguments["suite"])
+        runs = Path(
+            self.folder, self.arguments["output_path"], "runs", self.arguments["suite"]
+        )
         if not runs.is_dir():
             host = os.uname().nodename
             raise InputError(
@@ -103,7 +111,11 @@ class Job:
 
 def _list_settings() -> Settings:
     values = {**os.environ, **settings_in_use().values}
-    ours = {name: value for name, value in values.items() if name.startswith("HELM_LONGCTX_")}
+    ours = {
+        name: value
+        for name, value in values.items()
+        if name.startswith("HELM_LONGCTX_")
+    }
     return Settings(ours)
 
 
@@ -114,7 +126,10 @@ class Paces:
         self._paces: dict[tuple[Any, ...], Pace] = {}
 
     def call(
-        self, key: tuple[str, float | None, float | None], method: str, *arguments: float
+        self,
+        key: tuple[str, float | None, float | None],
+        method: str,
+        *arguments: float,
     ) -> Any:
         """Call a method of the pace with a key: its name and its limits per minute."""
         return getattr(self._paces.setdefault(key, Pace(*key[1:])), method)(*arguments)
@@ -123,7 +138,9 @@ class Paces:
 class SharedPace(Pace):
     """A pace of `Paces`."""
 
-    def __init__(self, paces: Any, name: str, requests: float | None, tokens: float | None):
+    def __init__(
+        self, paces: Any, name: str, requests: float | None, tokens: float | None
+    ):
         super().__init__(requests, tokens)
         self._actor = paces
         self._key = (name, requests, tokens)
@@ -179,9 +196,13 @@ class RayTasks(Strategy):
     """Lets tasks of Ray make the runs: a task for each shard, and one for each run. It waits for its shards."""
 
     @contextmanager
-    def start(self, runner: LongContextRunner, specs: Sequence[RunSpec]) -> Iterator[None]:
+    def start(
+        self, runner: LongContextRunner, specs: Sequence[RunSpec]
+    ) -> Iterator[None]:
         """Submit the tasks of all runs."""
-        missing = [spec for spec in specs if not super(RayTasks, self).skips(runner, spec)]
+        missing = [
+            spec for spec in specs if not super(RayTasks, self).skips(runner, spec)
+        ]
         with connect_ray():
             cluster = Cluster(make_job(runner))
             total = cluster.shards_per_run(len(specs))
@@ -189,10 +210,13 @@ class RayTasks(Strategy):
             shards = {}
             tasks_of_shards = []
             for spec in missing:
-                shards[spec.name] = [cluster.submit(ask_shard, spec, part) for part in parts]
+                shards[spec.name] = [
+                    cluster.submit(ask_shard, spec, part) for part in parts
+                ]
                 tasks_of_shards += shards[spec.name]
             self._tasks = {
-                spec.name: cluster.submit(make_run, spec, *shards[spec.name]) for spec in missing
+                spec.name: cluster.submit(make_run, spec, *shards[spec.name])
+                for spec in missing
             }
             self._progress = Progress(tasks_of_shards)
             try:
@@ -217,7 +241,9 @@ class RayTasks(Strategy):
         try:
             ray.get(task)
         except ray.exceptions.RayTaskError as error:
-            raise error.cause if isinstance(error.cause, InputError) else error from None
+            raise (
+                error.cause if isinstance(error.cause, InputError) else error
+            ) from None
         except ray.exceptions.RayError as error:
             raise InputError(
                 f"its worker ended {RETRIES + 1} times: {type(error).__name__}"
@@ -228,8 +254,16 @@ def make_job(runner: LongContextRunner) -> Job:
     """Return the data that workers need to make runs like a runner of this process."""
     ray = import_ray()
     execution = runner.executor.execution_spec
-    names = ("skip_instances", "cache_instances", "cache_instances_only", "skip_completed_runs")
-    if execution.sqlite_cache_backend_config and sum(node["Alive"] for node in ray.nodes()) > 1:
+    names = (
+        "skip_instances",
+        "cache_instances",
+        "cache_instances_only",
+        "skip_completed_runs",
+    )
+    if (
+        execution.sqlite_cache_backend_config
+        and sum(node["Alive"] for node in ray.nodes()) > 1
+    ):
         hlog(
             "the request cache is not used, because SQLite's files cannot be shared by several machines"
         )
@@ -243,7 +277,9 @@ def make_job(runner: LongContextRunner) -> Job:
     }
     # The actor is on the node of this process, because all workers would wait if it moved.
     node = ray.get_runtime_context().get_node_id()
-    here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=True)
+    here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+        node, soft=True
+    )
     options = {
         "num_cpus": 0,
         "max_restarts": -1,
@@ -260,14 +296,20 @@ class Cluster:
         ray = import_ray()
         self._resources: dict[str, float] = ray.cluster_resources()
         self._job = ray.put(job)
-        self._functions = {function: ray.remote(function) for function in (ask_shard, make_run)}
-        self._workers = int(number_setting(WORKERS, self._resources.get("CPU", 1), whole=True))
+        self._functions = {
+            function: ray.remote(function) for function in (ask_shard, make_run)
+        }
+        self._workers = int(
+            number_setting(WORKERS, self._resources.get("CPU", 1), whole=True)
+        )
 
     def shards_per_run(self, runs: int) -> int:
         """Return the number of shards of each run. It is higher for fewer runs, and at most the number of workers."""
         return min(self._workers, -(-TASKS_OF_WORKER * self._workers // max(runs, 1)))
 
-    def submit(self, function: Callable[..., None], run_spec: RunSpec, *arguments: Any) -> Any:
+    def submit(
+        self, function: Callable[..., None], run_spec: RunSpec, *arguments: Any
+    ) -> Any:
         """Submit a task for a run. It waits for arguments that are tasks. Return the reference of its result."""
         needs = self._needs(run_spec.adapter_spec.model_deployment)
         task = self._functions[function].options(**needs, max_retries=RETRIES)
@@ -281,10 +323,13 @@ class Cluster:
         spec = deployments.get_model_deployment(deployment).client_spec
         if not spec.class_name.startswith(LOCAL_CLIENTS):
             return {
-                "num_cpus": int(10_000 * self._resources.get("CPU", 1) / self._workers) / 10_000,
+                "num_cpus": int(10_000 * self._resources.get("CPU", 1) / self._workers)
+                / 10_000,
                 "num_gpus": 0,
             }
-        is_on_gpu = "GPU" in self._resources and "cpu" not in str((spec.args or {}).get("device"))
+        is_on_gpu = "GPU" in self._resources and "cpu" not in str(
+            (spec.args or {}).get("device")
+        )
         return {"num_cpus": 1, "num_gpus": number_setting(GPUS, 1) if is_on_gpu else 0}
 
 
@@ -327,13 +372,17 @@ def import_ray() -> Any:
 def connect_ray() -> Iterator[None]:
     """Connect to the cluster of `RAY_ADDRESS`, or start Ray on this machine; leave it at the end of the block."""
     # Ray's processes end with this one. Ray's own functions for the end would print traces while it starts.
-    with stoppable(lambda: "the answers are kept, and the same command continues", unwinds=False):
+    with stoppable(
+        lambda: "the answers are kept, and the same command continues", unwinds=False
+    ):
         ray = import_ray()
         is_ours = not ray.is_initialized()
         if is_ours:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             # `init` would replace our handler of SIGTERM by one that ends the process without a message.
-            with patch.object(ray._private.utils, "set_sigterm_handler", lambda handler: None):
+            with patch.object(
+                ray._private.utils, "set_sigterm_handler", lambda handler: None
+            ):
                 ray.init(configure_logging=False, namespace="helm-longctx")
         try:
             yield

@@ -57,7 +57,9 @@ class OneShard(Strategy):
 
 def divide_paces(total: int) -> None:
     """Divide the limits of requests and tokens per minute by a number of processes."""
-    use_paces(lambda name, *limits: Pace(*(limit and limit / total for limit in limits)))
+    use_paces(
+        lambda name, *limits: Pace(*(limit and limit / total for limit in limits))
+    )
 
 
 def select_shard(prompts: Iterable[str], shard: Shard) -> list[int]:
@@ -84,7 +86,9 @@ def select_shard(prompts: Iterable[str], shard: Shard) -> list[int]:
     return sorted(shares[shard.number - 1])
 
 
-def _parts(keys: Sequence[Key], sizes: Sequence[int], total: int) -> Iterator[list[int]]:
+def _parts(
+    keys: Sequence[Key], sizes: Sequence[int], total: int
+) -> Iterator[list[int]]:
     """Yield groups of prompts that stay together."""
     share = sum(sizes) / total
     waiting = [order_by_prefix(keys)]
@@ -100,7 +104,11 @@ def _parts(keys: Sequence[Key], sizes: Sequence[int], total: int) -> Iterator[li
             # A context that has more than a fair share of the prompts is divided, if the pieces are large enough.
             count = max(1, min(total, len(group) // SPLIT))
             for piece in range(count):
-                yield list(group[len(group) * piece // count : len(group) * (piece + 1) // count])
+                yield list(
+                    group[
+                        len(group) * piece // count : len(group) * (piece + 1) // count
+                    ]
+                )
         else:  # they share only a beginning, such as an instruction
             groups: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
             for number in group:

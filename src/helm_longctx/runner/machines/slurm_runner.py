@@ -49,7 +49,9 @@ def main() -> None:
     parser.add_argument("--run-spec-path", type=Path, required=True)
     paths = parser.parse_args()
     setup_default_logging(None)
-    runner_spec = from_json(paths.slurm_runner_spec_path.read_text(), helm_slurm.SlurmRunnerSpec)
+    runner_spec = from_json(
+        paths.slurm_runner_spec_path.read_text(), helm_slurm.SlurmRunnerSpec
+    )
     register_builtin_configs_from_helm_package()
     register_configs_from_directory(runner_spec.execution_spec.local_path)
     load_entry_point_plugins()

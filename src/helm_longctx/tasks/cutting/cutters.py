@@ -48,7 +48,9 @@ has more than n tokens, and its first n // 2 and last n // 2 tokens are the toke
 Decode = Callable[[Sequence[int]], str]
 
 
-def middle_cutter(tokenizer: Any, joins: bool = False, evenly: bool = True) -> MiddleCutter:
+def middle_cutter(
+    tokenizer: Any, joins: bool = False, evenly: bool = True
+) -> MiddleCutter:
     """Make a function that cuts prompts by a tokenizer. Several threads can call it at a time.
 
     Each prompt is tokenized once. With a fast tokenizer, only the two ends of a prompt that is far too long are.
@@ -100,12 +102,16 @@ def _codec(tokenizer: Any) -> tuple[Encode, Decode]:
     if callable(tokenizer):
         # This is a slow tokenizer. `verbose=False` turns off its warning that the prompt is long.
         return (
-            lambda text, _: tokenizer(text, truncation=False, verbose=False)["input_ids"],
+            lambda text, _: tokenizer(text, truncation=False, verbose=False)[
+                "input_ids"
+            ],
             lambda ids: tokenizer.decode(ids, skip_special_tokens=True),
         )
     if hasattr(tokenizer, "encode_ordinary"):
         # Without `disallowed_special=()` a prompt that contains the text of a special token is an error.
-        return lambda text, _: tokenizer.encode(text, disallowed_special=()), tokenizer.decode
+        return lambda text, _: tokenizer.encode(
+            text, disallowed_special=()
+        ), tokenizer.decode
     own = PieceTokenizer(tokenizer)
 
     def decode(ids: Sequence[int]) -> str:
@@ -124,7 +130,9 @@ def _encode_ends(tokenizer: PieceTokenizer, prompt: str, most: int) -> list[int]
         tail = [tokenizer.after]
         tail_size = len(tokenizer.after)
         # Each end must fill half of the limit, and there must be one more token to prove that the prompt is too long.
-        while left and (min(len(head), tail_size) < most // 2 or len(head) + tail_size <= most):
+        while left and (
+            min(len(head), tail_size) < most // 2 or len(head) + tail_size <= most
+        ):
             # The next piece is added to the shorter end, so that hardly more than the limit is tokenized.
             if len(head) <= tail_size:
                 head += text.ids(left.popleft())
@@ -206,7 +214,9 @@ def _cut_by_pieces(
     return tokenizer.read(prompt, cut)
 
 
-def _cut_by_tiktoken(encoding: Any, prompt: str, span: Sequence[int], limit: int) -> FittedPrompt:
+def _cut_by_tiktoken(
+    encoding: Any, prompt: str, span: Sequence[int], limit: int
+) -> FittedPrompt:
     start, end = span
     # Without `disallowed_special=()` a prompt that contains the text of a special token is an error.
     tokens = len(encoding.encode(prompt, disallowed_special=()))
@@ -221,7 +231,9 @@ def _cut_by_tiktoken(encoding: Any, prompt: str, span: Sequence[int], limit: int
     return FittedPrompt(prompt[:start] + encoding.decode(rest) + prompt[end:], cut=True)
 
 
-def _refuse_to_cut(tokenizer: Any, prompt: str, span: Sequence[int], limit: int) -> FittedPrompt:
+def _refuse_to_cut(
+    tokenizer: Any, prompt: str, span: Sequence[int], limit: int
+) -> FittedPrompt:
     """Count with a slow tokenizer (it has no offsets), and raise an error if the prompt is too long."""
     tokens = len(tokenizer(prompt, truncation=False, verbose=False)["input_ids"])
     if tokens > limit:

@@ -127,14 +127,19 @@ class PieceTokenizer:
     def encode(self, text: str, offsets: bool = False) -> Any:
         """Encode a text without the special tokens at its ends. Offsets take a quarter more time."""
         # A batch of one releases the GIL. The method for one text does not.
-        encode = self.tokenizer.encode_batch if offsets else self.tokenizer.encode_batch_fast
+        encode = (
+            self.tokenizer.encode_batch if offsets else self.tokenizer.encode_batch_fast
+        )
         return encode([text], add_special_tokens=False)[0]
 
     def tokens_before(self, text: str, position: int) -> int:
         """Count the tokens of a text before a position. Raises a `NotApartError` if it is no boundary."""
         encoding = self.encode(text, offsets=True)
         # A character that a normalizer drops has no token. Then the next character with a token counts.
-        tokens = (encoding.char_to_token(character) for character in range(position, len(text)))
+        tokens = (
+            encoding.char_to_token(character)
+            for character in range(position, len(text))
+        )
         # This is 0 if no character from the position on has a token. Then the text is read as a whole.
         token = next((token for token in tokens if token is not None), 0)
         if not token:
@@ -207,10 +212,14 @@ class LongText:
         a text of its own.
         """
         high = len(self._text) if high is None else high
-        boundaries = [boundary for boundary in self._boundaries if low < boundary < high]
+        boundaries = [
+            boundary for boundary in self._boundaries if low < boundary < high
+        ]
         pieces = []
         for start, end in pairwise([low, *boundaries, high]):
-            pieces.append(Piece(max(low, start - AROUND), start, end, min(high, end + AROUND)))
+            pieces.append(
+                Piece(max(low, start - AROUND), start, end, min(high, end + AROUND))
+            )
         return pieces
 
     def ids(self, piece: Piece) -> list[int]:
@@ -255,7 +264,11 @@ class LongText:
         begin, start, end, stop = piece
         if end < stop:
             self._tokens_before(max(begin, end - AROUND), end, stop)
-        return self._tokens_before(begin, start, min(start + AROUND, stop)) if begin < start else 0
+        return (
+            self._tokens_before(begin, start, min(start + AROUND, stop))
+            if begin < start
+            else 0
+        )
 
     def _tokens_before(self, begin: int, position: int, stop: int) -> int:
         # The end of one piece is the start of the next, so each boundary is checked only once.
@@ -271,7 +284,9 @@ def _find_boundaries(text: str, size: int) -> Iterator[int]:
     least = size
     while least < len(text):
         # The second search goes to the end of the text, because a text without spaces and marks is one piece anyway.
-        match = _BEFORE_SPACE.search(text, least, least + _NEAR) or _BEFORE_MARK.search(text, least)
+        match = _BEFORE_SPACE.search(text, least, least + _NEAR) or _BEFORE_MARK.search(
+            text, least
+        )
         if match is None:
             return
         yield match.start()

@@ -43,7 +43,10 @@ TOOLS = (
         "find_next",
         "Find the next place after a position where the exact text stands, whatever its case.",
         text=("string", "The text to find."),
-        position=("integer", "Character position after which to look; -1 for the start."),
+        position=(
+            "integer",
+            "Character position after which to look; -1 for the start.",
+        ),
     ),
 )
 
@@ -59,7 +62,11 @@ class _Reader:
 
     def call(self, call: ToolCall) -> str:
         """Return the result of a call, or what is wrong with it."""
-        tools = {"search": self._search, "open": self._open, "find_next": self._find_next}
+        tools = {
+            "search": self._search,
+            "open": self._open,
+            "find_next": self._find_next,
+        }
         tool = tools.get(call.name)
         if tool is None:
             return f"There is no tool {call.name!r}; use {', '.join(tools)}."
@@ -107,7 +114,9 @@ def answer(question: Question) -> str:
     asked = ASKED.format(size=len(context), task=question.task)
     messages: list[dict[str, Any]] = [{"role": "user", "content": asked}]
     for turn in range(1, turns + 1):
-        reply = question.converse(messages, max(budget, question.max_tokens), f"turn {turn}", TOOLS)
+        reply = question.converse(
+            messages, max(budget, question.max_tokens), f"turn {turn}", TOOLS
+        )
         if not reply.calls:
             question.note(turns=turn)
             return reply.answer
@@ -120,12 +129,15 @@ def answer(question: Question) -> str:
             }
         )
         messages += (
-            {"role": "tool", "id": call.id, "content": reader.call(call)} for call in reply.calls
+            {"role": "tool", "id": call.id, "content": reader.call(call)}
+            for call in reply.calls
         )
     messages[-1] = {**messages[-1], "content": f"{messages[-1]['content']}\n\n{LAST}"}
     question.note(turns=turns + 1)
     # Both protocols refuse calls in a conversation whose request has no tools.
-    return question.converse(messages, max(budget, question.max_tokens), "answer", TOOLS).answer
+    return question.converse(
+        messages, max(budget, question.max_tokens), "answer", TOOLS
+    ).answer
 
 
 AGENT = Method(

@@ -16,7 +16,9 @@ GAP = "\n[...]\n"
 ENDS = ("\n\n", "\n", ". ", "。", " ")
 """Texts after which a chunk ends, the best first: a paragraph, a line, a sentence, a word."""
 
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+)
 """Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana and Chinese characters."""
 
 _WORD = re.compile(rf"([{_UNSPACED}]+)|[^\W_{_UNSPACED}]+")

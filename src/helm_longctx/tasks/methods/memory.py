@@ -62,7 +62,10 @@ class ChunkMemory:
 
     def answer(self, question: str) -> str:
         """Ask the model with the best chunks."""
-        best = [self._chunks[index] for index in find_best(self._chunks, question, self.shown)]
+        best = [
+            self._chunks[index]
+            for index in find_best(self._chunks, question, self.shown)
+        ]
         return self._ask("\n\n".join([*best, question]), 1024, label="answer")
 
 
@@ -134,7 +137,10 @@ def make_memory_method(
 ) -> Method:
     """Return a method that answers by a system of a package, for an entry point of the group `helm_longctx.methods`."""
     return Method(
-        name, about, answer=lambda question: answer_with(system, question), arguments={"turn": turn}
+        name,
+        about,
+        answer=lambda question: answer_with(system, question),
+        arguments={"turn": turn},
     )
 
 

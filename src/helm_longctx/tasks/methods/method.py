@@ -91,7 +91,10 @@ def characters_of(tokens: int, text: str) -> int:
 
     The ratio is rounded to half a character, so that a text and its beginning have parts of the same size.
     """
-    return max(1, int(tokens * max(1, round(2 * len(text) / max(1, estimate_tokens(text)))) / 2))
+    return max(
+        1,
+        int(tokens * max(1, round(2 * len(text) / max(1, estimate_tokens(text)))) / 2),
+    )
 
 
 @dataclass
@@ -126,9 +129,7 @@ class Question:
     @property
     def task(self) -> str:
         """What the prompt says around the context: instructions, question and form of the answer."""
-        return (
-            f"{self.text[: self.span[0]].rstrip()}\n\n{self.text[self.span[1] :].strip()}".strip()
-        )
+        return f"{self.text[: self.span[0]].rstrip()}\n\n{self.text[self.span[1] :].strip()}".strip()
 
     def prompt(self, context: str) -> str:
         """Return the task's prompt with another text instead of the context."""
@@ -150,7 +151,9 @@ class Question:
     def answer(self, context: str, label: str = "answer") -> str:
         """Send the task's prompt with another context and the task's budget, and return the output as it is scored."""
         messages = [{"role": "user", "content": self.prompt(context)}]
-        return self.send([Step(messages, self.max_tokens, label, is_official=True)])[0].text
+        return self.send([Step(messages, self.max_tokens, label, is_official=True)])[
+            0
+        ].text
 
     def converse(
         self,
@@ -230,7 +233,9 @@ class Method:
 
     def __post_init__(self) -> None:
         if self.answer:
-            object.__setattr__(self, "arguments", {MAX_REQUESTS: 1000, **self.arguments})
+            object.__setattr__(
+                self, "arguments", {MAX_REQUESTS: 1000, **self.arguments}
+            )
 
     def can_ask(self, task: Task) -> bool:
         """Whether the method can ask a task."""

@@ -50,13 +50,17 @@ def _ask_for_facts(task: Task, settings: Settings, example: Example) -> Example:
 CLOSED_BOOK = Method(
     "closed_book",
     "Asks with the task's prompt, whose context is left out.",
-    lambda task, settings, example: replace(example, fields={**example.fields, CONTEXT: ""}),
+    lambda task, settings, example: replace(
+        example, fields={**example.fields, CONTEXT: ""}
+    ),
 )
 
 QUESTION_ONLY = Method(
     "question_only",
     "Asks the question alone, without context, demonstrations and any mention of a text. Scores are floors.",
-    lambda task, settings, example: replace(example, template=task.question_only, depth=None),
+    lambda task, settings, example: replace(
+        example, template=task.question_only, depth=None
+    ),
     fits=lambda task: task.question_only is not None,
     needs="a prompt for the question alone",
     is_floor=True,
@@ -65,7 +69,9 @@ QUESTION_ONLY = Method(
 COT = Method(
     "cot",
     "Asks for reasoning before the answer, by the prompts of the benchmark.",
-    lambda task, settings, example: task.reasoning.ask(example) if task.reasoning else example,
+    lambda task, settings, example: (
+        task.reasoning.ask(example) if task.reasoning else example
+    ),
     first_tokens=lambda task: task.reasoning.max_tokens if task.reasoning else 0,
     fits=lambda task: task.reasoning is not None,
     needs="prompts for reasoning",

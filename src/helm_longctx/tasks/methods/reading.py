@@ -33,7 +33,9 @@ SUMMARIZE = (
 
 def compact(question: Question) -> str:
     """Answer from the last summary and the turns after it."""
-    turn, threshold, kept = (question.arguments[name] for name in ("turn", "threshold", "kept"))
+    turn, threshold, kept = (
+        question.arguments[name] for name in ("turn", "threshold", "kept")
+    )
     text = ""
     tokens = 0
     read = 0
@@ -41,7 +43,10 @@ def compact(question: Question) -> str:
     for part in question.parts(turn):
         size = estimate_tokens(part.text)
         if tokens and tokens + size > threshold:
-            text = question.ask(SUMMARIZE.format(text=text), kept, label="compact") + "\n\n"
+            text = (
+                question.ask(SUMMARIZE.format(text=text), kept, label="compact")
+                + "\n\n"
+            )
             tokens = estimate_tokens(text)
             cuts.append(read / len(question.context))
         text += part.text
@@ -96,7 +101,11 @@ def map_reduce(question: Question) -> str:
         notes = _ask_of_all(question, EXTRACT, texts, budget, label)
         joined = "\n\n".join(notes)
         # Notes that do not get shorter are not merged again.
-        if estimate_tokens(joined) <= size or len(notes) < 2 or len(notes) == len(texts) == 1:
+        if (
+            estimate_tokens(joined) <= size
+            or len(notes) < 2
+            or len(notes) == len(texts) == 1
+        ):
             return question.answer(joined, label="reduce")
         groups = _group(notes, size)
         if len(groups) >= len(texts):
@@ -111,7 +120,11 @@ def refine(question: Question) -> str:
     notes = NOTHING
     for number, part in enumerate(parts, 1):
         prompt = REWRITE.format(
-            number=number, total=len(parts), notes=notes, part=part.text, task=question.task
+            number=number,
+            total=len(parts),
+            notes=notes,
+            part=part.text,
+            task=question.task,
         )
         notes = question.ask(prompt, question.arguments["notes"], label="refine")
     return question.answer(notes)
@@ -126,12 +139,19 @@ def read_twice(question: Question) -> str:
         numbered.append(GIST.format(number=number, total=len(texts), part=text))
     gists = question.ask_all(numbered, budget, label="first reading")
     shown = "\n".join(f"{number}. {gist}" for number, gist in enumerate(gists, 1))
-    notes = _ask_of_all(question, READ_AGAIN, texts, budget, "second reading", gists=shown)
+    notes = _ask_of_all(
+        question, READ_AGAIN, texts, budget, "second reading", gists=shown
+    )
     return question.answer("\n\n".join(notes))
 
 
 def _ask_of_all(
-    question: Question, template: str, texts: Sequence[str], budget: int, label: str, **fields: str
+    question: Question,
+    template: str,
+    texts: Sequence[str],
+    budget: int,
+    label: str,
+    **fields: str,
 ) -> list[str]:
     """Return the notes on each text, without those of texts that have nothing."""
     prompts = []

@@ -50,7 +50,9 @@ answer["content"] = "the answer, in the form that the task asks for"
 answer["ready"] = True
 ```"""
 ASKED = "The task:\n{task}\n\nThe variable `context` has {size} characters."
-FIRST = "You have not looked at the context yet. Do that first, and do not answer yet.\n\n"
+FIRST = (
+    "You have not looked at the context yet. Do that first, and do not answer yet.\n\n"
+)
 TURN = "Turn {turn} of {turns}:"
 LAST = "Give the final answer to the task now, from what you have found. Write only the answer, without code."
 
@@ -63,10 +65,14 @@ class _Calls:
 
     def take(self, prompts: object) -> list[str]:
         """Return the prompts that code gave, of as many calls."""
-        if not isinstance(prompts, list) or not all(isinstance(prompt, str) for prompt in prompts):
+        if not isinstance(prompts, list) or not all(
+            isinstance(prompt, str) for prompt in prompts
+        ):
             raise ValueError("give a list of texts")
         if len(prompts) > self.left:
-            raise ValueError("no more calls of language models are allowed; give the answer")
+            raise ValueError(
+                "no more calls of language models are allowed; give the answer"
+            )
         self.left -= len(prompts)
         return prompts
 
@@ -75,7 +81,9 @@ def answer(question: Question) -> str:
     """Answer by code that the model writes."""
     calls = _Calls(int(question.arguments["calls"]))
     depth = int(question.arguments["depth"])
-    text, turns = _solve(question, question.task, question.context, calls, depth, "root")
+    text, turns = _solve(
+        question, question.task, question.context, calls, depth, "root"
+    )
     question.note(turns=turns, sub_calls=int(question.arguments["calls"]) - calls.left)
     return text
 
@@ -97,7 +105,9 @@ def _solve(
         for turn in range(1, turns + 1):
             shown = (FIRST if turn == 1 else "") + TURN.format(turn=turn, turns=turns)
             messages = _add(messages, "user", shown)
-            reply = question.converse(messages, budget, label=f"{label} turn {turn}").answer
+            reply = question.converse(
+                messages, budget, label=f"{label} turn {turn}"
+            ).answer
             outputs = []
             blocks = [*find_blocks(reply)]
             for code in blocks[:MOST_BLOCKS]:
@@ -107,15 +117,25 @@ def _solve(
                     return str(final.get("content", "")), turn
             messages = _add(messages, "assistant", reply or "(nothing)")
             for number, output in enumerate(outputs, 1):
-                text = "\n".join(filter(None, (output.text, output.error))) or "No output"
-                more = (
-                    f"... + [{len(text) - MOST_OUTPUT} chars...]" if len(text) > MOST_OUTPUT else ""
+                text = (
+                    "\n".join(filter(None, (output.text, output.error))) or "No output"
                 )
-                head = f"REPL output (block {number}):" if len(outputs) > 1 else "REPL output:"
+                more = (
+                    f"... + [{len(text) - MOST_OUTPUT} chars...]"
+                    if len(text) > MOST_OUTPUT
+                    else ""
+                )
+                head = (
+                    f"REPL output (block {number}):"
+                    if len(outputs) > 1
+                    else "REPL output:"
+                )
                 messages = _add(messages, "user", f"{head}\n{text[:MOST_OUTPUT]}{more}")
             if len(blocks) > MOST_BLOCKS:
                 left = len(blocks) - MOST_BLOCKS
-                messages = _add(messages, "user", f"The last {left} blocks were not run.")
+                messages = _add(
+                    messages, "user", f"The last {left} blocks were not run."
+                )
         messages = _add(messages, "user", LAST)
         return question.converse(
             messages, max(budget, question.max_tokens), label=f"{label} answer"
@@ -152,7 +172,9 @@ def _add(messages: list[dict[str, Any]], role: str, text: str) -> list[dict[str,
     return [*messages, {"role": role, "content": text}]
 
 
-def _functions(question: Question, calls: _Calls, depth: int) -> dict[str, Callable[..., Any]]:
+def _functions(
+    question: Question, calls: _Calls, depth: int
+) -> dict[str, Callable[..., Any]]:
     def ask_all(prompts: object, model: object = None) -> list[str]:
         # An empty prompt is refused by servers.
         texts = [prompt or " " for prompt in calls.take(prompts)]

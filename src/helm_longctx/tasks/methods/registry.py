@@ -83,7 +83,9 @@ METHODS: Mapping[str, Method] = load_methods()
 
 METHOD_ARGUMENTS: dict[str, type] = {}
 for _method in METHODS.values():
-    METHOD_ARGUMENTS |= {name: type(default) for name, default in _method.arguments.items()}
+    METHOD_ARGUMENTS |= {
+        name: type(default) for name, default in _method.arguments.items()
+    }
 """The run-entry arguments of methods, with the type of each: a whole number or a text."""
 
 
@@ -108,7 +110,9 @@ def check_method(
             owners = [owner for owner in METHODS.values() if key in owner.arguments]
             names = " or ".join(f"method={owner.name}" for owner in owners)
             value = shorten(arguments[key])
-            raise InputError(f"{name}: {key}={value} is an argument of {names}; give both")
+            raise InputError(
+                f"{name}: {key}={value} is an argument of {names}; give both"
+            )
     if method is None:
         return None
     if arguments.get("context") == "none":
@@ -139,7 +143,9 @@ def _cannot_ask(
     if able:
         choices = list_choices("", able)
     else:
-        others = [other.name for other in BENCHMARKS if any(map(method.can_ask, other.tasks))]
+        others = [
+            other.name for other in BENCHMARKS if any(map(method.can_ask, other.tasks))
+        ]
         choices = f"benchmarks that have them: {', '.join(others)}"
     return InputError(
         f"{name}: method={method.name} cannot ask {shorten(', '.join(lacking))[1:-1]}, because it needs"

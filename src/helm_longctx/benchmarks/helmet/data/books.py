@@ -36,7 +36,9 @@ _BATCH = 8
 """Number of texts that are tokenized in parallel. A larger batch would only take more memory."""
 
 
-def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+def load_narrativeqa(
+    task: Task, settings: Settings, root: DataRoot
+) -> Iterator[Example]:
     """Load the first 100 questions about texts of more than 131,072 tokens, the same ones at every length."""
     train, test, *_ = task.paths(settings.length)
     types = {"question": dict, "answers": list}
@@ -53,7 +55,9 @@ def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator
     for position, (row, text) in enumerate(islice(long, task.sample(settings))):
         row_demos = [demos[i] for i in draws.next(len(demos))[:shots]] if shots else []
         fields = {
-            "demo": prompts.NARRATIVEQA_DEMOS.format(demos="\n\n".join(row_demos)) if shots else "",
+            "demo": prompts.NARRATIVEQA_DEMOS.format(demos="\n\n".join(row_demos))
+            if shots
+            else "",
             "question": _narrativeqa(row)["question"],
         }
         answers = [answer["text"] for answer in row["answers"]]
@@ -69,7 +73,9 @@ def load_infbench(
 ) -> Iterator[Example]:
     """Load 100 questions about books, or 100 books to summarize. Demonstrations are other rows, without their books."""
     path, *_ = task.paths(settings.length)
-    rows = JsonLines(root / path, {"id": (int, str), CONTEXT: str, "input": str, "answer": list})
+    rows = JsonLines(
+        root / path, {"id": (int, str), CONTEXT: str, "input": str, "answer": list}
+    )
     items = []
     long = []
     cut = make_cutter(root, task.sizes[settings.level])
@@ -88,7 +94,9 @@ def load_infbench(
     shots = task.demonstrations(settings)
     keypoints = _keypoints(task, root, "keypoints")
     texts = _measure_texts(rows.rows(numbers), lambda row: str(row[CONTEXT]), cut)
-    for position, (number, (row, text, _)) in enumerate(zip(numbers, texts, strict=True)):
+    for position, (number, (row, text, _)) in enumerate(
+        zip(numbers, texts, strict=True)
+    ):
         item = items[number]
         # HELMET data.py:620 uses the same seed for every row, so nearly all rows get the same demonstrations.
         others = [other for other in items if other["id"] != item["id"]]
@@ -97,14 +105,19 @@ def load_infbench(
                 f"{root / path}: shots={shots}, but there are only {len(others)} other rows; give fewer shots"
             )
         row_demos = [
-            demo.format(**others[i]) for i in shuffle_order(len(others), settings.seed)[:shots]
+            demo.format(**others[i])
+            for i in shuffle_order(len(others), settings.seed)[:shots]
         ]
         fields = {
             **item,
-            "demo": prompts.INFBENCH_DEMOS.format(demos="\n\n".join(row_demos)) if shots else "",
+            "demo": prompts.INFBENCH_DEMOS.format(demos="\n\n".join(row_demos))
+            if shots
+            else "",
         }
         record = {"keypoints": keypoints[row["id"]]} if row["id"] in keypoints else {}
-        yield _example(task, settings, root, position, fields, text, fields.pop("answer"), record)
+        yield _example(
+            task, settings, root, position, fields, text, fields.pop("answer"), record
+        )
 
 
 def infbench_choice(row: Row) -> dict[str, Any]:
@@ -124,7 +137,9 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     short_summaries = (row["summary/short"] for row in JsonLines(root / train, maybe))
     demos = [summary for summary in short_summaries if summary is not None]
     rows = JsonLines(root / validation, {**maybe, "sources": list})
-    short = [number for number, row in enumerate(rows) if row["summary/short"] is not None]
+    short = [
+        number for number, row in enumerate(rows) if row["summary/short"] is not None
+    ]
     draws = UnseededShuffles(settings.seed)
     shots = _count_shots(task, settings, demos, root / train)
     # The official code first draws for the training rows. It does not use their prompts.
@@ -134,18 +149,28 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     demos_of_row = {number: draws.next(len(demos))[:shots] for number in short}
     cut = make_cutter(root, task.sizes[settings.level])
     texts = _measure_texts(rows.rows(short), _sources, cut)
-    long = [number for number, (_, _, tokens) in zip(short, texts, strict=True) if tokens >= LONG]
+    long = [
+        number
+        for number, (_, _, tokens) in zip(short, texts, strict=True)
+        if tokens >= LONG
+    ]
     sample = task.sample(settings)
     # A smaller set stays in file order (HELMET data.py:238).
     if len(long) > sample:
-        long = [long[index] for index in shuffle_order(len(long), settings.seed)[:sample]]
+        long = [
+            long[index] for index in shuffle_order(len(long), settings.seed)[:sample]
+        ]
     keypoints = _keypoints(task, root, "summary/short_keypoints")
     measured = _measure_texts(rows.rows(long), _sources, cut)
-    for position, (number, (row, text, _)) in enumerate(zip(long, measured, strict=True)):
+    for position, (number, (row, text, _)) in enumerate(
+        zip(long, measured, strict=True)
+    ):
         demo = ""
         if shots:
             drawn = [demos[index] for index in demos_of_row[number]]
-            summaries = [prompts.LEXSUM_DEMO.format(summary=summary) for summary in drawn]
+            summaries = [
+                prompts.LEXSUM_DEMO.format(summary=summary) for summary in drawn
+            ]
             demo = prompts.LEXSUM_DEMOS.format(demos="\n\n".join(summaries))
         record = {
             "keypoints": keypoints.get(row.get("id")),
@@ -153,7 +178,9 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
         }
         present = {name: value for name, value in record.items() if value is not None}
         answers = [row["summary/short"]]
-        yield _example(task, settings, root, position, {"demo": demo}, text, answers, present)
+        yield _example(
+            task, settings, root, position, {"demo": demo}, text, answers, present
+        )
 
 
 def _example(
@@ -175,7 +202,13 @@ def _example(
     group = f"{TEXT_GROUP}{digest(text[:_BEGINNING])[:12]}"
     name = f"{task.name}-{position}"
     return Example(
-        name, fields, answers, "official", counter=origin, record=fields_for_judge, group=group
+        name,
+        fields,
+        answers,
+        "official",
+        counter=origin,
+        record=fields_for_judge,
+        group=group,
     )
 
 
@@ -205,13 +238,18 @@ def _measure_texts(
     rows = iter(tqdm(rows, desc="measuring texts", unit="texts", disable=None))
     while batch := list(islice(rows, _BATCH)):
         texts = [text(row) for row in batch]
-        for row, whole, (tokens, end) in zip(batch, texts, cut.measure(texts), strict=True):
+        for row, whole, (tokens, end) in zip(
+            batch, texts, cut.measure(texts), strict=True
+        ):
             yield row, whole if end is None else whole[:end] + prompts.OMITTED, tokens
 
 
 def _narrativeqa(row: FileRow) -> dict[str, str]:
     try:
-        return {"question": row["question"]["text"], "answer": row["answers"][0]["text"]}
+        return {
+            "question": row["question"]["text"],
+            "answer": row["answers"][0]["text"],
+        }
     except (LookupError, TypeError) as error:
         raise InputError(f"{row}: 'question' or 'answers' lacks a text") from error
 

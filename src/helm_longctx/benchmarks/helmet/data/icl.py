@@ -29,7 +29,9 @@ class Texts:
 
     def select(self, numbers: Sequence[int]) -> Texts:
         """Select the rows with these numbers, in this order."""
-        return Texts([self.texts[i] for i in numbers], [self.labels[i] for i in numbers])
+        return Texts(
+            [self.texts[i] for i in numbers], [self.labels[i] for i in numbers]
+        )
 
 
 Split = Callable[[dict[str, Texts], int], tuple[Texts, Texts]]
@@ -51,7 +53,12 @@ def split_tenth(splits: dict[str, Texts], seed: int) -> tuple[Texts, Texts]:
 
 
 def load_icl(
-    task: Task, settings: Settings, root: DataRoot, label: str, num_labels: int, split: Split
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    label: str,
+    num_labels: int,
+    split: Split,
 ) -> Iterator[Example]:
     """Load examples whose context is a list of labelled texts. Labels get new numbers for each test text.
 
@@ -75,18 +82,24 @@ def load_icl(
     if len(test) > sample:
         test = test.select(shuffle_order(len(test), settings.seed))
         # The sample has its own generator with the same seed (HELMET data.py:389).
-        test = test.select(Balance(test.labels).sample(sample, random.Random(settings.seed)))
+        test = test.select(
+            Balance(test.labels).sample(sample, random.Random(settings.seed))
+        )
     shots = task.sizes[settings.level] if settings.shots is None else settings.shots
     balance = Balance(train.labels)
     demos = [ICL_DEMO.format(text=text) for text in train.texts]
-    for position, (text, number) in enumerate(zip(test.texts, test.labels, strict=True)):
+    for position, (text, number) in enumerate(
+        zip(test.texts, test.labels, strict=True)
+    ):
         local_seed = text_seed(text, settings.seed)
         rows = balance.sample(shots, random.Random(local_seed))
         # The numbers are drawn by another generator than the demonstrations, with the same seed (HELMET data.py:441).
         label_texts = names or [str(number) for number in range(num_labels)]
         if not names:
             random.Random(local_seed).shuffle(label_texts)
-        context = "\n\n".join([demos[row] + label_texts[train.labels[row]] for row in rows])
+        context = "\n\n".join(
+            [demos[row] + label_texts[train.labels[row]] for row in rows]
+        )
         fields = {"context": context, "question": text}
         yield Example(f"{task.name}-{position}", fields, [label_texts[number]], "hub")
 

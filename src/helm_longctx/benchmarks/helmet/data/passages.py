@@ -40,7 +40,9 @@ def load_qa(
         demos_from_test: whether demonstrations come from the test split, so that a question's own rows are left out.
     """
     file, demo_file = (root / path for path in task.paths(settings.length))
-    types = {**_QA_TYPES, "s_pop": (int, float)} if popularity is not None else _QA_TYPES
+    types = (
+        {**_QA_TYPES, "s_pop": (int, float)} if popularity is not None else _QA_TYPES
+    )
     rows = JsonLines(file, types)
     demos = list(JsonLines(demo_file, types))
 
@@ -62,14 +64,19 @@ def load_qa(
 
     # Natural Questions' file has no ids (HELMET data.py:82).
     key = "id" if "id" in next(iter(rows)) else "question"
-    candidates = [(number, row.get(key)) for number, row in enumerate(rows) if is_wanted(row)]
+    candidates = [
+        (number, row.get(key)) for number, row in enumerate(rows) if is_wanted(row)
+    ]
     sample = sample_questions(
         [own for _, own in candidates], task.sample(settings), settings.seed, file
     )
     # The sample stays in file order, with each question at all its depths (HELMET data.py:87).
     numbers = [number for number, own in candidates if own in sample]
     pool = Demonstrations(
-        [demo for demo in demos if is_wanted(demo)], key, demo_file, task.demonstrations(settings)
+        [demo for demo in demos if is_wanted(demo)],
+        key,
+        demo_file,
+        task.demonstrations(settings),
     )
     for position, row in enumerate(rows.rows(numbers)):
         drawn_demos = pool.draw(row.get(key), without_own=demos_from_test)
@@ -103,7 +110,9 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     # If there are many demonstrations, the official code leaves out the demonstrations of all test queries at once.
     # Otherwise it leaves out the demonstrations of each example's own query. The draws differ.
     at_once = len(demos) > 2 * len(numbers)
-    demos_left = [demo for demo in demos if demo["qid"] not in sample] if at_once else demos
+    demos_left = (
+        [demo for demo in demos if demo["qid"] not in sample] if at_once else demos
+    )
     pool = Demonstrations(demos_left, "qid", demo_file, task.demonstrations(settings))
     # The official code takes the number of passages from the first query and uses it for all.
     passages = 0
@@ -168,7 +177,11 @@ class Demonstrations:
         """Draw the demonstrations of a question. Raises an `InputError` if there are fewer than `shots`."""
         if not self.shots:
             return []
-        numbers = [number for number, key in enumerate(self.keys) if key != own or not without_own]
+        numbers = [
+            number
+            for number, key in enumerate(self.keys)
+            if key != own or not without_own
+        ]
         demos_by_key: dict[Any, FileRow] = {}
         # The seed depends on the question alone and not on `seed` (HELMET data.py:102).
         for index in shuffle_order(len(numbers), text_seed(str(own))):
@@ -186,7 +199,9 @@ def _documents(row: FileRow, passage: Callable[[Row], str]) -> str:
     try:
         return "\n\n".join(map(passage, row["ctxs"]))
     except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{row}: column 'ctxs' must be a list of passages with text") from error
+        raise InputError(
+            f"{row}: column 'ctxs' must be a list of passages with text"
+        ) from error
 
 
 def _qa_passage(passage: Row) -> str:
@@ -200,12 +215,16 @@ def _write_demonstration(demo: FileRow, passage: Callable[[Row], str]) -> str:
 
 
 def _rerank_passage(template: str, passage: Row) -> str:
-    return template.format(id=passage["id"], title=passage.get("title"), text=passage["text"])
+    return template.format(
+        id=passage["id"], title=passage.get("title"), text=passage["text"]
+    )
 
 
 def _ranking(row: Row) -> str:
     # The sort is stable, so passages of the same grade keep the order of the file (HELMET data.py:297).
-    by_label = sorted(row["ctxs"], key=lambda passage: int(passage["label"]), reverse=True)
+    by_label = sorted(
+        row["ctxs"], key=lambda passage: int(passage["label"]), reverse=True
+    )
     return " > ".join(passage["id"] for passage in by_label)
 
 
@@ -253,7 +272,9 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
     # Demonstrations are drawn for all rows of the file, before the sample is drawn (HELMET data.py:547 and 679).
     by_row = [next(demos) for _ in range(len(rows))]
     numbers = shuffle_order(len(rows), settings.seed)[: task.sample(settings)]
-    for position, (number, row) in enumerate(zip(numbers, rows.rows(numbers), strict=True)):
+    for position, (number, row) in enumerate(
+        zip(numbers, rows.rows(numbers), strict=True)
+    ):
         prompt_docs = row["docs"][: task.sizes[settings.level]]
         fields = {
             "demo_text": by_row[number],
@@ -267,9 +288,13 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
             "documents": {"file": path, "item": number, "shown": len(prompt_docs)},
         }
         # One short answer for each part of the question, only for display: the metrics read the record.
-        every = row.get("answers") or [pair["short_answers"] for pair in row.get("qa_pairs") or []]
+        every = row.get("answers") or [
+            pair["short_answers"] for pair in row.get("qa_pairs") or []
+        ]
         references = [names[0] for names in every if names]
-        yield Example(f"{task.name}-{position}", fields, references, "official", record=record)
+        yield Example(
+            f"{task.name}-{position}", fields, references, "official", record=record
+        )
 
 
 def all_documents(path: str, item: int, root: DataRoot) -> list[Row]:
@@ -300,12 +325,20 @@ def write_documents(docs: list[Row], template: str, where: object) -> str:
     Raises:
         InputError: a document lacks a title or a text.
     """
-    if not all(isinstance(doc, Mapping) and "title" in doc and "text" in doc for doc in docs):
-        raise InputError(f"{where}: column 'docs' must be a list of documents with title and text")
-    return "\n\n".join(fill(template, {**doc, "ID": number}) for number, doc in enumerate(docs, 1))
+    if not all(
+        isinstance(doc, Mapping) and "title" in doc and "text" in doc for doc in docs
+    ):
+        raise InputError(
+            f"{where}: column 'docs' must be a list of documents with title and text"
+        )
+    return "\n\n".join(
+        fill(template, {**doc, "ID": number}) for number, doc in enumerate(docs, 1)
+    )
 
 
-def _demonstrations(protocol: Mapping[str, Any], shots: int, seed: int) -> Iterator[str]:
+def _demonstrations(
+    protocol: Mapping[str, Any], shots: int, seed: int
+) -> Iterator[str]:
     """Draw the demonstrations of each row, in file order.
 
     Rows outside the sample also get demonstrations, because each draw depends on the draws before it.
@@ -317,7 +350,9 @@ def _demonstrations(protocol: Mapping[str, Any], shots: int, seed: int) -> Itera
         )
     texts = []
     for demo in demos:
-        context = write_documents(demo["docs"], protocol["doc_prompt"], "demonstrations")
+        context = write_documents(
+            demo["docs"], protocol["doc_prompt"], "demonstrations"
+        )
         fields = {**demo, "instruction": protocol["instruction"], "context": context}
         texts.append(fill(protocol["demo_prompt"], fields))
     # HELMET seeds Python's global generator (eval.py:42). Nothing else uses it before this loader.

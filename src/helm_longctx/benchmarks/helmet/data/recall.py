@@ -117,7 +117,9 @@ _ZETA_2 = math.pi**2 / 6
 
 HOPS = 4
 _EXAMPLE_LINES = 10
-_EXAMPLE_VALUE = 99_999  # never drawn for a row, so that the example cannot contain a row's value
+_EXAMPLE_VALUE = (
+    99_999  # never drawn for a row, so that the example cannot contain a row's value
+)
 
 
 @cache
@@ -146,7 +148,10 @@ def hide_needles(
     if haystack == "needles":
         of_words = kind == "numbers"
         drawn = word_keys(units, rng) if of_words else range(units)
-        pairs = [(str(key), _number(rng)) if of_words else (uuid(rng), uuid(rng)) for key in drawn]
+        pairs = [
+            (str(key), _number(rng)) if of_words else (uuid(rng), uuid(rng))
+            for key in drawn
+        ]
         asked = [pairs[round(depth * (len(pairs) - 1))]]
     elif keys > 1:
         drawn = word_keys(keys, rng)
@@ -159,7 +164,10 @@ def hide_needles(
         for _ in range(values):
             pairs.append((key, _number(rng) if kind == "numbers" else uuid(rng)))
         asked = pairs
-    lines = [NIAH_NEEDLE.format(type_needle_v=kind, key=key, value=value) for key, value in pairs]
+    lines = [
+        NIAH_NEEDLE.format(type_needle_v=kind, key=key, value=value)
+        for key, value in pairs
+    ]
     if haystack == "needles":
         context = "\n".join(lines)
     elif haystack == "prose":
@@ -183,7 +191,10 @@ def word_keys(count: int, rng: random.Random) -> list[str]:
     keys = len(adjectives) * len(nouns)
     # The numbers of pairs are drawn, because a list of all pairs would have millions of texts.
     numbers = rng.sample(range(keys), min(count, keys))
-    return [f"{adjectives[n % len(adjectives)]}-{nouns[n // len(adjectives)]}" for n in numbers]
+    return [
+        f"{adjectives[n % len(adjectives)]}-{nouns[n // len(adjectives)]}"
+        for n in numbers
+    ]
 
 
 @cache
@@ -203,9 +214,14 @@ def _sentence(rng: random.Random) -> str:
     return f"{opening}, {subject} {verb} {thing} {ending}."
 
 
-def _insert(needles: list[str], lines: list[str], rng: random.Random, depth: float) -> list[str]:
+def _insert(
+    needles: list[str], lines: list[str], rng: random.Random, depth: float
+) -> list[str]:
     """Put the first needle at `depth` between lines, and the others at random positions."""
-    positions = [round(depth * len(lines)), *(rng.randrange(len(lines) + 1) for _ in needles[1:])]
+    positions = [
+        round(depth * len(lines)),
+        *(rng.randrange(len(lines) + 1) for _ in needles[1:]),
+    ]
     # Needles are inserted from the back, so that an insertion does not move the positions before it.
     for position, needle in sorted(zip(positions, needles, strict=True), reverse=True):
         lines.insert(position, needle)
@@ -222,7 +238,9 @@ def common_words(uncommon: int, rng: random.Random, depth: float) -> Row:
     example, example_answer = _word_list(
         words[:example_size], _EXAMPLE_COMMON_REPEATS, _EXAMPLE_UNCOMMON_REPEATS, rng
     )
-    context, answer = _word_list(words[example_size:], COMMON_REPEATS, UNCOMMON_REPEATS, rng)
+    context, answer = _word_list(
+        words[example_size:], COMMON_REPEATS, UNCOMMON_REPEATS, rng
+    )
     solution = " ".join(number_words(example_answer))
     worked = f"{CWE_USER.format(example='', context=example)}\n{CWE_PREFIX} {solution}"
     return {CONTEXT: context, "example": worked, "answer": answer}
@@ -241,7 +259,10 @@ def frequent_words(words: int, rng: random.Random, depth: float) -> Row:
     least = range(FREQUENT_WORDS + 2, 1, -1)
     counts = [max(pair) for pair in zip_longest(counts, least, fillvalue=0)]
     # The noise is the most frequent "word": the question asks to ignore it (RULER's fwe).
-    codes = [NOISE_WORD, *_codes(len(counts) - 1, string.ascii_lowercase, _CODE_LENGTH, rng)]
+    codes = [
+        NOISE_WORD,
+        *_codes(len(counts) - 1, string.ascii_lowercase, _CODE_LENGTH, rng),
+    ]
     text: list[str] = []
     for code, count in zip(codes, counts, strict=True):
         text += [code] * count
@@ -253,7 +274,12 @@ def variable_tracking(lines: int, rng: random.Random, depth: float) -> Row:
     """Make a row of vt: a chain of assignments, in order, at random positions in a repeated passage."""
     value = rng.randrange(10_000, _EXAMPLE_VALUE)
     context, names = _chain(lines, value, 5, rng)
-    row = {CONTEXT: context, "query": str(value), "num_v": len(names), "example": _chain_example()}
+    row = {
+        CONTEXT: context,
+        "query": str(value),
+        "num_v": len(names),
+        "example": _chain_example(),
+    }
     return {**row, "answer": names}
 
 
@@ -263,7 +289,9 @@ def one_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
     linked = _stories(max(1, documents), rng)
     target, *others = (rng.choice((near, far)) for near, far, _ in linked)
     texts_of_others = [document.text for document in others]
-    return _questions(texts_of_others, target.text, target.question, target.answer, depth)
+    return _questions(
+        texts_of_others, target.text, target.question, target.answer, depth
+    )
 
 
 def two_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
@@ -279,7 +307,9 @@ def two_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
     # The first one is not counted among the others.
     paragraphs = [f"{document.title}\n{document.text}" for document in rest[:others]]
     rng.shuffle(paragraphs)
-    return _questions(paragraphs, f"{second.title}\n{second.text}", question, second.answer, depth)
+    return _questions(
+        paragraphs, f"{second.title}\n{second.text}", question, second.answer, depth
+    )
 
 
 def _word_list(
@@ -300,7 +330,9 @@ def _codes(count: int, letters: str, length: int, rng: random.Random) -> list[st
     return list(codes)
 
 
-def _chain(lines: int, value: int, length: int, rng: random.Random) -> tuple[str, list[str]]:
+def _chain(
+    lines: int, value: int, length: int, rng: random.Random
+) -> tuple[str, list[str]]:
     """Make a chain in noise, and return it with the names of its variables, of `length` letters each."""
     names = _codes(HOPS + 1, string.ascii_uppercase, length, rng)
     values = [str(value), *(f"VAR {name}" for name in names)]
@@ -336,7 +368,10 @@ def _stories(count: int, rng: random.Random) -> list[tuple[_Document, _Document,
     numbers = iter(rng.sample(range(math.prod(map(len, letters))), count * len(named)))
     stories = []
     for _ in range(count):
-        facts = {kind: form.format(_name(next(numbers), letters)) for kind, form in named.items()}
+        facts = {
+            kind: form.format(_name(next(numbers), letters))
+            for kind, form in named.items()
+        }
         year = rng.randrange(1700, 1900)
         facts["person"] = f"{rng.choice(texts()['first_names'])} {facts['person']}"
         facts |= {
@@ -344,11 +379,15 @@ def _stories(count: int, rng: random.Random) -> list[tuple[_Document, _Document,
             "later": str(year + rng.randrange(20, 60)),
             "number": str(rng.randrange(14, 40)),
         }
-        facts |= {name: rng.choice(texts()[f"{name}s"]) for name in ("trade", "good", "habit")}
+        facts |= {
+            name: rng.choice(texts()[f"{name}s"]) for name in ("trade", "good", "habit")
+        }
         story = rng.choice(texts()["stories"])
         documents = (texts()["documents"][name] for name in story["documents"])
         first, second = (
-            _Document(**{part: text.format_map(facts) for part, text in document.items()})
+            _Document(
+                **{part: text.format_map(facts) for part, text in document.items()}
+            )
             for document in documents
         )
         stories.append((first, second, story["question"].format_map(facts)))
@@ -364,7 +403,9 @@ def _name(number: int, letters: list[str]) -> str:
     return name
 
 
-def _questions(others: list[str], target: str, question: str, answer: str, depth: float) -> Row:
+def _questions(
+    others: list[str], target: str, question: str, answer: str, depth: float
+) -> Row:
     position = round(depth * len(others))
     documents = enumerate([*others[:position], target, *others[position:]], 1)
     context = "\n\n".join(f"Document {number}:\n{text}" for number, text in documents)
@@ -377,7 +418,13 @@ _log = logging.getLogger(__name__)
 
 def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Example]:
     """Load JSON KV: a key to look up in a JSON object of `sizes[length]` pairs, after two demonstrations."""
-    types: Types = {CONTEXT: str, "question": str, "answer": _TEXTS, "demos": list, "num_kvs": int}
+    types: Types = {
+        CONTEXT: str,
+        "question": str,
+        "answer": _TEXTS,
+        "demos": list,
+        "num_kvs": int,
+    }
     shots = task.demonstrations(settings)
     convert = partial(_json_kv, shots=shots, at_least=settings.shots or 0)
     if rows := _official_rows(task, settings, root, types):
@@ -389,9 +436,15 @@ def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Exa
         raise InputError(
             f"{task.name}: length={length} is invalid; give {points[0]} to {points[-1]}"
         )
-    low, high = next((low, high) for low, high in pairwise(points) if low <= length <= high)
-    pairs = task.sizes[low] + (task.sizes[high] - task.sizes[low]) * (length - low) // (high - low)
-    return _generate(task, settings, root, partial(fit_rows, json_kv, at_most=pairs), convert)
+    low, high = next(
+        (low, high) for low, high in pairwise(points) if low <= length <= high
+    )
+    pairs = task.sizes[low] + (task.sizes[high] - task.sizes[low]) * (length - low) // (
+        high - low
+    )
+    return _generate(
+        task, settings, root, partial(fit_rows, json_kv, at_most=pairs), convert
+    )
 
 
 def load_ruler(
@@ -420,15 +473,23 @@ def _official_rows(
 
 @cache  # one line for all tasks, lengths and models of a command; the scores name the tasks
 def _warn_of_generation(root: str) -> None:
-    _log.warning("%s lacks official files of recall tasks; their examples are generated", root)
+    _log.warning(
+        "%s lacks official files of recall tasks; their examples are generated", root
+    )
 
 
 def _read_official(
-    task: Task, settings: Settings, rows: JsonLines, convert: Convert, has_depth: bool = True
+    task: Task,
+    settings: Settings,
+    rows: JsonLines,
+    convert: Convert,
+    has_depth: bool = True,
 ) -> Iterator[Example]:
     # Rows are shuffled and then cut (HELMET data.py:141 and 515), so a smaller sample is the start of a larger one.
     numbers = shuffle_order(len(rows), settings.seed)[: task.sample(settings)]
-    for position, (number, row) in enumerate(zip(numbers, rows.rows(numbers), strict=True)):
+    for position, (number, row) in enumerate(
+        zip(numbers, rows.rows(numbers), strict=True)
+    ):
         fields, references = convert(row, f"{rows.path}: row {number + 1}")
         depth = row.get("depth") if has_depth else None
         # The depth in the file counts if it is a share of the context, and else the mean position of the answers.
@@ -438,13 +499,19 @@ def _read_official(
 
 
 def _generate(
-    task: Task, settings: Settings, root: DataRoot, fit_rows: Callable[..., Any], convert: Convert
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    fit_rows: Callable[..., Any],
+    convert: Convert,
 ) -> Iterator[Example]:
     counter = find_llama2_counter(root)
 
     def measure(rows: list[Row]) -> list[int]:
         fields = (convert(row, task.name)[0] for row in rows)
-        return counter.count([task.template.render(f).text("completion") for f in fields])
+        return counter.count(
+            [task.template.render(f).text("completion") for f in fields]
+        )
 
     count = task.sample(settings)
     # The prompt and its output together must fit the length.
@@ -472,16 +539,22 @@ def evidence_depth(context: str, answers: Iterable[str]) -> float | None:
     return sum(start / max(1, len(context)) for start in starts) / len(starts)
 
 
-def _json_kv(row: Row, where: str, shots: int, at_least: int) -> tuple[dict[str, str], list[str]]:
+def _json_kv(
+    row: Row, where: str, shots: int, at_least: int
+) -> tuple[dict[str, str], list[str]]:
     if at_least > len(row["demos"]):
         raise PreconditionError(
             f"{where}: shots={at_least}, but there are only {len(row['demos'])} demonstrations; give fewer shots"
         )
     try:
         pairs = row["demos"][:shots]
-        demos = [prompts.JSON_KV_DEMO.format(key=key, value=value) for key, value in pairs]
+        demos = [
+            prompts.JSON_KV_DEMO.format(key=key, value=value) for key, value in pairs
+        ]
     except (TypeError, ValueError) as error:
-        raise InputError(f"{where}: column 'demos' must be a list of [key, value]") from error
+        raise InputError(
+            f"{where}: column 'demos' must be a list of [key, value]"
+        ) from error
     fields = {
         CONTEXT: row[CONTEXT],
         "question": row["question"],
@@ -491,23 +564,33 @@ def _json_kv(row: Row, where: str, shots: int, at_least: int) -> tuple[dict[str,
     return fields, _texts(row["answer"], "answer", where)
 
 
-def _ruler(row: Row, where: str, names: frozenset[str]) -> tuple[dict[str, str], list[str]]:
+def _ruler(
+    row: Row, where: str, names: frozenset[str]
+) -> tuple[dict[str, str], list[str]]:
     values = {
         **row,
         # NIAH's files have the column `query`, and files of RULER's questions have `question` (HELMET data.py:500).
         "question": row.get("query", row.get("question", "")),
         "example": f"{row['example']}\n\n" if row.get("example") else "",
     }
-    if absent := sorted(names - {name for name, value in values.items() if value is not None}):
+    if absent := sorted(
+        names - {name for name, value in values.items() if value is not None}
+    ):
         raise InputError(f"{where}: columns are missing: {', '.join(absent)}")
     # RULER's own scripts name the column `outputs` (HELMET data.py:502).
     column = "answer" if "answer" in row else "outputs"
-    return {name: str(values[name]) for name in names}, _texts(row.get(column), column, where)
+    return {name: str(values[name]) for name in names}, _texts(
+        row.get(column), column, where
+    )
 
 
 def _texts(value: object, column: str, where: str) -> list[str]:
     texts = [value] if isinstance(value, str) else value
-    if not (isinstance(texts, list) and texts and all(isinstance(text, str) for text in texts)):
+    if not (
+        isinstance(texts, list)
+        and texts
+        and all(isinstance(text, str) for text in texts)
+    ):
         raise InputError(
             f"{where}: column {column!r} must be a string or a list of strings, and not empty"
         )

@@ -53,7 +53,9 @@ LONGBENCH = HubDataset(
     labelled=False,
     commit="2b48e494f2c7a2f0af81aae178e05c7e1dde0fe9",
     files={"train": ("data.json",)},
-    sha256={"data.json": "15d61c22d92c96900b3c4948b6aeea218d3214b676a65df48e7b8555604c7fe2"},
+    sha256={
+        "data.json": "15d61c22d92c96900b3c4948b6aeea218d3214b676a65df48e7b8555604c7fe2"
+    },
 )
 LLAMA_3 = HubFile(
     repo="meta-llama/Llama-3.1-8B",
@@ -110,7 +112,9 @@ def load_longbench(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
     for number, row in zip(numbers, rows.rows(numbers), strict=True):
         choice = f"choice_{row['answer']}"
         if choice not in _CHOICES:
-            raise InputError(f"{path}: row {number + 1}: column 'answer' must be A, B, C or D")
+            raise InputError(
+                f"{path}: row {number + 1}: column 'answer' must be A, B, C or D"
+            )
         ((_, end),) = cutter.measure([row["context"]])
         context = row["context"] if end is None else row["context"][:end] + OMITTED
         choices = {name: row[name] for name in _CHOICES}
@@ -156,7 +160,9 @@ def score_choice(record: Record) -> Scores:
     The substring match is for the whole output.
     """
     whole = answer_metrics(record["prediction"], record["references"])
-    parsed = answer_metrics(parse_output(record["prediction"], CHOICE_PREFIX), record["references"])
+    parsed = answer_metrics(
+        parse_output(record["prediction"], CHOICE_PREFIX), record["references"]
+    )
     # The official code raises a KeyError here: it drops this metric from the scores of the parsed line and then reads
     # it.
     scores = {}
@@ -170,9 +176,15 @@ COMMIT = "5dde2ded6f402c9c1a7a224550d43d7ef10158f3"
 LENGTHS = [4096 << power for power in range(10)]
 """4k to 2m."""
 EDGES = dict(
-    zip(LENGTHS, (250, 500, 1000, 2100, 4400, 8800, 17600, 35200, 70400, 140800), strict=True)
+    zip(
+        LENGTHS,
+        (250, 500, 1000, 2100, 4400, 8800, 17600, 35200, 70400, 140800),
+        strict=True,
+    )
 )
-PAIRS = dict(zip(LENGTHS[3:], (630, 1260, 2550, 5125, 10250, 20500, 41000), strict=True))
+PAIRS = dict(
+    zip(LENGTHS[3:], (630, 1260, 2550, 5125, 10250, 20500, 41000), strict=True)
+)
 FOLDERS = {
     "niah_s_": "niah_single_",
     "niah_mk_": "niah_multikey_",
@@ -195,12 +207,19 @@ _replace = partial(
 def _ruler(task: Task) -> Task:
     name = task.name.removeprefix("ruler_")
     folder = next(
-        (name.replace(start, new) for start, new in FOLDERS.items() if name.startswith(start)), name
+        (
+            name.replace(start, new)
+            for start, new in FOLDERS.items()
+            if name.startswith(start)
+        ),
+        name,
     )
     return _replace(
         task,
         sizes={length: length for length in LENGTHS},
-        sources=lambda length: (release_file(f"ruler_llama3/{folder}/validation_{length}.jsonl"),),
+        sources=lambda length: (
+            release_file(f"ruler_llama3/{folder}/validation_{length}.jsonl"),
+        ),
     )
 
 
@@ -224,7 +243,9 @@ def _graphwalk(name: str, title: str, file: str, max_tokens: int) -> Task:
         headline=("f1",),
         metrics=("f1",),
         max_tokens=max_tokens,
-        sources=lambda length: (release_file(f"graphwalk/{file.format(k=EDGES[length])}.jsonl"),),
+        sources=lambda length: (
+            release_file(f"graphwalk/{file.format(k=EDGES[length])}.jsonl"),
+        ),
         arguments=("seed",),
         prefix_scored=True,
     )
@@ -249,7 +270,11 @@ _LONGBENCH = Task(
 
 _RULER = {task.name: _ruler(task) for task in RULER}
 _CATEGORIES = (
-    Category("recall", "Recall", (_JSON_KV, *(_RULER[task.name] for task in (MK_2, MK_3, MV)))),
+    Category(
+        "recall",
+        "Recall",
+        (_JSON_KV, *(_RULER[task.name] for task in (MK_2, MK_3, MV))),
+    ),
     Category("ruler", "RULER", tuple(_RULER.values())),
     Category(
         "graphwalk",

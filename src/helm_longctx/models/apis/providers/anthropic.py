@@ -59,11 +59,14 @@ class AnthropicClient(ProviderClient):
         ending = "stop" if has_calls else check_reason(reason)
         if not isinstance(content, list) or not isinstance(reason, str):
             raise FailureError(
-                Failure.MALFORMED, "the server's answer has no content or no stop reason"
+                Failure.MALFORMED,
+                "the server's answer has no content or no stop reason",
             )
         blocks = [block for block in content if isinstance(block, Mapping)]
         texts = [block.get("text") for block in blocks if block.get("type") == "text"]
-        if len(blocks) < len(content) or not all(isinstance(text, str) for text in texts):
+        if len(blocks) < len(content) or not all(
+            isinstance(text, str) for text in texts
+        ):
             raise FailureError(
                 Failure.MALFORMED,
                 "the server's answer has a block without a text, or of another type",
@@ -74,7 +77,8 @@ class AnthropicClient(ProviderClient):
             text = ""  # the answer is only reasoning or calls, or ended before its first token
         if text is None:
             raise FailureError(
-                Failure.MALFORMED, "the server's answer has no text: none of its blocks is one"
+                Failure.MALFORMED,
+                "the server's answer has no text: none of its blocks is one",
             )
         result = protocol.make_result(request, text, ending, thinking)
         calls = tools.read_anthropic_calls(blocks) if has_calls else []
@@ -85,8 +89,12 @@ class AnthropicClient(ProviderClient):
         protocol.check_text(request)
         settings = self.settings
         messages = protocol.turns(request)
-        system = [message["content"] for message in messages if message["role"] == "system"]
-        others = tools.anthropic_messages(each for each in messages if each["role"] != "system")
+        system = [
+            message["content"] for message in messages if message["role"] == "system"
+        ]
+        others = tools.anthropic_messages(
+            each for each in messages if each["role"] != "system"
+        )
         fields: Body = {
             "model": settings.model or request.model.partition("/")[2],
             # Anthropic counts the thinking towards `max_tokens`.
@@ -99,7 +107,11 @@ class AnthropicClient(ProviderClient):
         budget = settings.thinking_tokens
         effort = settings.reasoning_effort
         thinking = (
-            {"type": "enabled", "budget_tokens": budget} if budget else ADAPTIVE if effort else None
+            {"type": "enabled", "budget_tokens": budget}
+            if budget
+            else ADAPTIVE
+            if effort
+            else None
         )
         optional: Body = {
             # The protocol has no system role: the text stands in a field of its own.
@@ -123,7 +135,11 @@ class AnthropicClient(ProviderClient):
         token = variable("ANTHROPIC_AUTH_TOKEN")
         headers = [name.lower() for name in self.settings.headers or {}]
         # Older versions of the package, such as 0.97, also send this token if there is a key.
-        return (token,) if token and self._has_key and "authorization" not in headers else ()
+        return (
+            (token,)
+            if token and self._has_key and "authorization" not in headers
+            else ()
+        )
 
     def _stream_fields(self, body: Body) -> Body:
         is_long = body["max_tokens"] > LONGEST_IN_ONE_PIECE
@@ -154,7 +170,9 @@ class AnthropicClient(ProviderClient):
                 last = event.get("usage") or {}
                 usage = None
                 if isinstance(first, dict) and isinstance(last, dict):
-                    usage = first | {name: count for name, count in last.items() if count}
+                    usage = first | {
+                        name: count for name, count in last.items() if count
+                    }
                 message |= {**event["delta"], "usage": usage}
         if not message.get("stop_reason"):
             raise protocol.cut_stream()
@@ -168,12 +186,16 @@ def _join_blocks(content: list[Mapping[str, Any]], kind: str) -> str | None:
 
 def _usage(usage: object) -> Usage | None:
     read = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    counts = read_counts(usage, *read, "output_tokens", "output_tokens_details.thinking_tokens")
+    counts = read_counts(
+        usage, *read, "output_tokens", "output_tokens_details.thinking_tokens"
+    )
     if counts is None:
         return None
     prompt, cached, written, answer, reasoning = counts
     # Anthropic does not count cached tokens among the tokens of the prompt.
-    return check_usage(Usage(prompt + cached + written, cached, written, answer, reasoning))
+    return check_usage(
+        Usage(prompt + cached + written, cached, written, answer, reasoning)
+    )
 
 
 class AnthropicBatches(batches.Service):
@@ -195,7 +217,9 @@ class AnthropicBatches(batches.Service):
         from anthropic.types.messages import MessageBatch
 
         with batches.unsure():
-            batch = self._bulk.post("/v1/messages/batches", cast_to=MessageBatch, content=file)
+            batch = self._bulk.post(
+                "/v1/messages/batches", cast_to=MessageBatch, content=file
+            )
         return str(batch.id)
 
     def find(self, part: batches.Part, others: set[str]) -> batches.Search:
@@ -208,16 +232,22 @@ class AnthropicBatches(batches.Service):
             if batch.created_at.timestamp() < part.time - CLOCK_ERROR:
                 break  # the newest come first
             # The sum over all states of requests is the batch's size.
-            if batch.id in others or sum(batch.request_counts.to_dict().values()) != len(
-                part.requests
-            ):
+            if batch.id in others or sum(
+                batch.request_counts.to_dict().values()
+            ) != len(part.requests):
                 continue
             if batch.processing_status != "ended":
                 is_final = False
                 continue
             # Names are digests of requests, so a single common name proves that the batch is the part's.
-            with suppress(batches.LostResultsError), closing(self._results(batch)) as results:
-                if next((found.name for found in results if found.name), None) in part.requests:
+            with (
+                suppress(batches.LostResultsError),
+                closing(self._results(batch)) as results,
+            ):
+                if (
+                    next((found.name for found in results if found.name), None)
+                    in part.requests
+                ):
                     return batches.Search(batch.id, True)
         return batches.Search(None, is_final)
 
@@ -225,10 +255,16 @@ class AnthropicBatches(batches.Service):
         """Return the batch's status. Anthropic counts the requests only when the batch has ended."""
         batch = batches.retrieve(self._batches, part)
         total = len(part.requests)
-        problem = Problem(Failure.TEMPORARY, "the batch ended before this request was answered")
+        problem = Problem(
+            Failure.TEMPORARY, "the batch ended before this request was answered"
+        )
         status = batch.processing_status
         done = total - batch.request_counts.processing
-        if status == "ended" and not batch.results_url and _can_results_come(part, batch):
+        if (
+            status == "ended"
+            and not batch.results_url
+            and _can_results_come(part, batch)
+        ):
             return batches.Progress(batches.STORING, False, done, total, problem)
         return batches.Progress(status, status == "ended", done, total, problem)
 
@@ -253,7 +289,10 @@ class AnthropicBatches(batches.Service):
         # The response is closed here. The garbage collector could close it while the HTTP library holds the lock that
         # closing needs, and the library would be blocked forever.
         bulk = batches.patient(self._bulk)
-        with batches.lost_if_missing(), closing(bulk.messages.batches.results(batch.id)) as rows:
+        with (
+            batches.lost_if_missing(),
+            closing(bulk.messages.batches.results(batch.id)) as rows,
+        ):
             # The package's own reader ends at the first malformed line.
             yield from batches.read_outcomes(
                 rows.http_response.iter_bytes(), "the results", read_result
@@ -265,7 +304,11 @@ def _can_results_come(part: batches.Part, batch: Any) -> bool:
     counts = batch.request_counts
     has_answers = counts.succeeded + counts.errored > 0
     ended = batch.ended_at.timestamp() if batch.ended_at else None
-    return has_answers and batch.archived_at is None and batches.can_results_come(part, ended)
+    return (
+        has_answers
+        and batch.archived_at is None
+        and batches.can_results_come(part, ended)
+    )
 
 
 _STATUSES = {

@@ -104,10 +104,16 @@ class OpenAIClient(ProviderClient):
     def route(self, request: Request) -> str:
         """Return the path of chats or of completions."""
         if isinstance(request, echo.EchoRequest):
-            server = str(self.client.base_url).rstrip("/").removesuffix(self.provider.version)
+            server = (
+                str(self.client.base_url)
+                .rstrip("/")
+                .removesuffix(self.provider.version)
+            )
             return f"{server}/generate" if request.way == echo.GENERATE else COMPLETIONS
         is_completion = (
-            request.messages is None if self._form == "both" else self._form == "completion"
+            request.messages is None
+            if self._form == "both"
+            else self._form == "completion"
         )
         return COMPLETIONS if is_completion else CHAT
 
@@ -129,7 +135,11 @@ class OpenAIClient(ProviderClient):
         if calls:
             reason = "stop"
             text = text or ""
-        if not text and not calls and (message.get("tool_calls") or message.get("function_call")):
+        if (
+            not text
+            and not calls
+            and (message.get("tool_calls") or message.get("function_call"))
+        ):
             reason = "tool_calls"  # some servers send another reason
         ending = check_reason(reason)
         reasoning = protocol.read_reasoning(message)
@@ -140,12 +150,16 @@ class OpenAIClient(ProviderClient):
             text = ""  # the answer is only reasoning
         if not isinstance(text, str):
             what = "its content is null or of another type"
-            raise FailureError(Failure.MALFORMED, f"the server's answer has no text: {what}")
+            raise FailureError(
+                Failure.MALFORMED, f"the server's answer has no text: {what}"
+            )
         result = protocol.make_result(request, text, ending, reasoning)
         if isinstance(reason, str) and reason.lower().startswith("repetition"):
             result = add_facts(result, is_repeating=True)
         if isinstance(request, AnswerRequest):
-            result = add_facts(result, distributions=(tuple(read_distributions(reply)),))
+            result = add_facts(
+                result, distributions=(tuple(read_distributions(reply)),)
+            )
         result = tools.with_calls(result, calls, tools.read_openai_reasoning(message))
         return add_facts(result, usage=_usage(reply.get("usage")))
 
@@ -159,14 +173,18 @@ class OpenAIClient(ProviderClient):
             return make_failure(Failure.BAD_REQUEST, reason)
         # `super()` sends each text as any other request, with the cache, the rate and the failures of one.
         if isinstance(request, SpanRequest):
-            return super().make_request(with_fields(echo.EchoRequest, request, way=self._way))
+            return super().make_request(
+                with_fields(echo.EchoRequest, request, way=self._way)
+            )
         return echo.score(super(), request, self._way)
 
     def score_support(self) -> str:
         """Return why the server gives no log-probabilities of texts, or an empty text if it does."""
         if self._form == "chat":
             return "its deployment sends only chats; set form: completions (type: completions)"
-        self._way, reason = echo.find_way(super(), f"endpoint/{self.settings.model or 'model'}")
+        self._way, reason = echo.find_way(
+            super(), f"endpoint/{self.settings.model or 'model'}"
+        )
         return reason
 
     def _reply_in_error(self, error: Exception) -> Body | None:
@@ -175,7 +193,9 @@ class OpenAIClient(ProviderClient):
     def _exchange(self, request: Request, body: Body) -> Body:
         reply = super()._exchange(request, body)
         return (
-            echo.shorten_reply(request, reply) if isinstance(request, echo.EchoRequest) else reply
+            echo.shorten_reply(request, reply)
+            if isinstance(request, echo.EchoRequest)
+            else reply
         )
 
     def _wanted_body(self, request: Request) -> Body:
@@ -193,7 +213,8 @@ class OpenAIClient(ProviderClient):
         chats = self.route(request) == CHAT
         if not chats and request.messages:
             raise FailureError(
-                Failure.BAD_REQUEST, "messages cannot be sent as a completion; set form=both"
+                Failure.BAD_REQUEST,
+                "messages cannot be sent as a completion; set form=both",
             )
         asked: Body = {"prompt": request.prompt}
         if chats:
@@ -211,7 +232,10 @@ class OpenAIClient(ProviderClient):
             "frequency_penalty": request.frequency_penalty or None,
             "stop": request.stop_sequences or None,
             # HELM's own requests lack these (`models.sampling.SampledRequest`).
-            **{name: getattr(request, name, None) for name in ("top_k", "min_p", "seed")},
+            **{
+                name: getattr(request, name, None)
+                for name in ("top_k", "min_p", "seed")
+            },
             # The route of completions does not know the parameter.
             "reasoning_effort": settings.reasoning_effort if chats else None,
             "tools": tools.openai_tools(request),
@@ -235,9 +259,15 @@ class OpenAIClient(ProviderClient):
 
     def _stream_fields(self, body: Body) -> Body:
         # Log-probabilities are not read from the pieces of a stream.
-        is_whole = any(name in body for name in ("logprobs", "prompt_logprobs", "return_logprob"))
+        is_whole = any(
+            name in body for name in ("logprobs", "prompt_logprobs", "return_logprob")
+        )
         streams = (self.settings.stream or body.get("stream")) and not is_whole
-        return {"stream": True, "stream_options": {"include_usage": True}} if streams else {}
+        return (
+            {"stream": True, "stream_options": {"include_usage": True}}
+            if streams
+            else {}
+        )
 
     def _join(self, events: Iterable[Any]) -> Body:
         reply: Body = {}
@@ -248,11 +278,15 @@ class OpenAIClient(ProviderClient):
         reason = None
         chats = True
         for chunk in events:
-            reply |= {name: chunk[name] for name in _FIELDS if chunk.get(name) is not None}
+            reply |= {
+                name: chunk[name] for name in _FIELDS if chunk.get(name) is not None
+            }
             for choice in _first_choices(chunk.get("choices")):
                 # Chunks of completions have a text in the place of a delta.
                 chats = "text" not in choice
-                delta = (choice.get("delta") or {}) if chats else {"text": choice["text"]}
+                delta = (
+                    (choice.get("delta") or {}) if chats else {"text": choice["text"]}
+                )
                 for name, text in delta.items():
                     if name == "content" and isinstance(text, list):
                         written, reasoning = protocol.read_parts(text)
@@ -267,10 +301,14 @@ class OpenAIClient(ProviderClient):
                     elif isinstance(text, str):
                         texts[name].append(text)
                 reason = choice.get("finish_reason") or reason
-                provider |= {name: choice[name] for name in _OF_PROVIDER if choice.get(name)}
+                provider |= {
+                    name: choice[name] for name in _OF_PROVIDER if choice.get(name)
+                }
         if reason is None and not provider:
             raise protocol.cut_stream()
-        parts: Body = {name: "".join(pieces) for name, pieces in texts.items() if pieces}
+        parts: Body = {
+            name: "".join(pieces) for name, pieces in texts.items() if pieces
+        }
         if called := calls.join():
             parts["tool_calls"] = called
         if details:
@@ -279,7 +317,10 @@ class OpenAIClient(ProviderClient):
         choice = {"text": parts.get("text")}
         if chats:
             choice = {"message": {"content": None, **parts, "role": "assistant"}}
-        return {**reply, "choices": [{"index": 0, "finish_reason": reason, **provider, **choice}]}
+        return {
+            **reply,
+            "choices": [{"index": 0, "finish_reason": reason, **provider, **choice}],
+        }
 
 
 def _check_provider(choice: Body, text: object) -> None:
@@ -302,14 +343,21 @@ def _check_provider(choice: Body, text: object) -> None:
 
 
 def _usage(usage: object) -> Usage | None:
-    details = (f"prompt_tokens_details.{name}" for name in ("cached_tokens", "cache_write_tokens"))
+    details = (
+        f"prompt_tokens_details.{name}"
+        for name in ("cached_tokens", "cache_write_tokens")
+    )
     totals = ("prompt_tokens", "completion_tokens", "total_tokens")
-    counts = read_counts(usage, *totals, *details, "completion_tokens_details.reasoning_tokens")
+    counts = read_counts(
+        usage, *totals, *details, "completion_tokens_details.reasoning_tokens"
+    )
     if counts is None:
         return None
     prompt, answer, total, cached, written, reasoning = counts
     # Some servers count reasoning only in the total.
-    return check_usage(Usage(prompt, cached, written, max(answer, total - prompt), reasoning))
+    return check_usage(
+        Usage(prompt, cached, written, max(answer, total - prompt), reasoning)
+    )
 
 
 _FIELDS = ("id", "object", "created", "model", "usage")
@@ -359,7 +407,9 @@ class OpenAIBatches(batches.Service):
     def find(self, part: batches.Part, others: set[str]) -> batches.Search:
         """Look for the batch that has the part's identifier in its metadata."""
         listed = self._patient.batches.list(limit=100)
-        matches = (batch.id for batch in listed if (batch.metadata or {}).get(TAG) == part.id)
+        matches = (
+            batch.id for batch in listed if (batch.metadata or {}).get(TAG) == part.id
+        )
         return batches.Search(next(matches, None), True)
 
     def progress(self, part: batches.Part) -> batches.Progress:
@@ -369,17 +419,29 @@ class OpenAIBatches(batches.Service):
         status = batch.status
         done = counts.completed + counts.failed if counts else 0
         problem = Problem(
-            Failure.TEMPORARY, f"the batch ended ({status}) before this request was answered"
+            Failure.TEMPORARY,
+            f"the batch ended ({status}) before this request was answered",
         )
         if errors := [
-            error.message for error in (batch.errors and batch.errors.data) or [] if error.message
+            error.message
+            for error in (batch.errors and batch.errors.data) or []
+            if error.message
         ]:
-            problem = Problem(failure_of_text(errors[0]), f"the batch has failed: {errors[0]}")
+            problem = Problem(
+                failure_of_text(errors[0]), f"the batch has failed: {errors[0]}"
+            )
         is_ended = status in ("completed", "failed", "expired", "cancelled")
         has_file = batch.output_file_id or batch.error_file_id
         # For some seconds a batch can be complete without the names of its files.
-        if is_ended and done and not has_file and batches.can_results_come(part, _ended(batch)):
-            return batches.Progress(batches.STORING, False, done, len(part.requests), problem)
+        if (
+            is_ended
+            and done
+            and not has_file
+            and batches.can_results_come(part, _ended(batch))
+        ):
+            return batches.Progress(
+                batches.STORING, False, done, len(part.requests), problem
+            )
         return batches.Progress(status, is_ended, done, len(part.requests), problem)
 
     def outcomes(self, part: batches.Part) -> Generator[batches.Outcome, None, None]:
@@ -389,7 +451,9 @@ class OpenAIBatches(batches.Service):
         for file in filter(None, (batch.output_file_id, batch.error_file_id)):
             try:
                 with self._bulk.files.with_streaming_response.content(file) as response:
-                    yield from batches.read_outcomes(response.iter_bytes(), file, read_result)
+                    yield from batches.read_outcomes(
+                        response.iter_bytes(), file, read_result
+                    )
             except Exception as error:
                 if not batches.is_missing(error):
                     raise
@@ -456,7 +520,11 @@ class BatchFiles(batches.Service):
         if not path.exists():
             return batches.Progress("cancelled", True, done, total, problem)
         return batches.Progress(
-            "completed" if done >= total else "written", done >= total, done, total, problem
+            "completed" if done >= total else "written",
+            done >= total,
+            done,
+            total,
+            problem,
         )
 
     def outcomes(self, part: batches.Part) -> Generator[batches.Outcome, None, None]:
@@ -506,7 +574,9 @@ def _file_name(part: batches.Part) -> str:
 
 
 def _line(name: str, route: str, body: Body) -> bytes:
-    return orjson.dumps({"custom_id": name, "method": "POST", "url": route, "body": body})
+    return orjson.dumps(
+        {"custom_id": name, "method": "POST", "url": route, "body": body}
+    )
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
