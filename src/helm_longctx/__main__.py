@@ -9,7 +9,7 @@ _ALLOCATIONS = 20_000
 """New objects between two garbage collections. With Python's 700 they take a fifth of the processor time of a start."""
 
 
-def open_closed_streams() -> None:
+def _open_closed_streams() -> None:
     """Open standard streams that the caller has closed on nothing.
 
     Otherwise writing to them fails, and the next files get their numbers, so that a library's output lands in a file.
@@ -26,7 +26,7 @@ def open_closed_streams() -> None:
 
 def main() -> None:
     """Run the command line. Raises a `SystemExit` if at the end of the command, with its exit status."""
-    open_closed_streams()
+    _open_closed_streams()
     gc.set_threshold(_ALLOCATIONS)
     # Otherwise Python looks for cycles among all objects once more while it ends.
     atexit.register(gc.freeze)

@@ -345,13 +345,13 @@ def failure_of_error(error: BaseException) -> Failure:
     if any(type(cause).__module__.startswith("jinja2") for cause in chain):
         return Failure.BAD_REQUEST
     for cause in chain:
-        for code in body_codes(getattr(cause, "body", None)):
+        for code in _body_codes(getattr(cause, "body", None)):
             if code in _KIND_BY_CODE:
                 return _KIND_BY_CODE[code]
     status = next(
         (found for each in chain if (found := http_status(each)) is not None), None
     )
-    if is_web_page(error) and status is not None and status < 500:
+    if _is_web_page(error) and status is not None and status < 500:
         return Failure.UNREACHABLE
     # Some of HELM's clients wrap a provider's exception in their own, so the useful text is often in the cause.
     kind = _classify_text(
@@ -363,7 +363,7 @@ def failure_of_error(error: BaseException) -> Failure:
     return Failure.BAD_REQUEST if is_final and kind is Failure.UNKNOWN else kind
 
 
-def is_web_page(error: BaseException) -> bool:
+def _is_web_page(error: BaseException) -> bool:
     """Whether the response behind an exception is a page for browsers, which no API sends: a proxy or firewall did."""
     headers = getattr(getattr(error, "response", None), "headers", None)
     return isinstance(headers, Mapping) and "text/html" in str(
@@ -484,7 +484,7 @@ def check_reason(reason: object) -> str:
 
 def failure_of_body(body: object, status: int | None = None) -> Failure:
     """Classify the JSON body of a failed request, whose status may be known: codes decide before words."""
-    for code in body_codes(body):
+    for code in _body_codes(body):
         if code in _KIND_BY_CODE:
             return _KIND_BY_CODE[code]
     text = str(body)
@@ -556,7 +556,7 @@ def list_causes(error: BaseException) -> Iterator[BaseException]:
         )
 
 
-def body_codes(body: object, depth: int = 4) -> Iterator[str]:
+def _body_codes(body: object, depth: int = 4) -> Iterator[str]:
     """Yield the codes and types in the JSON body of an error in small letters, the outer ones first.
 
     Azure, Anthropic and gateways nest errors in errors.
@@ -569,7 +569,7 @@ def body_codes(body: object, depth: int = 4) -> Iterator[str]:
         if isinstance(body.get(name), str):
             yield body[name].lower()
     for name in ("error", "innererror", "detail", "details", "metadata"):
-        yield from body_codes(body.get(name), depth - 1)
+        yield from _body_codes(body.get(name), depth - 1)
 
 
 def http_status(error: BaseException) -> int | None:

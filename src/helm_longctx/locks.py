@@ -13,7 +13,7 @@ from helm_longctx.errors import InputError
 LOCK = ".lock"
 """Lock file of a run's folder. If it were removed alone, two processes could lock two different files of this name."""
 
-HOLDER = ".lock.holder"
+_HOLDER = ".lock.holder"
 """File that names the process that holds the lock. Some versions of filelock truncate the lock file itself."""
 
 _log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ def lock_run(folder: Path, timeout: float = 0) -> Iterator[None]:
     names the other process if it holds the lock for `timeout` seconds.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    holder = folder / HOLDER
+    holder = folder / _HOLDER
 
     def busy() -> InputError:
         name = ""

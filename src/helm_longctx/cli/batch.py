@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
-SomeEntries = Annotated[
+_SomeEntries = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="RUN-ENTRIES",
@@ -40,7 +40,7 @@ SomeEntries = Annotated[
     ),
 ]
 
-FillsCache = Annotated[
+_FillsCache = Annotated[
     bool,
     typer.Option(
         "--fill-cache/--no-fill-cache",
@@ -49,7 +49,7 @@ FillsCache = Annotated[
     ),
 ]
 
-WaitsAndRepeats = Annotated[
+_WaitsAndRepeats = Annotated[
     bool,
     typer.Option(
         "--wait",
@@ -57,7 +57,7 @@ WaitsAndRepeats = Annotated[
     ),
 ]
 
-SameInstances = Annotated[
+_SameInstances = Annotated[
     int | None,
     typer.Option(
         "--max-eval-instances", "-m", help="As for `batch submit`; it has no effect."
@@ -91,7 +91,7 @@ def submit(
             min=1, help="Maximum requests per batch. [default: the provider's limit]"
         ),
     ] = None,
-    fills_cache: FillsCache = True,
+    fills_cache: _FillsCache = True,
     judges: Annotated[
         bool,
         typer.Option(
@@ -99,7 +99,7 @@ def submit(
             help="Send requests to the judges of existing answers, and none to models.",
         ),
     ] = False,
-    wait: WaitsAndRepeats = False,
+    wait: _WaitsAndRepeats = False,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
     **options: Any,
@@ -137,9 +137,9 @@ def submit(
 @takes_options(*SELECTION)
 def status(
     suite: Suite,
-    entries: SomeEntries = None,
+    entries: _SomeEntries = None,
     *,
-    most: SameInstances = None,
+    most: _SameInstances = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
     **options: Any,
@@ -152,9 +152,9 @@ def status(
 @takes_options(*SELECTION)
 def collect(
     suite: Suite,
-    entries: SomeEntries = None,
+    entries: _SomeEntries = None,
     *,
-    most: SameInstances = None,
+    most: _SameInstances = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until every batch has ended.")
     ] = False,
@@ -196,9 +196,9 @@ def collect(
 @takes_options(*SELECTION)
 def cancel(
     suite: Suite,
-    entries: SomeEntries = None,
+    entries: _SomeEntries = None,
     *,
-    most: SameInstances = None,
+    most: _SameInstances = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
     **options: Any,

@@ -66,7 +66,7 @@ NAME = "demo"
 
 POLL_SECONDS = 0.2
 
-SPEED_TEST = (1024, 16)
+_SPEED_TEST = (1024, 16)
 """The tokens that the demo's model reads and writes before its runs, so that the announced time is this machine's."""
 
 FILE = "questions.jsonl"
@@ -74,7 +74,7 @@ FILE = "questions.jsonl"
 COUNT = 20
 """Number of questions in a set."""
 
-FILLED = 0.85
+_FILLED = 0.85
 """Share of a length that a prompt fills by our estimate. The rest is for the answer and the estimate's error."""
 
 SEED = 42
@@ -164,7 +164,7 @@ def _measure_speed(model: str, local_path: Path) -> tuple[float, float]:
     path = find_model(find_client_arguments(model)["pretrained_model_name_or_path"])
     ignore_broken_torchvision()
     loaded = Weights.find(path, None, None, None).load()
-    tokens, most = SPEED_TEST
+    tokens, most = _SPEED_TEST
     prompt = [number % 100 for number in range(tokens)]
     # The first job also loads libraries, so it is short. The last one finds the prompt in the cache, and only writes.
     jobs = [
@@ -375,12 +375,12 @@ class Passage(NamedTuple):
 def write_questions(squad: Path, kind: str, length: int, folder: Path) -> None:
     """Write a set of questions of at most `length` tokens, answer included, or raise an `InputError`."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows = KINDS[kind](_read_passages(squad), round(FILLED * length), Random(SEED))
+    rows = KINDS[kind](_read_passages(squad), round(_FILLED * length), Random(SEED))
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
     (folder / FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def make_conversations(
+def _make_conversations(
     passages: Sequence[Passage], tokens: int, rng: Random
 ) -> Iterator[dict[str, Any]]:
     """Yield conversations: the user sends passages, each with a question, and at last asks again about one of them."""
@@ -417,7 +417,7 @@ def _exchange(passage: Passage) -> tuple[str, str]:
     return f"{passage.text}\n\n{question}", answers[0]
 
 
-def make_demonstrations(
+def _make_demonstrations(
     passages: Sequence[Passage], tokens: int, rng: Random
 ) -> Iterator[dict[str, Any]]:
     """Yield questions for the label of a text, a random number for its topic, after a context of labelled texts."""
@@ -451,8 +451,8 @@ def make_demonstrations(
 KINDS: Mapping[
     str, Callable[[Sequence[Passage], int, Random], Iterable[dict[str, Any]]]
 ] = {
-    "conversation": make_conversations,
-    "icl": make_demonstrations,
+    "conversation": _make_conversations,
+    "icl": _make_demonstrations,
 }
 """Functions that make the questions of each kind: (passages, tokens, source of randomness) → rows."""
 

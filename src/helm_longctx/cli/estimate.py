@@ -24,7 +24,7 @@ from helm_longctx.config.shared import (
 )
 from helm_longctx.errors import InputError
 
-RequestsPerMinute = Annotated[
+_RequestsPerMinute = Annotated[
     float | None,
     typer.Option(
         help="Requests per minute that the provider allows, to estimate the time."
@@ -43,7 +43,7 @@ def estimate(
     price_output: Annotated[
         float | None, typer.Option(help="Dollars per million output tokens of --model.")
     ] = None,
-    requests_per_minute: RequestsPerMinute = None,
+    requests_per_minute: _RequestsPerMinute = None,
     tokens_per_minute: Annotated[
         float | None,
         typer.Option(

@@ -37,7 +37,7 @@ app = typer.Typer(add_completion=False, invoke_without_command=True)
 _NAME = re.compile(r"[\w.-]+/[\w.-]+")
 """Allowed names: they can stand in a run entry, and HELM can split them at the slash."""
 
-ServedName = Annotated[
+_ServedName = Annotated[
     str | None,
     typer.Option(
         help="Name of the model on the server. [default: found by NAME in the server's list]"
@@ -50,13 +50,13 @@ Kind = Annotated[
         help="Form of requests: chat, completions or both. [default: all that the server answers]",
     ),
 ]
-ContextLength = Annotated[
+_ContextLength = Annotated[
     str | None,
     typer.Option(
         help="Context window in tokens, e.g. 128k. [default: the window that the server reports]"
     ),
 ]
-TokenizerName = Annotated[
+_TokenizerName = Annotated[
     str | None,
     typer.Option(
         help="Tokenizer: hub name, folder, or name in HELM. [default: the tokenizer of the model]"
@@ -126,7 +126,7 @@ def add(
         str,
         typer.Option(help="Address of the server, such as http://localhost:8000/v1."),
     ],
-    model: ServedName = None,
+    model: _ServedName = None,
     api: Annotated[
         str, typer.Option(help=f"Protocol of the server: {' or '.join(providers())}.")
     ] = "openai",
@@ -140,8 +140,8 @@ def add(
             help="Start of the names of an OAuth client's variables: NAME for NAME_CLIENT_ID etc."
         ),
     ] = None,
-    context: ContextLength = None,
-    tokenizer: TokenizerName = None,
+    context: _ContextLength = None,
+    tokenizer: _TokenizerName = None,
     header: Annotated[
         list[str] | None,
         typer.Option(help="HTTP header, such as 'X-Team: nlp' or 'X-Key: $VAR'."),

@@ -25,13 +25,13 @@ from helm_longctx.tasks.reasoning import may_contain_reasoning, split_answer
 from helm_longctx.tasks.registry import BENCHMARKS, expand_entry
 from helm_longctx.tasks.task import MOST_SCORED, Record, Scores, Task
 
-EntryArgument = Annotated[
+_EntryArgument = Annotated[
     str, typer.Argument(help="Run entry without a model, e.g. helmet_recall:length=8k.")
 ]
 
 
 def prompts(
-    entry: EntryArgument,
+    entry: _EntryArgument,
     style: Annotated[
         Style | None,
         typer.Option(help="Style of the prompts. [default: the official one]"),
@@ -110,7 +110,7 @@ def _json_line(value: object) -> bytes:
 
 
 def score(
-    entry: EntryArgument,
+    entry: _EntryArgument,
     records: Annotated[
         Path,
         typer.Option(

@@ -35,7 +35,7 @@ from helm_longctx.runs.files import STATS, read_json, read_run_specs
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS
 
-SchemaPath = Annotated[
+_SchemaPath = Annotated[
     Path | None,
     typer.Option(
         help="Schema with groups of your own, which the pages then also show."
@@ -97,7 +97,7 @@ def summarize(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON instead of tables.")
     ] = False,
-    schema_path: SchemaPath = None,
+    schema_path: _SchemaPath = None,
     without_schema: Annotated[
         bool,
         typer.Option(
@@ -199,7 +199,7 @@ def reference(
 
 def serve(
     suite: Suite,
-    schema_path: SchemaPath = None,
+    schema_path: _SchemaPath = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
     port: Annotated[

@@ -223,7 +223,7 @@ def watch(config: RunConfig, folder: Path, make: Callable[[RunConfig], None]) ->
     """Make the runs of each checkpoint that a folder has or gets, until Ctrl-C. A failed one is tried no more."""
     print(f"Waiting for checkpoints in {folder}; Ctrl-C ends it.", flush=True)
     try:
-        for model in find_new(folder):
+        for model in _find_new(folder):
             print(f"{model.path} is complete.", flush=True)
             try:
                 make(
@@ -237,7 +237,7 @@ def watch(config: RunConfig, folder: Path, make: Callable[[RunConfig], None]) ->
         print("No longer waiting for checkpoints; the same command goes on.")
 
 
-def find_new(folder: Path) -> Iterator[LocalModel]:
+def _find_new(folder: Path) -> Iterator[LocalModel]:
     """Yield each folder with a complete model that stays as it is, by step, and again if the model changes."""
     from helm_longctx.config.local_models import (  # this imports HELM
         expand,

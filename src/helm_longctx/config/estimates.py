@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from helm_longctx.runner.planning import Plan, Spreads, TaskKey
 
 COUNTS = ("requests", "prompt tokens", "output tokens", "judge calls", "disk")
-DOLLARS = ("cost", "cached", "batch", "both", "most")
+_DOLLARS = ("cost", "cached", "batch", "both", "most")
 
 # The model is the table's title, so it need not stand in every row.
-MODEL_IN_RUN = re.compile(",?model(_deployment)?=[^,]*")
+_MODEL_IN_RUN = re.compile(",?model(_deployment)?=[^,]*")
 
 
 def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
@@ -33,10 +33,10 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
         # A model without a price has no columns of dollars, so that there is room for the names of the runs.
         columns: tuple[str, ...] = COUNTS
         if any(estimate.dollars.typical is not None for estimate in of_model):
-            columns += DOLLARS
+            columns += _DOLLARS
         rows = []
         for estimate in of_model:
-            name = MODEL_IN_RUN.sub("", estimate.run)
+            name = _MODEL_IN_RUN.sub("", estimate.run)
             rows.append([name, *_cells([estimate])[: len(columns)]])
         if len(of_model) > 1:
             rows.append(["all", *_cells(of_model)[: len(columns)]])

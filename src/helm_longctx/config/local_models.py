@@ -35,7 +35,7 @@ _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
 
-class ModelFacts(NamedTuple):
+class _ModelFacts(NamedTuple):
     """What is read from a model's files before it is loaded. The folder has its configuration and its tokenizer."""
 
     path: str
@@ -146,7 +146,7 @@ def _make_name(model: LocalModel, path: str, revision: str | None, many: bool) -
     return f"{name}-{last if is_folder else revision}" if many else name
 
 
-def read_facts(model: LocalModel) -> ModelFacts:
+def _read_facts(model: LocalModel) -> _ModelFacts:
     """Read what a model's files say of it, without loading it. Raises an `InputError` if there is no such model."""
     from helm_longctx.models.local.packaged import (
         find_model,
@@ -186,7 +186,7 @@ def read_facts(model: LocalModel) -> ModelFacts:
     window = (
         parse_length(model.context) if model.context else _find_window(model, config)
     )
-    return ModelFacts(path, folder, commit, window, has_template)
+    return _ModelFacts(path, folder, commit, window, has_template)
 
 
 def _read_object(model: LocalModel, path: Path) -> dict[str, Any]:
@@ -290,7 +290,7 @@ def read_sampling(model: LocalModel | Endpoint) -> dict[str, Any]:
     if not isinstance(model, LocalModel) and os.path.isdir(name):
         folder = Path(name)  # read without transformers, whose import takes seconds
     else:
-        folder = read_facts(
+        folder = _read_facts(
             model if isinstance(model, LocalModel) else LocalModel(path=name)
         ).folder
     path = folder / "generation_config.json"
@@ -331,7 +331,7 @@ def find_sampling(model: str | Endpoint | LocalModel) -> dict[str, Any]:
     return sampling
 
 
-def _digest_files(model: LocalModel, facts: ModelFacts) -> str:
+def _digest_files(model: LocalModel, facts: _ModelFacts) -> str:
     """Return a digest of the files of a model and of its adapter that are in folders, or an empty text."""
     folders = [] if facts.commit else [facts.folder]
     if model.adapter is not None and Path(model.adapter).is_dir():
@@ -350,7 +350,7 @@ def make_files(model: LocalModel) -> dict[str, dict[str, Any]]:
     """Return the entry in each of HELM's YAML files of a model that `expand` returned, or raise an `InputError`."""
     from helm_longctx.models.local.packaged import MODELS  # this imports transformers
 
-    facts = read_facts(model)
+    facts = _read_facts(model)
     _check_packages(model, facts)
     name = str(model.name)
     loading = {
@@ -393,7 +393,7 @@ def make_files(model: LocalModel) -> dict[str, dict[str, Any]]:
     }  # fmt: skip
 
 
-def _check_packages(model: LocalModel, facts: ModelFacts) -> None:
+def _check_packages(model: LocalModel, facts: _ModelFacts) -> None:
     if model.engine != "transformers":
         for name in ("attention", "adapter"):
             if value := getattr(model, name):

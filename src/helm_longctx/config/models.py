@@ -42,7 +42,7 @@ from helm_longctx.tasks.lengths import parse_length
 
 DEPLOYMENTS = "model_deployments.yaml"
 
-MADE_FROM = "made_from"
+_MADE_FROM = "made_from"
 """Key of a deployment's entry for the mapping that it was made from. HELM ignores it."""
 
 _EXTRAS = (
@@ -183,7 +183,7 @@ class ModelBook:
         existing = find_entries(self._config.local_path, name)
         if not _is_same(model, files, existing):
             # A deployment that the user wrote must not get another server.
-            is_own = DEPLOYMENTS in existing and MADE_FROM not in existing[DEPLOYMENTS]
+            is_own = DEPLOYMENTS in existing and _MADE_FROM not in existing[DEPLOYMENTS]
             if is_own and _arguments(existing).get("base_url") != described.url:
                 where = f"{name!r} is in {self._config.local_path / DEPLOYMENTS} with another address"
                 raise InputError(
@@ -200,13 +200,13 @@ class ModelBook:
             else name in get_all_models()
         )
         if is_other or (
-            DEPLOYMENTS in existing and MADE_FROM not in existing[DEPLOYMENTS]
+            DEPLOYMENTS in existing and _MADE_FROM not in existing[DEPLOYMENTS]
         ):
             advice = "give another name (name), or the name alone"
             raise InputError(f"{name!r} is a model that HELM knows already; {advice}")
         self._local[name] = files = make_files(model)
         own = {"name", "sampling"}
-        files[DEPLOYMENTS][MADE_FROM] = model.model_dump(
+        files[DEPLOYMENTS][_MADE_FROM] = model.model_dump(
             exclude=own, exclude_defaults=True, mode="json"
         )
         for line in local_models.describe({name: files}):
@@ -299,7 +299,7 @@ def _entries(
     extras = {name: value for name, value in given.items() if value}
     files[DEPLOYMENTS]["client_spec"]["args"] |= extras
     # What the server said cannot be told from what a key said, so the keys are kept, too.
-    files[DEPLOYMENTS][MADE_FROM] = model.model_dump(
+    files[DEPLOYMENTS][_MADE_FROM] = model.model_dump(
         exclude={"name", "sampling"}, exclude_defaults=True
     )
     return files
@@ -316,7 +316,7 @@ def _is_same(model: Endpoint, wanted: Files, existing: Mapping[str, Any]) -> boo
         {"window_service_spec"} if open_fields else set()
     )  # depends on the two others
     # Deployments that users wrote, or made with `models add`, have no mapping.
-    open_fields |= {MADE_FROM} if MADE_FROM not in existing[DEPLOYMENTS] else set()
+    open_fields |= {_MADE_FROM} if _MADE_FROM not in existing[DEPLOYMENTS] else set()
     open_arguments = {"model"} if model.model is None else set()
     open_arguments |= {"form"} if model.type is None else set()
 

@@ -65,7 +65,7 @@ Parts = tuple[str, dict[str, Any], KeyPath]
 
 
 @dataclass(frozen=True)
-class PlannedEntry:
+class _PlannedEntry:
     """A checked run entry, its place in the configuration, and the model that it names, if any."""
 
     text: str
@@ -84,7 +84,7 @@ class Plan:
     """
 
     config: RunConfig
-    entries: Sequence[PlannedEntry]
+    entries: Sequence[_PlannedEntry]
     specs: Sequence[RunSpec]
     missing: Sequence[Endpoint] = ()
 
@@ -248,7 +248,7 @@ def _keys(config: RunConfig) -> dict[str, tuple[str, tuple[str, ...]]]:
     return variables
 
 
-def _make_specs(config: RunConfig, entries: Sequence[PlannedEntry]) -> list[RunSpec]:
+def _make_specs(config: RunConfig, entries: Sequence[_PlannedEntry]) -> list[RunSpec]:
     names = plain_models(config)
     most = config.limits.max_eval_instances
     specs: list[RunSpec] = []
@@ -332,9 +332,9 @@ def _add_command(endpoint: Endpoint, local_path: Path) -> str:
     return shlex.join(words)
 
 
-def plan_entries(config: RunConfig) -> list[PlannedEntry]:
+def plan_entries(config: RunConfig) -> list[_PlannedEntry]:
     """Return the run entries, each once. Raises an `InputError` if one has an invalid part or no model."""
-    planned: dict[str, PlannedEntry] = {}
+    planned: dict[str, _PlannedEntry] = {}
     sampled = []
     for asked, at in list_models(config):
         with config.places.at((*at, "sampling")):
@@ -352,7 +352,7 @@ def plan_entries(config: RunConfig) -> list[PlannedEntry]:
                 f" is missing, and {shorten(text)} names no model; give {allowed}",
             )
         if model or plain_models(config):
-            planned.setdefault(text, PlannedEntry(text, path, model))
+            planned.setdefault(text, _PlannedEntry(text, path, model))
         # A sampling is a part of a run's entry, so a model with one has entries of its own.
         for named, sampling, sampling_path in [] if model else sampled:
             drawn = {
@@ -362,7 +362,7 @@ def plan_entries(config: RunConfig) -> list[PlannedEntry]:
             with config.places.at(sampling_path):
                 _check(name, drawn)
             text = _format(name, {**drawn, "model": named})
-            planned.setdefault(text, PlannedEntry(text, path, named))
+            planned.setdefault(text, _PlannedEntry(text, path, named))
     return list(planned.values())
 
 

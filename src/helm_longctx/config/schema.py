@@ -61,7 +61,7 @@ _OWN_LOAD = {
 }
 """Arguments of `from_pretrained` that `load` does not take, and the keys for them."""
 
-MODEL_SAMPLING = (*SAMPLING, "repeats")
+_MODEL_SAMPLING = (*SAMPLING, "repeats")
 """The arguments of run entries that a model can have for all its entries."""
 
 _HAS_VARIABLE = re.compile(r"\$[A-Za-z_]")
@@ -101,14 +101,14 @@ class Section(BaseModel):
             raise ValueError(f"a mapping with the keys {', '.join(fields)}")
         for key in values:
             if key not in fields:
-                raise key_error(str(key), f"is not a key; {list_choices(key, fields)}")
+                raise _key_error(str(key), f"is not a key; {list_choices(key, fields)}")
         for name, field in fields.items():
             if field.is_required() and name not in values:
-                raise key_error(name, f"is missing; give {field.description}")
+                raise _key_error(name, f"is missing; give {field.description}")
         return values
 
 
-def key_error(key: str, message: str) -> PydanticCustomError:
+def _key_error(key: str, message: str) -> PydanticCustomError:
     """Return an error about one key, which is added to the error's location. The message says what to do."""
     return PydanticCustomError(BAD_KEY, "{message}", {"key": key, "message": message})
 
@@ -139,7 +139,7 @@ def _check_items(find_mistake: Callable[[str, Any], str]) -> AfterValidator:
     def check(values: dict[str, Any]) -> None:
         for name, value in values.items():
             if mistake := find_mistake(name, value):
-                raise key_error(name, mistake)
+                raise _key_error(name, mistake)
 
     return _check(check)
 
@@ -183,8 +183,8 @@ _LOAD = _check_items(
 _DRAWING = _check_items(
     lambda name, _: (
         ""
-        if name in MODEL_SAMPLING
-        else f"is not a key; {list_choices(name, MODEL_SAMPLING)}"
+        if name in _MODEL_SAMPLING
+        else f"is not a key; {list_choices(name, _MODEL_SAMPLING)}"
     )
 )
 _NOT_EMPTY = _require(bool, "at least one")
@@ -216,7 +216,7 @@ Times = Annotated[
     Field(examples=["4x"]),
 ]
 Whole = Annotated[int, Field(ge=1)]
-Positive = Annotated[float, Field(gt=0)]
+_Positive = Annotated[float, Field(gt=0)]
 # YAML has no type for paths, so only this type is converted from a text.
 Folder = Annotated[Path, Field(strict=False)]
 Folders = Annotated[list[Folder], _NOT_EMPTY]
@@ -235,7 +235,7 @@ Sampling = Annotated[
     | Annotated[dict[str, Scalar], _DRAWING, Tag("mapping")],
     Discriminator(lambda value: "name" if isinstance(value, str) else "mapping"),
     Field(
-        description=f"how tokens are drawn: {', '.join(MODEL_SAMPLING)}, which entries can replace, or `model` for the"
+        description=f"how tokens are drawn: {', '.join(_MODEL_SAMPLING)}, which entries can replace, or `model` for the"
         " values in the model's generation_config.json"
     ),
 ]
@@ -313,10 +313,10 @@ class Endpoint(Section):
     )
     sampling: Sampling = {}
     stream: bool = Field(default=False, description="whether answers are streamed")
-    requests_per_minute: Positive | None = Field(
+    requests_per_minute: _Positive | None = Field(
         default=None, description="maximum requests per minute"
     )
-    tokens_per_minute: Positive | None = Field(
+    tokens_per_minute: _Positive | None = Field(
         default=None, description="maximum tokens per minute"
     )
 
@@ -382,7 +382,7 @@ class LocalModel(Section):
         if self.remote_code and not (
             isinstance(self.revision, str) and _COMMIT.fullmatch(self.revision)
         ):
-            raise key_error(
+            raise _key_error(
                 "remote_code",
                 "runs code from the hub; give it only with a commit of 40 hexadecimal digits as revision",
             )
@@ -405,7 +405,7 @@ Model = Annotated[
     ),
 ]
 
-AskedModel = Annotated[
+_AskedModel = Annotated[
     Annotated[str, Tag("name")]
     | Annotated[Endpoint, Tag("mapping")]
     | Annotated[LocalModel, Tag("local")],
@@ -472,12 +472,12 @@ class Judge(Section):
     def _check_alone(self) -> Judge:
         for word in ("auto", "none"):
             if word in self.judges and len(self.judges) > 1:
-                raise key_error(
+                raise _key_error(
                     "judges",
                     f"has {word!r} together with other judges; give {word!r} alone, or only models",
                 )
         if any(isinstance(judge, Endpoint) and judge.sampling for judge in self.judges):
-            raise key_error(
+            raise _key_error(
                 "judges",
                 "has a sampling, but a benchmark says how its judge is sampled; leave it out",
             )
@@ -492,14 +492,14 @@ class Limits(Section):
     ] = Field(
         default=MOST_INSTANCES, description="maximum instances per run, drawn by HELM"
     )
-    max_cost: Annotated[Positive | None, _OPTION] = Field(
+    max_cost: Annotated[_Positive | None, _OPTION] = Field(
         default=None, description="maximum cost of all requests to models, in dollars"
     )
     prices: Annotated[Folder | None, _OPTION] = Field(
         default=None,
         description="YAML file of prices by deployment or model, for unknown prices",
     )
-    request_timeout: Annotated[Positive | None, _OPTION] = Field(
+    request_timeout: Annotated[_Positive | None, _OPTION] = Field(
         default=None, description="timeout per request in seconds, retries included"
     )
     max_retries: Annotated[Annotated[int, Field(ge=0)] | None, _OPTION] = Field(
@@ -563,7 +563,7 @@ class RunConfig(Section):
         " missing; their scores are never compared with published numbers",
     )
     models: Annotated[
-        list[AskedModel], OnCommandLine("--model", "--models-to-run", many="repeated")
+        list[_AskedModel], OnCommandLine("--model", "--models-to-run", many="repeated")
     ] = Field(
         default=[],
         description="the models, such as a/b,c/d; not needed if every entry names a model",
@@ -606,9 +606,9 @@ class RunConfig(Section):
         ways = ("tasks", "entries", "conf_paths", "protocols")
         chosen = [way for way in ways if getattr(self, way) is not None]
         if not chosen:
-            raise key_error("tasks", f"is missing; give one of {', '.join(ways)}")
+            raise _key_error("tasks", f"is missing; give one of {', '.join(ways)}")
         if len(chosen) > 1:
-            raise key_error(
+            raise _key_error(
                 chosen[1],
                 f"is given together with {chosen[0]}; give one of {', '.join(ways)}",
             )
@@ -620,7 +620,7 @@ class RunConfig(Section):
         for key, owners in allowed.items():
             if getattr(self, key) and chosen[0] not in owners:
                 where = " and ".join(owners)
-                raise key_error(
+                raise _key_error(
                     key,
                     f"belongs to {where}, not to {chosen[0]}; give {key} only with {where}",
                 )

@@ -72,7 +72,7 @@ Verbose = Annotated[
 READY = Path(str(resources.files("helm_longctx") / "models"))
 """The folder with the deployments that come with the package."""
 
-PICTURES = (".png", ".svg", ".pdf")
+_PICTURES = (".png", ".svg", ".pdf")
 
 LOG_FORMAT = "helm-longctx: %(message)s"
 
@@ -95,9 +95,9 @@ def check_folder(option: str, path: Path | None) -> None:
 
 def check_picture(command: str, path: Path) -> None:
     """Raise an `InputError` if a plot's format is unknown, or the extra `plot` is not installed."""
-    if path.suffix not in PICTURES:
+    if path.suffix not in _PICTURES:
         raise bad_argument(
-            command, "plot", str(path), f"a file that ends in {', '.join(PICTURES)}"
+            command, "plot", str(path), f"a file that ends in {', '.join(_PICTURES)}"
         )
     require("plot", f"plot={str(path)!r}")
 
@@ -204,7 +204,7 @@ def make_specs(
 
 
 @contextmanager
-def log_from(name: str, level: int | str) -> Iterator[None]:
+def _log_from(name: str, level: int | str) -> Iterator[None]:
     """Log the messages of a logger from a level on while the block runs."""
     log = logging.getLogger(name)
     before = log.level
@@ -217,7 +217,7 @@ def log_from(name: str, level: int | str) -> Iterator[None]:
 
 def without_helms_log() -> AbstractContextManager[None]:
     """Turn off HELM's log for a block: its clients log tracebacks, and our commands report errors."""
-    return log_from("helm", logging.CRITICAL)
+    return _log_from("helm", logging.CRITICAL)
 
 
 @contextmanager
@@ -230,7 +230,7 @@ def set_log_levels(quiet: bool, verbose: bool) -> Iterator[TextIO]:
     helms = "ERROR" if quiet else os.environ.get("HELM_LOG_LEVEL", "INFO").upper()
     ours = "ERROR" if quiet else logging.getLogger("helm_longctx").level
     filtered = nullcontext(sys.stderr) if verbose else _filter_log()
-    with log_from("helm", helms), log_from("helm_longctx", ours), filtered as prints:
+    with _log_from("helm", helms), _log_from("helm_longctx", ours), filtered as prints:
         yield prints
 
 

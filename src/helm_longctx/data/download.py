@@ -33,14 +33,14 @@ ATTEMPTS = 8
 WAIT = 1.0
 WAIT_MOST = 60.0
 """Seconds to wait before the second attempt, doubled with each further attempt, and the longest wait."""
-RETRY_AFTER_MOST = 300.0
+_RETRY_AFTER_MOST = 300.0
 """Longest wait in seconds that a server's `Retry-After` header may ask for."""
 TIMEOUTS = (30.0, 60.0)
 """Seconds to wait for a connection, and for the next bytes of a response."""
 _BLOCK = 1 << 16
 """Number of bytes that are read at a time. It is small, because a connection reset loses a partial block."""
 
-NO_ACCESS = "it does not exist, or your login has no access to it"
+_NO_ACCESS = "it does not exist, or your login has no access to it"
 """Default reason in errors when a server refuses a request."""
 
 SOURCE = ".source.json"
@@ -222,7 +222,8 @@ def retry(
     def wait(state: RetryCallState) -> float:
         error = state.outcome and state.outcome.exception()
         return max(
-            growing(state), min((error and retry_after(error)) or 0.0, RETRY_AFTER_MOST)
+            growing(state),
+            min((error and retry_after(error)) or 0.0, _RETRY_AFTER_MOST),
         )
 
     def log(state: RetryCallState) -> None:
@@ -334,7 +335,7 @@ class Source(ABC):
     """
 
     title: ClassVar[str] = ""
-    refusal: ClassVar[str] = NO_ACCESS
+    refusal: ClassVar[str] = _NO_ACCESS
     is_published: ClassVar[bool] = True
     log_level: ClassVar[int] = logging.WARNING
 
@@ -410,7 +411,10 @@ class Source(ABC):
 
 
 def explain_failure(
-    error: Exception, folder: Path, refusal: str = NO_ACCESS, remedy: str = USE_A_MIRROR
+    error: Exception,
+    folder: Path,
+    refusal: str = _NO_ACCESS,
+    remedy: str = USE_A_MIRROR,
 ) -> str:
     """Explain an error and what to do about it, in one line.
 

@@ -45,7 +45,7 @@ from helm_longctx.data.unpack import MOST_NAMED, check_ratio, first_in_zip, unzi
 from helm_longctx.errors import InputError, ShapeError
 
 PARQUET_REVISION = "refs/convert/parquet"
-PARQUET = ".parquet"
+_PARQUET = ".parquet"
 """The end of the names of parquet files."""
 PARTIAL = "partial-"
 """Start of the names of all splits in the conversion of a data set that is too large to be converted whole."""
@@ -54,7 +54,7 @@ TIMEOUT = 30
 
 
 @dataclass(frozen=True)
-class ParquetFiles:
+class _ParquetFiles:
     """Where the splits of a data set are.
 
     Args:
@@ -165,7 +165,7 @@ class HubDataset(Source):
                 orjson.dumps(source, option=orjson.OPT_INDENT_2)
             )
             first = next(iter(files.values()))[0]
-            labels = _features(first) if first.suffix == PARQUET else {}
+            labels = _features(first) if first.suffix == _PARQUET else {}
             (part / "features.json").write_bytes(orjson.dumps(labels))
             # A data set is complete if all its `paths` exist. source.json is not among them, so it is moved first.
             for file in ["source.json", *stored, "features.json"]:
@@ -184,9 +184,9 @@ class HubDataset(Source):
         located = self.find_files()
         contents: dict[str, bytes] = {}
         for split, names in located.files.items():
-            with open_on_hub(self.repo_id, names[0], located.commit) as file:
-                if names[0].endswith(PARQUET):
-                    row = first_parquet_row(file, self.columns.get(split))
+            with _open_on_hub(self.repo_id, names[0], located.commit) as file:
+                if names[0].endswith(_PARQUET):
+                    row = _first_parquet_row(file, self.columns.get(split))
                 else:
                     row, _ = read_first_row(file)
                 content = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
@@ -204,20 +204,20 @@ class HubDataset(Source):
         known: dict[str, str] = {}
         for split, names in located.files.items():
             known |= {name: self.sha256[name] for name in names if name in self.sha256}
-            if not all(name.endswith(PARQUET) for name in names):
+            if not all(name.endswith(_PARQUET) for name in names):
                 continue  # the rows of another file can be counted only by reading it
             rows = 0
             for name in names:
-                with open_on_hub(self.repo_id, name, located.commit) as file:
-                    rows += count_parquet_rows(file)
+                with _open_on_hub(self.repo_id, name, located.commit) as file:
+                    rows += _count_parquet_rows(file)
             expected = self.splits[split]  # 0 if the number is not known
             if expected and rows != expected:
                 differences.append(
                     f"split {split} has {rows:,} rows, expected {expected:,}"
                 )
-        return differences + compare_digests(self.repo_id, located.commit, known)
+        return differences + _compare_digests(self.repo_id, located.commit, known)
 
-    def find_files(self) -> ParquetFiles:
+    def find_files(self) -> _ParquetFiles:
         """Find the parquet files of all splits: in the repository, or else in the hub's conversion.
 
         Raises:
@@ -226,12 +226,12 @@ class HubDataset(Source):
         commit, available = list_files(self.repo_id, self.commit or None)
         files = {split: self._own_files(split, available) for split in self.splits}
         if all(files.values()):
-            return ParquetFiles(commit, files, is_conversion=False)
+            return _ParquetFiles(commit, files, is_conversion=False)
         commit, available = list_files(self.repo_id, PARQUET_REVISION)
         converted = {
             split: self._converted_files(split, available) for split in self.splits
         }
-        return ParquetFiles(commit, converted, is_conversion=True)
+        return _ParquetFiles(commit, converted, is_conversion=True)
 
     @property
     def _own_folder(self) -> str:
@@ -341,7 +341,7 @@ class HubFile(SingleFile):
     def find_differences(self) -> list[str]:
         """Compare the digest, if it is known."""
         commit = self.revision or list_files(self.repo_id, kind=self.kind)[0]
-        return compare_digests(
+        return _compare_digests(
             self.repo_id, commit, {self.name: self.sha256}, self.kind
         )
 
@@ -403,7 +403,7 @@ class HubZip(SingleFile):
     def find_differences(self) -> list[str]:
         """Compare the digest of the zip file, if it is known."""
         commit = self.commit or list_files(self.repo)[0]
-        return compare_digests(self.repo, commit, {self.name: self.sha256})
+        return _compare_digests(self.repo, commit, {self.name: self.sha256})
 
 
 @dataclass(frozen=True)
@@ -446,9 +446,9 @@ class HubRows(SingleFile):
             raise ShapeError(
                 f"the repository has no file {self.files}*, but {', '.join(available[:MOST_NAMED])}"
             )
-        with open_on_hub(self.repo, names[0], self.commit) as file:
-            if names[0].endswith(PARQUET):
-                row = first_parquet_row(file)
+        with _open_on_hub(self.repo, names[0], self.commit) as file:
+            if names[0].endswith(_PARQUET):
+                row = _first_parquet_row(file)
             else:
                 row, _ = read_first_row(file)
         if lacking := {*self.columns, self.column} - row.keys():
@@ -465,7 +465,7 @@ class HubRows(SingleFile):
 
     def _rows(self, path: Path) -> Iterator[Mapping[str, Any]]:
         rows: Iterable[Mapping[str, Any]]
-        if path.suffix == PARQUET:
+        if path.suffix == _PARQUET:
             # A row can hold millions of tokens.
             wanted = (self.column, self.value)
             rows = _read_parquet(path, (*self.columns, self.column), 4, wanted)
@@ -544,7 +544,7 @@ class RangedStream(ResumingStream):
 
 
 @contextmanager
-def open_on_hub(repo: str, name: str, commit: str) -> Iterator[BinaryIO]:
+def _open_on_hub(repo: str, name: str, commit: str) -> Iterator[BinaryIO]:
     """Open a file of a data set at a commit for reading in parts."""
     from huggingface_hub import get_hf_file_metadata, get_token, hf_hub_url
 
@@ -555,7 +555,7 @@ def open_on_hub(repo: str, name: str, commit: str) -> Iterator[BinaryIO]:
         yield cast(BinaryIO, file)
 
 
-def first_parquet_row(
+def _first_parquet_row(
     file: BinaryIO, columns: tuple[str, ...] | None = None
 ) -> Mapping[str, Any]:
     """Return the first row of a parquet file. Its end and the first pages of the columns are read."""
@@ -568,7 +568,7 @@ def first_parquet_row(
     return row
 
 
-def count_parquet_rows(file: BinaryIO) -> int:
+def _count_parquet_rows(file: BinaryIO) -> int:
     """Return the number of rows of a parquet file. Only its end is read."""
     from pyarrow import parquet
 
@@ -576,7 +576,7 @@ def count_parquet_rows(file: BinaryIO) -> int:
     return rows
 
 
-def compare_digests(
+def _compare_digests(
     repo: str,
     commit: str,
     digests: Mapping[str, str],
@@ -605,7 +605,7 @@ def _open_file(repo: str, name: str, commit: str) -> Iterator[BinaryIO]:
         raise ShapeError(
             f"the repository has no file {name}, but {', '.join(available[:MOST_NAMED])}"
         )
-    with open_on_hub(repo, name, commit) as file:
+    with _open_on_hub(repo, name, commit) as file:
         yield file
 
 
@@ -709,7 +709,7 @@ def _read_files(
         # A row can hold a whole book, so few rows are in memory at a time.
         yield from (
             _read_parquet(path, columns, 64)
-            if path.suffix == PARQUET
+            if path.suffix == _PARQUET
             else JsonArray(path, {})
         )
 

@@ -18,7 +18,7 @@ Types = Mapping[str, type | tuple[type, ...]]
 
 NOT_UTF_8 = "the text is not UTF-8; save the file in UTF-8"
 
-STRING_OR_BRACE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}]', re.DOTALL)
+_STRING_OR_BRACE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}]', re.DOTALL)
 """The closing quote is optional so that an unterminated string matches to the end of the file. Otherwise the search
 would start again at every escaped quote in it, in time that is quadratic in the size of the file."""
 
@@ -117,7 +117,7 @@ def _has_large_float(values: Iterable[Any]) -> bool:
     return False
 
 
-class JsonRows:
+class _JsonRows:
     """The rows of a file by number, located in one pass, and parsed on request; a wrong one raises an `InputError`."""
 
     unit: str
@@ -176,7 +176,7 @@ class JsonRows:
         return ShapeError(f"{where}: column {column!r} must be {names}, found {given}")
 
 
-class JsonLines(JsonRows):
+class JsonLines(_JsonRows):
     """A file with one JSON object on each line. Only `\\n` ends a line, as in the official readers."""
 
     unit = ":"
@@ -191,7 +191,7 @@ class JsonLines(JsonRows):
             start += len(text)
 
 
-class JsonArray(JsonRows):
+class JsonArray(_JsonRows):
     """A file that is one array of objects. It may be larger than memory."""
 
     unit = ": item "
@@ -211,7 +211,7 @@ class JsonArray(JsonRows):
                 raise InputError(
                     f"{file.name}: not a JSON array: it does not begin with ["
                 )
-            for match in STRING_OR_BRACE.finditer(data):
+            for match in _STRING_OR_BRACE.finditer(data):
                 if match[0] == b"{":
                     # Only the outermost brace starts a row; braces inside it belong to nested objects.
                     start = start if depth else match.start()
@@ -260,7 +260,7 @@ def read_first_row(file: BinaryIO) -> tuple[Mapping[str, Any], bool]:
 def _first_object(text: bytes) -> bytes:
     """Return the text up to the brace that closes the first one; all of it if that is not there."""
     depth = 0
-    for match in STRING_OR_BRACE.finditer(text):
+    for match in _STRING_OR_BRACE.finditer(text):
         depth += (match[0] == b"{") - (match[0] == b"}")
         if match[0] == b"}" and not depth:
             return text[: match.end()]

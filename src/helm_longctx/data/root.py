@@ -18,7 +18,7 @@ from helm_longctx.environment import read_setting
 from helm_longctx.errors import InputError
 
 ENVIRONMENT = "HELM_LONGCTX_DATA"
-CACHE_NAME = "helm_longctx"
+_CACHE_NAME = "helm_longctx"
 
 USE_A_MIRROR = "put the data into a mirror folder and set HELM_LONGCTX_DATA"
 """The remedy that errors suggest for any failed download."""
@@ -57,7 +57,7 @@ class DataRoot:
         mirror = read_setting(ENVIRONMENT)
         if not mirror:
             return DataRoot(
-                Path(benchmark_output) / "scenarios" / CACHE_NAME, mirror=False
+                Path(benchmark_output) / "scenarios" / _CACHE_NAME, mirror=False
             )
         # Without this check, a misspelled folder would be reported as missing files.
         if not Path(mirror).is_dir():

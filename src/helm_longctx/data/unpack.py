@@ -31,7 +31,7 @@ MOST_NAMES = 1 << 20
 MOST_ENDS = 10
 """Largest number of reads at the end of an archive. tarfile would skip a member that claims 2**60 bytes endlessly."""
 
-RATIO = 200
+_RATIO = 200
 """Highest ratio of unpacked to packed size. Text reaches 3 to 10; the formats allow about a thousand."""
 ROOM = 1 << 30
 """Bytes that any file may unpack to at any ratio, because a part of an archive may repeat one sentence."""
@@ -191,9 +191,9 @@ def check_ratio(name: str, unpacked: int, packed: int) -> None:
 
     Raises an `InputError` if the ratio is too high.
     """
-    if unpacked > ROOM + RATIO * packed:
+    if unpacked > ROOM + _RATIO * packed:
         raise InputError(
-            f"{name} unpacks to more than {RATIO} times its size: it looks like a decompression bomb"
+            f"{name} unpacks to more than {_RATIO} times its size: it looks like a decompression bomb"
         )
 
 

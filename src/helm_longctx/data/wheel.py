@@ -42,12 +42,12 @@ class WheelFile(SingleFile):
 
     def fetch(self, folder: Path) -> None:
         """Download the wheel and unpack the file, and check its SHA-256."""
-        unpack_wheel(
+        _unpack_wheel(
             self.requirement, {self.member: self.sha256}, folder / Path(self.path).name
         )
 
 
-def unpack_wheel(requirement: str, members: Mapping[str, str], target: Path) -> None:
+def _unpack_wheel(requirement: str, members: Mapping[str, str], target: Path) -> None:
     """Download a wheel, check files of it by SHA-256, and move them to `target`, or raise an `InputError`.
 
     `target` is the path of a single file, or the folder of several files. These keep their names.
@@ -149,7 +149,7 @@ class SentenceModel(Source):
             f"llama_index/core/_static/nltk_cache/{_NAME}/{name}": sha256
             for name, sha256 in _FILES.items()
         }
-        unpack_wheel(f"{self.project}=={self.version}", members, folder)
+        _unpack_wheel(f"{self.project}=={self.version}", members, folder)
 
 
 SENTENCE_MODEL = SentenceModel()

@@ -303,7 +303,7 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]])
     """Write a CSV file, completely or not at all, and return the number of rows.
 
     The file has a byte-order mark, because spreadsheets misread Chinese text without it. Texts that a spreadsheet would
-    compute are quoted (`quote_formula`); numbers are not.
+    compute are quoted (`_quote_formula`); numbers are not.
     """
     count = 0
     part = path.with_name(f"{path.name}.part")
@@ -313,11 +313,11 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]])
             "w", encoding="utf-8-sig", errors="surrogatepass", newline=""
         ) as file:
             table = csv.writer(file)
-            table.writerow(map(quote_formula, columns))
+            table.writerow(map(_quote_formula, columns))
             for row in rows:
                 cells = list(row)
                 for index, cell in enumerate(cells):
-                    if isinstance(cell, str) and is_formula(cell):
+                    if isinstance(cell, str) and _is_formula(cell):
                         cells[index] = f"'{cell}"
                 table.writerow(cells)
                 count += 1
@@ -330,11 +330,11 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]])
 # Source: OWASP, CSV Injection. Quotation marks before such a start are matched, so that quoting can be undone.
 _FORMULA = re.compile(r"'*(?:\s*[-=+@＝＋－＠]|[\t\r\n])")
 
-is_formula = _FORMULA.match
+_is_formula = _FORMULA.match
 """Whether a spreadsheet would compute a text. It is a method in C, because reports have 100,000 cells."""
 
 
-def quote_formula(value: Any) -> Any:
+def _quote_formula(value: Any) -> Any:
     """Return a cell with `'` before a text that a spreadsheet would compute, such as `=1+1`; another cell unchanged.
 
     A text that already has such a quotation mark gets one more.
@@ -343,7 +343,7 @@ def quote_formula(value: Any) -> Any:
 
 
 def unquote_formula(value: Any) -> Any:
-    """Return the cell from which `quote_formula` made a value."""
+    """Return the cell from which `_quote_formula` made a value."""
     is_quoted = (
         isinstance(value, str) and value.startswith("'") and _FORMULA.match(value)
     )

@@ -25,7 +25,7 @@ _TEX = {
 }
 
 
-class Bounded(Protocol):
+class _Bounded(Protocol):
     """A number with the ends of its interval. Ends that are not known are NaN."""
 
     @property
@@ -71,7 +71,9 @@ def range_text(low: float, high: float, show: Callable[[float], str] = percent) 
 
 
 def interval_text(
-    interval: Bounded, show: Callable[[float], str] = percent, is_marked: object = False
+    interval: _Bounded,
+    show: Callable[[float], str] = percent,
+    is_marked: object = False,
 ) -> str:
     """Return a mean such as `54.2 (45.1–63.3)`, or only `54.2` if its interval is not known."""
     return in_brackets(

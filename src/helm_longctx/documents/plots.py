@@ -11,7 +11,7 @@ Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 """The name of the schema. It is not downloaded."""
 
-FONT = (
+_FONT = (
     'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei",'
     " sans-serif"
 )
@@ -46,7 +46,7 @@ def _theme(
     text = {"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal"}
     return {
         "background": paper,
-        "font": FONT,
+        "font": _FONT,
         "axis": {**axis, **text, "labelLimit": 240},
         "legend": {
             "labelColor": ink,
@@ -702,7 +702,7 @@ def _base(width: Any = None, height: Any = None) -> Spec:
     return {"$schema": SCHEMA, "data": {"name": "rows"}, **given}
 
 
-SCALE = 2.0
+_SCALE = 2.0
 """Pixels of a PNG for each unit of a plot."""
 
 
@@ -718,5 +718,5 @@ def write_picture(spec: Spec, path: Path) -> None:
         path.write_bytes(vl_convert.vegalite_to_pdf(spec, config=THEMES["light"]))
     else:
         path.write_bytes(
-            vl_convert.vegalite_to_png(spec, scale=SCALE, config=THEMES["light"])
+            vl_convert.vegalite_to_png(spec, scale=_SCALE, config=THEMES["light"])
         )

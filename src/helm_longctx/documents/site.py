@@ -32,12 +32,12 @@ from helm_longctx.documents.numbers import escape_markdown, escape_tex
 from helm_longctx.documents.plots import THEMES, write_picture
 from helm_longctx.errors import InputError
 
-ASSETS = ("report.css", "report.js", "theme.js", "instances.js")
+_ASSETS = ("report.css", "report.js", "theme.js", "instances.js")
 
 EMBED = "window.vegaEmbed = vegaEmbed;"
 """The line that makes Vega's function visible to our scripts."""
 
-POLICY = (
+_POLICY = (
     "default-src 'none'; script-src 'self' file: 'unsafe-eval'; style-src 'self' file: 'unsafe-inline';"
     " img-src 'self' file: data: blob:"
 )
@@ -46,7 +46,7 @@ POLICY = (
 
 def write_site(report: Report, folder: Path) -> list[Path]:
     """Write the pages, the data of their plots and tables, and everything that they load."""
-    write_assets(folder)
+    _write_assets(folder)
     (folder / "data").mkdir(exist_ok=True)
     for page in report.pages:
         for block in page.blocks:
@@ -60,17 +60,17 @@ def write_site(report: Report, folder: Path) -> list[Path]:
 def write_page(path: Path, template: str, **values: Any) -> None:
     """Write a page from a template, in which all texts are escaped."""
     path.write_text(
-        templates().get_template(template).render(policy=POLICY, **values),
+        templates().get_template(template).render(policy=_POLICY, **values),
         encoding="utf-8",
         errors="replace",
     )
 
 
-def write_assets(folder: Path) -> None:
+def _write_assets(folder: Path) -> None:
     """Write the scripts and styles, of which Vega comes from the package vl-convert-python."""
     assets = folder / "assets"
     assets.mkdir(parents=True, exist_ok=True)
-    for name in ASSETS:
+    for name in _ASSETS:
         (assets / name).write_bytes(
             (resources.files("helm_longctx.documents") / "assets" / name).read_bytes()
         )
@@ -111,7 +111,7 @@ def templates() -> Environment:
     return environment
 
 
-BROWSERS = (
+_BROWSERS = (
     "chromium",
     "chromium-browser",
     "google-chrome",
@@ -204,15 +204,15 @@ def write_document(report: Report, folder: Path, kind: str) -> Path:
     """Write a report as a document of one of `KINDS`, with plots and data, or raise an `InputError`."""
     if kind != "pdf":
         return _write(report, folder, KINDS[kind])
-    browser = find_browser()
+    browser = _find_browser()
     with tempfile.TemporaryDirectory(prefix="report-") as temporary:
         page = _write(report, Path(temporary), KINDS[kind])
-        return print_page(browser, page, folder / "report.pdf")
+        return _print_page(browser, page, folder / "report.pdf")
 
 
-def find_browser() -> str:
+def _find_browser() -> str:
     """Find Chromium. Raises an `InputError` if there is none."""
-    for name in (os.environ.get("CHROMIUM", ""), *BROWSERS):
+    for name in (os.environ.get("CHROMIUM", ""), *_BROWSERS):
         path = shutil.which(name) if name else None
         if path:
             return path
@@ -221,7 +221,7 @@ def find_browser() -> str:
     )
 
 
-def print_page(browser: str, page: Path, target: Path) -> Path:
+def _print_page(browser: str, page: Path, target: Path) -> Path:
     """Print a page into a PDF file. Raises an `InputError` if the browser fails."""
     # Chromium's sandbox does not work for root, who starts browsers only in containers.
     sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []

@@ -32,14 +32,14 @@ def print_blocks(blocks: Iterable[Block | None]) -> None:
 def print_table(table: Table) -> None:
     """Print a table as wide as the terminal, and columns that do not fit in further tables of the same rows."""
     # Names of models are no markup.
-    console = _Console(width=find_width(), markup=False, emoji=False)
-    for grid in _grids(table, find_width()):
+    console = _Console(width=_find_width(), markup=False, emoji=False)
+    for grid in _grids(table, _find_width()):
         console.print(grid)
     if table.about:
         print(table.about)
 
 
-def find_width() -> int:
+def _find_width() -> int:
     """Return the width of the terminal, or 120 columns if standard output is not a terminal."""
     return Console().width if sys.stdout.isatty() else _WIDTH
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from helm_longctx.errors import InputError, bad_argument, shorten
 
-ANYWAY: Literal["anyway"] = "anyway"
+_ANYWAY: Literal["anyway"] = "anyway"
 """The value of `resume` that goes on with another version of a model."""
 
 if TYPE_CHECKING:
@@ -88,9 +88,9 @@ def evaluate(
     from helm_longctx.runner.interruptions import interruptible
 
     check_encoding()
-    if resume not in (True, False, ANYWAY):
+    if resume not in (True, False, _ANYWAY):
         raise bad_argument(
-            "evaluate", "resume", resume, ("True", "False", repr(ANYWAY))
+            "evaluate", "resume", resume, ("True", "False", repr(_ANYWAY))
         )
     with interruptible(lambda: "answers are kept; resume=True continues"), take_turn():
         given = _describe_models(model, name, tokenizer, context, batch_size)

@@ -47,7 +47,7 @@ def take_turn() -> Iterator[None]:
     if not turn.lock.acquire(blocking=False):
         _log.warning("evaluate waits for another call of this process")
         while not turn.lock.acquire(timeout=_PAUSE):
-            if is_awaited(threading.current_thread(), list_asked_threads()):
+            if _is_awaited(threading.current_thread(), list_asked_threads()):
                 raise InputError(_NESTED)
     try:
         turn.holder = threading.get_ident()
@@ -57,7 +57,7 @@ def take_turn() -> Iterator[None]:
         turn.lock.release()
 
 
-def is_awaited(thread: threading.Thread, waiting: set[int]) -> bool:
+def _is_awaited(thread: threading.Thread, waiting: set[int]) -> bool:
     """Return whether one of some threads waits until a thread has ended or has computed a `Future`, or would by others.
 
     Args:

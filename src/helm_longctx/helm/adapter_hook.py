@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-FACTORY = "helm.benchmark.adaptation.adapters.adapter_factory"
+_FACTORY = "helm.benchmark.adaptation.adapters.adapter_factory"
 
 
 class _AdapterHook:
@@ -16,7 +16,7 @@ class _AdapterHook:
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name != FACTORY:
+        if name != _FACTORY:
             return None
         sys.meta_path.remove(self)
         spec = find_spec(name)
@@ -48,7 +48,7 @@ def _apply() -> None:
 
 def patch_adapter_on_import() -> None:
     """Add our methods to HELM's adapter factory, when it is imported, or now, or raise a `RuntimeError`."""
-    if FACTORY in sys.modules:
+    if _FACTORY in sys.modules:
         _apply()
     elif not any(isinstance(finder, _AdapterHook) for finder in sys.meta_path):
         sys.meta_path.insert(0, _AdapterHook())

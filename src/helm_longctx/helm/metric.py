@@ -52,13 +52,13 @@ from helm_longctx.tasks.task import (
     limit_prediction,
 )
 
-FAILURE_METRICS = {
+_FAILURE_METRICS = {
     Failure.TOO_LONG: "request_too_long",
     Failure.REFUSED: "request_refused",
 }
 """Failures that have their own counts, because they depend on the model and repeat."""
 
-OTHER_FAILURES = "request_failed"
+_OTHER_FAILURES = "request_failed"
 
 
 class LongContextMetric(Metric):
@@ -124,7 +124,7 @@ class LongContextMetric(Metric):
         HELM's threads slow down scorers, and its search for the worst perturbations takes as long as the scores.
         """
         trials: dict[int, dict[MetricName, Stat]] = defaultdict(dict)
-        rows = AnswerRows()
+        rows = _AnswerRows()
         for state in sorted(
             scenario_state.request_states, key=lambda each: each.train_trial_index
         ):
@@ -230,8 +230,8 @@ class LongContextMetric(Metric):
             if (value := getattr(sample, name)) is not None:
                 yield name, value
         # Each request has all three statistics, so that their means are shares of all requests.
-        own = FAILURE_METRICS.get(failure, OTHER_FAILURES) if failure else None
-        for name in (*FAILURE_METRICS.values(), OTHER_FAILURES):
+        own = _FAILURE_METRICS.get(failure, _OTHER_FAILURES) if failure else None
+        for name in (*_FAILURE_METRICS.values(), _OTHER_FAILURES):
             yield name, float(name == own)
         if notes := [note for note in (state.annotations or {}).values() if note]:
             # An answer has one annotator. If it had several, the largest value would be right.
@@ -327,7 +327,7 @@ class LongContextMetric(Metric):
             yield stat
 
 
-class AnswerRows:
+class _AnswerRows:
     """A list of the statistics of answers, whose HELM objects, ten times as large, are made when it is read."""
 
     def __init__(self) -> None:

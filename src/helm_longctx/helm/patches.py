@@ -134,14 +134,14 @@ def _replaces(
     return make
 
 
-class ClientInTheMaking(NamedTuple):
+class _ClientInTheMaking(NamedTuple):
     """The deployment whose client HELM is making, and HELM's credentials."""
 
     deployment: str
     credentials: Mapping[str, Any]
 
 
-client_in_the_making: ContextVar[ClientInTheMaking | None] = ContextVar(
+client_in_the_making: ContextVar[_ClientInTheMaking | None] = ContextVar(
     "client_in_the_making", default=None
 )
 """Set while HELM makes a client and the client's cache. HELM does not pass the deployment to a cache."""
@@ -182,7 +182,7 @@ def _open_our_store(theirs: Any, config: Any) -> AbstractContextManager[Any]:
 def _tell_whose_client(theirs: Any, self: Any, model_deployment_name: str) -> Any:
     """HELM's cache keys have the engine's name, which two deployments can share. Our cache needs the deployment."""
     token = client_in_the_making.set(
-        ClientInTheMaking(model_deployment_name, self.credentials)
+        _ClientInTheMaking(model_deployment_name, self.credentials)
     )
     record = DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.get(model_deployment_name)
     if record is not None and record.client_spec.class_name == _VLLM_CLIENT:
@@ -445,7 +445,7 @@ def find_registered_first(theirs: Any, name: str) -> Any:
     return _REGISTERED_RUN_SPEC_FUNCTIONS.get(name) or theirs(name)
 
 
-class SteadyClock:
+class _SteadyClock:
     """The part of Python's module `time` with which HELM measures the seconds of requests.
 
     HELM subtracts two readings of the system's clock. If the clock is set back between them, the result is negative.
@@ -480,8 +480,8 @@ def apply_patches() -> None:
             deployment
         ) in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.values():  # those that exist already
             register_arguments(deployment.client_spec.args)
-    if not isinstance(helm.common.request.time, SteadyClock):
-        helm.common.request.time = SteadyClock()
+    if not isinstance(helm.common.request.time, _SteadyClock):
+        helm.common.request.time = _SteadyClock()
 
 
 def log_what_helm_prints() -> None:

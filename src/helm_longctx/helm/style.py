@@ -34,7 +34,7 @@ RAW_TEXT_CLIENTS = frozenset(
 )
 """HELM's clients that send the prompt unchanged as a completion."""
 
-MESSAGE_CLIENTS = frozenset(
+_MESSAGE_CLIENTS = frozenset(
     {"GoogleGenAIClient", "HuggingFaceClient", "LiteLLMCompletionClient"}
 )
 """HELM's clients that send a request's messages, besides those in the records of providers. Classes derived from them
@@ -86,7 +86,7 @@ def takes_both_styles(deployment: str) -> bool:
 def sends_messages(deployment: str) -> bool:
     """Whether a deployment's client sends `messages`, as it can declare; with completions it does not."""
     record = get_model_deployment(deployment)
-    client = client_class(record)
+    client = _client_class(record)
     if getattr(client, "sends_messages", False):
         return True
     if (
@@ -94,7 +94,7 @@ def sends_messages(deployment: str) -> bool:
         or record.client_spec.class_name == HUGGING_FACE_CLIENT
     ):
         return deployment_style(deployment) != "completion"
-    names = MESSAGE_CLIENTS.union(
+    names = _MESSAGE_CLIENTS.union(
         name for name, helm_client in helm_clients() if helm_client.sends_messages
     )
     return any(base.__name__ in names for base in client.__mro__)
@@ -102,11 +102,11 @@ def sends_messages(deployment: str) -> bool:
 
 def _declared_style(deployment: ModelDeployment) -> str | None:
     """Return the style that the client's class declares, if it does: `chat`, `completion` or `both`."""
-    declare = getattr(client_class(deployment), "request_form", None)
+    declare = getattr(_client_class(deployment), "request_form", None)
     return declare(deployment.client_spec.args or {}) if declare else None
 
 
-def client_class(deployment: ModelDeployment) -> type:
+def _client_class(deployment: ModelDeployment) -> type:
     """Return the client's class. `object` if it cannot be loaded; HELM reports that error when it makes the client."""
     try:
         return get_class_by_name(deployment.client_spec.class_name)
@@ -148,7 +148,7 @@ def check_drawing(sampling: Sampling, spec: AdapterSpec) -> None:
     if not given or not spec.model_deployment:
         return
     deployment = get_model_deployment(spec.model_deployment)
-    declare = getattr(client_class(deployment), "takes_sampling", None)
+    declare = getattr(_client_class(deployment), "takes_sampling", None)
     taken = declare(deployment.client_spec.args or {}) if declare else _OF_HELM
     if refused := [name for name in given if name not in taken]:
         what = (

@@ -173,7 +173,7 @@ class AnswerAnnotator(JudgeAnnotator):
         except (
             Exception
         ) as error:  # the answers are paid for, so no error may end the run
-            log_once(self._logged, state, error)
+            _log_once(self._logged, state, error)
             # Without a verdict of a judge that the user named, the judgement has failed. With `auto` it is optional.
             return None if self._is_named else {}
 
@@ -243,7 +243,7 @@ class ModelAnnotator(JudgeAnnotator):
         try:
             return self.judge(request_state, self._model)
         except Exception as error:  # as above
-            log_once(self._logged, request_state, error)
+            _log_once(self._logged, request_state, error)
             return {"failed": True}
 
     @abstractmethod
@@ -321,7 +321,7 @@ def explain(error: Exception) -> str:
     return text if isinstance(error, InputError) else f"{type(error).__name__}: {text}"
 
 
-def log_once(logged: set[str], state: RequestState, error: Exception) -> None:
+def _log_once(logged: set[str], state: RequestState, error: Exception) -> None:
     """Log why an answer is not judged. Each reason is logged once."""
     what = str(error) if isinstance(error, InputError) else type(error).__name__
     if what not in logged:

@@ -14,7 +14,7 @@ from helm_longctx.judging.judge import Judge, JudgeRequest, Reply, ask_judges
 if TYPE_CHECKING:
     import pandas as pd
 
-ScoreFunction = Callable[[Mapping[str, str]], float | None]
+_ScoreFunction = Callable[[Mapping[str, str]], float | None]
 """Computes the score, 0 to 1, from the replies by part. It is None if a reply has no verdict."""
 
 
@@ -54,7 +54,7 @@ class Check:
 
     item: Item
     requests: Mapping[str, JudgeRequest]
-    score: ScoreFunction
+    score: _ScoreFunction
 
     @cached_property
     def expected_score(self) -> float:

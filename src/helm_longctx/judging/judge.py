@@ -57,7 +57,7 @@ DEFAULTS = {WAIT: 2.0, TIMEOUT: 300.0, READINGS: 3.0, PARALLEL: 8.0}
 TRIES = 6
 """Attempts at a call that keeps failing."""
 
-MORE_TOKENS = f"give its deployment thinking_tokens, see {page_address('judges')}"
+_MORE_TOKENS = f"give its deployment thinking_tokens, see {page_address('judges')}"
 
 CHARACTERS = 4
 """Approximate characters in an English token, for clients that do not pass on the provider's count of tokens."""
@@ -244,7 +244,7 @@ def reply_text(result: RequestResult) -> tuple[str | None, str]:
         if is_cut:
             return (
                 None,
-                f"the reply ended at the token limit before its answer; {MORE_TOKENS}",
+                f"the reply ended at the token limit before its answer; {_MORE_TOKENS}",
             )
         return None, "the reply is empty"
     # HELM's clients pass on any JSON value as the text.
@@ -255,7 +255,7 @@ def reply_text(result: RequestResult) -> tuple[str | None, str]:
     if answer.has_open_reasoning:
         return (
             None,
-            f"the reply ended at the token limit within its reasoning; {MORE_TOKENS}",
+            f"the reply ended at the token limit within its reasoning; {_MORE_TOKENS}",
         )
     if is_cut:
         return text, "the reply ended at the token limit without a verdict"

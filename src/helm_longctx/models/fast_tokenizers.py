@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 FILE = "tokenizer.json"
 CONFIG = "tokenizer_config.json"
 
-DECODER = "added_tokens_decoder"
+_DECODER = "added_tokens_decoder"
 """Key of the records of added tokens by their numbers."""
 
 _PLAIN = frozenset({"PreTrainedTokenizer", "TokenizersBackend"})
 """Classes in transformers, without `Fast` at their end, that read the file and change nothing in it."""
 
 _OLD_FILES = ("special_tokens_map.json", "added_tokens.json")
-"""Files that transformers reads if the configuration has no `DECODER`."""
+"""Files that transformers reads if the configuration has no `_DECODER`."""
 
 _CHANGES = (
     *(
@@ -143,7 +143,7 @@ def read_fast_tokenizer(
         )
         has_older = (
             any((folder / name).exists() for name in _OLD_FILES)
-            and DECODER not in config
+            and _DECODER not in config
         )
         # Whether transformers reads the tokenizer's file, and changes nothing in it besides its special tokens.
         is_plain = str(config.get("tokenizer_class")).removesuffix("Fast") in _PLAIN
@@ -171,7 +171,7 @@ def _add_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> bool:
 
     added = tokenizer.get_added_tokens_decoder()
     known = {token.content for token in added.values()}
-    for number, record in config.get(DECODER, {}).items():
+    for number, record in config.get(_DECODER, {}).items():
         token = added.get(int(number))
         if token is None or any(
             getattr(token, name) != value for name, value in record.items()

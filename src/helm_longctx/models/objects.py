@@ -92,7 +92,7 @@ class PromptFacts:
 
 
 @dataclass(frozen=True)
-class AskedRequest(Request):
+class _AskedRequest(Request):
     """A request with the facts about its prompt, which go to models that are objects."""
 
     facts: PromptFacts | None = None
@@ -102,7 +102,7 @@ def with_facts(request: Request, facts: PromptFacts) -> Request:
     """Add facts to a request. One for log-probabilities stays as it is, because no function answers it."""
     if type(request) is not Request:
         return request
-    return with_fields(AskedRequest, request, facts=facts)
+    return with_fields(_AskedRequest, request, facts=facts)
 
 
 @dataclass(frozen=True)

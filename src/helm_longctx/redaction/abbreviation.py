@@ -14,7 +14,7 @@ from helm_longctx.redaction.text import redact
 HEAD = 200
 """Number of characters at the start of a long text that remain."""
 
-LONGEST_SECRET = 8192
+_LONGEST_SECRET = 8192
 """Length of the longest secret in characters. Access tokens of gateways have thousands."""
 
 LOG_LIMIT = 2000
@@ -40,7 +40,7 @@ def abbreviate(text: str) -> str:
     if len(text) <= HEAD:
         return text
     # Redact before cutting: a later redaction would not recognize a secret that was cut in two.
-    head = redact(text[: HEAD + LONGEST_SECRET])[:HEAD]
+    head = redact(text[: HEAD + _LONGEST_SECRET])[:HEAD]
     return f"{head}… [{len(text):,} characters, sha256 {digest(text)[:12]}]"
 
 
@@ -75,7 +75,7 @@ def _abbreviate_messages(text: str, error: BaseException | None) -> str:
     return text
 
 
-class AbbreviatingFilter(logging.Filter):
+class _AbbreviatingFilter(logging.Filter):
     """Abbreviates long log records and long messages in their tracebacks."""
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -98,8 +98,8 @@ class AbbreviatingFilter(logging.Filter):
 def add_log_filter() -> None:
     """Abbreviate the long records of HELM's log. Idempotent."""
     logger = logging.getLogger("helm")
-    if not any(isinstance(present, AbbreviatingFilter) for present in logger.filters):
-        logger.addFilter(AbbreviatingFilter())
+    if not any(isinstance(present, _AbbreviatingFilter) for present in logger.filters):
+        logger.addFilter(_AbbreviatingFilter())
 
 
 def abbreviate_request(request: Any) -> str:

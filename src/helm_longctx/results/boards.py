@@ -110,7 +110,7 @@ class Board:
         rows = (*self.tasks, *self.categories, *self.overalls)
         with_score = [row for row in rows if row.has_score]
         without_score = [row for row in rows if not row.has_score]
-        return choose_by_key([*with_score, *without_score], score_key)
+        return _choose_by_key([*with_score, *without_score], score_key)
 
     @cached_property
     def scores(self) -> Mapping[ScoreKey, Result]:
@@ -672,10 +672,10 @@ def choose_results(
     Results of generated questions count only if there are none of the benchmark's own, and published results only if
     there is no other.
     """
-    return list(choose_by_key(results, key).values())
+    return list(_choose_by_key(results, key).values())
 
 
-def choose_by_key(
+def _choose_by_key(
     results: Iterable[Result], key: Callable[[Result], Key]
 ) -> dict[Key, Result]:
     """Return the result that counts for each key, as `choose_results` chooses them."""
@@ -725,7 +725,7 @@ def mean_over_tasks(
         results: results of tasks, in which further tasks are ignored. Of several of a task the one that counts is used.
     """
     return _average_tasks(
-        tasks, choose_by_key(results, operator.attrgetter("task")), metric
+        tasks, _choose_by_key(results, operator.attrgetter("task")), metric
     )
 
 
@@ -822,7 +822,7 @@ def tasks_of(category: Category, rows: Iterable[Result]) -> tuple[Task, ...]:
 
 def average(entry: str, tasks: Sequence[Task], rows: Sequence[Result]) -> Result:
     """Return the mean of tasks as a result. The rows agree in model, length, context and folder."""
-    by_task = choose_by_key(rows, operator.attrgetter("task"))
+    by_task = _choose_by_key(rows, operator.attrgetter("task"))
     chosen = list(by_task.values())
     interval, caveats = _average_tasks(tasks, by_task, MAIN_METRIC)
     first = rows[0]

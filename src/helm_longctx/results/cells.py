@@ -178,7 +178,7 @@ def unread_share(result: Result) -> float | None:
 
 
 @dataclass(frozen=True)
-class CutBounds:
+class _CutBounds:
     """A score, 0 to 1, under three assumptions about the answers that the token limit cut.
 
     Args:
@@ -203,7 +203,7 @@ class CutBounds:
         )
 
 
-def bounds(result: Result) -> CutBounds | None:
+def bounds(result: Result) -> _CutBounds | None:
     """Return the bounds of a score of a task, a category or a whole benchmark.
 
     All three are the score itself if no answer was cut. Of a mean they are the means of its parts' bounds, so bounds of
@@ -220,7 +220,7 @@ def bounds(result: Result) -> CutBounds | None:
         known = [part for part in parts if part is not None]
         if not known or len(known) < len(parts):
             return None
-        return CutBounds(*map(fmean, zip(*map(astuple, known), strict=True)))
+        return _CutBounds(*map(fmean, zip(*map(astuple, known), strict=True)))
     if result.run is None or not result.run.tasks or CUT not in result.statistics:
         return None
     score = result.interval.mean
@@ -229,12 +229,12 @@ def bounds(result: Result) -> CutBounds | None:
         found[name].interval.mean if name in found else score for name in VALUES
     )
     # A sum in another order can differ in its last digit.
-    return CutBounds(
+    return _CutBounds(
         min(wrong, score), left_out, max(best, score), found[CUT].interval.mean
     )
 
 
-def find_wide_bounds(result: Result) -> CutBounds | None:
+def find_wide_bounds(result: Result) -> _CutBounds | None:
     """Return the bounds of a score if one of them is outside its 95 % interval; else None."""
     found = bounds(result)
     interval = result.interval
@@ -284,7 +284,7 @@ def find_perplexity(result: Result) -> Interval | None:
     )
 
 
-def perplexity_cell(perplexity: Interval | None) -> Cell:
+def _perplexity_cell(perplexity: Interval | None) -> Cell:
     """Return a perplexity with its interval, or a dash."""
     if perplexity is None:
         return Cell(DASH, note="not run")
@@ -299,14 +299,14 @@ def _has_errors(result: Result) -> bool:
 SHOWN = 12
 """Number of models in plots: the user's own, and the best published ones in the remaining places."""
 
-FEWEST_PUBLISHED = 4
+_FEWEST_PUBLISHED = 4
 """Number of published models in plots, however many own models there are."""
 
-PUBLISHED_MODELS = 2
+_PUBLISHED_MODELS = 2
 """Number of published models in terminals, beside the user's models: the best ones. The leaderboard has all."""
 
 
-class ScoreColumn(NamedTuple):
+class _ScoreColumn(NamedTuple):
     """A column of scores: its heading, its cells, and the intervals that they show, if any; None for an empty cell."""
 
     head: Column
@@ -322,7 +322,7 @@ def score_columns(
     ranked_by: str = "",
     with_errata: bool = False,
     link_unread: Callable[[Result], str] = lambda result: "",
-) -> Iterator[ScoreColumn]:
+) -> Iterator[_ScoreColumn]:
     """Yield the columns of scores in a table of models, which the terminal and the report show alike.
 
     Args:
@@ -354,7 +354,7 @@ def score_columns(
                 score_cell(each, best if context == "full" else None)
                 for each, (_, context) in pairs
             ]
-            yield ScoreColumn(
+            yield _ScoreColumn(
                 head, cells, [score.interval if score else None for score in scores]
             )
         # Published scores have no answers.
@@ -371,18 +371,18 @@ def score_columns(
             for score, share in zip(scores, shares, strict=True):
                 address = link_unread(score) if score and share else ""
                 cells.append(replace(number_cell(share), link=address))
-            yield ScoreColumn(head, cells)
+            yield _ScoreColumn(head, cells)
         perplexities = [find_perplexity(score) if score else None for score in own]
         if any(perplexities):
-            cells = [perplexity_cell(perplexity) for perplexity in perplexities]
-            yield ScoreColumn(Column(f"{title}:\nperplexity"), cells, perplexities)
+            cells = [_perplexity_cell(perplexity) for perplexity in perplexities]
+            yield _ScoreColumn(Column(f"{title}:\nperplexity"), cells, perplexities)
         right = [without_errors(score) if score else None for score in own]
         if with_errata and any(right):
             cells = [
                 Cell(interval_text(each), each.mean) if each else Cell(DASH)
                 for each in right
             ]
-            yield ScoreColumn(Column(f"{title} without\nknown errors"), cells, right)
+            yield _ScoreColumn(Column(f"{title} without\nknown errors"), cells, right)
 
 
 MOST_COLUMNS = 3
@@ -390,7 +390,7 @@ MOST_COLUMNS = 3
 
 
 def score_tables(
-    boards: Iterable[Board], published: int = PUBLISHED_MODELS
+    boards: Iterable[Board], published: int = _PUBLISHED_MODELS
 ) -> Iterator[Table]:
     """Yield the tables of own boards for terminals, by length and context, with what the user has run.
 
@@ -455,7 +455,7 @@ def _describe_scores(
 
 
 def _arrange(
-    names: Sequence[str], columns: Sequence[ScoreColumn]
+    names: Sequence[str], columns: Sequence[_ScoreColumn]
 ) -> tuple[list[Column], list[list[Cell]]]:
     """Return the columns and the rows of a table of models and scores."""
     heads = [Column(_title_with_count(column)) for column in columns]
@@ -472,7 +472,7 @@ def _arrange(
     return [Column("", is_number=False), *map(Column, titles)], rows
 
 
-def _title_with_count(column: ScoreColumn) -> str:
+def _title_with_count(column: _ScoreColumn) -> str:
     title = column.head.title
     counts = sorted({interval.n for interval in column.intervals if interval})
     numbers = "–".join(map(str, dict.fromkeys((*counts[:1], *counts[-1:]))))
@@ -516,7 +516,7 @@ def shown_models(ranking: Sequence[Result]) -> list[ShownModel]:
     """Return the models that plots show, best first: the user's own, and then the best published ones."""
     own = [each.model for each in ranking if not each.is_published]
     published = [each.model for each in ranking if each.is_published]
-    return [*own, *published[: max(SHOWN - len(own), FEWEST_PUBLISHED)]]
+    return [*own, *published[: max(SHOWN - len(own), _FEWEST_PUBLISHED)]]
 
 
 def all_models(board: Board) -> list[ShownModel]:
@@ -648,7 +648,7 @@ def print_scores(folder: Path, boards: Sequence[Board]) -> None:
     print_blocks(score_tables(boards))
     for line in (
         *map(escape_invisible, notes(boards)),
-        *answer_addresses(folder, boards),
+        *_answer_addresses(folder, boards),
     ):
         print(line)
     print(
@@ -744,7 +744,7 @@ def _notes_on_results(board: Board) -> Iterator[str]:
             yield f"Known errors: {title}: {len(instances)} questions, which the report lists"
 
 
-def answer_addresses(folder: Path, boards: Iterable[Board]) -> Iterator[str]:
+def _answer_addresses(folder: Path, boards: Iterable[Board]) -> Iterator[str]:
     """Yield lines that say where the answers of runs are: their files, and their pages on HELM's server."""
     names = [run.path.name for board in boards for run, _ in board.runs]
     if names:

@@ -18,16 +18,16 @@ from helm_longctx.tasks.task import PLAIN, Task
 EMPTY = "answer_empty"
 """The statistic that is 1 for answers without a text."""
 
-IN_REASONING = "answer_in_reasoning"
+_IN_REASONING = "answer_in_reasoning"
 """The statistic that is 1 for answers whose only text is in the field of the reasoning."""
 
-SUSPECTED = "reasoning_suspected"
+_SUSPECTED = "reasoning_suspected"
 """The statistic that is 1 for answers that may contain reasoning."""
 
 COUNTED = {
     EMPTY: "{} of {} answers are empty",
-    IN_REASONING: "{} of {} answers have all their text in the reasoning field; check the server's reasoning parser",
-    SUSPECTED: "{} of {} answers may contain reasoning",
+    _IN_REASONING: "{} of {} answers have all their text in the reasoning field; check the server's reasoning parser",
+    _SUSPECTED: "{} of {} answers may contain reasoning",
 }
 """Statistics of answers that are shown as numbers of answers."""
 
@@ -45,8 +45,8 @@ SHARES = {
     "answer_repeats": "answers that the server ended because they repeat themselves",
     "answer_scored_in_part": "answers of which only the first 524,288 characters were scored",
     EMPTY: "empty answers",
-    IN_REASONING: "answers in the reasoning field",
-    SUSPECTED: "answers may contain reasoning",
+    _IN_REASONING: "answers in the reasoning field",
+    _SUSPECTED: "answers may contain reasoning",
 }
 """Statistics that are zero in a comparable run, with a description of what they count."""
 

@@ -240,16 +240,16 @@ def _compare_means(
             mean_of_results([(result, weights[result.task]) for result in found])
         )
     return compare_intervals_with_failures(
-        ends[0], ends[1], find_failure_share(one), find_failure_share(other)
+        ends[0], ends[1], _find_failure_share(one), _find_failure_share(other)
     )
 
 
-def find_failure_share(score: Result) -> float:
+def _find_failure_share(score: Result) -> float:
     """Return the share of the questions without an answer, as a mean over tasks; 0 for a published score."""
     if score.is_published:
         return 0.0
     if score.parts:
-        return fmean(find_failure_share(part) for part in score.parts)
+        return fmean(_find_failure_share(part) for part in score.parts)
     if score.answers:
         return fmean(answer.score is None for answer in score.answers)
     return score.failed / max(score.failed + score.interval.n, 1)
@@ -284,7 +284,7 @@ def by_question(answers: Iterable[InstanceScore]) -> dict[str, list[InstanceScor
     return found
 
 
-def failure_share(repeats: Sequence[InstanceScore]) -> float:
+def _failure_share(repeats: Sequence[InstanceScore]) -> float:
     """Return the share of the repeats of an instance without a score."""
     return fmean(answer.score is None for answer in repeats)
 
@@ -374,7 +374,7 @@ class Standing:
     rank: Rank
 
 
-class Contrast(NamedTuple):
+class _Contrast(NamedTuple):
     """The scores of two models on an instance, and the addresses of both answers on HELM's pages."""
 
     item: Item
@@ -588,7 +588,7 @@ def pair_questions(
     Returns:
         Nothing if both models answered all of them.
     """
-    failed = [[failure_share(repeats) for repeats in side] for side in (one, other)]
+    failed = [[_failure_share(repeats) for repeats in side] for side in (one, other)]
     if not any(failed[0]) and not any(failed[1]):
         return None
     return AskedPairs(
@@ -793,7 +793,7 @@ class SharedTable(SharedAnswers):
 
     def contrasts(
         self, one: ShownModel, other: ShownModel, most: int, address: str
-    ) -> list[Contrast]:
+    ) -> list[_Contrast]:
         """Return the instances with the largest differences between two models, with wins and losses in turn."""
         gaps = self.scores[one] - self.scores[other]
         wins = [
@@ -806,7 +806,7 @@ class SharedTable(SharedAnswers):
         # If one model wins more often, its further wins follow.
         rest = [*wins[len(losses) :], *losses[len(wins) :]]
         return [
-            Contrast(
+            _Contrast(
                 self.items[place],
                 float(self.scores[one][place]),
                 float(self.scores[other][place]),

@@ -154,7 +154,7 @@ class Asking:
         self.waiting = WaitingPrompts({})
         self._answers_short: bool | None = None
         self._breaker = Breaker(total, bool(journal))
-        self._odd = Oddities()
+        self._odd = _Oddities()
 
     def reserve(self, number: int, asked: StoredRequest, in_flight: int) -> bool:
         """Reserve the highest cost of a request if there is room for it; see `Spending.reserve`."""
@@ -183,7 +183,7 @@ class Asking:
         # A function makes the request, so that an answer in the journal needs no look-up of the whole prompt.
         def make_request() -> Request:
             if self.sender.takes_facts:
-                return with_facts(asked.whole(), find_facts(asked))
+                return with_facts(asked.whole(), _find_facts(asked))
             return with_beginning(asked.whole(), shared, pending.in_batch)
 
         first = asked.first or self._ask(
@@ -196,7 +196,7 @@ class Asking:
         def make_second() -> Request:
             if not self.sender.takes_facts:
                 return second
-            return with_facts(second, replace(find_facts(asked), rest=None))
+            return with_facts(second, replace(_find_facts(asked), rest=None))
 
         name = self.journal.name(second, digest(request_text(second)))
         return join_answers(first, self._ask(name, make_second))
@@ -293,7 +293,7 @@ class Asking:
         return self._breaker.finish()
 
 
-def find_facts(asked: StoredRequest) -> PromptFacts:
+def _find_facts(asked: StoredRequest) -> PromptFacts:
     """Return what is known of the prompt of a request."""
     sample = asked.sample
     instance = asked.state.instance
@@ -306,7 +306,7 @@ def find_facts(asked: StoredRequest) -> PromptFacts:
     )
 
 
-def release_memory() -> None:
+def _release_memory() -> None:
     """Give free memory back to the system, if the allocator is glibc's; others need no call.
 
     Each request copies its prompt several times. glibc keeps memory that was freed, in up to eight arenas for each
@@ -345,7 +345,7 @@ class Progress:
         before = self._tokens // MEMORY_TOKENS
         self._tokens += tokens
         if self._tokens // MEMORY_TOKENS > before:
-            release_memory()
+            _release_memory()
         self._answered += result.success
         self._cached += result.success and result.cached
         self._failures += not result.success
@@ -453,7 +453,7 @@ class Breaker:
         return self._kinds.total()
 
 
-class Oddities:
+class _Oddities:
     """Counts answers that a reader of the scores must know of, and logs the first of each kind."""
 
     def __init__(self) -> None:

@@ -92,7 +92,7 @@ class DigestStore(SqliteKeyValueStore):
         return digest(f"{self._server}\0{request_to_key(key)}")
 
     def add(self, name: str, value: dict[str, Any]) -> None:
-        """Store a reply under its digest. It is on disk afterwards. Raises a `CacheError` if it cannot be written."""
+        """Store a reply under its digest. It is on disk afterwards. Raises a `_CacheError` if it cannot be written."""
         self._sqlite_dict.add(request_to_key({"sha256": name}), value)
 
     def _digest(self, key: Mapping[str, Any]) -> dict[str, str]:
@@ -187,11 +187,11 @@ def _without_secrets(value: Any) -> Any:
     return value.rstrip("/") if isinstance(value, str) else value
 
 
-class CacheError(InputError, NonRetriableException):
+class _CacheError(InputError, NonRetriableException):
     """A file of the request cache cannot be used. The base class keeps HELM from retrying."""
 
 
-class CacheFile:
+class _CacheFile:
     """A SQLite file with rows as `SqliteDict` writes them, and the part of its interface that HELM's store uses.
 
     All threads share one connection, and what they write at the same time is committed together. `SqliteDict` itself
@@ -208,21 +208,21 @@ class CacheFile:
         self._writer = GroupWriter(self._commit)
         self._is_unwritable = False
 
-    def __enter__(self) -> CacheFile:
+    def __enter__(self) -> _CacheFile:
         return self
 
     def __exit__(self, *exception: object) -> None:
         """Do nothing: the connection stays open."""
 
     def check(self) -> None:
-        """Open the file for writing, also a new one. Raises a `CacheError` if it cannot be used."""
+        """Open the file for writing, also a new one. Raises a `_CacheError` if it cannot be used."""
         with self._open_connection() as connection:
             # Taking the write lock fails if the file is not writable or not a database.
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
 
     def get(self, key: str) -> Any:
-        """Return the value of a key, if there is one. Raises a `CacheError` if the file cannot be read."""
+        """Return the value of a key, if there is one. Raises a `_CacheError` if the file cannot be read."""
         with self._open_connection() as connection:
             row = connection.execute(
                 "SELECT value FROM unnamed WHERE key = ?", (key,)
@@ -253,7 +253,7 @@ class CacheFile:
         """Do nothing: each change is committed at once."""
 
     def add(self, key: str, value: Any) -> None:
-        """Store a value. It is on disk when this method returns. Raises a `CacheError` if it cannot be written."""
+        """Store a value. It is on disk when this method returns. Raises a `_CacheError` if it cannot be written."""
         with self._name_errors(), closing(self._connect(is_durable=True)) as connection:
             connection.execute(_INSERT, (key, _seal(key, value)))
 
@@ -278,7 +278,7 @@ class CacheFile:
                 for statement, values in changes:
                     connection.execute(statement, values)
                 connection.execute("COMMIT")
-        except CacheError as error:
+        except _CacheError as error:
             if not self._is_unwritable:
                 hwarn(f"answers are not cached: {error}")
             self._is_unwritable = True
@@ -335,19 +335,19 @@ class CacheFile:
                 "remove that file",
             )
             what = f"the request cache {self._path} cannot be used ({error})"
-            raise CacheError(
+            raise _CacheError(
                 f"{what}: {remedy}, or give helm-run --disable-cache"
             ) from error
 
 
-def open_cache_file(path: str) -> CacheFile:
-    """Return the one `CacheFile` that this process has for a path. A connection cannot be used after a fork."""
+def open_cache_file(path: str) -> _CacheFile:
+    """Return the one `_CacheFile` that this process has for a path. A connection cannot be used after a fork."""
     return _open_cache_file(path, os.getpid())
 
 
 @lru_cache(maxsize=32)
-def _open_cache_file(path: str, process: int) -> CacheFile:
-    return CacheFile(path)
+def _open_cache_file(path: str, process: int) -> _CacheFile:
+    return _CacheFile(path)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

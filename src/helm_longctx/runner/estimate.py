@@ -52,22 +52,22 @@ from helm_longctx.tasks.entry import ADAPTER_METHOD
 from helm_longctx.tasks.metric_names import nearest_depth
 from helm_longctx.tasks.token_estimate import estimate_tokens, splits_digits
 
-COUNTED_PROMPTS = 16
+_COUNTED_PROMPTS = 16
 """Number of prompts of each task that are tokenized if the run itself tokenizes none. The other prompts are estimated
 from the text, with the same ratio of counted to estimated tokens."""
 
-SHORTEST_ANSWER = 20
+_SHORTEST_ANSWER = 20
 """Tokens of the shortest typical answer."""
 
-LONGER_THAN_REFERENCE = 1.5
+_LONGER_THAN_REFERENCE = 1.5
 """Ratio of the length of a typical answer to the length of the longest reference."""
 
-JUDGE_REPLY = 200
+_JUDGE_REPLY = 200
 """Largest number of tokens of a judge's reply: a short explanation and a grade."""
 
 RESULT_BYTES = 7_000
-TASK_BYTES = 22_000
-RUN_BYTES = 2_000
+_TASK_BYTES = 22_000
+_RUN_BYTES = 2_000
 """Bytes of a request's statistics and result in the run's files, without texts; of the means of a task's statistics;
 and of the files that each run has (measured)."""
 
@@ -81,7 +81,7 @@ _WITHOUT_MODEL: dict[str, None] = dict.fromkeys(
 
 
 @dataclass(frozen=True)
-class PromptTokens:
+class _PromptTokens:
     """Tokens of a run's prompts.
 
     Args:
@@ -97,7 +97,7 @@ class PromptTokens:
 
 
 @dataclass(frozen=True)
-class OutputTokens:
+class _OutputTokens:
     """Tokens of a run's answers: `typical` if they are a little longer than the references, `most` at their limits."""
 
     typical: int
@@ -105,7 +105,7 @@ class OutputTokens:
 
 
 @dataclass(frozen=True)
-class JudgeTokens:
+class _JudgeTokens:
     """Calls and tokens of judges, if no question is repeated."""
 
     calls: int
@@ -170,9 +170,9 @@ class Estimate:
     run: str
     deployment: str
     requests: int
-    prompt_tokens: PromptTokens
-    output_tokens: OutputTokens
-    judge_tokens: JudgeTokens
+    prompt_tokens: _PromptTokens
+    output_tokens: _OutputTokens
+    judge_tokens: _JudgeTokens
     dollars: Dollars
     disk_bytes: int
     minutes: float | None
@@ -220,7 +220,7 @@ def estimate_run(
         names = (
             f"{deployment.model_name} {deployment.client_spec.args.get('model', '')}"
         )
-        counts = count_prompts(requests, counter, splits_digits(names))
+        counts = _count_prompts(requests, counter, splits_digits(names))
         plain = [
             Usage(
                 input_tokens(asked.request, count, asked.characters),
@@ -251,16 +251,16 @@ def estimate_run(
         deployment=deployment.name,
         requests=len(second_requests)
         + sum(count_texts(asked.request) for asked in requests),
-        prompt_tokens=PromptTokens(
+        prompt_tokens=_PromptTokens(
             total=prompts,
             counted_by=deployment.tokenizer_name if counter else None,
             cached=sum(usage.cached_tokens for usage in usages.direct),
             cache_writes=sum(usage.cache_write_tokens for usage in usages.direct),
         ),
-        output_tokens=OutputTokens(
+        output_tokens=_OutputTokens(
             typical=typical + thinking, most=sum(most) + thinking
         ),
-        judge_tokens=JudgeTokens(
+        judge_tokens=_JudgeTokens(
             calls=len(judges),
             prompt=sum(usage.input_tokens for _, usage in judges),
             output=sum(usage.output_tokens for _, usage in judges),
@@ -305,7 +305,7 @@ def _samples(spec: RunSpec, requests: Iterable[StoredRequest]) -> Iterator[TaskS
         )
 
 
-def count_prompts(
+def _count_prompts(
     requests: Sequence[StoredRequest],
     counter: Callable[[str], int] | None,
     single_digits: bool,
@@ -329,7 +329,7 @@ def count_prompts(
         sample = [number for number in numbers if number in counts]
         if counter and not sample:
             # The prompts are evenly spaced, because neighbouring instances often have the same context.
-            count = min(len(numbers), COUNTED_PROMPTS)
+            count = min(len(numbers), _COUNTED_PROMPTS)
             sample = [numbers[index * len(numbers) // count] for index in range(count)]
             counts |= {
                 number: counter(_text(requests[number].whole())) for number in sample
@@ -418,8 +418,8 @@ def _typical_output(asked: StoredRequest) -> int:
     references = [] if sample.follow_up else asked.state.instance.references
     sizes = [estimate_tokens(reference.output.text) for reference in references]
     otherwise = sample.answer_tokens or (limit - sample.thinking_tokens) / 2
-    answer = LONGER_THAN_REFERENCE * max(sizes) if sizes else otherwise
-    return min(limit, sample.thinking_tokens + max(SHORTEST_ANSWER, round(answer)))
+    answer = _LONGER_THAN_REFERENCE * max(sizes) if sizes else otherwise
+    return min(limit, sample.thinking_tokens + max(_SHORTEST_ANSWER, round(answer)))
 
 
 def _judge_usages(
@@ -438,7 +438,7 @@ def _judge_usages(
             answered = replace(asked.state, result=result)
             judges = judge_names(annotator)
             for judge, request in product(judges, judge_requests(annotator, answered)):
-                size = min(request.max_tokens, JUDGE_REPLY)
+                size = min(request.max_tokens, _JUDGE_REPLY)
                 yield judge, Usage(estimate_tokens(request.text), output_tokens=size)
 
 
@@ -513,5 +513,5 @@ def _disk_bytes(spec: RunSpec, requests: Sequence[StoredRequest], folder: Path) 
         ):
             zstandard.ZstdCompressor().copy_stream(states, records)
     tasks = {request.state.instance.sub_split for request in requests}
-    results = RESULT_BYTES * len(requests) + TASK_BYTES * len(tasks) + RUN_BYTES
+    results = RESULT_BYTES * len(requests) + _TASK_BYTES * len(tasks) + _RUN_BYTES
     return sum(path.stat().st_size for path in folder.iterdir()) + results

@@ -17,7 +17,7 @@ from helm_longctx.errors import InputError
 
 _log = logging.getLogger(__name__)
 
-GRACE = 1.0
+_GRACE = 1.0
 """Seconds that the process has to close its files before it is ended by force."""
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -28,7 +28,7 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def stoppable(summary: Callable[[], str], unwinds: bool = True) -> Iterator[None]:
     """Make Ctrl-C and SIGTERM print one line and end the process with status 130 or 143.
 
-    Libraries may have threads that cannot be interrupted, so the process does not wait for them, and after `GRACE`
+    Libraries may have threads that cannot be interrupted, so the process does not wait for them, and after `_GRACE`
     it ends by force. Nothing is lost: a run's answers are always on disk. Signals that the user's shell ignores stay
     ignored, and in an interactive Python prompt or a notebook Ctrl-C is left alone.
 
@@ -49,7 +49,7 @@ def stoppable(summary: Callable[[], str], unwinds: bool = True) -> Iterator[None
             )
         if not unwinds:
             os._exit(128 + number)
-        deadline = threading.Timer(GRACE, os._exit, [128 + number])
+        deadline = threading.Timer(_GRACE, os._exit, [128 + number])
         deadline.daemon = True
         deadline.start()
         # atexit runs the function that was registered last first. The interpreter's own shutdown would take seconds,

@@ -40,7 +40,7 @@ class Spreads:
     source: str
 
 
-NO_SPREADS = Spreads(
+_NO_SPREADS = Spreads(
     Spread(LARGEST_VARIANCE, 1.0, is_paired=False),
     None,
     "the largest possible variance",
@@ -163,7 +163,7 @@ def find_spreads(sample: TaskSample, known: Mapping[TaskKey, Spreads]) -> Spread
         return spreads
     scores = _published_scores(sample)
     if not scores:
-        return NO_SPREADS
+        return _NO_SPREADS
     # The correlation in clusters is not published, so each cluster counts as one question.
     variance = max(score * (1 - score) for score in scores)
     return Spreads(Spread(variance, 1.0, is_paired=False), None, "published scores")
@@ -203,7 +203,7 @@ def _spreads_of(models: Mapping[str, Mapping[str, Sequence[InstanceScore]]]) -> 
         if component.groups > 1:
             components.append(component)
     if not components:
-        return NO_SPREADS
+        return _NO_SPREADS
     variance = max(component.between + component.within for component in components)
     unpaired = Spread(
         variance,

@@ -90,7 +90,7 @@ def make_question(
     )
 
 
-def store_step(asked: StoredRequest, step: Step, spool: Spool) -> StoredRequest:
+def _store_step(asked: StoredRequest, step: Step, spool: Spool) -> StoredRequest:
     """Put a request of a program into a spool. It has the model, the parameters and the style of the run's requests."""
     base = asked.request
     sample = asked.sample
@@ -279,7 +279,7 @@ class _Conversation:
         with closing(Calls(self.asking.ask_step, self.asking.sender.limit)) as calls:
             while queue or calls:
                 for index in [*queue]:
-                    stored = store_step(self.asked, queue[index], self.spool)
+                    stored = _store_step(self.asked, queue[index], self.spool)
                     name = journal.name(stored.request, stored.digest)
                     entry = gate.enter(name, stored, waits=not calls)
                     if entry is None:
@@ -530,7 +530,7 @@ def plan_steps(questions: Sequence[StoredRequest], spool: Spool) -> list[StoredR
     requests: dict[str, StoredRequest] = {}
 
     def reply(asked: StoredRequest, steps: Sequence[Step]) -> list[Reply]:
-        for stored in (store_step(asked, step, spool) for step in steps):
+        for stored in (_store_step(asked, step, spool) for step in steps):
             requests.setdefault(request_name(stored.request, stored.digest), stored)
         return [Reply(" ".join(["word"] * (step.max_tokens // 2))) for step in steps]
 
@@ -554,7 +554,7 @@ def open_steps(run: PreparedRun) -> list[StoredRequest]:
         results = []
         missing = {}
         for step in steps:
-            stored = store_step(asked, step, run.spool)
+            stored = _store_step(asked, step, run.spool)
             name = run.name(stored)
             result = run.journal.get(name)
             if result:

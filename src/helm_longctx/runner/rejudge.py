@@ -44,7 +44,7 @@ from helm_longctx.tasks.stored_entry import read_entry
 
 
 @dataclass(frozen=True)
-class Rejudgment:
+class _Rejudgment:
     """The outcome of judging a run again. A verdict is one judge's opinion of one answer.
 
     Args:
@@ -107,7 +107,7 @@ class Rejudger(Runner):
             specs[run] = spec
         return specs
 
-    def rejudge(self, run: Path, spec: RunSpec) -> Rejudgment:
+    def rejudge(self, run: Path, spec: RunSpec) -> _Rejudgment:
         """Judge a run's answers again, compute its statistics again, and write the result to this runner's suite.
 
         Raises an `InputError` if the run cannot be read or is in use by another process, or the disk is full.
@@ -156,7 +156,7 @@ class Rejudger(Runner):
             )
         old_verdicts, _ = _count_verdicts(before)
         verdicts, missing = _count_verdicts(state)
-        return Rejudgment(target, verdicts, max(0, verdicts - old_verdicts), missing)
+        return _Rejudgment(target, verdicts, max(0, verdicts - old_verdicts), missing)
 
 
 def _count_verdicts(state: ScenarioState) -> tuple[int, int]:

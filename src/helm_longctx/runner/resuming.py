@@ -34,7 +34,7 @@ from helm_longctx.tasks.entry import read_times
 from helm_longctx.tasks.run_names import read_run_name
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
-ARGUMENT = "retry_cut"
+_ARGUMENT = "retry_cut"
 """The argument of run entries."""
 
 COUNTED = 1.02
@@ -98,12 +98,12 @@ def find_answer(asked: StoredRequest, journal: Journal) -> RequestResult | None:
 
 def retry_factor(spec: RunSpec) -> int | None:
     """Return by which number the output budget of cut answers is multiplied, if a run asks any again."""
-    return read_times(spec.name, ARGUMENT, spec.scenario_spec.args.get(ARGUMENT))
+    return read_times(spec.name, _ARGUMENT, spec.scenario_spec.args.get(_ARGUMENT))
 
 
 def earlier_name(name: str) -> str:
     """Return the name of the run whose cut answers a run asks for again."""
-    return str(read_run_name(name).without(ARGUMENT))
+    return str(read_run_name(name).without(_ARGUMENT))
 
 
 def retry_cut(
@@ -124,7 +124,7 @@ def retry_cut(
         return requests
     if find_incomplete_files(earlier):
         raise InputError(
-            f"{ARGUMENT}={factor}x asks again for the cut answers of {earlier.name}, which is not finished in"
+            f"{_ARGUMENT}={factor}x asks again for the cut answers of {earlier.name}, which is not finished in"
             f" {earlier.parent}; make that run first, or give helm-longctx run --retry-cut {factor}x, which makes both"
         )
     names = [request_name(asked.request, asked.digest) for asked in requests]

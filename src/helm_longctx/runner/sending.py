@@ -22,7 +22,7 @@ from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runs.files import read_model
 
 WAIT = "HELM_LONGCTX_WAIT"
-DEFAULT_WAIT = 5.0
+_DEFAULT_WAIT = 5.0
 """Seconds before the second attempt; doubled before each further one."""
 
 TRIES = "HELM_LONGCTX_TRIES"
@@ -38,7 +38,7 @@ _IN_PROCESS = (
 )
 """Modules of clients whose model runs in this process."""
 
-PACKAGES = (
+_PACKAGES = (
     "helm-longctx",
     "torch",
     "transformers",
@@ -57,7 +57,7 @@ def make_sender(context: Context, deployment: str) -> Sender:
     """
     limit = request_timeout()
     tries = int(number_setting(TRIES, DEFAULT_TRIES, whole=True))
-    retries = Retries(tries, number_setting(WAIT, DEFAULT_WAIT))
+    retries = Retries(tries, number_setting(WAIT, _DEFAULT_WAIT))
     if not isinstance(context, LocalContext):
         return Sender(context, retries, limit)
     client = find_client(context, deployment)
@@ -82,9 +82,9 @@ def find_client(context: LocalContext, deployment: str) -> Client:
 
 
 def find_versions() -> dict[str, str]:
-    """Return the versions of the installed ones of `PACKAGES`."""
+    """Return the versions of the installed ones of `_PACKAGES`."""
     versions = {}
-    for package in PACKAGES:
+    for package in _PACKAGES:
         with suppress(PackageNotFoundError):
             versions[package] = version(package)
     return versions

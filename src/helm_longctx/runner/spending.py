@@ -16,7 +16,7 @@ from helm_longctx.tasks.answer import Answer, Usage
 COUNTED = 1.02
 """Largest ratio of a prompt's real number of tokens to the number that the deployment's tokenizer counts."""
 
-CHAT_TOKENS = 100
+_CHAT_TOKENS = 100
 """Number of tokens that a chat can add to a prompt."""
 
 _NOT_BILLED = frozenset(Failure) - {Failure.REFUSED, Failure.MALFORMED, Failure.UNKNOWN}
@@ -130,7 +130,7 @@ class Spending:
         counted = asked.sample.prompt_tokens
         most = (
             int(counted * COUNTED) if counted else _most_tokens(asked.text())
-        ) + CHAT_TOKENS
+        ) + _CHAT_TOKENS
         most = input_tokens(asked.request, most, asked.characters)
         # A server writes a token after each text that it scores.
         output = (
@@ -139,7 +139,7 @@ class Spending:
         if (
             second := most_follow_up_tokens(asked.request, asked.sample, _most_tokens)
         ) != Usage():
-            most += second.input_tokens + CHAT_TOKENS
+            most += second.input_tokens + _CHAT_TOKENS
             output += second.output_tokens + self._thinking
         written = Usage(
             input_tokens=most, cache_write_tokens=most, output_tokens=output

@@ -60,7 +60,7 @@ _PLACE = "full_prompt"
 
 _log = logging.getLogger(__name__)
 
-HELMS_ENTRIES = "helm.benchmark.run_specs.long_context_run_specs"
+_HELMS_ENTRIES = "helm.benchmark.run_specs.long_context_run_specs"
 """HELM's module with the run entries of its long-context scenarios."""
 
 
@@ -188,7 +188,7 @@ def adapt(
         stored.append(
             replace(instance, input=without_text(instance.input), extra_data=extra)
         )
-    stored = draw_instances(stored, adapter.adapter_spec)
+    stored = _draw_instances(stored, adapter.adapter_spec)
     prompts = (spool.get(_name(instance)) for instance in stored)
     stored = [stored[number] for number in select(len(stored), prompts)]
     requests: list[StoredRequest] = []
@@ -213,7 +213,7 @@ def adapt(
     return sorted(requests, key=lambda request: request.state.train_trial_index)
 
 
-def draw_instances(instances: list[Instance], spec: AdapterSpec) -> list[Instance]:
+def _draw_instances(instances: list[Instance], spec: AdapterSpec) -> list[Instance]:
     """Return the instances that HELM's runner draws: at most `max_eval_instances` for evaluation."""
     if spec.max_eval_instances is None:
         return instances
@@ -320,7 +320,7 @@ def is_long_context(spec: RunSpec) -> bool:
     if spec.annotators or spec.data_augmenter_spec.perturbation_specs:
         return False
     make = get_run_spec_function(read_run_name(spec.name).entry)
-    return getattr(make, "__module__", None) == HELMS_ENTRIES
+    return getattr(make, "__module__", None) == _HELMS_ENTRIES
 
 
 def make_scenario(spec: RunSpec) -> Scenario:
@@ -339,7 +339,7 @@ def adapt_for_helm(
     """Make the requests that HELM's runner makes, in the same order, and return the selected ones."""
     if any(instance.id is None for instance in instances):
         instances = with_instance_ids(instances)
-    instances = draw_instances(instances, adapter.adapter_spec)
+    instances = _draw_instances(instances, adapter.adapter_spec)
     with _without_prompts_in_log():
         states = adapter.adapt(instances, parallelism)
     requests = []

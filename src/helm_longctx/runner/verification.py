@@ -107,7 +107,7 @@ def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
         yield from _compare(stats, {name: stat.mean for name, stat in merged.items()})
         return
     state = load_state(run / STATES)
-    stored = StoredMetric(benchmark_of(entry).name, rows)
+    stored = _StoredMetric(benchmark_of(entry).name, rows)
     expected = {
         stat.name: stat.mean
         for stat in stored.evaluate(state, None, "", 1).aggregated_stats
@@ -132,7 +132,7 @@ def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
             yield f"{STATES}: the answer to {_label(key)} is not in the journal"
 
 
-class StoredMetric(LongContextMetric):
+class _StoredMetric(LongContextMetric):
     """The metric of a run with the stored statistics of each answer in the place of new ones."""
 
     def __init__(self, benchmark: str, rows: Iterable[PerInstanceStats]):

@@ -17,7 +17,7 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.failures import Failure
 from helm_longctx.models.results import add_facts, failure_of
 
-LEAST_CHOICES = 20
+_LEAST_CHOICES = 20
 """Of so many ways to choose the refused prompts among all, the longest ones must be the one. One refused prompt of
 twenty could be the longest by chance."""
 
@@ -99,7 +99,7 @@ def name_window(results: Mapping[int, SizedResult]) -> dict[int, RequestResult]:
     choices = math.comb(len(answered) + len(refused), len(refused))
     if (
         not is_longest
-        or choices < LEAST_CHOICES
+        or choices < _LEAST_CHOICES
         or not _have_same_words([*unnamed.values()])
     ):
         return {}

@@ -129,16 +129,16 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
         raise ValueError("the end of the list is missing")
 
 
-LONGEST_RUN_NAME = 240
+_LONGEST_RUN_NAME = 240
 """Bytes of the longest run name. File systems allow 255 for a folder, and names of lock files are a few bytes longer."""
 
 
 def check_run_name(name: str) -> None:
     """Raise an `InputError` if the name of a run is too long for its folder."""
     size = len(name.encode())
-    if size > LONGEST_RUN_NAME:
+    if size > _LONGEST_RUN_NAME:
         raise InputError(
-            f"the name of the run has {size} bytes, and at most {LONGEST_RUN_NAME} are allowed because its folder"
+            f"the name of the run has {size} bytes, and at most {_LONGEST_RUN_NAME} are allowed because its folder"
             f" has this name: {shorten(name)}; use a shorter name of the model, or fewer arguments"
         )
 

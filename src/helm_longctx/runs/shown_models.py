@@ -98,7 +98,7 @@ class Setup:
         )
 
 
-PUBLISHED_SETUP = Setup()
+_PUBLISHED_SETUP = Setup()
 """What published scores were measured with."""
 
 
@@ -119,7 +119,7 @@ class ShownModel(str):
     is_published: bool
 
     def __new__(
-        cls, base: str, setup: Setup = PUBLISHED_SETUP, is_published: bool = False
+        cls, base: str, setup: Setup = _PUBLISHED_SETUP, is_published: bool = False
     ) -> ShownModel:
         """Make the text of the fields."""
         name = super().__new__(
@@ -156,7 +156,7 @@ def _label(base: str, setup: Setup) -> str:
 
 def shown_model(base: str, entry: Entry | None) -> ShownModel:
     """Return the name of a model or deployment; the entry is None for another package's scenario."""
-    return ShownModel(base, Setup.of_entry(entry) if entry else PUBLISHED_SETUP)
+    return ShownModel(base, Setup.of_entry(entry) if entry else _PUBLISHED_SETUP)
 
 
 @cache

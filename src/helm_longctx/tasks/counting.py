@@ -51,7 +51,7 @@ MOST_BYTES = 1 << 28
 ENTRY = 150
 """Bytes of the texts that are remembered, and of an entry without its text."""
 
-LARGEST_GROUP = 3
+_LARGEST_GROUP = 3
 """Digits that pre-tokenizers put into a group, where they group digits at all."""
 
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
@@ -267,7 +267,7 @@ def _join_open(texts: Sequence[str]) -> list[str]:
 def _group_digits(vocabulary: Collection[str], encode: Encode) -> int:
     """The number of digits into which numbers are grouped from the left, if each group is one token; else 0."""
     longest = max(map(len, re.findall("[0-9]+", " ".join(vocabulary))), default=1)
-    if longest > LARGEST_GROUP:
+    if longest > _LARGEST_GROUP:
         return 0
     rng = Random(0)
     (before,) = encode(["a"])
@@ -327,7 +327,7 @@ _KINDS[[*range(65, 91), *range(97, 123), *range(128, 256)]] = _LETTER
 # In Llama 2's tokenizer each newline is a token (`<0x0A>`).
 _KINDS[10] = _MARK
 
-LETTERS_PER_TOKEN = 6
+_LETTERS_PER_TOKEN = 6
 
 
 def estimate_llama2_tokens(text: str) -> int:
@@ -346,7 +346,7 @@ def estimate_llama2_tokens(text: str) -> int:
     )
     runs = edges[1::2] - edges[::2]
     # -(-runs // n) rounds up. The last 1 is the token at the start of a text.
-    return single + int(np.sum(-(-runs // LETTERS_PER_TOKEN))) + 1
+    return single + int(np.sum(-(-runs // _LETTERS_PER_TOKEN))) + 1
 
 
 @dataclass(frozen=True)

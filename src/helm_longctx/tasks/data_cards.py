@@ -20,7 +20,7 @@ NEWEST = "the newest commit at the first fetch, which is recorded"
 FIRST_FETCH = "the SHA-256 of the first fetch, which is recorded"
 """What a later fetch is compared with if nothing else is known."""
 
-HUB_CHECK = "the hub's SHA-256 at the first fetch, which is recorded"
+_HUB_CHECK = "the hub's SHA-256 at the first fetch, which is recorded"
 
 _HUB_PAGE = "https://huggingface.co/datasets/"
 
@@ -31,9 +31,9 @@ FOR_JUDGES = "when answers are judged"
 NOWHERE = "nowhere"
 """The page of files that their publisher does not serve."""
 
-NOT_STATED = "not stated"
+_NOT_STATED = "not stated"
 
-NOT_SEEN = "not seen"
+_NOT_SEEN = "not seen"
 
 
 @dataclass
@@ -77,8 +77,8 @@ def make_cards(benchmark: Benchmark) -> list[DataCard]:
         if not source.is_published:
             continue
         origin = find_origin(source)
-        about = benchmark.data.get(origin.page, Terms(NOT_STATED))
-        seen = about.seen or (NOT_SEEN if origin.page.startswith(_HUB_PAGE) else "")
+        about = benchmark.data.get(origin.page, Terms(_NOT_STATED))
+        seen = about.seen or (_NOT_SEEN if origin.page.startswith(_HUB_PAGE) else "")
         card = cards.setdefault(
             origin.page,
             DataCard(
@@ -108,7 +108,7 @@ def make_cards(benchmark: Benchmark) -> list[DataCard]:
     return list(cards.values())
 
 
-MOST_SPLITS = 4
+_MOST_SPLITS = 4
 """Number of splits whose rows are listed one by one."""
 
 
@@ -128,7 +128,7 @@ def _count_rows(source: Source) -> dict[str, int]:
 
 
 def _describe_rows(splits: Mapping[str, int]) -> str:
-    if len(splits) > MOST_SPLITS:
+    if len(splits) > _MOST_SPLITS:
         return f"{sum(splits.values()):,} in {len(splits)} splits or files"
     return ", ".join(f"{split} {rows:,}" for split, rows in splits.items())
 
@@ -163,26 +163,26 @@ def find_origin(source: Source) -> Origin:
         case ReleaseFile():
             release = source.release
             revision = release.commit[:7] or NEWEST
-            check = f"SHA-256 {release.sha256}" if release.sha256 else HUB_CHECK
+            check = f"SHA-256 {release.sha256}" if release.sha256 else _HUB_CHECK
             return Origin(
                 _HUB_PAGE + release.repo, f"{release.archive}, {revision}", check
             )
         case HubDataset():
-            check = _list_digests(source.sha256.values()) or HUB_CHECK
+            check = _list_digests(source.sha256.values()) or _HUB_CHECK
             return Origin(
                 _HUB_PAGE + source.repo_id, source.commit[:7] or NEWEST, check
             )
         case HubZip():
-            check = f"SHA-256 {source.sha256}" if source.sha256 else HUB_CHECK
+            check = f"SHA-256 {source.sha256}" if source.sha256 else _HUB_CHECK
             return Origin(_HUB_PAGE + source.repo, source.commit[:7] or NEWEST, check)
         case HubFile():
             page = f"https://huggingface.co/{source.repo}"
             if source.kind == "dataset":
                 page = _HUB_PAGE + source.repo
-            check = f"SHA-256 {source.sha256}" if source.sha256 else HUB_CHECK
+            check = f"SHA-256 {source.sha256}" if source.sha256 else _HUB_CHECK
             return Origin(page, source.commit[:7] or NEWEST, check)
         case HubRows():
-            return Origin(_HUB_PAGE + source.repo, source.commit[:7], HUB_CHECK)
+            return Origin(_HUB_PAGE + source.repo, source.commit[:7], _HUB_CHECK)
         case RepositoryFolder():
             page = f"https://github.com/{source.repo}"
             return Origin(page, source.commit[:7], f"git tree {source.tree}")

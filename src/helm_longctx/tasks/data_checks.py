@@ -33,7 +33,7 @@ Result = Literal["same", "differs", "vanished", "gated", "not read", "one row"]
 FAILING: frozenset[Result] = frozenset(("differs", "vanished"))
 """The results with which the exit status is 1."""
 
-SHAPE_TODO: Mapping[Result, str] = {
+_SHAPE_TODO: Mapping[Result, str] = {
     "differs": "compare the file with the loader; correct the loader or the pin",
     "vanished": "find where the file is now, or say on the benchmark's page that only mirrors have it",
     "gated": "say `gated: true` in the data card, and how a user gets access",
@@ -85,7 +85,7 @@ class RepositoryState(NamedTuple):
     todo: str = ""
 
 
-FAILING_STATES = frozenset(("moved", "gated", "vanished"))
+_FAILING_STATES = frozenset(("moved", "gated", "vanished"))
 """The results of repositories with which the exit status is 1. A pinned commit stays readable when others follow."""
 
 
@@ -107,7 +107,7 @@ class DataCheck:
         """Whether nothing makes the exit status 1."""
         has_failing_shape = any(map(self._fails, self.shapes))
         states = {state.result for state in self.repositories}
-        return not has_failing_shape and states.isdisjoint(FAILING_STATES)
+        return not has_failing_shape and states.isdisjoint(_FAILING_STATES)
 
     def _fails(self, shape: Shape) -> bool:
         return shape.result in FAILING or self.is_newly_gated(shape)
@@ -124,7 +124,7 @@ class DataCheck:
         """The publishers' pages of which at least one row was compared and nothing failed."""
         compared = set()
         failed = {
-            state.page for state in self.repositories if state.result in FAILING_STATES
+            state.page for state in self.repositories if state.result in _FAILING_STATES
         }
         for shape in self.shapes:
             page = self.pages.get(shape.source, "")
@@ -146,7 +146,7 @@ class DataCheck:
         lines = []
         for shape in filter(self._fails, self.shapes):
             reason = shape.why or shape.result
-            lines.append(f"{shape.source}: {reason}; {SHAPE_TODO[shape.result]}")
+            lines.append(f"{shape.source}: {reason}; {_SHAPE_TODO[shape.result]}")
         for state in self.repositories:
             if state.todo:
                 about = f"{state.about}; " if state.about else ""
@@ -468,8 +468,10 @@ def _explain(page: str, pin: Pin, error: Exception, is_gated: bool) -> Repositor
         return state._replace(about=why)
     if kind == "gated":
         return state._replace(
-            result="gated", about="it needs a login now", todo=SHAPE_TODO["gated"]
+            result="gated", about="it needs a login now", todo=_SHAPE_TODO["gated"]
         )
     if kind == "vanished":
-        return state._replace(result="vanished", about=why, todo=SHAPE_TODO["vanished"])
+        return state._replace(
+            result="vanished", about=why, todo=_SHAPE_TODO["vanished"]
+        )
     return state._replace(about=why)

@@ -52,12 +52,12 @@ OUTPUT_LIMITS = ("max_tokens", "max_new_tokens", "max_output_tokens")
 
 
 # Official codes seed NumPy's legacy generator, which refuses larger seeds.
-LARGEST_NUMBER = 2**32 - 1
+_LARGEST_NUMBER = 2**32 - 1
 MOST_REPEATS = 1000
-MOST_TIMES = 1000
-MOST_TEXTS = 1000
-MOST_DEPTH = 100
-MOST_SHOTS = 100_000
+_MOST_TIMES = 1000
+_MOST_TEXTS = 1000
+_MOST_DEPTH = 100
+_MOST_SHOTS = 100_000
 """More than the longest context has room for. A training set sets no limit, because its rows are repeated if needed."""
 
 Read = Callable[[str, str, Any], Any]
@@ -65,7 +65,7 @@ Read = Callable[[str, str, Any], Any]
 
 
 def _number(
-    kind: type[int] | type[float], lowest: float, highest: float = LARGEST_NUMBER
+    kind: type[int] | type[float], lowest: float, highest: float = _LARGEST_NUMBER
 ) -> Read:
     """Make the reader of a number in a range, both ends included: a whole one, or any."""
 
@@ -76,7 +76,7 @@ def _number(
             number = math.nan  # a text gets the same error as a number out of the range
         if not lowest <= number <= highest:
             what = "a whole number" if kind is int else "a number"
-            limit = "" if highest == LARGEST_NUMBER else f" to {highest}"
+            limit = "" if highest == _LARGEST_NUMBER else f" to {highest}"
             raise bad_argument(name, key, value, f"{what} from {lowest}{limit}")
         return number
 
@@ -106,17 +106,17 @@ def read_times(name: str, key: str, value: Any) -> int | None:
     if value is None:
         return None
     match = re.fullmatch(r"([1-9][0-9]{0,3})x", str(value))
-    if match is None or not 2 <= int(match[1]) <= MOST_TIMES:
+    if match is None or not 2 <= int(match[1]) <= _MOST_TIMES:
         raise bad_argument(
-            name, key, value, f"a factor from 2x to {MOST_TIMES}x, such as 4x"
+            name, key, value, f"a factor from 2x to {_MOST_TIMES}x, such as 4x"
         )
     return int(match[1])
 
 
 _READERS: Mapping[str, Read] = {
-    "shots": _whole(0, MOST_SHOTS),
+    "shots": _whole(0, _MOST_SHOTS),
     "seed": _whole(0),
-    "texts": _whole(1, MOST_TEXTS),
+    "texts": _whole(1, _MOST_TEXTS),
     "num_samples": _whole(1),
     "style": _one_of(get_args(StyleArgument)),
     "protocol": _one_of(get_args(ProtocolArgument)),
@@ -139,7 +139,7 @@ _READERS: Mapping[str, Read] = {
     "sampling_seed": _whole(0),
     "retry_cut": read_times,
     "count_with": _text,
-    "depth": _whole(1, MOST_DEPTH),
+    "depth": _whole(1, _MOST_DEPTH),
     "path": _text,
     "scorer": _text,
     "metric": _one_of(get_args(MetricArgument)),
@@ -348,7 +348,7 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
     ):
         # Both names of a task make the same run.
         arguments = {**arguments, benchmark.task_argument: tasks[0].argument}
-    length = read_length(benchmark, name, arguments.get("length"), tasks)
+    length = _read_length(benchmark, name, arguments.get("length"), tasks)
     # This comes after the check of the length, whose error lists the lengths of all tasks that the entry names.
     tasks = tuple(task for task in tasks if task.exists_at(length))
     # An argument is allowed if some tasks of a category take it, and then applies to these. `check_method` checks the
@@ -365,7 +365,7 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
     method = check_method(benchmark, name, arguments, tasks)
     most = min(
         (task.most_samples for task in tasks if task.most_samples is not None),
-        default=LARGEST_NUMBER,
+        default=_LARGEST_NUMBER,
     )
     protocols = tuple(
         dict.fromkeys(protocol for task in tasks for protocol in task.variants)
@@ -424,7 +424,7 @@ def _check_given_texts(entry: Entry) -> None:
 
 def check_length(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -> None:
     """Check only the length of a run entry, so that an `InputError` can have the length's place."""
-    read_length(
+    _read_length(
         benchmark,
         name,
         arguments.get("length"),
@@ -548,7 +548,7 @@ def _list_arguments(benchmark: Benchmark, tasks: tuple[Task, ...]) -> list[str]:
     ]
 
 
-def read_length(
+def _read_length(
     benchmark: Benchmark, name: str, value: Any, tasks: tuple[Task, ...]
 ) -> int | None:
     """Return the length of a run entry, None for a benchmark without lengths, or raise an `InputError`."""

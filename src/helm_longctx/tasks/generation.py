@@ -26,7 +26,7 @@ from helm_longctx.tasks.task import Example, Settings, Task
 CUT = "\x1f"
 """Stands for a field of a template where the template is split."""
 
-MOST_DRAWS = 1000
+_MOST_DRAWS = 1000
 """The most draws for one sample. The official scripts never give up if no sample fits."""
 
 
@@ -50,7 +50,7 @@ class Draw(NamedTuple):
 
 Item = TypeVar("Item")
 
-DrawSample = Callable[[int, int], Draw]
+_DrawSample = Callable[[int, int], Draw]
 """(number of the sample, size of the haystack) → a sample. Raises ValueError or IndexError if it cannot be made."""
 
 
@@ -78,12 +78,12 @@ class Script:
         texts[-1] += after
         return self.count(*texts) + self.output
 
-    def draw_all(self, draw: DrawSample, step: int, size: int = 0) -> Iterator[Draw]:
+    def draw_all(self, draw: _DrawSample, step: int, size: int = 0) -> Iterator[Draw]:
         """Yield samples of a size without end; search the size if none is given."""
         size = size or self.search_size(draw, step)
         return (self.draw_fitting(draw, number, size, step) for number in numbers())
 
-    def search_size(self, draw: DrawSample, step: int, cwe: bool = False) -> int:
+    def search_size(self, draw: _DrawSample, step: int, cwe: bool = False) -> int:
         """Search the largest haystack with which a sample fits, or raise an `InputError` as the official search."""
         probe = 4096 if cwe else step
         try:
@@ -109,9 +109,11 @@ class Script:
             ) from error
         return max(high, step)
 
-    def draw_fitting(self, draw: DrawSample, number: int, size: int, step: int) -> Draw:
+    def draw_fitting(
+        self, draw: _DrawSample, number: int, size: int, step: int
+    ) -> Draw:
         """Draw a sample until one fits. The haystack shrinks with every failure."""
-        for _ in range(MOST_DRAWS):
+        for _ in range(_MOST_DRAWS):
             try:
                 sample = draw(number, size)
             # The official loop catches whatever fails, and tries again with a smaller haystack (niah.py:271).
@@ -177,7 +179,7 @@ def join_texts(texts: Iterable[Sequence[str]], separator: str) -> list[str]:
     return joined
 
 
-def interleave(*columns: Sequence[str]) -> list[str]:
+def _interleave(*columns: Sequence[str]) -> list[str]:
     """Return the first texts of all columns, the second ones, and so on. All columns have the same length."""
     texts = [""] * sum(map(len, columns))
     for number, column in enumerate(columns):
@@ -192,7 +194,7 @@ def _labels(count: int) -> list[str]:
 
 def number_words(words: Sequence[str]) -> list[str]:
     """Number the words of a list, as parts that spaces join: `1.`, `blue`, `2.`, `red`."""
-    return interleave(_labels(len(words)), words)
+    return _interleave(_labels(len(words)), words)
 
 
 def write_query(keys: Sequence[str]) -> str:
@@ -210,7 +212,7 @@ def write_needles(needles: Sequence[tuple[str, str]], sentence: str) -> list[str
     ]
     return [
         first,
-        *interleave(
+        *_interleave(
             [rest] * len(ends), [key for key, _ in needles], [verb] * len(ends), ends
         ),
     ]

@@ -9,10 +9,10 @@ from helm_longctx.tasks.benchmark import Benchmark
 CLOSED_BOOK = "closed"
 """Part of the names of run groups without context. It distinguishes them from the others."""
 
-JUDGED_BY = "_judged_by_"
+_JUDGED_BY = "_judged_by_"
 """Separates a run group from its judge, if that is not the official one."""
 
-IN_FOLDER = "_in_folder_"
+_IN_FOLDER = "_in_folder_"
 """Separates a run group from the folder of the user's own files."""
 
 _LONGEST_PART = 60
@@ -46,9 +46,9 @@ def group_name(
     parts = (benchmark.name, shown_metric, CLOSED_BOOK if closed else "", name, label)
     group = "_".join(part for part in parts if part)
     if folder:
-        group += f"{IN_FOLDER}{_file_name(folder)}"
+        group += f"{_IN_FOLDER}{_file_name(folder)}"
     if judge:
-        group += f"{JUDGED_BY}{_file_name(judge)}"
+        group += f"{_JUDGED_BY}{_file_name(judge)}"
         # The digest tells the judges `a/b` and `a--b` apart.
         group += f"~{_digest(judge)}" if _SLASH in judge else ""
     return group

@@ -11,13 +11,13 @@ Scorer = TypeVar("Scorer")
 AS_PUBLISHED = "as_published"
 """The value of `scorer` with which a judge is asked about empty answers, too, as the official code does."""
 
-SILENCE_IS_WRONG = "silence_is_wrong"
+_SILENCE_IS_WRONG = "silence_is_wrong"
 """The default value: an empty answer gets `Judgement.silence_reply`, and no judge is asked."""
 
 
 def score_silence(score: Scorer) -> dict[str, Scorer]:
     """Return the scorers of a task whose judge is not asked about empty answers by default."""
-    return {SILENCE_IS_WRONG: score, AS_PUBLISHED: score}
+    return {_SILENCE_IS_WRONG: score, AS_PUBLISHED: score}
 
 
 ANSWER = "answer"

@@ -86,7 +86,7 @@ def list_files(task: Task, settings: Settings, root: DataRoot) -> str:
     return ", ".join([*names[:MOST_FILES], *more])
 
 
-MOST_POINTS = 64
+_MOST_POINTS = 64
 
 
 def grow(example: Example, tokens: int) -> Iterator[Example]:
@@ -104,9 +104,9 @@ def grow(example: Example, tokens: int) -> Iterator[Example]:
     context = example.fields[CONTEXT]
     size = characters_of(tokens, context)
     points = -(-len(context) // size)
-    if points > MOST_POINTS:
+    if points > _MOST_POINTS:
         raise InputError(
-            f"stream={tokens} asks {example.id} at {points} points of its context; at most {MOST_POINTS} are allowed,"
+            f"stream={tokens} asks {example.id} at {points} points of its context; at most {_MOST_POINTS} are allowed,"
             " so give a larger number of tokens"
         )
     position = None if example.depth is None else example.depth * len(context)

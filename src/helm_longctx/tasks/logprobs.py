@@ -7,7 +7,7 @@ from typing import NamedTuple
 WINDOW = 1024
 """Tokens of a text whose mean log-probability is one value of its curve."""
 
-LEAST_LEFT = 1e-6
+_LEAST_LEFT = 1e-6
 """The least probability of all tokens that are not told: log-probabilities are told with six digits."""
 
 
@@ -38,7 +38,7 @@ class Distribution(NamedTuple):
         """
         listed = [value for text, value in self.top.items() if text != self.text]
         told = math.fsum(map(math.exp, {**self.top, self.text: self.logprob}.values()))
-        return min([math.log(max(1 - told, LEAST_LEFT)), *listed])
+        return min([math.log(max(1 - told, _LEAST_LEFT)), *listed])
 
     def find_logprob(self, text: str) -> float:
         """Return a token's log-probability, or if it is not told, the largest one that it can have."""

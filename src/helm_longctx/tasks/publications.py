@@ -29,7 +29,7 @@ FILE = "protocols.yaml"
 Aggregation = Literal["mean over questions", "mean over entries", "area over lengths"]
 """How one number is made of the scores of a protocol's run entries."""
 
-POINT = "{point}"
+_POINT = "{point}"
 """Stands in the names and titles of a family for the name of each point."""
 
 NO_REASONING = "none"
@@ -179,7 +179,7 @@ CONDITIONS = (
 )
 """What a row can say about its own conditions, as the source states them."""
 
-OBSTACLES = ("no protocol", "private judge", "tools", "data withheld")
+_OBSTACLES = ("no protocol", "private judge", "tools", "data withheld")
 """Why nobody else can run a protocol. "No protocol" is a task for us: to find out how the number was measured."""
 
 
@@ -308,7 +308,7 @@ class Protocol:
         asks_all: whether all questions of the data are asked, so as many as a whole run has.
         not_stated: what else the page does not say, so that no result is comparable.
         is_table: whether the rows are the benchmark's published table.
-        obstacle: why nobody else can run it: one of `OBSTACLES`, a colon, the details. Then it can lack entries.
+        obstacle: why nobody else can run it: one of `_OBSTACLES`, a colon, the details. Then it can lack entries.
     """
 
     name: str
@@ -332,9 +332,9 @@ class Protocol:
 
     def __post_init__(self) -> None:
         """Raise ValueError for another obstacle."""
-        if self.obstacle and self.obstacle.partition(":")[0] not in OBSTACLES:
+        if self.obstacle and self.obstacle.partition(":")[0] not in _OBSTACLES:
             raise ValueError(
-                f"{self.name} has the obstacle {self.obstacle!r}, not one of {', '.join(OBSTACLES)}"
+                f"{self.name} has the obstacle {self.obstacle!r}, not one of {', '.join(_OBSTACLES)}"
             )
 
     @cached_property
@@ -469,9 +469,9 @@ def _read_family(
             if point in row.get("values", row.get("means", ())):
                 rows_at_point.append(_read_row(row, point, sources))
         yield Protocol(
-            name=name.replace(POINT, point),
-            title=title.replace(POINT, point),
-            family=title.replace(POINT, "").strip(" ,"),
+            name=name.replace(_POINT, point),
+            title=title.replace(_POINT, point),
+            family=title.replace(_POINT, "").strip(" ,"),
             point=point,
             entries=(entries,) if isinstance(entries, str) else tuple(entries),
             rows=tuple(rows_at_point),

@@ -403,7 +403,7 @@ def split_reasoning(output: str) -> SplitOutput:
     if _has_channels(output):
         return _split_channels(output)
     start = _skip_space(output, 0)
-    if output.startswith(BARE_HARMONY_STARTS, start):
+    if output.startswith(_BARE_HARMONY_STARTS, start):
         split = _split_bare_channels(output, start)
         if split is not None:
             return split
@@ -660,7 +660,7 @@ def _split_channels(output: str) -> SplitOutput:
     return SplitOutput(output, reasoning, is_open=True)
 
 
-BARE_HARMONY_STARTS = (
+_BARE_HARMONY_STARTS = (
     "analysis",
     "commentary",
     "assistantanalysis",
@@ -672,7 +672,7 @@ BARE_HARMONY_STARTS = (
 def _split_bare_channels(output: str, start: int) -> SplitOutput | None:
     """Split an output of gpt-oss without special tokens; None if it is a plain answer."""
     opening = next(
-        word for word in BARE_HARMONY_STARTS if output.startswith(word, start)
+        word for word in _BARE_HARMONY_STARTS if output.startswith(word, start)
     )
     begin = start + len(opening)
     is_glued = output[begin : begin + 1].isalnum()

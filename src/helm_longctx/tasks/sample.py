@@ -122,10 +122,10 @@ CUT = 0.9
 OTHER_TOKENIZER = 0.75
 """Smallest ratio of the counts of two tokenizers, or of two chat templates."""
 
-AT_LIMIT = 5
+_AT_LIMIT = 5
 """Fewest different prompts with the largest count of a run after which that count is the server's limit."""
 
-DIFFERENT_SIZE = 1.1
+_DIFFERENT_SIZE = 1.1
 """Smallest ratio of the estimates of prompts that no tokenizer can give the same count by chance."""
 
 
@@ -148,7 +148,7 @@ def find_limit(counts: Iterable[tuple[Sample, float]]) -> float | None:
             by_count.setdefault(counted, set()).add(sample.fewest_tokens)
     largest = max(by_count, default=0.0)
     sizes = by_count.get(largest, set())
-    stops = len(sizes) >= AT_LIMIT and max(sizes) >= DIFFERENT_SIZE * min(sizes)
+    stops = len(sizes) >= _AT_LIMIT and max(sizes) >= _DIFFERENT_SIZE * min(sizes)
     return largest if stops else None
 
 

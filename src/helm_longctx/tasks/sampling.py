@@ -13,10 +13,10 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.task import Example, Settings, Task
 
 Further = ParamSpec("Further")
-LoadAll = Callable[Concatenate[Task, Settings, DataRoot, Further], Iterator[Example]]
+_LoadAll = Callable[Concatenate[Task, Settings, DataRoot, Further], Iterator[Example]]
 
 
-def take_sample(load: LoadAll[Further]) -> LoadAll[Further]:
+def take_sample(load: _LoadAll[Further]) -> _LoadAll[Further]:
     """Make a loader that yields only the first examples: `num_samples`, or else the official number."""
 
     @wraps(load)

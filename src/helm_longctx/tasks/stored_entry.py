@@ -21,7 +21,7 @@ _IN_OTHER_FIELDS = ("judge", "repeats")
 OF_REQUESTS = ("style", "truncation", *SAMPLING)
 """Arguments that change how questions are asked, and no question."""
 
-OTHER_ARGUMENTS = ("revision", "comparability", "files")
+_OTHER_ARGUMENTS = ("revision", "comparability", "files")
 """Arguments of the scenario that no run entry has: what the run spec was made with."""
 
 
@@ -79,7 +79,7 @@ def read_entry(spec: Any) -> Entry | None:
     name = arguments.pop("entry", None)
     if name is None:
         return None
-    for other in OTHER_ARGUMENTS:
+    for other in _OTHER_ARGUMENTS:
         arguments.pop(other, None)
     annotators = content.get("annotators") or []
     judges = (annotator.get("args", {}).get("judge") for annotator in annotators)

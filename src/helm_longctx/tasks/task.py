@@ -40,7 +40,7 @@ ProtocolArgument = Literal["paper", "current", "api"]
 Labels = Literal["integer", "natural_label"]
 Context = Literal["full", "none"]
 Chats = Literal["truncated", "full"]
-CutRule = Literal["context", "middle", "middle_joined", "context_middle", "nothing"]
+_CutRule = Literal["context", "middle", "middle_joined", "context_middle", "nothing"]
 Generation = Literal["never", "without_files", "always"]
 
 EVERY_TASK = (
@@ -404,7 +404,7 @@ class Task:
     official_judge: str | None = None
     judgement: Judgement | None = None
     judge_sources: Mapping[str, Source] = field(default_factory=dict)
-    cut: CutRule = "context"
+    cut: _CutRule = "context"
     record_shapes: Mapping[str, Shape] = field(default_factory=dict)
     prefix_scored: bool = False
     repeats: int = 1

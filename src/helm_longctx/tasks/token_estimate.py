@@ -16,11 +16,11 @@ import numpy as np
 _SPACE, _BREAK, _LETTER, _DIGIT, _MARK, _CJK, _OTHER = range(7)
 
 WORD = 1.05
-FURTHER_LETTER = 0.07
-WHOLE_LETTERS = 4
+_FURTHER_LETTER = 0.07
+_WHOLE_LETTERS = 4
 """Tokens of a word, and tokens of each letter after the first four."""
 
-RARE_PAIR = 0.8
+_RARE_PAIR = 0.8
 """Tokens of each pair of consonants in a word of more than four letters that is not one of the common pairs."""
 
 _COMMON_PAIRS = (
@@ -30,17 +30,17 @@ _COMMON_PAIRS = (
     " tr ts tt tw tz wh wl wn wr ws xc xp xt zz"
 )
 
-DIGIT_GROUP = 1.1
-GROUP_SIZE = 3
+_DIGIT_GROUP = 1.1
+_GROUP_SIZE = 3
 """Tokens of a group of digits, and the number of digits in a group. Without groups, each digit is a token."""
 
-MARKS = 0.6
-FURTHER_MARK = 0.2
+_MARKS = 0.6
+_FURTHER_MARK = 0.2
 """Tokens of a run of punctuation marks, and tokens of each mark after the first. Many marks join the next word."""
 
-LINE_BREAK = 1.0
-CJK_CHARACTER = 0.8
-OTHER_CHARACTER = 1.2
+_LINE_BREAK = 1.0
+_CJK_CHARACTER = 0.8
+_OTHER_CHARACTER = 1.2
 
 _SAMPLE = 512
 _SAMPLES = 16
@@ -84,24 +84,24 @@ def estimate_tokens(text: str, single_digits: bool = False) -> int:
     pairs = np.concatenate(
         [np.zeros(1, np.uint8), _RARE.take(letters[:-1] << 7 | letters[1:])]
     )
-    is_long_word = (kinds == _LETTER) & (sizes > WHOLE_LETTERS)
+    is_long_word = (kinds == _LETTER) & (sizes > _WHOLE_LETTERS)
     rare = np.add.reduceat(pairs, starts, dtype=np.int64)[is_long_word].sum()
     words = sizes[kinds == _LETTER]
     digits = sizes[kinds == _DIGIT]
     marks = sizes[kinds == _MARK]
-    digit_groups = DIGIT_GROUP * np.ceil(digits / GROUP_SIZE).sum()
+    digit_groups = _DIGIT_GROUP * np.ceil(digits / _GROUP_SIZE).sum()
     if single_digits:
         digit_groups = digits.sum()
     tokens = (
         WORD * len(words)
-        + FURTHER_LETTER * np.maximum(words - WHOLE_LETTERS, 0).sum()
-        + RARE_PAIR * rare
+        + _FURTHER_LETTER * np.maximum(words - _WHOLE_LETTERS, 0).sum()
+        + _RARE_PAIR * rare
         + digit_groups
-        + MARKS * len(marks)
-        + FURTHER_MARK * (marks - 1).sum()
-        + LINE_BREAK * (kinds == _BREAK).sum()
-        + CJK_CHARACTER * sizes[kinds == _CJK].sum()
-        + OTHER_CHARACTER * sizes[kinds == _OTHER].sum()
+        + _MARKS * len(marks)
+        + _FURTHER_MARK * (marks - 1).sum()
+        + _LINE_BREAK * (kinds == _BREAK).sum()
+        + _CJK_CHARACTER * sizes[kinds == _CJK].sum()
+        + _OTHER_CHARACTER * sizes[kinds == _OTHER].sum()
     )
     # The weight of a text of only spaces is 0, but it has at least one token.
     return max(round(float(tokens)), 1)

@@ -25,7 +25,7 @@ QUESTIONS = 6
 """Questions at each step."""
 
 
-class Shot(NamedTuple):
+class _Shot(NamedTuple):
     """An answer after a prompt with the same beginning.
 
     Args:
@@ -50,8 +50,8 @@ class Boundary(NamedTuple):
         is_counted: whether the server counts the tokens.
     """
 
-    first: Shot
-    before: Shot | None
+    first: _Shot
+    before: _Shot | None
     block: int
     is_counted: bool
 
@@ -123,7 +123,7 @@ def find_boundary(
     return Boundary(first, before, block if block > 1 else 0, is_counted)
 
 
-def _find_rare(before: Shot | None, first: Shot, shots: Sequence[Shot]) -> int:
+def _find_rare(before: _Shot | None, first: _Shot, shots: Sequence[_Shot]) -> int:
     """Return the line of an end with fewer than `QUESTIONS` answers, or 0 if both have enough."""
     counts = Counter(shot.tokens for shot in shots)
     for end in (before, first):
@@ -132,7 +132,7 @@ def _find_rare(before: Shot | None, first: Shot, shots: Sequence[Shot]) -> int:
     return 0
 
 
-def _take_shots(replies: Sequence[Reply], tie: float | None) -> list[Shot]:
+def _take_shots(replies: Sequence[Reply], tie: float | None) -> list[_Shot]:
     changes = compare_answers(replies, BEGINNING, tie)
     shots = []
     for (*_, reply), gap, lost in zip(
@@ -147,12 +147,12 @@ def _take_shots(replies: Sequence[Reply], tie: float | None) -> list[Shot]:
             )
             tokens = round(share * (reply.prompt_tokens or reply.length))
         shots.append(
-            Shot(tokens, question.border, bool(gap > changes.tie or lost > 0), reply)
+            _Shot(tokens, question.border, bool(gap > changes.tie or lost > 0), reply)
         )
     return shots
 
 
-def _find_split(shots: Sequence[Shot]) -> int:
+def _find_split(shots: Sequence[_Shot]) -> int:
     """Return the number of shots before the split that best divides those that differ from those that do not."""
     best = 0
     most = -1
@@ -167,6 +167,6 @@ def _find_split(shots: Sequence[Shot]) -> int:
     return best
 
 
-def _count_agreeing(shots: Sequence[Shot], split: int) -> int:
+def _count_agreeing(shots: Sequence[_Shot], split: int) -> int:
     """Return how many shots differ if and only if they stand after the split."""
     return sum(shot.differs == (index >= split) for index, shot in enumerate(shots))

@@ -29,7 +29,7 @@ Cold = Annotated[
         " server's counts of cached tokens show that it works; {}: none]"
     ),
 ]
-Tie = Annotated[
+_Tie = Annotated[
     float | None,
     typer.Option(
         min=0,
@@ -84,7 +84,7 @@ def cache_check(
         ),
     ] = False,
     cold: Cold = None,
-    tie: Tie = None,
+    tie: _Tie = None,
     to: Annotated[
         Path | None,
         typer.Option(help="Folder to write to. [default: cache-checks/MODEL]"),

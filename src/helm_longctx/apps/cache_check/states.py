@@ -45,11 +45,11 @@ BUSY = "cold among others"
 BUSY_CONTROL = "cold again among others"
 """The reference and another copy of it, among as many requests at the same time about other texts."""
 
-SIBLINGS = 7
+_SIBLINGS = 7
 OTHERS = 4
 """Questions that are sent together with one, and other prompts that come between two equal ones."""
 
-PROBE_LINES = 24
+_PROBE_LINES = 24
 """Lines of the prompt that shows which `COLD_FIELDS` a server takes: more than a block of 256 tokens."""
 
 TOP = 5
@@ -163,7 +163,7 @@ class Server:
         of the same prompt with the fields.
         """
         reply = Reply(0, seed, "probe")
-        prompt = Question(seed, PROBE_LINES).prompt("probe")
+        prompt = Question(seed, _PROBE_LINES).prompt("probe")
 
         def count_cached(fields: Mapping[str, Any]) -> int | None:
             answer = self.ask(prompt, reply, self.connect_cold(fields))
@@ -312,8 +312,8 @@ STATES = {
     ),
     # Which of them is first is chance, and the first one finds nothing in the cache.
     PARALLEL: State(
-        f"{SIBLINGS} other questions about it at the same time",
-        siblings=SIBLINGS,
+        f"{_SIBLINGS} other questions about it at the same time",
+        siblings=_SIBLINGS,
         is_warm=False,
     ),
     "evicted": State(
@@ -331,11 +331,11 @@ STATES = {
         "the same prompt, over another connection", [Question.prompt], reconnects=True
     ),
     BUSY: State(
-        "questions about other texts at the same time", others=SIBLINGS, is_warm=False
+        "questions about other texts at the same time", others=_SIBLINGS, is_warm=False
     ),
     BUSY_CONTROL: State(
         "questions about other texts at the same time; another copy of the same text",
-        others=SIBLINGS,
+        others=_SIBLINGS,
         is_warm=False,
     ),
 }
@@ -368,7 +368,7 @@ def plan_questions(
         kinds: kinds of text.
         shared: the first line that differs in a prompt with the same beginning, or None for one that is drawn.
     """
-    groups = group_states(states, is_exact)
+    groups = _group_states(states, is_exact)
     plan = []
     for length in lengths:
         for number in range(seed, seed + questions):
@@ -407,7 +407,7 @@ def plan_busy(asked: Sequence[Reply], is_exact: bool) -> list[Reply]:
     return plan
 
 
-def group_states(states: Sequence[str], is_exact: bool) -> list[list[tuple[str, str]]]:
+def _group_states(states: Sequence[str], is_exact: bool) -> list[list[tuple[str, str]]]:
     """Return states, and cold ones with the state whose prompt they ask, in groups that follow each other."""
     warm = [state for state in states if state not in (COLD, CONTROL)]
     if not is_exact or not warm:
@@ -420,7 +420,7 @@ def group_states(states: Sequence[str], is_exact: bool) -> list[list[tuple[str, 
 
 def list_copies(states: Sequence[str], is_exact: bool) -> list[tuple[str, str]]:
     """Return states, and cold ones with the state whose prompt they ask. See `plan_questions`."""
-    return list(chain.from_iterable(group_states(states, is_exact)))
+    return list(chain.from_iterable(_group_states(states, is_exact)))
 
 
 def ask_states(

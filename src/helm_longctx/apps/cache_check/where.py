@@ -29,10 +29,10 @@ SEEDS = 10**6
 _LOST = 0.5
 """Share of the values at a depth that must be lost for the depth to be named."""
 
-AskMore = Callable[[int, Sequence[str], bool], list[Reply]]
+_AskMore = Callable[[int, Sequence[str], bool], list[Reply]]
 """(length, states, whether the keys are spread) → the replies to `QUESTIONS` questions in these states."""
 
-AskShared = Callable[[int, int, int], list[Reply]]
+_AskShared = Callable[[int, int, int], list[Reply]]
 """(length, lines, how often they were tried) → the replies to `boundary.QUESTIONS` questions whose prompts share so
 many lines with what was sent before them."""
 
@@ -83,8 +83,8 @@ def find_where(
     cells: Sequence[Cell],
     worst: Cell,
     replies: Sequence[Reply],
-    ask: AskMore,
-    ask_shared: AskShared,
+    ask: _AskMore,
+    ask_shared: _AskShared,
     tie: float | None = None,
 ) -> Where:
     """Narrow down a difference in a state.

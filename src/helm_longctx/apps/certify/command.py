@@ -50,7 +50,7 @@ _MORE = 1.13
 
 
 @dataclass(frozen=True)
-class PlannedLength:
+class _PlannedLength:
     """The questions of all kinds at one length.
 
     Args:
@@ -67,7 +67,7 @@ class PlannedLength:
 
 def plan_lengths(
     design: Design, budgets: Mapping[str, int], prices: Prices | None
-) -> list[PlannedLength]:
+) -> list[_PlannedLength]:
     """Return the questions without a text, at the shortest length, and at the claim.
 
     All longer prompts together have at most the tokens of the largest number of questions at the claim.
@@ -101,7 +101,7 @@ def plan_lengths(
         usage = Usage(input_tokens=max(length, 1), output_tokens=budget)
         of_one = prices.dollars(usage) or 0.0 if prices else None
         dollars = None if of_one is None else (fewest * of_one, most * of_one)
-        plans.append(PlannedLength(length, fewest, most, dollars))
+        plans.append(_PlannedLength(length, fewest, most, dollars))
     return plans
 
 

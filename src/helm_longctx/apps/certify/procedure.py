@@ -64,7 +64,7 @@ class Place:
     decision: Decision
 
 
-class Diagnosis:
+class _Diagnosis:
     """The parts of long texts that the answers use, from the kind that asks for something in several parts.
 
     The answers at all lengths that are not effective are pooled, or those at the claim if all lengths are effective.
@@ -150,8 +150,8 @@ class Diagnosis:
         return rows
 
 
-def list_findings(
-    searches: Sequence[KindAnswers], diagnosis: Diagnosis | None
+def _list_findings(
+    searches: Sequence[KindAnswers], diagnosis: _Diagnosis | None
 ) -> list[Finding]:
     """Return what the answers show besides the effective lengths."""
     refusing = []
@@ -177,9 +177,9 @@ def list_findings(
         findings.append(Finding("fails", text))
     shortfalls = []
     for search in searches:
-        usual = token_ratio(search.base.replies)
+        usual = _token_ratio(search.base.replies)
         for length, cell in search.cells.items():
-            ratio = token_ratio(cell.replies)
+            ratio = _token_ratio(cell.replies)
             if usual and ratio and is_cut(ratio, 1.0, usual):
                 counted = median(
                     reply.counted for reply in cell.replies if reply.counted
@@ -202,7 +202,7 @@ def list_findings(
     return findings
 
 
-def token_ratio(replies: Sequence[Reply]) -> float | None:
+def _token_ratio(replies: Sequence[Reply]) -> float | None:
     """Return the median ratio of the server's tokens to ours, or None if the server reports none."""
     ratios = [
         reply.counted / reply.sent for reply in replies if reply.counted and reply.sent
@@ -238,11 +238,11 @@ def _describe_parts(places: Mapping[str, Decision]) -> tuple[str, str] | None:
     return None
 
 
-FORMAT = 2
+_FORMAT = 2
 """Version of the JSON data."""
 
 
-def all_blocks(search: KindAnswers) -> list[Answered]:
+def _all_blocks(search: KindAnswers) -> list[Answered]:
     """Return all blocks of a kind: without texts, at the shortest length, and at the others."""
     blocks = [*search.without_text]
     for cell in (search.base, *search.cells.values()):
@@ -335,13 +335,13 @@ class Outcome:
     """
 
     search: Search
-    diagnosis: Diagnosis | None
+    diagnosis: _Diagnosis | None
     stop: str = ""
 
     @property
     def findings(self) -> list[Finding]:
         """What the answers show besides the effective lengths."""
-        return list_findings(list(self.search.kinds.values()), self.diagnosis)
+        return _list_findings(list(self.search.kinds.values()), self.diagnosis)
 
     @property
     def holds(self) -> bool | None:
@@ -356,7 +356,7 @@ class Outcome:
         blocks: list[Answered] = []
         cells: list[Cell] = []
         for search in searches:
-            blocks += all_blocks(search)
+            blocks += _all_blocks(search)
             cells += [search.base, *search.cells.values()]
         replies: list[Reply] = []
         answers = []
@@ -383,7 +383,7 @@ class Outcome:
             total = sum(dollar for dollar in dollars if dollar is not None)
         lines = sorted(answers, key=lambda block: block["seed"])
         return {
-            "format": FORMAT,
+            "format": _FORMAT,
             "claim": design.claim,
             "holds": self.holds,
             "accepted": max(
@@ -400,7 +400,7 @@ class Outcome:
             "tokens": {
                 "reported": any(reply.counted for reply in replies),
                 "by_tokenizer": median(ratios) if ratios else None,
-                "by_estimate": token_ratio(answered_replies),
+                "by_estimate": _token_ratio(answered_replies),
             },
             "requests": len(replies),
             "prompt_tokens": sum(
@@ -439,9 +439,9 @@ def run(design: Design, ask: Ask) -> Outcome:
     return Outcome(search, _diagnose(search), stop)
 
 
-def _diagnose(search: Search) -> Diagnosis | None:
+def _diagnose(search: Search) -> _Diagnosis | None:
     """Return the diagnosis by the kind that asks for something in several parts."""
     for kind in search.measured if search.tests else ():
         if any(reply.places for reply in kind.base.replies):
-            return Diagnosis(search, kind)
+            return _Diagnosis(search, kind)
     return None

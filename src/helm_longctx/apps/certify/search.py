@@ -47,7 +47,7 @@ keeps up to 17 points in texts of 32k, for parts of answers. With less here, it 
 KIND_SHARE = 0.01
 """Part of the error with which the tests of single kinds may say that a kind is lost. The mean has the rest."""
 
-KIND_VARIANCE = 0.15
+_KIND_VARIANCE = 0.15
 """If the means of the kinds have less of the variance of scores, all kinds have one expected score. Right and wrong
 answers then have two values, for which the bets are nearly the most powerful test of so many answers; with values of
 their own for each kind, as many as 15 % more questions would be needed."""
@@ -55,11 +55,11 @@ their own for each kind, as many as 15 % more questions would be needed."""
 FEWEST = 20
 """A length below the claim is tested if the tokens are enough for so many questions."""
 
-MOST_SPARED = 3
+_MOST_SPARED = 3
 """Largest number of questions that are left out at the claim, to spare the tokens of further questions at the shortest
 length. So a claim of 1m costs at most 60 million tokens, and short claims are still decided."""
 
-MOST_FAILED = 0.1
+_MOST_FAILED = 0.1
 """Above this share of requests without an answer at a length, it is not called effective, and a kind with more at the
 shortest length is not measured."""
 
@@ -170,7 +170,7 @@ class Cell:
             return Decision.BELOW
         lowest_scores = self.scores_with(0.0)
         is_above = decide(lowest_scores, self.highest, self.errors[0]) is Decision.ABOVE
-        is_above = is_above and self.failure_count <= MOST_FAILED * len(self.replies)
+        is_above = is_above and self.failure_count <= _MOST_FAILED * len(self.replies)
         return Decision.ABOVE if is_above else Decision.OPEN
 
     @property
@@ -317,7 +317,7 @@ class KindAnswers:
         interval = self.base_interval
         return (
             interval.n > 0
-            and self.base.failure_count <= MOST_FAILED * len(self.base.replies)
+            and self.base.failure_count <= _MOST_FAILED * len(self.base.replies)
             and interval.mean > self.least
             and interval.low > self.floor + self.design.loss
         )
@@ -360,7 +360,7 @@ class PairedAnswer(NamedTuple):
     question: int
 
 
-class Expectation:
+class _Expectation:
     """The scores of questions without a loss, as the answers at the shortest length let one expect.
 
     Args:
@@ -422,10 +422,10 @@ class LengthTest:
         self._loss = design.loss
         error = design.error_at(length)
         shifts = find_shifts(kinds)
-        self._paired = Expectation(kinds, shifts, is_paired=True)
+        self._paired = _Expectation(kinds, shifts, is_paired=True)
         plans = [self._paired]
         if any(kind.pairing for kind in kinds):
-            plans.append(Expectation(kinds, shifts, is_paired=False))
+            plans.append(_Expectation(kinds, shifts, is_paired=False))
         planned = []
         for expectation in plans:
             answers = [expectation.answers_of(kind) for kind in kinds]
@@ -458,7 +458,7 @@ class LengthTest:
     @property
     def has_too_many_failures(self) -> bool:
         """Whether so many requests failed that the length cannot be called effective."""
-        return self.failed > MOST_FAILED * self.asked
+        return self.failed > _MOST_FAILED * self.asked
 
     def values(self, score: T, kind: str, seed: int) -> tuple[T, T]:
         """Return the value of a score, or of several scores, for each test."""
@@ -495,7 +495,7 @@ class LengthTest:
             left = self.most - self.asked
             if left > 0 and self.tests[0].is_above and self.has_too_many_failures:
                 # Only more answers make the share of failures small enough.
-                missing = math.ceil(self.failed / MOST_FAILED) - self.asked
+                missing = math.ceil(self.failed / _MOST_FAILED) - self.asked
                 self._next_count = missing if missing <= left else 0
             elif left > 0 and self.decision is Decision.OPEN:
                 mean = fmean(kind.base_interval.mean for kind in self.kinds.values())
@@ -648,7 +648,7 @@ class Search:
             max(len(kind.base.answered) - design.first, 0) for kind in self.measured
         )
         spared = math.ceil(further * design.texts * design.shortest / design.claim)
-        spared = min(spared, MOST_SPARED)
+        spared = min(spared, _MOST_SPARED)
         asked = 0
         for kind in self.measured:
             for cell_length, cell in kind.cells.items():
@@ -708,7 +708,7 @@ def find_shifts(kinds: Sequence[KindAnswers]) -> dict[str, float]:
     means = {answers.kind: answers.base_interval.mean for answers in kinds}
     of_kinds = np.var([*means.values()])
     within = np.mean([np.var(answers.base.scores) for answers in kinds])
-    if of_kinds > KIND_VARIANCE * (of_kinds + within):
+    if of_kinds > _KIND_VARIANCE * (of_kinds + within):
         return dict.fromkeys(means, 0.0)
     return {kind: fmean(means.values()) - mean for kind, mean in means.items()}
 

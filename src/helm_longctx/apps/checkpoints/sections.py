@@ -106,10 +106,10 @@ class Curve:
         return "rises" if change > 0 else "falls"
 
 
-TYPICAL_NOISE = 0.02
+_TYPICAL_NOISE = 0.02
 """Standard deviation of a checkpoint's score besides that of its questions, until the steps show it."""
 
-FEWEST_STEPS = 6
+_FEWEST_STEPS = 6
 """From so many steps on, the noise is estimated from neighbours."""
 
 
@@ -133,15 +133,15 @@ def is_above_floor(scores: Sequence[Interval], floor: Interval) -> bool:
     """Return whether the newest score is above the floor, although somebody looks at each checkpoint.
 
     Each look is at a new score, so the levels of all looks have the sum `SIGNIFICANCE`. A score has the noise of its
-    training besides the error of its questions: `TYPICAL_NOISE`, or more if its neighbours show more.
+    training besides the error of its questions: `_TYPICAL_NOISE`, or more if its neighbours show more.
 
     Args:
         scores: the scores of all checkpoints until then.
     """
     newest = scores[-1]
     quantile = normal_quantile()
-    noise = TYPICAL_NOISE
-    if len(scores) >= FEWEST_STEPS:
+    noise = _TYPICAL_NOISE
+    if len(scores) >= _FEWEST_STEPS:
         sampled = ((newest.high - newest.low) / (2 * quantile)) ** 2
         variance = _find_variance(np.array([score.mean for score in scores]))
         noise = max(noise, math.sqrt(max(variance - sampled, 0.0)))
@@ -174,13 +174,13 @@ def find_trend(means: Sequence[float], last: SampledChange) -> tuple[float, floa
 
     Args:
         means: shape (steps,): the score of each step.
-        last: the change of the last steps. It is used alone until there are `FEWEST_STEPS`.
+        last: the change of the last steps. It is used alone until there are `_FEWEST_STEPS`.
     """
     from scipy.stats import norm, t
 
     values = np.asarray(means, dtype=float)
-    if len(values) < FEWEST_STEPS:
-        error = math.hypot(last.error, math.sqrt(2) * TYPICAL_NOISE)
+    if len(values) < _FEWEST_STEPS:
+        error = math.hypot(last.error, math.sqrt(2) * _TYPICAL_NOISE)
         return last.change, 2 * float(norm.sf(abs(last.change) / error))
     variance = max(_find_variance(values), last.error**2 / 2)
     half = values[-(len(values) // 2) :]
@@ -191,7 +191,7 @@ def find_trend(means: Sequence[float], last: SampledChange) -> tuple[float, floa
     return slope * (len(half) - 1), p_value
 
 
-def find_curves(board: Board) -> Iterator[Curve]:
+def _find_curves(board: Board) -> Iterator[Curve]:
     """Yield a curve for each training, length, and task or mean of tasks for which several of its steps have scores."""
     trainings: dict[str, dict[int, str]] = defaultdict(dict)
     for result in board.tasks:
@@ -262,7 +262,7 @@ ABOUT = (
 def checkpoint_sections(board: Board) -> list[Section]:
     """Return a section for each training with several steps: curves, and when scores leave the floor and still rise."""
     families: dict[str, list[Curve]] = defaultdict(list)
-    for curve in find_curves(board):
+    for curve in _find_curves(board):
         families[curve.family].append(curve)
     columns = [
         *text_columns("Task", "Length"),
@@ -374,7 +374,7 @@ def checkpoints(
                 },
             }
             for board in boards
-            for curve in find_curves(board)
+            for curve in _find_curves(board)
         ]
         json_path.write_bytes(
             orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)

@@ -187,7 +187,7 @@ def _ranks(
     return Figure(f"{name}-ranks", "Ranks and how far they are open", about, spec, rows)
 
 
-def shared_blocks(
+def _shared_blocks(
     models: Sequence[ShownModel],
     pairings: Sequence[Pairing],
     standings: Sequence[Standing],
@@ -307,7 +307,7 @@ def _show_other_score(side: SideFailures) -> str:
     return f"{percent(side.other_score)} of {side.other_n}"
 
 
-def gain_blocks(gains: Sequence[Gain]) -> list[Table]:
+def _gain_blocks(gains: Sequence[Gain]) -> list[Table]:
     """Return a table of what the methods of a model gain, and one of what a question and a point cost."""
     names = [gain.method.title for gain in gains]
     model = gains[0].model
@@ -462,7 +462,7 @@ def _show_comparisons(
 def _show_methods(gains: Sequence[Gain]) -> dict[str, Any]:
     for model in dict.fromkeys(gain.model for gain in gains):
         of_model = [gain for gain in gains if gain.model == model]
-        print_blocks(gain_blocks(of_model))
+        print_blocks(_gain_blocks(of_model))
         for gain in of_model:
             if gain.comparison.failures:
                 failures = describe_failures(str(gain.method), PLAIN, gain.comparison)
@@ -499,7 +499,7 @@ def _show(
         print(
             f"Not in the means, because the benchmark leaves them out: {', '.join(table.outside)}"
         )
-    print_blocks(shared_blocks(models, pairings, standings))
+    print_blocks(_shared_blocks(models, pairings, standings))
     contrasts = table.contrasts(*models, instances, address) if len(models) == 2 else []
     for contrast in contrasts:
         item = contrast.item

@@ -31,7 +31,7 @@ from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.publications import PrintedCorrelation
 from helm_longctx.tasks.registry import BENCHMARKS
 
-INSTRUCT = "instruct"
+_INSTRUCT = "instruct"
 """The choice of the models of the publication's figures: its instruction-tuned ones."""
 
 FEWEST_MODELS = 5
@@ -153,14 +153,16 @@ def _is_chosen(benchmark: Benchmark, result: Result, models: str) -> bool:
         return False
     if models == "all":
         return True
-    if models == INSTRUCT:
+    if models == _INSTRUCT:
         properties = benchmark.models().get(name)
         return properties is not None and properties.in_figures
     patterns = [pattern.strip() for pattern in models.split(",")]
     return any(fnmatchcase(result.model, f"*{pattern}") for pattern in patterns)
 
 
-def correlate_rows(one: Mapping[str, float], other: Mapping[str, float]) -> Correlation:
+def _correlate_rows(
+    one: Mapping[str, float], other: Mapping[str, float]
+) -> Correlation:
     """Return the correlation of two rows of scores over the models that both have."""
     shared = [model for model in one if model in other]
     return spearman(
@@ -173,7 +175,7 @@ def correlate(scores: Scores) -> dict[tuple[str, str], Correlation]:
     found = {}
     for one, other in combinations(scores, 2):
         if len(scores[one].keys() & scores[other].keys()) >= FEWEST_MODELS:
-            found[one, other] = correlate_rows(scores[one], scores[other])
+            found[one, other] = _correlate_rows(scores[one], scores[other])
     return found
 
 
@@ -182,7 +184,7 @@ def compare(row: PrintedCorrelation, scores: Scores) -> dict[str, Any]:
     rhos = []
     for column in row.columns:
         if row.row in scores and column in scores:
-            rhos.append(correlate_rows(scores[row.row], scores[column]).rho)
+            rhos.append(_correlate_rows(scores[row.row], scores[column]).rho)
     ours = fmean(rhos) if len(rhos) == len(row.columns) else None
     return {
         "figure": row.figure,

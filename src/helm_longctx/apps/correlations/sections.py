@@ -192,7 +192,7 @@ LARGE = 10
 """Billions of active parameters above which a model is called large."""
 
 
-class ModelScore(NamedTuple):
+class _ModelScore(NamedTuple):
     """A score and the properties of its model."""
 
     result: Result
@@ -209,7 +209,9 @@ class ModelScore(NamedTuple):
         }
 
 
-def find_model_scores(board: Board, part: str, length: int | None) -> list[ModelScore]:
+def _find_model_scores(
+    board: Board, part: str, length: int | None
+) -> list[_ModelScore]:
     """Return the scores of a part whose models have properties, the best first, without floors."""
     models = board.benchmark.models()
     found = (
@@ -217,7 +219,7 @@ def find_model_scores(board: Board, part: str, length: int | None) -> list[Model
         for result in board.competing(length, part)
     )
     return [
-        ModelScore(result, properties)
+        _ModelScore(result, properties)
         for result, properties in found
         if properties and result.is_published
     ]
@@ -257,7 +259,7 @@ _MODEL_HEADS = (
 def model_sections(board: Board, length: int | None) -> Section | None:
     """Return the section of a length at which enough models with properties have a score."""
     part = board.main_part(length)
-    scores = find_model_scores(board, part, length)
+    scores = _find_model_scores(board, part, length)
     if len(scores) < FEWEST_MODELS:
         return None
     name = f"models-{board.file_name}-{label(length)}".rstrip("-")
@@ -293,12 +295,16 @@ def model_sections(board: Board, length: int | None) -> Section | None:
 
 
 def _property_plot(
-    board: Board, part: str, length: int | None, scores: Sequence[ModelScore], name: str
+    board: Board,
+    part: str,
+    length: int | None,
+    scores: Sequence[_ModelScore],
+    name: str,
 ) -> Figure:
     parts = [
         each
         for each in board.parts_at(length)
-        if find_model_scores(board, each, length)
+        if _find_model_scores(board, each, length)
     ]
     rows = [
         {
@@ -330,7 +336,7 @@ def _property_plot(
     return Figure(f"{name}-plot", "Score and claimed window", about, spec, rows)
 
 
-def _property_table(scores: Sequence[ModelScore], name: str) -> Table:
+def _property_table(scores: Sequence[_ModelScore], name: str) -> Table:
     heads = [
         Column("Models", is_number=False),
         Column(
@@ -387,7 +393,7 @@ def _property_table(scores: Sequence[ModelScore], name: str) -> Table:
 
 
 @dataclass(frozen=True)
-class JudgedAnswers:
+class _JudgedAnswers:
     """The answers of all of the user's models to a judged task at a length, without floors.
 
     Args:
@@ -422,7 +428,7 @@ class JudgedAnswers:
 
 def _judged_answers(
     board: Board, task: Task, length: int | None, shares: set[str]
-) -> JudgedAnswers | None:
+) -> _JudgedAnswers | None:
     rows: dict[ShownModel, list[InstanceScore]] = defaultdict(list)
     for model, result in board.scores_of(task.name, length).items():
         if not result.is_published and not board.is_floor(model):
@@ -454,7 +460,7 @@ def _judged_answers(
         model: [row for row in each if row.values.keys() >= {judged, *others}]
         for model, each in rows.items()
     }
-    return JudgedAnswers(
+    return _JudgedAnswers(
         task.name,
         judged,
         others,
@@ -536,7 +542,7 @@ def judged_sections(board: Board, length: int | None) -> Section | None:
 
 
 def _judged_plot(
-    board: Board, found: JudgedAnswers, titles: dict[str, str], name: str
+    board: Board, found: _JudgedAnswers, titles: dict[str, str], name: str
 ) -> Figure:
     metrics = [found.metric, *found.others]
     rows: list[dict[str, Any]] = [

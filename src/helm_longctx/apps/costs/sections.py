@@ -119,11 +119,11 @@ def find_costs(board: Board, length: int | None, part: str) -> list[Costs]:
     return sorted(costs, key=lambda each: -each.score.interval.mean)
 
 
-Amount = Callable[[Costs], float | None]
+_Amount = Callable[[Costs], float | None]
 """Returns what a row costs; None if that is not known."""
 
 
-def find_frontier(costs: Sequence[Costs], amount: Amount) -> list[Costs]:
+def find_frontier(costs: Sequence[Costs], amount: _Amount) -> list[Costs]:
     """Return those that no other one beats: none has at least the score for less, or a better score for as much."""
     rows = [
         (each, cost, each.score.interval.mean)
@@ -143,7 +143,7 @@ def find_frontier(costs: Sequence[Costs], amount: Amount) -> list[Costs]:
 def find_unsure(
     best: Sequence[Costs],
     rows: Sequence[Costs],
-    amount: Amount,
+    amount: _Amount,
     differences: Differences,
 ) -> list[Costs]:
     """Return the rows of a frontier that are on it by chance, perhaps: they are not shown to be better than a cheaper one.
@@ -172,7 +172,7 @@ DEPTHS = (0, 20, 40, 60, 80)
 
 
 @dataclass(frozen=True)
-class Compacted:
+class _Compacted:
     """The accuracy on questions whose evidence was compacted equally often.
 
     Args:
@@ -188,7 +188,7 @@ class Compacted:
     depths: Mapping[int, tuple[int, float]]
 
 
-def find_accuracies(answers: Iterable[InstanceScore]) -> list[Compacted]:
+def find_accuracies(answers: Iterable[InstanceScore]) -> list[_Compacted]:
     """Return the accuracy by how often the evidence was compacted, over all depths and at each."""
     groups: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for answer in answers:
@@ -198,7 +198,7 @@ def find_accuracies(answers: Iterable[InstanceScore]) -> list[Compacted]:
                 answer.score
             )
     return [
-        Compacted(
+        _Compacted(
             times,
             sum(map(len, depths.values())),
             fmean(score for scores in depths.values() for score in scores),
@@ -318,7 +318,7 @@ def cost_sections(board: Board, length: int | None) -> Section | None:
         return None
     name = f"costs-{board.file_name}-{label(length)}".rstrip("-")
     whole = [cost for cost in costs if not cost.is_stream]
-    amounts: dict[str, Amount] = {
+    amounts: dict[str, _Amount] = {
         "tokens": lambda cost: cost.tokens,
         "dollars": lambda cost: cost.dollars,
     }
@@ -429,12 +429,12 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
         ),
     )
 
-    def show_depth(row: tuple[ShownModel, Compacted], depth: int) -> Cell:
+    def show_depth(row: tuple[ShownModel, _Compacted], depth: int) -> Cell:
         n, score = row[1].depths.get(depth, (0, None))
         return number_cell(score, percent, f"n = {n}")
 
     accuracies: Sequence[
-        tuple[Column, Callable[[tuple[ShownModel, Compacted]], Cell]]
+        tuple[Column, Callable[[tuple[ShownModel, _Compacted]], Cell]]
     ] = (
         (_MODEL, lambda row: Cell(show_model(row[0]))),
         (Column("Times compacted"), lambda row: number_cell(row[1].times, count)),

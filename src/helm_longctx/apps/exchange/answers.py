@@ -63,7 +63,7 @@ def make_runs(answers: Sequence[ForeignAnswer], entry: str) -> list[OutputRun]:
             # The user's entry, the entry in the row, or the entry of the task's name.
             if not isinstance(own, str) or not own:
                 try:
-                    own = find_entry(BENCHMARKS, answer.task, length)
+                    own = _find_entry(BENCHMARKS, answer.task, length)
                 except InputError as error:
                     raise InputError(f"{answer.location}: {error}") from error
             elif length is not None and not re.search(r"[:,]length=", own):
@@ -149,7 +149,7 @@ def resolve_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
     )
 
 
-def find_entry(
+def _find_entry(
     benchmarks: Iterable[Benchmark], name: str, length: int | None = None
 ) -> str:
     """Return the run entry of a task that another program calls `name`: `helmet_nq_8k`, `ruler_vt`, `nq`.

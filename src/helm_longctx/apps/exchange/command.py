@@ -18,7 +18,7 @@ from helm_longctx.results.suite import suite_folder, suite_path
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.registry import BENCHMARKS
 
-DEFAULT_PICTURE = "scores.png"
+_DEFAULT_PICTURE = "scores.png"
 
 
 def export(
@@ -56,8 +56,8 @@ def export(
     is_asked = picture is not None
     if picture is None and format == "csv":
         try:
-            require("plot", DEFAULT_PICTURE)
-            picture = DEFAULT_PICTURE
+            require("plot", _DEFAULT_PICTURE)
+            picture = _DEFAULT_PICTURE
         except InputError as error:
             print(f"no plot: {error}")
     if picture:

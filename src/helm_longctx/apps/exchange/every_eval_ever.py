@@ -269,7 +269,7 @@ def _sample(
     }
 
 
-GENERATED_DATASET = "helm-longctx/generated"
+_GENERATED_DATASET = "helm-longctx/generated"
 """Stands in `.eval_results` for the data set of generated questions. No data set of the hub has this name."""
 
 _DATASET = re.compile(r"https://huggingface\.co/datasets/([\w.-]+/[\w.-]+)")
@@ -281,7 +281,7 @@ def write_eval_results(
     """Write `MODEL/.eval_results/BENCHMARK.yaml` for each of the user's models, and yield the files.
 
     Only benchmarks whose data set is on the hub have a file, because an entry names the data set. Scores of generated
-    questions name `GENERATED_DATASET` instead, so the hub lists them on no benchmark's page. Values are in percent,
+    questions name `_GENERATED_DATASET` instead, so the hub lists them on no benchmark's page. Values are in percent,
     as on the hub. `notes` has the interval and the reasons why a score is not comparable.
 
     Raises:
@@ -328,7 +328,7 @@ def write_eval_results(
                     task_id += f"_{label(result.length)}"
                 entries.append(
                     EvalResultEntry(
-                        dataset_id=GENERATED_DATASET
+                        dataset_id=_GENERATED_DATASET
                         if result.is_generated
                         else dataset,
                         task_id=task_id,

@@ -356,7 +356,7 @@ def answers(
         for asked, score in match_scores(run.path, scores):
             task = asked.task
             if task not in entries:
-                entries[task] = narrow_entry(run, task).description
+                entries[task] = _narrow_entry(run, task).description
             with reading(run.path / STATES):
                 row = _row(run, rows[0], asked, score, entries[task])
             yield row
@@ -423,7 +423,7 @@ def answer_record(asked: QuestionRecord) -> str:
     return json.dumps(record, ensure_ascii=False)
 
 
-def narrow_entry(run: Run, task: str) -> Entry:
+def _narrow_entry(run: Run, task: str) -> Entry:
     """Return the entry that asks for one task of a run of ours."""
     assert run.entry
     entry = run.entry
@@ -515,7 +515,7 @@ def task_results(
         pairs += [(result.run, result) for result in board.tasks if result.run]
     for run, result in sorted(pairs, key=lambda pair: pair[0].path):
         try:
-            entry = narrow_entry(run, result.task)
+            entry = _narrow_entry(run, result.task)
         except InputError as error:
             raise InputError(f"{run.path / RUN_SPEC}: {error}") from error
         yield TaskResult(result, run, entry)

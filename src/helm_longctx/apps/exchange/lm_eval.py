@@ -35,7 +35,7 @@ from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import GENERATED_SOURCE, MAIN_METRIC, is_number, is_whole
 
-FILTER = "none"
+_FILTER = "none"
 """The filter in the names of metrics. There is none, because our scorers read the whole answer."""
 
 _SAMPLES = re.compile(r"samples_(?P<task>.+)_\d{4}-\d\d-\d\dT[\d.-]+\.jsonl")
@@ -173,8 +173,8 @@ def _values(metric: str, score: Statistic | Result) -> dict[str, Any]:
     """Return a mean and its standard error, `N/A` if it cannot be computed, by the harness's names."""
     error = "N/A" if math.isnan(score.error) else score.error
     return {
-        f"{metric},{FILTER}": score.interval.mean,
-        f"{metric}_stderr,{FILTER}": error,
+        f"{metric},{_FILTER}": score.interval.mean,
+        f"{metric}_stderr,{_FILTER}": error,
     }
 
 
@@ -278,7 +278,7 @@ def _sample(
         "arguments": {"gen_args_0": {"arg_0": prompt, "arg_1": {}}},
         "resps": [[]],
         "filtered_resps": [],
-        "filter": FILTER,
+        "filter": _FILTER,
         "metrics": [metric.name for metric, _ in result.metrics()],
         "doc_hash": digest(json.dumps(doc, sort_keys=True, ensure_ascii=False)),
         "prompt_hash": (sample.full_prompt or {}).get("sha256") or digest(prompt),

@@ -106,7 +106,7 @@ def write_tables(
     Raises:
         InputError: a file of a run is damaged.
     """
-    write = write_csv if kind == "csv" else write_parquet
+    write = write_csv if kind == "csv" else _write_parquet
     contents: dict[str, tuple[Sequence[str], Iterable[Sequence[Any]]]] = {
         "scores": (Score._fields, scores(suite)),
         "averages": (Average._fields, averages(suite.boards)),
@@ -151,7 +151,7 @@ def _wide_values(result: Result | None) -> list[Any]:
     return [*values, interval.n or None, result.failed]
 
 
-def write_parquet(
+def _write_parquet(
     path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> int:
     """Write a Parquet file and return the number of rows. A column has the type of its first value.

@@ -214,7 +214,7 @@ def check_samples(base: Sequence[Estimate], candidate: Sequence[Estimate]) -> No
             )
 
 
-class FirstHalf(OneShard):
+class _FirstHalf(OneShard):
     """Sends the first half of each run's requests, and writes down which requests these are.
 
     Args:
@@ -262,7 +262,7 @@ class Arm:
         arguments: Mapping[str, Any],
         limit: Limit | None = None,
     ):
-        strategy = FirstHalf(folder if name == BASE else None)
+        strategy = _FirstHalf(folder if name == BASE else None)
         self._half = LongContextRunner(**arguments, strategy=strategy)
         self._whole = LongContextRunner(**arguments)
         self._whole.logs_scores = False

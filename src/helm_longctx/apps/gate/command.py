@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from helm_longctx.config.schema import RunConfig
     from helm_longctx.runner.estimate import Estimate, TaskSample
 
-MAX_DROP = 2.0
+_MAX_DROP = 2.0
 """Default of `--max-drop`, in points."""
 
 
@@ -54,7 +54,7 @@ class Subset:
     max_drop: float
 
 
-SUBSETS = {
+_SUBSETS = {
     name: Subset(**subset)
     for name, subset in read_yaml(
         Path(str(resources.files(__package__) / "gate.yaml"))
@@ -69,14 +69,14 @@ Base = Annotated[
         metavar="BASE", help="Deployment that is trusted, as HELM knows it."
     ),
 ]
-Candidate = Annotated[
+_Candidate = Annotated[
     str,
     typer.Argument(
         metavar="CANDIDATE",
         help="Deployment to check. BASE again measures run-to-run noise.",
     ),
 ]
-MaxDrop = Annotated[
+_MaxDrop = Annotated[
     float | None,
     typer.Option(
         min=0.1, max=99, help="Largest drop that is accepted, in points. [default: 2]"
@@ -118,12 +118,12 @@ Noise = Annotated[
 )
 def gate(
     base: Base,
-    candidate: Candidate,
+    candidate: _Candidate,
     subset: Annotated[
         str | None,
         typer.Option(help="Named sample instead of run entries: ci or ci-long."),
     ] = None,
-    max_drop: MaxDrop = None,
+    max_drop: _MaxDrop = None,
     power: Power = 0.8,
     noise: Noise = 5.0,
     logprobs: Annotated[
@@ -160,7 +160,7 @@ def gate(
     from helm_longctx.apps.gate.asking import Goal
 
     goal = Goal(
-        (max_drop or (chosen.max_drop if chosen else MAX_DROP)) / 100,
+        (max_drop or (chosen.max_drop if chosen else _MAX_DROP)) / 100,
         power,
         noise / 100,
     )
@@ -177,14 +177,14 @@ def gate(
 def _choose_subset(name: str | None, others: set[str]) -> Subset | None:
     if name is None:
         return None
-    if name not in SUBSETS:
-        raise bad_argument("gate", "subset", name, list(SUBSETS))
+    if name not in _SUBSETS:
+        raise bad_argument("gate", "subset", name, list(_SUBSETS))
     if others:
         other = f"--{min(others).replace('_', '-')}"
         raise InputError(
             f"gate: --subset {name} cannot be used together with {other}; give one of them"
         )
-    return SUBSETS[name]
+    return _SUBSETS[name]
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from helm_longctx.models.token_kinds import find_kind
 from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.logprobs import Distribution
 
-STRETCH = 160
+_STRETCH = 160
 """Characters of a stretch of the prompt whose tokens are compared."""
 
 DEPTHS = (10, 30, 50, 70, 90)
@@ -95,13 +95,13 @@ ANSWERS = Way(
 )
 """Both sides answer."""
 
-LEAST_REST = 0.01
+_LEAST_REST = 0.01
 """The least probability of all other tokens by which a change of a log-probability is divided."""
 
 TINY = 1e-6
 """Divergences that differ by less are equal, in nats: log-probabilities are told with six digits."""
 
-OWN_GAP = 1.0
+_OWN_GAP = 1.0
 """A token that a model writes is unlike its own distribution if it is less likely than its most likely one by more than
 this, in nats. Answers are greedy, and rounding decides only between tokens that are about equally likely."""
 
@@ -367,7 +367,7 @@ def _find_fault(
         return "empty" if base else ""
     if _is_other_text(other, text):
         return "other text"
-    if max(_own_gap(row) for row in other) > OWN_GAP:
+    if max(_own_gap(row) for row in other) > _OWN_GAP:
         return "unlike"
     texts = [row.text for row in base]
     others = [row.text for row in other]
@@ -412,8 +412,8 @@ def compare_texts(
     stretches = {}
     for depth in DEPTHS:
         start = size * depth // 100
-        if start + STRETCH <= size:
-            stretches[f"{depth} %"] = (start, start + STRETCH)
+        if start + _STRETCH <= size:
+            stretches[f"{depth} %"] = (start, start + _STRETCH)
     gold = gap + asked.gold
     texts = [(asked.prompt + gold, {"gold answer": (size, size + len(gold))})]
     if answer:
@@ -453,7 +453,7 @@ def compare_texts(
         fault = _find_written_fault(
             answer, answers[1, False], own_rows.get((1, False), ())
         )
-    if fault == "unlike" and max(map(_own_gap, base_rows), default=0.0) > OWN_GAP:
+    if fault == "unlike" and max(map(_own_gap, base_rows), default=0.0) > _OWN_GAP:
         fault = ""  # the base samples, too
     noise = None
     if (0, True) in answers:
@@ -502,7 +502,7 @@ def _find_written_fault(forced: str, written: str, rows: Sequence[Distribution])
             if text != row.text and _continues(rest, text):
                 likely.append(value)
         gap = best - max(likely, default=row.largest_missing)
-        if gap <= OWN_GAP:
+        if gap <= _OWN_GAP:
             return ""
         return "unlike" if rest else "cut"
     return ""
@@ -528,12 +528,12 @@ def _measure(
     again = rows.get((0, True))
     other_again = rows.get((1, True))
     repeated = pair_tokens(base, base if again is None else again)
-    apart = [mean_divergence(pairs)]
+    apart = [_mean_divergence(pairs)]
     if again and other_again:
-        apart.append(mean_divergence(pair_tokens(again, other_again)))
+        apart.append(_mean_divergence(pair_tokens(again, other_again)))
     candidate_noise = None
     if other_again:
-        candidate_noise = mean_divergence(pair_tokens(rows[1, False], other_again))
+        candidate_noise = _mean_divergence(pair_tokens(rows[1, False], other_again))
     return Point(
         length=asked.length,
         stretch=stretch,
@@ -541,7 +541,7 @@ def _measure(
         divergence=fmean(apart),
         same=_share_same(pairs),
         loss=_mean_loss(pairs),
-        noise=mean_divergence(repeated) if again else None,
+        noise=_mean_divergence(repeated) if again else None,
         kinds=_average_kinds(pairs, repeated),
         candidate_noise=candidate_noise,
         noise_same=_share_same(repeated) if again else None,
@@ -552,7 +552,7 @@ def _measure(
 Rows = Sequence[tuple[Distribution, Distribution]]
 
 
-def mean_divergence(pairs: Rows) -> float:
+def _mean_divergence(pairs: Rows) -> float:
     """Return the mean divergence of the second distribution of each pair from the first, in nats."""
     return fmean(divergence(one, other) for one, other in pairs)
 
@@ -601,7 +601,7 @@ def _average_kinds(
     for (base, candidate), (_, second) in zip(pairs, repeated, strict=False):
         apart = abs(base.logprob - candidate.find_logprob(base.text))
         change = apart - abs(base.logprob - second.find_logprob(base.text))
-        relative = change / max(1 - math.exp(base.logprob), LEAST_REST)
+        relative = change / max(1 - math.exp(base.logprob), _LEAST_REST)
         for kind in {"", *(find_kind(text) for text in (before, base.text) if text)}:
             values[kind].append((change, relative))
         before = base.text

@@ -47,7 +47,7 @@ from helm_longctx.results.statistics.noninferiority import ONE_SIDED, Verdict
 CAPS = 10
 """A question counts as at most so many margins. So a candidate passes only if less than a tenth of them can do so."""
 
-FAULTY_SHARE = 1 / CAPS
+_FAULTY_SHARE = 1 / CAPS
 """The share of questions whose answers may be empty, cut or otherwise wrong beside the base's."""
 
 QUESTIONS = 48
@@ -65,11 +65,11 @@ OF_DIVERGENCE = 0.8
 NOISY = 0.1
 """If the base differs from itself by more than this share of the margin, both read the texts of all questions twice."""
 
-NOISE_ROOM = 2.0
+_NOISE_ROOM = 2.0
 """Noise of the base is subtracted, so values can be negative. None is expected to be larger than this many times the
 largest that was seen."""
 
-SPREAD_RATIO = 1.0
+_SPREAD_RATIO = 1.0
 """Standard deviation of a part's divergence between questions, by its mean, until a command has measured it. It is an
 assumption: divergences with this ratio are as skewed as an exponential distribution."""
 
@@ -91,7 +91,7 @@ def count_twice(lengths: int) -> int:
 
 def count_fewest() -> int:
     """Return how many questions of a length are enough for a candidate without any difference to pass."""
-    return fewest_values(FAULTY_SHARE, 1.0, ONE_SIDED)
+    return fewest_values(_FAULTY_SHARE, 1.0, ONE_SIDED)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class AnswerPart:
+class _AnswerPart:
     """The answers of the candidate at a length.
 
     Args:
@@ -146,7 +146,7 @@ class Decision:
 
     margin: float
     parts: Sequence[Part]
-    answers: Sequence[AnswerPart]
+    answers: Sequence[_AnswerPart]
     differences: Mapping[int | None, float]
     noisier: Sequence[int | None]
     looks: Looks
@@ -297,7 +297,7 @@ def find_floor(noises: Sequence[float], margin: float, most: float) -> float:
         noises: the noise that was subtracted from each value.
         most: the largest floor.
     """
-    return min(max(NOISE_ROOM * max(noises), NOISY * margin), most)
+    return min(max(_NOISE_ROOM * max(noises), NOISY * margin), most)
 
 
 def largest_change(margin: float) -> float:
@@ -347,7 +347,7 @@ def _judge(values: Floats, measure: _Measure, error: float, passing: float) -> _
     return _Judged(Interval(float(values.mean()), low, high, len(values)), verdict)
 
 
-def _judge_answers(written: Sequence[Written], levels: _Levels) -> list[AnswerPart]:
+def _judge_answers(written: Sequence[Written], levels: _Levels) -> list[_AnswerPart]:
     """Decide by the faults of answers at each length."""
     from scipy.stats import binom
 
@@ -357,9 +357,9 @@ def _judge_answers(written: Sequence[Written], levels: _Levels) -> list[AnswerPa
             [float(row.counts) for row in rows], [row.group for row in rows]
         )
         faulty = int((values > 0.5).sum())
-        high = upper_bound(values, FAULTY_SHARE, 1.0, ONE_SIDED, levels.passing)
-        p_value = float(binom.sf(faulty - 1, len(values), FAULTY_SHARE))
-        verdict = Verdict.NO_WORSE if high < FAULTY_SHARE else Verdict.UNDECIDED
+        high = upper_bound(values, _FAULTY_SHARE, 1.0, ONE_SIDED, levels.passing)
+        p_value = float(binom.sf(faulty - 1, len(values), _FAULTY_SHARE))
+        verdict = Verdict.NO_WORSE if high < _FAULTY_SHARE else Verdict.UNDECIDED
         if p_value < levels.other_at_look:
             verdict = Verdict.WORSE
         described = _describe_answers(length, rows, verdict)
@@ -367,7 +367,7 @@ def _judge_answers(written: Sequence[Written], levels: _Levels) -> list[AnswerPa
             float(values.mean()), described.share.low, min(high, 1.0), len(values)
         )
         parts.append(
-            AnswerPart(
+            _AnswerPart(
                 name=described.name,
                 faults=described.faults,
                 share=interval,
@@ -418,11 +418,11 @@ def _describe_part(rows: Sequence[Point], verdict: Verdict) -> Part:
 
 def _describe_answers(
     length: int | None, rows: Sequence[Written], verdict: Verdict
-) -> AnswerPart:
+) -> _AnswerPart:
     faults = Counter(row.fault for row in rows if row.counts)
     groups = [row.group for row in rows]
     interval = mean_interval([float(row.counts) for row in rows], groups)
-    return AnswerPart(
+    return _AnswerPart(
         name=f"{label(length)} answers".strip(),
         faults=faults,
         share=interval,
@@ -506,7 +506,7 @@ def visible_divergence(
     return math.inf
 
 
-def measure_spread(points: Sequence[Point]) -> float | None:
+def _measure_spread(points: Sequence[Point]) -> float | None:
     """Return the largest ratio of a part's standard deviation to its mean, if that is known."""
     groups: dict[tuple[int | None, str], list[Point]] = defaultdict(list)
     for point in points:
@@ -547,8 +547,8 @@ def describe_sample(
         )
     twice = min(count_twice(lengths) * lengths, len(asked))
     more = way.count(True) - way.count()
-    measured = measure_spread(kept)
-    ratio = SPREAD_RATIO if measured is None else measured
+    measured = _measure_spread(kept)
+    ratio = _SPREAD_RATIO if measured is None else measured
     origin = "as measured here"
     if measured is None:
         origin = "an assumption until a command has measured it"
@@ -640,7 +640,7 @@ def explain(decision: Decision) -> str:
         most = CAPS * margin
         return (
             f"NO WORSE: in each part the mean divergence that can be seen, and the mean loss, are below {margin:g} nats,"
-            f" where a question counts as at most {most:g} nats: except for less than {share(FAULTY_SHARE)} of the"
+            f" where a question counts as at most {most:g} nats: except for less than {share(_FAULTY_SHARE)} of the"
             " questions."
         )
     if decision.verdict is Verdict.NO_WORSE:
@@ -680,7 +680,7 @@ def _list_reasons(decision: Decision) -> list[str]:
         )
     if any(part.verdict is Verdict.WORSE for part in decision.answers):
         reasons.append(
-            f"more than {share(FAULTY_SHARE)} of the answers of a length are faulty, beyond chance"
+            f"more than {share(_FAULTY_SHARE)} of the answers of a length are faulty, beyond chance"
         )
     return reasons
 

@@ -10,11 +10,11 @@ from helm_longctx.apps.gate.distributions import TINY, Point
 from helm_longctx.models.token_kinds import WORDS
 from helm_longctx.results.statistics.noninferiority import ONE_SIDED
 
-MUCH = 4
+_MUCH = 4
 """A kind of tokens is named if its log-probabilities are at least so many times as far apart as all others."""
 
 
-class KindChange(NamedTuple):
+class _KindChange(NamedTuple):
     """A kind of tokens whose log-probabilities are much farther apart than those of all other tokens.
 
     Args:
@@ -34,8 +34,8 @@ class KindChange(NamedTuple):
         return f"It is mainly at {self.kind}: {apart}."
 
 
-def find_main_kind(points: Iterable[Point]) -> KindChange | None:
-    """Return the kind of tokens that changes at least `MUCH` times as much as all others, if there is one.
+def find_main_kind(points: Iterable[Point]) -> _KindChange | None:
+    """Return the kind of tokens that changes at least `_MUCH` times as much as all others, if there is one.
 
     It must do so by both measures of `Point.kinds`, so that tokens which are only less certain than others, or more,
     are not named. Each question has a mean of the tokens of a kind, and one of all others, if it has both. Texts in
@@ -63,11 +63,11 @@ def find_main_kind(points: Iterable[Point]) -> KindChange | None:
         if not inside or not outside:
             continue
         pairs = zip(np.transpose(inside), np.transpose(outside), strict=True)
-        p_value = max(_are_larger(own, MUCH * others) for own, others in pairs)
+        p_value = max(_are_larger(own, _MUCH * others) for own, others in pairs)
         if p_value * len(kinds) < ONE_SIDED:
             change = float(np.mean(inside, axis=0)[0])
             elsewhere = float(np.mean(outside, axis=0)[0])
-            changes.append(KindChange(kind, change, elsewhere))
+            changes.append(_KindChange(kind, change, elsewhere))
     return max(
         changes, key=lambda kind: kind.change / max(kind.elsewhere, TINY), default=None
     )

@@ -32,10 +32,10 @@ from helm_longctx.results.cells import interval_row, write_scores
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.noninferiority import Verdict
 
-MOST_ANSWERS = 50
+_MOST_ANSWERS = 50
 """Largest number of different answers that the page shows."""
 
-SHOWN_CHARACTERS = 400
+_SHOWN_CHARACTERS = 400
 """Largest number of characters of an answer that the page shows."""
 
 VERDICTS = {
@@ -318,9 +318,9 @@ def _different(pairs: Sequence[AnswerPair]) -> Table:
         key=lambda pair: (pair.difference or 0.0, pair.base.task, pair.base.instance),
     )
     about = (
-        f"The largest drops first, {min(len(order), MOST_ANSWERS)} of {len(order):,}."
+        f"The largest drops first, {min(len(order), _MOST_ANSWERS)} of {len(order):,}."
     )
-    rows = [_different_row(pair) for pair in order[:MOST_ANSWERS]]
+    rows = [_different_row(pair) for pair in order[:_MOST_ANSWERS]]
     return Table(
         "different-answers", "Answers that differ", columns, rows, about, search=True
     )
@@ -337,7 +337,9 @@ def _different_row(pair: AnswerPair) -> list[Cell]:
         number_cell(pair.candidate.score),
         *(
             Cell(
-                text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"
+                text
+                if len(text) <= _SHOWN_CHARACTERS
+                else text[:_SHOWN_CHARACTERS] + "…"
             )
             for text in texts
         ),

@@ -80,7 +80,7 @@ def judge_agreement(
         judges = [rater for rater in table if rater not in humans]
         for raters, agreement in pairwise(columns, judges):
             compared.append((metric, raters, agreement))
-    print_table(agreement_table(f"Agreement on {judged.name}", compared))
+    print_table(_agreement_table(f"Agreement on {judged.name}", compared))
     if unknown:
         print(f"{unknown} labels do not belong to a judged instance")
     if json_path:
@@ -91,7 +91,7 @@ def judge_agreement(
         json_path.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
 
 
-def agreement_table(title: str, compared: Sequence[Compared]) -> Table:
+def _agreement_table(title: str, compared: Sequence[Compared]) -> Table:
     """Make a table with a row for each pair of raters.
 
     A cell has a coefficient and below it its 95 % interval. The caption says what could not be computed.
@@ -103,7 +103,7 @@ def agreement_table(title: str, compared: Sequence[Compared]) -> Table:
             notes[f"{what}, {raters}: {agreement.note}"] = None
         cells = []
         for estimate, show in (
-            (agreement.same, percent_text),
+            (agreement.same, _percent_text),
             (agreement.kappa, number_text),
             (agreement.weighted_kappa, number_text),
             (agreement.alpha, number_text),
@@ -123,14 +123,14 @@ def interval_text(
     return "\n".join(filter(None, (show(value), range_text(low, high, show))))
 
 
-def percent_text(value: float | None, show: Callable[[float], str] = percent) -> str:
+def _percent_text(value: float | None, show: Callable[[float], str] = percent) -> str:
     """Return a share in percent, or a number as another function shows it; a dash if it is not defined."""
     return "-" if value is None or math.isnan(value) else show(value)
 
 
 def number_text(value: float | None) -> str:
     """Return a number with two decimals; a dash if it is not defined."""
-    return percent_text(value, decimals)
+    return _percent_text(value, decimals)
 
 
 def judge_check(
@@ -257,7 +257,7 @@ def _report(rows: pd.DataFrame) -> dict[str, Any]:
     tables = [_make_kind_table(judge, of_judge) for judge, of_judge in kinds.items()]
     tables += _make_tables(measures_by_judge, differences)
     title = "Agreement with the expected scores and of the judges"
-    tables.append(agreement_table(title, compared))
+    tables.append(_agreement_table(title, compared))
     for table in tables:
         print_table(table)
     failures = rows.dropna(subset="error").groupby(["judge", "error"]).size()
@@ -286,7 +286,7 @@ def _make_kind_table(judge: str, rows: pd.DataFrame) -> Table:
     cells = []
     for kind, row in rows.iterrows():
         numbers = [str(int(row[name])) for name in counts]
-        numbers += [percent_text(row[name]) for name in means]
+        numbers += [_percent_text(row[name]) for name in means]
         cells.append([str(kind).replace("_", " "), *numbers])
     titles = ("answers", *counts[1:], "right verdicts %", "score %", "expected score %")
     return text_table(f"Verdicts of {judge}", ("kind of answer", *titles), cells)
@@ -302,11 +302,17 @@ def _make_tables(
         values = []
         for measure in row:
             values.append(
-                interval_text(measure.value, measure.low, measure.high, percent_text)
+                interval_text(measure.value, measure.low, measure.high, _percent_text)
             )
         fewest = min(measure.n for measure in row)
         rows.append(
-            [row[0].name, *values, percent_text(row[0].good), str(fewest), row[0].about]
+            [
+                row[0].name,
+                *values,
+                _percent_text(row[0].good),
+                str(fewest),
+                row[0].about,
+            ]
         )
     names: tuple[str, ...] = (
         "measure",
@@ -324,7 +330,7 @@ def _make_tables(
         rows = []
         for one, other, comparison in differences:
             effect = comparison.effect
-            shown = interval_text(effect.mean, effect.low, effect.high, percent_text)
+            shown = interval_text(effect.mean, effect.low, effect.high, _percent_text)
             counts = map(str, (comparison.wins, comparison.losses, comparison.ties))
             rows.append([one, other, shown, f"{comparison.p_value:.3f}", *counts])
         title = "Differences between judges in the share of right verdicts, in percentage points"

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 FEWEST = 10
 """Smallest number of items for which an interval is computed."""
 
-FEWEST_SCORES = 20
+_FEWEST_SCORES = 20
 """The same for ratings that are no grades."""
 
 
@@ -166,7 +166,7 @@ def _estimate_of_grades(grades: Ratings) -> Estimate:
 def _estimate_of_scores(ratings: Ratings) -> Estimate:
     """Return alpha of ratings that are no grades."""
     value = krippendorff_alpha(ratings, "interval")
-    if math.isnan(value) or ratings.shape[1] < FEWEST_SCORES or value == 1:
+    if math.isnan(value) or ratings.shape[1] < _FEWEST_SCORES or value == 1:
         return Estimate(value)
     return Estimate(value, *score_alpha_interval(ratings))
 
@@ -180,7 +180,7 @@ def _note(pairs: Ratings, grades: Ratings | None) -> str:
     notes = []
     if grades is None:
         notes.append("the ratings are not grades: no kappa")
-    fewest = FEWEST_SCORES if grades is None else FEWEST
+    fewest = _FEWEST_SCORES if grades is None else FEWEST
     if n < fewest:
         notes.append(f"fewer than {fewest} items: no interval")
     elif (grades is None or len(pairs) > 2) and np.array_equal(
@@ -194,7 +194,7 @@ def _note(pairs: Ratings, grades: Ratings | None) -> str:
 
 EXPECTED = "expected"
 
-NULL_KINDS = ("null", "constant")
+_NULL_KINDS = ("null", "constant")
 """Kinds of answers that contain no information about the question."""
 
 PLACES = ("start", "middle", "end")
@@ -252,7 +252,7 @@ def by_kind(rows: pd.DataFrame) -> pd.DataFrame:
 def measures(rows: pd.DataFrame) -> list[Measure]:
     """Measure a judge's correctness, consistency, and bias towards injected instructions, padding and null answers."""
     judged = rows[rows["state"] == "judged"]
-    empty = judged[judged["kind"].isin(NULL_KINDS)]
+    empty = judged[judged["kind"].isin(_NULL_KINDS)]
     return [
         _mean(
             "right",

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 HUMAN = "human"
 JUDGE = "judge"
-MEAN = "mean"
+_MEAN = "mean"
 
 _COLUMNS = ("run", "id", "instance", "repeat", "rater")
 
 _ANSWER = ["run", "id", "repeat"]
 
 
-class Rating(NamedTuple):
+class _Rating(NamedTuple):
     """A number that a rater gave to an answer.
 
     Args:
@@ -63,7 +63,7 @@ def read_ratings(path: Path, rater: str) -> pd.DataFrame:
     """
     import pandas as pd
 
-    ratings: list[Rating] = []
+    ratings: list[_Rating] = []
     if path.is_dir():
         # The path is a run's folder, or a suite with the folders of runs.
         for folder in (path, *sorted(path.glob("*"))):
@@ -83,13 +83,13 @@ def read_ratings(path: Path, rater: str) -> pd.DataFrame:
                 value = _number(text)
                 if metric not in _COLUMNS and value is not None:
                     ratings.append(
-                        Rating(run, str(instance), repeat, name, metric, value)
+                        _Rating(run, str(instance), repeat, name, metric, value)
                     )
     if not ratings:
         raise InputError(
             f"{path} has no ratings: no finished run with a judge, and no file with a column of numbers"
         )
-    return pd.DataFrame(ratings, columns=Rating._fields)
+    return pd.DataFrame(ratings, columns=_Rating._fields)
 
 
 def rating_tables(
@@ -110,7 +110,7 @@ def rating_tables(
     several = set(judged.loc[judged["rater"] != JUDGE, "metric"])
     means = (judged["rater"] == JUDGE) & judged["metric"].isin(several)
     judged = judged.assign(
-        metric=judged["metric"].where(~means, judged["metric"] + f", {MEAN}")
+        metric=judged["metric"].where(~means, judged["metric"] + f", {_MEAN}")
     )
     if labels is None:
         shared = []
@@ -132,7 +132,7 @@ def rating_tables(
             "labels have no column run, and more than one run is judged; add the column, or name one run"
         )
     # A label is compared with each judge and with the mean of several judges.
-    labels = pd.concat([labels, labels.assign(metric=labels["metric"] + f", {MEAN}")])
+    labels = pd.concat([labels, labels.assign(metric=labels["metric"] + f", {_MEAN}")])
     shared = [
         metric
         for metric in judged["metric"].unique()
@@ -165,7 +165,7 @@ def _table(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return rows.pivot(index=keys, columns="rater", values="value")
 
 
-def _run_ratings(run: Path) -> Iterator[Rating]:
+def _run_ratings(run: Path) -> Iterator[_Rating]:
     """Yield the judged scores of each answer, and the numbers in judges' verdicts."""
     for record in read_records(run):
         instance = record.instance
@@ -174,7 +174,7 @@ def _run_ratings(run: Path) -> Iterator[Rating]:
             # Scores of a jury's judges are named `judge_score:JUDGE`, the mean over them `judge_score`.
             named = read_statistic(name)
             if named.is_judged:
-                yield Rating(
+                yield _Rating(
                     run.name,
                     instance,
                     repeat,
@@ -184,7 +184,7 @@ def _run_ratings(run: Path) -> Iterator[Rating]:
                 )
         with reading(run / STATES):
             for judge, name, value in _list_grades(record.notes):
-                yield Rating(run.name, instance, repeat, judge, name, value)
+                yield _Rating(run.name, instance, repeat, judge, name, value)
 
 
 def _list_grades(notes: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:

@@ -25,8 +25,8 @@ Tables = NDArray[np.float64]
 DRAWS = 2000
 """Number of draws of each of the two distributions."""
 
-DISAGREEING = 1.0
-AGREEING = 2.0
+_DISAGREEING = 1.0
+_AGREEING = 2.0
 """Number of items that are added: spread over all pairs of grades, and over the pairs of equal grades."""
 
 _LARGEST = 1_000_000
@@ -49,8 +49,8 @@ def table_interval(
     size = len(grades)
     counts = np.zeros((size, size))
     np.add.at(counts, (codes[: len(first)], codes[len(first) :]), 1)
-    spread = counts + DISAGREEING / size**2
-    equal = counts + AGREEING / size * np.eye(size)
+    spread = counts + _DISAGREEING / size**2
+    equal = counts + _AGREEING / size * np.eye(size)
     tail = (1 - LEVEL) / 2
     ends = []
     for weights in (spread, equal):
@@ -79,8 +79,8 @@ def alpha_interval(ratings: Ratings) -> tuple[float, float]:
     # An item counts as often as it has ratings, as in Krippendorff's table of coincidences.
     pairs /= (raters - 1)[:, None, None] * raters.mean()
     items = pairs.reshape(len(counts), size * size)
-    every = np.full(size * size, DISAGREEING / size**2)
-    equal = (AGREEING / size * np.eye(size)).ravel()
+    every = np.full(size * size, _DISAGREEING / size**2)
+    equal = (_AGREEING / size * np.eye(size)).ravel()
     random = np.random.default_rng(0)
     tail = (1 - LEVEL) / 2
     ends = []

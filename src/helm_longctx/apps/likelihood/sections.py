@@ -52,7 +52,7 @@ from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.request_settings import LIKELIHOOD, PERPLEXITY
 from helm_longctx.tasks.task import MAIN_METRIC
 
-GAIN = f"{MEAN_LOGPROB}_gain"
+_GAIN = f"{MEAN_LOGPROB}_gain"
 
 FEWEST_MODELS = 3
 """Smallest number of models whose spread is compared with the noise."""
@@ -176,7 +176,7 @@ def _answers(board: Board, official: Board | None) -> Iterator[Block]:
             number_cell(each.interval.n, count),
             _mean_nats(_interval(each, MEAN_LOGPROB)),
             _mean_nats(_interval(each, f"{MEAN_LOGPROB}_without_context")),
-            _mean_nats(_interval(each, GAIN), signed_decimals),
+            _mean_nats(_interval(each, _GAIN), signed_decimals),
             _mean_nats(_interval(each, f"{ANSWER_LOGPROB}_gain"), signed_decimals),
             score_cell(each),
             score_cell(
@@ -211,7 +211,7 @@ def _misses(board: Board) -> Iterator[Block]:
             continue
         groups = [answer.group for answer in answers]
         whole = summarize([answer.values[MEAN_LOGPROB] for answer in answers], groups)
-        with_gain = [answer for answer in answers if GAIN in answer.values]
+        with_gain = [answer for answer in answers if _GAIN in answer.values]
         row = [
             *_about(board, result),
             number_cell(whole.median.n, count),
@@ -225,7 +225,7 @@ def _misses(board: Board) -> Iterator[Block]:
         ]
         if with_gain:
             gain = summarize(
-                [answer.values[GAIN] for answer in with_gain],
+                [answer.values[_GAIN] for answer in with_gain],
                 [answer.group for answer in with_gain],
             )
             row += [
@@ -265,9 +265,9 @@ def _depths(board: Board) -> Iterator[Block]:
     for each in _own(board):
         by_depth: dict[int, list[tuple[float, str]]] = defaultdict(list)
         for answer in each.answers:
-            if answer.depth is not None and GAIN in answer.values:
+            if answer.depth is not None and _GAIN in answer.values:
                 by_depth[nearest_depth(answer.depth)].append(
-                    (answer.values[GAIN], answer.group)
+                    (answer.values[_GAIN], answer.group)
                 )
         for depth, values in sorted(by_depth.items()):
             gains = [value for value, _ in values]

@@ -235,7 +235,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PooledRanking:
+class _PooledRanking:
     """The ranking of the user's models over all instances.
 
     Args:
@@ -254,7 +254,7 @@ class PooledRanking:
     left_out: tuple[str, ...]
 
 
-def pool_boards(boards: Iterable[Board]) -> PooledRanking | None:
+def pool_boards(boards: Iterable[Board]) -> _PooledRanking | None:
     """Rank the user's models, without floors and closed books; None if no two of them differ on an instance.
 
     Instances are clustered by their groups. Equal questions at several lengths are one cluster.
@@ -300,7 +300,7 @@ def pool_boards(boards: Iterable[Board]) -> PooledRanking | None:
     if not models:
         return None
     shared = np.sum([~np.isnan(table[model]) for model in table], axis=0) > 1
-    return PooledRanking(
+    return _PooledRanking(
         pool(
             {model: table[model] for model in models},
             list(groups.values()),
@@ -369,7 +369,7 @@ def pooling_sections(boards: Iterable[Board]) -> list[Section]:
     ]
 
 
-def _answer(found: PooledRanking, order: Sequence[str]) -> Answer:
+def _answer(found: _PooledRanking, order: Sequence[str]) -> Answer:
     best = order[0]
     ranks = found.pooling.ranks
     verdict = f"{one_line(best)} ranks first of {len(order)} models over {count(found.instances)} instances."
@@ -408,7 +408,7 @@ def _chance(strength: Interval) -> Interval:
     return Interval(mean, low, high, strength.n)
 
 
-def _table(found: PooledRanking, order: Sequence[str]) -> Table:
+def _table(found: _PooledRanking, order: Sequence[str]) -> Table:
     # Means over other tasks and lengths have no rank beside means over all.
     whole = [model for model in found.means if found.cells[model] == found.most_cells]
     by_mean = sorted(whole, key=lambda model: -found.means[model])

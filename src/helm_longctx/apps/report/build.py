@@ -68,10 +68,10 @@ from helm_longctx.tasks.task import UNREAD
 CHUNK = 25
 """Number of instances whose texts are in one file."""
 
-PREVIEW = 160
+_PREVIEW = 160
 """Number of characters of a question and of an answer in the list."""
 
-FLAGS = {
+_FLAGS = {
     "request_too_long": "too long",
     "request_refused": "refused",
     "request_failed": "failed",
@@ -88,7 +88,7 @@ FLAGS = {
 """Statistics by which answers can be filtered, with their names on the page."""
 
 
-OwnRun = tuple[Run, Sequence[Result]]
+_OwnRun = tuple[Run, Sequence[Result]]
 
 
 @dataclass
@@ -107,7 +107,7 @@ class Instance:
     answers: dict[int, dict[str, Any]] = field(default_factory=dict)
 
 
-def helm_page(server: str, run: Run, instance: str = "") -> str:
+def _helm_page(server: str, run: Run, instance: str = "") -> str:
     """Return the address of a run's page in HELM, or of an instance on it; empty without a server."""
     if not server:
         return ""
@@ -119,7 +119,7 @@ def write_instance_pages(
     report: Report, boards: Sequence[Board], folder: Path, server: str
 ) -> list[Path]:
     """Write a page for each run entry. Raises an `InputError` if a file of a run is damaged."""
-    entries: dict[tuple[str, str], list[OwnRun]] = {}
+    entries: dict[tuple[str, str], list[_OwnRun]] = {}
     for board in boards:
         for run, results in board.runs:
             if (run.path / STATES).is_file():
@@ -134,7 +134,7 @@ def write_instance_pages(
 
 
 def _write_page(
-    report: Report, group: str, runs: Sequence[OwnRun], path: Path, server: str
+    report: Report, group: str, runs: Sequence[_OwnRun], path: Path, server: str
 ) -> None:
     instances: dict[Key, Instance] = {}
     for number, (run, results) in enumerate(runs):
@@ -159,13 +159,13 @@ def _write_page(
                     "repeat": key[2],
                     "depth": instance.depth,
                 },
-                "question": instance.question[:PREVIEW],
+                "question": instance.question[:_PREVIEW],
                 "answers": [
                     answer
                     and [
                         answer["score"],
                         answer["flags"],
-                        (answer.get("text") or answer.get("error") or "")[:PREVIEW],
+                        (answer.get("text") or answer.get("error") or "")[:_PREVIEW],
                     ]
                     for answer in answers
                 ],
@@ -173,13 +173,13 @@ def _write_page(
         )
     index = {
         "chunk": CHUNK,
-        "flags": FLAGS,
+        "flags": _FLAGS,
         "folder": texts.name,
         "runs": [
             {
                 "name": each[0].path.name,
                 "model": each[1][0].model,
-                "page": helm_page(server, each[0]),
+                "page": _helm_page(server, each[0]),
             }
             for each in runs
         ],
@@ -232,7 +232,7 @@ def _add_run(
     for key, name in zip(keys, instance_names(rows), strict=True):
         instances[key].answers[number] |= {
             "name": name,
-            "helm": helm_page(server, run, key[1]),
+            "helm": _helm_page(server, run, key[1]),
         }
 
 
@@ -269,7 +269,7 @@ def _add_record(
         "score": None
         if score is None or score.score is None
         else round(score.score, 4),
-        "flags": [flag for flag in FLAGS if values.get(flag)],
+        "flags": [flag for flag in _FLAGS if values.get(flag)],
         "metrics": {name: round(value, 4) for name, value in values.items()},
         "prompt": prompts.index(prompt),
         **{name: elide(str(text)) for name, text in texts.items() if text},
@@ -319,7 +319,7 @@ _LEFT_OUT = (
 )
 
 
-def condition_sections(board: Board, server: str) -> list[Section]:
+def _condition_sections(board: Board, server: str) -> list[Section]:
     """Return a table with a row for each of the user's runs; nothing without runs."""
     if not board.runs:
         return []
@@ -345,7 +345,8 @@ def condition_sections(board: Board, server: str) -> list[Section]:
         ),
     ]
     rows = [
-        _row(run, results, names, helm_page(server, run)) for run, results in board.runs
+        _row(run, results, names, _helm_page(server, run))
+        for run, results in board.runs
     ]
     name = f"runs-{board.file_name}"
     about = (
@@ -469,7 +470,7 @@ def _pages(board: Board, pages: Iterable[ReportPage], server: str) -> Iterator[P
     models = first_models(board)
     for part, title, sections in [
         *of_board,
-        ("runs", "Runs", condition_sections(board, server)),
+        ("runs", "Runs", _condition_sections(board, server)),
     ]:
         if not sections:
             continue

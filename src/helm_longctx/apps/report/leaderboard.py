@@ -57,10 +57,10 @@ from helm_longctx.results.statistics.power import (
 from helm_longctx.results.statistics.ranking import Rank
 from helm_longctx.runs.shown_models import ShownModel
 
-UNRANKED = "unranked"
+_UNRANKED = "unranked"
 """The tag of the user's models whose score is of other tasks, or by another judge, than the ranked ones."""
 
-WIDEST = (
+_WIDEST = (
     "Only means were published. The intervals of published models are the widest that the benchmark's sample allows if"
     " its questions are independent; they are too narrow where several questions are about the same text."
 )
@@ -126,7 +126,7 @@ def _answer(
     notes = [
         lacking if best.caveats else "",
         outside,
-        WIDEST if any(each.is_published for each in ranking) else "",
+        _WIDEST if any(each.is_published for each in ranking) else "",
     ]
     return Answer(question, verdict, certainty, is_sure, " ".join(filter(None, notes)))
 
@@ -147,7 +147,7 @@ def _floor_answer(
     if ranking:
         first = ranking[0]
         about += f" Of {len(ranking)} published models, {show_model(first.model)} has the highest: {_score_text(first)}."
-    return Answer(question, verdict, about, False, WIDEST if ranking else "")
+    return Answer(question, verdict, about, False, _WIDEST if ranking else "")
 
 
 def _certainty(
@@ -290,7 +290,7 @@ def _table(
         rank = ranks.get(model) if context == "full" else None
         why = (
             "of other tasks or questions, or by another judge, than the ranked scores"
-            if name_cell.tag == UNRANKED
+            if name_cell.tag == _UNRANKED
             else "no rank"
         )
         # Published models are not compared with each other, so it is not known which ranks are open.
@@ -332,9 +332,9 @@ def _lines(
         if (model, context) in there:
             name = model_cell(board, model, context)
             if name.tag == "own" and model in unranked:
-                name = replace(name, tag=UNRANKED, detail="not ranked")
+                name = replace(name, tag=_UNRANKED, detail="not ranked")
             lines.append((name, model, context))
-    order = {"own": 0, UNRANKED: 1, "floor": 2, "": 3}
+    order = {"own": 0, _UNRANKED: 1, "floor": 2, "": 3}
     return sorted(lines, key=lambda line: order[line[0].tag])
 
 

@@ -132,7 +132,7 @@ def print_comparisons(
             if own.is_generated:
                 print(f"{own.model}: {describe_generated(own)}")
                 continue
-            effort = known_effort(own.deployment)
+            effort = _known_effort(own.deployment)
             for row in rows[own.model]:
                 print(
                     f"{own.model}: {judge_agreement(own, row, protocol, effort).text}"
@@ -166,7 +166,7 @@ def _ends(interval: Interval) -> tuple[str, str]:
     return range_text(interval.low, interval.high), f"{interval.n:,}"
 
 
-def known_effort(deployment: str) -> str | None:
+def _known_effort(deployment: str) -> str | None:
     """Return the reasoning effort that a deployment sends, or None if it sends none, or is not registered."""
     from helm_longctx.helm.registry import find_client_arguments
 
@@ -178,7 +178,7 @@ _MANAGED = ("tools", "context management")
 """Conditions of a number that no protocol here has."""
 
 
-def find_obstacle(release: ReleaseRow) -> str:
+def _find_obstacle(release: ReleaseRow) -> str:
     """Return why a number cannot be measured here as it was reported. It is empty if it can."""
     if release.protocol.obstacle:
         return release.protocol.obstacle
@@ -191,7 +191,7 @@ def find_obstacle(release: ReleaseRow) -> str:
 
 def describe_runs(each: ReleaseRow) -> str:
     """Say whether a number can be run as it was reported, and if not, why."""
-    if obstacle := find_obstacle(each):
+    if obstacle := _find_obstacle(each):
         return f"no: {obstacle}"
     # What the page does not say, so that no measurement is comparable with the number.
     doubts = ", ".join(
@@ -206,7 +206,7 @@ def describe_runs(each: ReleaseRow) -> str:
     )
 
 
-def release_table(rows: Sequence[ReleaseRow]) -> Table:
+def _release_table(rows: Sequence[ReleaseRow]) -> Table:
     """Return a table of the numbers of a release, with what can be run."""
     cells = []
     for release in rows:
@@ -225,11 +225,11 @@ def release_table(rows: Sequence[ReleaseRow]) -> Table:
 
 def print_release(rows: Sequence[ReleaseRow]) -> None:
     """Print the numbers of a release, what can be run, and the run entries of all that can."""
-    print_table(release_table(rows))
+    print_table(_release_table(rows))
     entries: dict[str, None] = {}
     count = 0
     for row in rows:
-        if not find_obstacle(row):
+        if not _find_obstacle(row):
             count += 1
             entries |= dict.fromkeys(row.protocol.run_entries)
     print(f"{count} of {len(rows)} can be run, with {len(entries)} run entries:")
@@ -260,7 +260,7 @@ def print_release_comparison(
         protocol = release.protocol
         row = release.row
         shown: list[tuple[str, str, str, str]] = []
-        obstacle = find_obstacle(release)
+        obstacle = _find_obstacle(release)
         own_numbers: list[Measurement] = []
         if not obstacle:
             benchmark = release.benchmark
@@ -270,7 +270,7 @@ def print_release_comparison(
         for own in own_numbers:
             if deployments and own.deployment not in deployments:
                 continue
-            verdict = judge_agreement(own, row, protocol, known_effort(own.deployment))
+            verdict = judge_agreement(own, row, protocol, _known_effort(own.deployment))
             value = f"{100 * own.interval.mean:.{digits}f}"
             ends = range_text(own.interval.low, own.interval.high)
             shown.append((value, ends, verdict.kind, verdict.text))
@@ -292,5 +292,5 @@ def print_release_comparison(
 def runnable_protocols(rows: Sequence[ReleaseRow]) -> list[str]:
     """Return the names of the protocols that measure a release, each once."""
     return list(
-        dict.fromkeys(row.protocol.name for row in rows if not find_obstacle(row))
+        dict.fromkeys(row.protocol.name for row in rows if not _find_obstacle(row))
     )

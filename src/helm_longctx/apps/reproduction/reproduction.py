@@ -49,7 +49,7 @@ _BEGINNINGS = {
     "cannot tell": "Cannot tell whether the model differs from",
 }
 
-LARGEST_UNSEEN = 0.3
+_LARGEST_UNSEEN = 0.3
 """A number agrees only if a difference of this size would be seen in 80 % of cases. About 50 right or wrong answers
 are enough for it. With fewer a weak model would agree with a strong one."""
 
@@ -370,7 +370,7 @@ def judge_agreement(
     least = detectable_from(own.interval, published)
     size = f"one of {100 * least:.1f} points" if least < math.inf else "none"
     power = f"{size} is found in 80 % of cases"
-    if kind == "cannot tell" and least > LARGEST_UNSEEN:
+    if kind == "cannot tell" and least > _LARGEST_UNSEEN:
         power = f"the questions are too few to contradict, because {power}"
     if math.isnan(published.low):
         power = f"the page does not say of how many questions, and at best {power}"
@@ -419,7 +419,7 @@ def _compare(own: Interval, published: Interval) -> Kind:
     is_far = is_unknown and not own.low <= published.mean <= own.high
     return (
         "cannot tell"
-        if is_far or detectable_from(own, published) > LARGEST_UNSEEN
+        if is_far or detectable_from(own, published) > _LARGEST_UNSEEN
         else "agrees"
     )
 
@@ -434,7 +434,7 @@ ABOUT = (
 UNKNOWN = "unknown"
 """The date of a page whose date no copy gives."""
 
-OVER_TIME = (
+_OVER_TIME = (
     "Numbers that releases and ledgers print, by the day of their page. Protocols measure different things, so the plot"
     " has a row for each of them, and there is no ranking."
 )
@@ -553,10 +553,10 @@ def _published_sections(board: Board) -> list[Section]:
         if row.source.date != UNKNOWN
     ]
     table = Table(
-        f"{name}-table", "All published numbers", _HEADS, cells, OVER_TIME, search=True
+        f"{name}-table", "All published numbers", _HEADS, cells, _OVER_TIME, search=True
     )
     figure = Figure(
-        f"{name}-plot", "Published numbers over time", OVER_TIME, over_time(), points
+        f"{name}-plot", "Published numbers over time", _OVER_TIME, over_time(), points
     )
     return [
         Section(name, "Published over time", [figure, table] if points else [table])

@@ -56,7 +56,7 @@ MOST_SETS = 4096
 _BLOCK = 4096
 """Number of subsets that are tried at once. It limits the memory."""
 
-Choices = NDArray[np.bool_]
+_Choices = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -177,12 +177,12 @@ def agreement(
     return Correlation(rho, p_value, low, high, correlations[0].n)
 
 
-def _indices(chosen: Choices) -> tuple[int, ...]:
+def _indices(chosen: _Choices) -> tuple[int, ...]:
     return tuple(int(index) for index in np.flatnonzero(chosen))
 
 
 def _agreements(
-    draws: list[tuple[Floats, Floats]], rows: Choices, columns: Choices
+    draws: list[tuple[Floats, Floats]], rows: _Choices, columns: _Choices
 ) -> Floats:
     """Return the least agreement of each subset in all draws: 0 for one whose means do not differ."""
     from scipy.stats import rankdata
@@ -221,7 +221,7 @@ def _draw(
     return table.reshape(len(table), -1), part.table.mean(axis=(1, 2))
 
 
-def _sets(size: int) -> Choices:
+def _sets(size: int) -> _Choices:
     """Return all non-empty sets of `size` things. If there are too many, the small ones (they are cheap) and the whole."""
     # The whole set is always included, because only it is certain to agree.
     by_size = chain.from_iterable(
@@ -253,7 +253,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Proposal:
+class _Proposal:
     """A subset with its agreement.
 
     Args:
@@ -321,14 +321,14 @@ class Proposal:
         return entry_file(about, entries)
 
 
-def propose(
+def _propose(
     benchmark: Benchmark,
     results: Iterable[Result],
     wish: float,
     most: float,
     price: Price,
     seed: int = 0,
-) -> Proposal:
+) -> _Proposal:
     """Find the cheapest subset on half of the models, and check it on the other half.
 
     Args:
@@ -367,7 +367,7 @@ def propose(
     if subset:
         for name, values in references.items():
             checks[name] = agreement(rest, subset, values)
-    return Proposal(subset, benchmark, rows, lengths, scores, checks)
+    return _Proposal(subset, benchmark, rows, lengths, scores, checks)
 
 
 def search_half(
@@ -518,7 +518,7 @@ def subset(
         results += board.tasks
         # Some publications have only the scores of categories.
         results += [category for category in board.categories if not category.parts]
-    proposal = propose(chosen, results, agreement, price, dollars or tokens, seed)
+    proposal = _propose(chosen, results, agreement, price, dollars or tokens, seed)
     if json_path:
         parts = []
         for row, length, share in proposal.selection():
@@ -575,7 +575,7 @@ def _dollars(deployment: str, local_path: Path) -> Price:
     return price
 
 
-def _print(proposal: Proposal, dollars: Price | None) -> None:
+def _print(proposal: _Proposal, dollars: Price | None) -> None:
     lengths: dict[tuple[str, str], list[str]] = {}
     for row, length, share in proposal.selection():
         key = (row.title, f"{share:.0%}")

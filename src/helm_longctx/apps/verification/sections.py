@@ -15,7 +15,7 @@ from helm_longctx.documents.document import Table, text_table
 MOST_NAMES = 6
 """Number of cells that a sentence names."""
 
-INTRODUCTION = """# Proof with published outputs
+_INTRODUCTION = """# Proof with published outputs
 
 Some authors publish the outputs of real models beside the table that they made of them. `helm-longctx verify BENCHMARK`
 fetches both at a pinned commit, scores the outputs with this package's scorers, and prints the table cell by cell. This
@@ -85,7 +85,7 @@ def _format_score(verified: VerifiedScore) -> str:
 
 def write_page(verifications: Sequence[Verification]) -> str:
     """Return the page docs/proof.md."""
-    lines = [INTRODUCTION, *_format_table(summarize(verifications)), ""]
+    lines = [_INTRODUCTION, *_format_table(summarize(verifications)), ""]
     for verification in verifications:
         lines += [*_describe(verification), ""]
     return "\n".join(lines).rstrip() + "\n"

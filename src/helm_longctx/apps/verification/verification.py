@@ -107,7 +107,7 @@ def verify_benchmark(benchmark: Benchmark, root: DataRoot) -> Verification:
         # Hundreds of names would not fit into one line.
         raise root.missing_error(missing[:MOST_NAMES], command)
     scores = OutputScores(root, proof.read_outputs)
-    verified = [verify_cell(cell, scores) for cell in cells]
+    verified = [_verify_cell(cell, scores) for cell in cells]
     return Verification(
         benchmark=benchmark,
         proof=proof,
@@ -118,7 +118,7 @@ def verify_benchmark(benchmark: Benchmark, root: DataRoot) -> Verification:
     )
 
 
-def verify_cell(cell: PrintedScore, scores: OutputScores) -> VerifiedScore:
+def _verify_cell(cell: PrintedScore, scores: OutputScores) -> VerifiedScore:
     """Compare a printed score with the score of its outputs."""
     if cell.compute is None:
         return VerifiedScore(cell, None, Verdict.NO_OUTPUTS)

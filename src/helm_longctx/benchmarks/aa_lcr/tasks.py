@@ -83,7 +83,7 @@ MOST_BYTES = 64 << 20
 @take_sample
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the questions in file order. Those on the same documents mostly follow each other."""
-    corrected = read_corrected_answers(root)
+    corrected = _read_corrected_answers(root)
     for number, row in enumerate(read_csv(root / PATH, COLUMNS)):
         example = _example(number, row, row["context"])
         answer = _key(row["answer"])
@@ -100,7 +100,7 @@ def _key(text: str) -> str:
     return _ODD_CHARACTERS.sub("", text.replace("\\n", "\n"))
 
 
-def read_corrected_answers(root: DataRoot) -> dict[str, str]:
+def _read_corrected_answers(root: DataRoot) -> dict[str, str]:
     """Return the key of each answer of version 1.1 by the key of its question. Without the file there are none.
 
     Version 1.1 corrects 16 answers. No list of them is published, so the files are compared.
@@ -112,7 +112,7 @@ def read_corrected_answers(root: DataRoot) -> dict[str, str]:
 
 
 @take_sample
-def load_1_1(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+def _load_1_1(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the questions of version 1.1 in file order, each with its documents in the order of the file names."""
     path = root / DOCUMENTS_1_1.path
     try:
@@ -248,7 +248,7 @@ _QUESTIONS_1_1 = replace(
     name="questions_v1_1",
     title="Questions, version 1.1",
     template=Template(prompts.PROMPT_1_1, "", separator=""),
-    load=load_1_1,
+    load=_load_1_1,
     score=_score_1_1,
     scorers=score_silence(_score_1_1),
     sources=lambda length: (QUESTIONS_1_1, DOCUMENTS_1_1),

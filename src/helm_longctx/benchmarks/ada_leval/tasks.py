@@ -43,7 +43,7 @@ from helm_longctx.tasks.task import (
 ADDRESS = "http://opencompass.openxlab.space/utils/AdaLEval"
 """The address from which the official script downloads. It offers neither checksums nor HTTPS."""
 
-QUESTION_COLUMNS: Types = {
+_QUESTION_COLUMNS: Types = {
     "question_id": (int, str),
     "question": str,
     "answer": str,
@@ -51,7 +51,7 @@ QUESTION_COLUMNS: Types = {
 }
 ORDER = Shape("a list of whole numbers", are_all(is_whole))
 
-SECTION_COLUMNS: Types = {
+_SECTION_COLUMNS: Types = {
     "book_id": (int, str),
     "para_offset": (list, str),
     "answer": (list, str),
@@ -66,11 +66,13 @@ def file_of(name: str, length: int) -> WebFile:
 
 
 @take_sample
-def load_questions(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+def _load_questions(
+    task: Task, settings: Settings, root: DataRoot
+) -> Iterator[Example]:
     """Load BestAnswer's questions in file order."""
     earlier: Counter[str] = Counter()
     (path,) = task.paths(settings.level)
-    for row in JsonArray(root / path, QUESTION_COLUMNS):
+    for row in JsonArray(root / path, _QUESTION_COLUMNS):
         answers = row["all_answers"]
         TEXTS.check(f"{row}: column 'all_answers'", answers)
         listed = ""
@@ -90,11 +92,11 @@ def load_questions(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
 
 
 @take_sample
-def load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+def _load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load TSort's prompts in file order."""
     earlier: Counter[str] = Counter()
     (path,) = task.paths(settings.level)
-    for row in JsonArray(root / path, SECTION_COLUMNS):
+    for row in JsonArray(root / path, _SECTION_COLUMNS):
         order: Any = row["answer"]
         with suppress(ValueError, RecursionError):
             order = json.loads(order) if isinstance(order, str) else order
@@ -114,10 +116,10 @@ def load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
         )
 
 
-ORDERS = ["".join(map(str, order)) for order in permutations(range(1, 5))]
+_ORDERS = ["".join(map(str, order)) for order in permutations(range(1, 5))]
 
 
-def find_designation(answer: str, count: int) -> str | None:
+def _find_designation(answer: str, count: int) -> str | None:
     """Return the designation, `A1` to `A<count>`, that an answer contains, or None if it contains none.
 
     The highest one counts, or else the highest number without an A. It need not stand alone: `A1` occurs in `A12`.
@@ -129,7 +131,7 @@ def find_designation(answer: str, count: int) -> str | None:
     return None
 
 
-NO_ORDER = [0, 0, 0, 0]
+_NO_ORDER = [0, 0, 0, 0]
 """The order of an answer without one."""
 
 
@@ -142,8 +144,8 @@ def find_order(answer: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        orders = [order for order in ORDERS if _occur_in_sequence(order, text)]
-    return [int(digit) for digit in orders[0]] if len(orders) == 1 else NO_ORDER
+        orders = [order for order in _ORDERS if _occur_in_sequence(order, text)]
+    return [int(digit) for digit in orders[0]] if len(orders) == 1 else _NO_ORDER
 
 
 def _occur_in_sequence(digits: Iterable[str], text: str) -> bool:
@@ -152,24 +154,24 @@ def _occur_in_sequence(digits: Iterable[str], text: str) -> bool:
     return all(digit in rest for digit in digits)
 
 
-def can_read_designation(record: Record) -> bool:
+def _can_read_designation(record: Record) -> bool:
     """Whether an answer contains a designation."""
     count = record.get("num_choice")
     if count is None:
         return has_text(record)
-    return find_designation(record["prediction"], count) is not None
+    return _find_designation(record["prediction"], count) is not None
 
 
-def can_read_order(record: Record) -> bool:
+def _can_read_order(record: Record) -> bool:
     """Whether an answer has a value in JSON, or exactly one order of four."""
-    return find_order(record["prediction"]) != NO_ORDER
+    return find_order(record["prediction"]) != _NO_ORDER
 
 
-def score_designation(record: Record) -> Scores:
+def _score_designation(record: Record) -> Scores:
     """Return accuracy: 1 if the answer names the accepted designation, else 0."""
     if record.get("num_choice") is None:
         return {}
-    designation = find_designation(record["prediction"], record["num_choice"])
+    designation = _find_designation(record["prediction"], record["num_choice"])
     return {"accuracy": float(designation in record["references"])}
 
 
@@ -185,9 +187,9 @@ def score_order(record: Record) -> Scores:
     return {"accuracy": float(all(right == given for right, given in pairs))}
 
 
-QUESTION_LENGTHS = [k * 1024 for k in (1, 2, 4, 6, 8, 12, 16, 32, 64, 128)]
-SECTION_LENGTHS = [k * 1024 for k in (1, 2, 4, 8, 16, 32, 64, 128)]
-ULTRA_LONG = 32 * 1024
+_QUESTION_LENGTHS = [k * 1024 for k in (1, 2, 4, 6, 8, 12, 16, 32, 64, 128)]
+_SECTION_LENGTHS = [k * 1024 for k in (1, 2, 4, 8, 16, 32, 64, 128)]
+_ULTRA_LONG = 32 * 1024
 """The official code sends fewer prompts at this length and above."""
 
 MOST_CHOICES = 100_000
@@ -206,8 +208,8 @@ _EDGE = 2000
 
 
 def _task(name: str, lengths: Sequence[int], **further: Any) -> Task:
-    samples = {length: 1000 if length < ULTRA_LONG else 200 for length in lengths}
-    api_samples = {length: 200 if length < ULTRA_LONG else 50 for length in lengths}
+    samples = {length: 1000 if length < _ULTRA_LONG else 200 for length in lengths}
+    api_samples = {length: 200 if length < _ULTRA_LONG else 50 for length in lengths}
     return Task(
         name=name,
         sizes={length: length for length in lengths},
@@ -219,7 +221,7 @@ def _task(name: str, lengths: Sequence[int], **further: Any) -> Task:
     )
 
 
-def choose_answer(messages: Sequence[Message]) -> str | None:
+def _choose_answer(messages: Sequence[Message]) -> str | None:
     """Choose the answer that has the most words of the question, or None if the prompt is not BestAnswer's."""
     fields = _QUESTION.parse(messages[-1]["content"])
     if fields is None:
@@ -231,7 +233,7 @@ def choose_answer(messages: Sequence[Message]) -> str | None:
     return f"Answer: A{shared.index(max(shared)) + 1}" if shared else None
 
 
-def sort_parts(messages: Sequence[Message]) -> str | None:
+def _sort_parts(messages: Sequence[Message]) -> str | None:
     """Sort the parts so that neighbours share the most words where they meet, or None if the prompt has no four parts."""
     prompt = messages[-1]["content"]
     sections = list(_SECTION.finditer(prompt))[-len(_SECTIONS) :]
@@ -257,25 +259,25 @@ def sort_parts(messages: Sequence[Message]) -> str | None:
 
 BEST_ANSWER = _task(
     "stackselect",
-    QUESTION_LENGTHS,
+    _QUESTION_LENGTHS,
     title="BestAnswer",
     template=_QUESTION,
-    load=load_questions,
-    score=score_designation,
-    can_read=can_read_designation,
+    load=_load_questions,
+    score=_score_designation,
+    can_read=_can_read_designation,
     record_shapes={"num_choice": CHOICES},
-    baseline=Baseline(choose_answer, "Answer: A1"),
+    baseline=Baseline(_choose_answer, "Answer: A1"),
 )
 TSORT = _task(
     "textsort",
-    SECTION_LENGTHS,
+    _SECTION_LENGTHS,
     title="TSort",
     template=Template("{context}", "", separator=""),
-    load=load_sections,
+    load=_load_sections,
     score=score_order,
-    can_read=can_read_order,
+    can_read=_can_read_order,
     record_shapes={"order": ORDER},
-    baseline=Baseline(sort_parts, "Answer: [1, 2, 3, 4]"),
+    baseline=Baseline(_sort_parts, "Answer: [1, 2, 3, 4]"),
 )
 
 ADA_LEVAL = read_benchmark(

@@ -53,7 +53,7 @@ FIELDS = ("context", "question", "messages", "answers", "id", "group", "meta")
 SEPARATOR = "\n\n"
 MARGIN = 100
 """Number of tokens left free for the markup of a chat."""
-LEAST_FILLED = 0.9
+_LEAST_FILLED = 0.9
 """If there are distractors, each prompt must fill at least this share of the tokens that are left for it."""
 
 # An output contains every blank text.
@@ -129,7 +129,7 @@ class Padding:
                 left -= document.tokens
             else:
                 too_large.append(document.tokens)
-        if left <= (1 - LEAST_FILLED) * self._room:
+        if left <= (1 - _LEAST_FILLED) * self._room:
             return chosen
         if not too_large:
             raise InputError(
@@ -147,7 +147,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     if settings.path is None:
         raise InputError(f"any_jsonl: path is missing; give a folder with {QUESTIONS}")
     folder = Path(settings.path)
-    record = {"rubric": read_rubric(folder / RUBRIC)} if task.has_judge else {}
+    record = {"rubric": _read_rubric(folder / RUBRIC)} if task.has_judge else {}
     padding = None
     distractors = folder / DISTRACTORS
     if distractors.is_file():
@@ -231,7 +231,7 @@ def _name(row: FileRow, field: str, default: str) -> str:
     return str(value)
 
 
-def read_rubric(path: Path) -> str:
+def _read_rubric(path: Path) -> str:
     """Return the criteria of a judge.
 
     Raises:
@@ -250,7 +250,7 @@ def read_rubric(path: Path) -> str:
     return text
 
 
-BEST_GRADE = 10
+_BEST_GRADE = 10
 
 # The whole last line must be the verdict: a grade anywhere else can be a quotation from the answer.
 _VERDICT = re.compile(r"GRADE: *([0-9]{1,2})(?: ?(?:/|out of) ?10)?\.?")
@@ -287,7 +287,7 @@ def score(record: Record) -> Scores:
     return scores
 
 
-def score_judged(record: Record) -> Scores:
+def _score_judged(record: Record) -> Scores:
     """Return the judge's grade, or the mean of a jury's grades, and the metrics that need no judge."""
     return {**score(record), **judge_scores(record, "judge_score", read_grade)}
 
@@ -298,8 +298,8 @@ def read_grade(reply: Any) -> Scores:
     last = text[text.rfind("\n") + 1 :].translate(_EMPHASIS).strip()
     grade = _VERDICT.fullmatch(last)
     return (
-        {"judge_score": int(grade[1]) / BEST_GRADE}
-        if grade and int(grade[1]) <= BEST_GRADE
+        {"judge_score": int(grade[1]) / _BEST_GRADE}
+        if grade and int(grade[1]) <= _BEST_GRADE
         else {}
     )
 
@@ -340,7 +340,7 @@ def _task(name: str, title: str, headline: str, judged: bool = False) -> Task:
         template=PROMPT,
         sizes={length: length for length in STANDARD.values()},
         load=load,
-        score=score_judged if judged else score,
+        score=_score_judged if judged else score,
         headline=(headline,),
         metrics=(*COMPARE, *(JUDGED if judged else ())),
         own_files=(QUESTIONS, DISTRACTORS, *((RUBRIC,) if judged else ())),

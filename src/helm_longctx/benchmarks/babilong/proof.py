@@ -27,14 +27,14 @@ from helm_longctx.tasks.proofs import (
 from helm_longctx.tasks.task import Record
 
 REPOSITORY = "booydar/babilong"
-OF_NOTEBOOKS = "94a73a3654388649c5bf37d104eb4509308a1379"
-OF_TABLE = "a60bbf35754896e61e8c809444596fbbfae30567"
-MAIN_COMMIT = "7a6efee29f5cac03c3c410e6799c80fd2ffe3610"
+_OF_NOTEBOOKS = "94a73a3654388649c5bf37d104eb4509308a1379"
+_OF_TABLE = "a60bbf35754896e61e8c809444596fbbfae30567"
+_MAIN_COMMIT = "7a6efee29f5cac03c3c410e6799c80fd2ffe3610"
 FOLDER = "proof/babilong"
 
 LENGTHS = ("0k", "1k", "2k", "4k", "8k", "16k", "32k", "64k", "128k")
 
-NOTEBOOKS = {
+_NOTEBOOKS = {
     "eval_LongAlpaca-13B": "08aafec02b2b2364d4ce811977fd844870f2b786",
     "eval_Mistral-7B-Instruct-v0.2": "668d092dcac879a50a5cc7c3ea7d36c3495a1330",
     "eval_Mixtral-8x7B-Instruct-v0.1": "bb409c35060c3774f424c92d1b7ef7a79d933394",
@@ -42,7 +42,7 @@ NOTEBOOKS = {
 }
 """The notebooks that print accuracies of published outputs, with git's ids of their content."""
 
-LENGTHS_OF_MODELS = {
+_LENGTHS_OF_MODELS = {
     "Yukang/LongAlpaca-13B": 7,
     "mistralai/Mistral-7B-Instruct-v0.2": 7,
     "mistralai/Mixtral-8x7B-Instruct-v0.1": 7,
@@ -57,7 +57,7 @@ FORMS = (
 )
 """The parts of prompts of which the notebooks print accuracies, as the names of files have them."""
 
-FIRST_TABLES = {
+_FIRST_TABLES = {
     "microsoft/Phi-3-mini-128k-instruct": f"qa1_0k_{FORMS[0]}.csv",
     "HuggingFaceTB/SmolLM2-360M": f"qa1_0k_{FORMS[1]}_chat_template_no_system_prompt_no.csv",
     "HuggingFaceTB/SmolLM2-360M-Instruct": f"qa1_0k_{FORMS[0]}_chat_template_no_system_prompt_no.csv",
@@ -72,7 +72,7 @@ def _raw(commit: str, path: str) -> str:
 
 
 def _names_of_notebooks() -> Iterator[str]:
-    for model, count in LENGTHS_OF_MODELS.items():
+    for model, count in _LENGTHS_OF_MODELS.items():
         for form in FORMS:
             for task in MAIN:
                 yield from (
@@ -80,10 +80,10 @@ def _names_of_notebooks() -> Iterator[str]:
                 )
 
 
-SOURCES = (
+_SOURCES = (
     RepositoryFolder(
         repo=REPOSITORY,
-        commit=OF_NOTEBOOKS,
+        commit=_OF_NOTEBOOKS,
         folder="babilong_evals",
         tree="cb2640eb79e543346228fedc7cf27c3b757e75ee",
         path=f"{FOLDER}/94a73a3/babilong_evals",
@@ -91,24 +91,24 @@ SOURCES = (
     ),
     RepositoryFolder(
         repo=REPOSITORY,
-        commit=OF_TABLE,
+        commit=_OF_TABLE,
         folder="babilong_evals",
         tree="b9e1e32964857bd2949271346218d6d9a220978b",
         path=f"{FOLDER}/a60bbf3/babilong_evals",
-        files=tuple(f"{model}/{name}" for model, name in FIRST_TABLES.items()),
+        files=tuple(f"{model}/{name}" for model, name in _FIRST_TABLES.items()),
     ),
     WebFile(
-        _raw(OF_TABLE, "babilong_results/all_results.csv"),
+        _raw(_OF_TABLE, "babilong_results/all_results.csv"),
         _CSV,
         blob="e1434b48521025da6f7c5bb4cba7ce335fa1c082",
     ),
     *(
         WebFile(
-            _raw(MAIN_COMMIT, f"notebooks/{name}.ipynb"),
+            _raw(_MAIN_COMMIT, f"notebooks/{name}.ipynb"),
             f"{FOLDER}/notebooks/{name}.ipynb",
             blob,
         )
-        for name, blob in NOTEBOOKS.items()
+        for name, blob in _NOTEBOOKS.items()
     ),
 )
 
@@ -125,7 +125,7 @@ def read_outputs(root: DataRoot, path: str) -> ScoredOutputs:
     return ScoredOutputs(task, records)
 
 
-def score_before(record: Record, task: str) -> float:
+def _score_before(record: Record, task: str) -> float:
     """Score an output as the official code did when the notebooks were run.
 
     Labels in the question were looked for without ignoring case, so names in the questions of qa5 counted as second
@@ -144,7 +144,7 @@ REASON = (
 
 def read_cells(root: DataRoot) -> Iterator[PrintedScore]:
     """Yield the accuracies that the notebooks print, and those of all_results.csv."""
-    for name in NOTEBOOKS:
+    for name in _NOTEBOOKS:
         path = f"{FOLDER}/notebooks/{name}.ipynb"
         if root.has(path):
             yield from _read_notebook(
@@ -181,7 +181,7 @@ def _read_line(
     for length, text in zip(LENGTHS, texts, strict=False):
         path = f"{FOLDER}/94a73a3/babilong_evals/{model}/{task}_{length}_{form}.csv"
         before = partial(
-            OutputScores.percent, path=path, scorer=partial(score_before, task=task)
+            OutputScores.percent, path=path, scorer=partial(_score_before, task=task)
         )
         yield PrintedScore(
             model=model,
@@ -242,8 +242,8 @@ def _mean_of_tasks(
 
 PROOF = Proof(
     title="outputs of eight models, the authors' notebooks and their table all_results.csv",
-    page=f"https://github.com/{REPOSITORY}/tree/{OF_NOTEBOOKS}",
-    sources=SOURCES,
+    page=f"https://github.com/{REPOSITORY}/tree/{_OF_NOTEBOOKS}",
+    sources=_SOURCES,
     read_cells=read_cells,
     read_outputs=read_outputs,
     license="Apache-2.0, as the repository",

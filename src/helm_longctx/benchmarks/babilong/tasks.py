@@ -38,9 +38,9 @@ from helm_longctx.tasks.task import (
     Task,
 )
 
-LARGE_SET = "RMT-team/babilong-1k-samples"
-SMALL_SET = "RMT-team/babilong"
-SMALL_COMMIT = "ee0d588794c7ac098062ee0d247c733d62e94fe2"
+_LARGE_SET = "RMT-team/babilong-1k-samples"
+_SMALL_SET = "RMT-team/babilong"
+_SMALL_COMMIT = "ee0d588794c7ac098062ee0d247c733d62e94fe2"
 
 COLUMNS: Types = {"input": str, "question": str, "target": str}
 
@@ -53,24 +53,24 @@ _ROWS: dict[str, Mapping[str, int]] = {
 """Numbers of samples in the large set by length and task, where they are not 999."""
 
 
-def in_large_set(task: str, label: str) -> bool:
+def _in_large_set(task: str, label: str) -> bool:
     """Whether a task's samples at a length are read from the large set: all at 0k, qa1 to qa5 up to 32k."""
     return label == "0k" or (label in _ROWS and int(task.removeprefix("qa")) <= 5)
 
 
-def count_samples(task: str, label: str) -> int:
+def _count_samples(task: str, label: str) -> int:
     """Return the number of samples of a task at a length."""
-    return _ROWS[label].get(task, 999) if in_large_set(task, label) else 100
+    return _ROWS[label].get(task, 999) if _in_large_set(task, label) else 100
 
 
 def find_source(task: str, length: int) -> tuple[HubDataset | HubFile]:
     """Return the source of a task's samples at a length."""
     label = length_label(length)
-    if in_large_set(task, label):
+    if _in_large_set(task, label):
         return (
             HubDataset(
-                LARGE_SET,
-                {task: count_samples(task, label)},
+                _LARGE_SET,
+                {task: _count_samples(task, label)},
                 config=label,
                 labelled=False,
             ),
@@ -78,10 +78,10 @@ def find_source(task: str, length: int) -> tuple[HubDataset | HubFile]:
     # The names of the files are 64k.json, 1M.json and so on.
     return (
         HubFile(
-            SMALL_SET,
+            _SMALL_SET,
             f"data/{task}/{label.replace('m', 'M')}.json",
             f"babilong/{task}/{label}.json",
-            commit=SMALL_COMMIT,
+            commit=_SMALL_COMMIT,
         ),
     )
 
@@ -154,7 +154,7 @@ _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[^.!?\n]+")
 
 
-def find_label(
+def _find_label(
     template: Template, labels: Sequence[str], messages: Sequence[Message]
 ) -> str | None:
     """Return a label of the last sentence that has one, and the most words of the question.
@@ -226,13 +226,13 @@ def _task(name: str, part: str = "") -> Task:
         can_read=partial(can_read, labels=LABELS[name]),
         sizes=sizes,
         num_samples={
-            length: count_samples(name, length_label(length)) for length in sizes
+            length: _count_samples(name, length_label(length)) for length in sizes
         },
         shots=0 if part else prompts.EXAMPLES[name].count("<example>"),
         sources=partial(find_source, name),
         record_shapes={"question": TEXT},
         baseline=Baseline(
-            partial(find_label, template, sorted(LABELS[name])), min(LABELS[name])
+            partial(_find_label, template, sorted(LABELS[name])), min(LABELS[name])
         ),
         **task_fields(__package__),
     )

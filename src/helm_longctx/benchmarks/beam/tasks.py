@@ -174,20 +174,20 @@ def judge_prompts(record: Record) -> Mapping[str, str]:
     prompts = {}
     for number, item in enumerate(rubric):
         prompt = judge.replace("<rubric_item>", item).replace("<llm_response>", answer)
-        prompts[name_item(number)] = prompt
+        prompts[_name_item(number)] = prompt
     if record["ability"] == ORDERING:
         for line, first in _number_lines(answer).items():
             for number, item in enumerate(rubric):
-                prompts[name_pair(first, number)] = f"{start}{item}{middle}{line}{end}"
+                prompts[_name_pair(first, number)] = f"{start}{item}{middle}{line}{end}"
     return prompts
 
 
-def name_item(item: int) -> str:
+def _name_item(item: int) -> str:
     """Return the name of the request about an item."""
     return f"item {item + 1}"
 
 
-def name_pair(line: int, item: int) -> str:
+def _name_pair(line: int, item: int) -> str:
     """Return the name of the request whether a line of the answer is an item."""
     return f"line {line + 1}, item {item + 1}"
 
@@ -262,7 +262,7 @@ def align(rubric: Sequence[str], answer: str, replies: Mapping[str, str]) -> lis
     aligned = []
     for line in answer.split("\n"):
         for item in unused:
-            if is_same(replies[name_pair(numbers[line], item)]):
+            if is_same(replies[_name_pair(numbers[line], item)]):
                 aligned.append(rubric[item])
                 unused.remove(item)
                 break
@@ -301,12 +301,14 @@ def score_order(rubric: Sequence[str], lines: Sequence[str]) -> Scores:
     }
 
 
-def score_replies(record: Record, replies: Any) -> Scores:
+def _score_replies(record: Record, replies: Any) -> Scores:
     """Score the replies of a judge. There are no scores if one of them is missing or cannot be read."""
     rubric = record["rubric"]
     if not isinstance(replies, Mapping) or not rubric:
         return {}
-    items = [read_item(replies.get(name_item(number))) for number in range(len(rubric))]
+    items = [
+        read_item(replies.get(_name_item(number))) for number in range(len(rubric))
+    ]
     if None in items:
         return {}
     mean = {"rubric_score": sum(map(float, items)) / len(items)}
@@ -318,7 +320,7 @@ def score_replies(record: Record, replies: Any) -> Scores:
             return {}
     for line in _number_lines(record["prediction"]).values():
         for item in range(len(rubric)):
-            if not isinstance(replies.get(name_pair(line, item)), str):
+            if not isinstance(replies.get(_name_pair(line, item)), str):
                 return {}
     return {**score_order(rubric, align(rubric, record["prediction"], replies)), **mean}
 
@@ -328,7 +330,7 @@ def score(record: Record) -> Scores:
     if "rubric" not in record or "ability" not in record:
         return {}
     scores = judge_scores(
-        record, "judge_score", lambda replies: score_replies(record, replies)
+        record, "judge_score", lambda replies: _score_replies(record, replies)
     )
     if "judge_score" not in scores:
         return scores
@@ -419,7 +421,7 @@ def find_truncated(length: int) -> dict[str, WebFile]:
     return files
 
 
-def find_sources(length: int) -> tuple[Source, ...]:
+def _find_sources(length: int) -> tuple[Source, ...]:
     """Return everything that a length needs."""
     return (
         find_source(length),
@@ -575,7 +577,7 @@ def _task(name: str, title: str, is_text: bool) -> Task:
         metrics=METRICS,
         sizes={length: length for length in CHATS},
         num_samples={length: chats * QUESTIONS for length, (_, chats) in CHATS.items()},
-        sources=find_sources,
+        sources=_find_sources,
         official_judge=JUDGE,
         judgement=JUDGEMENT,
         cut="context" if is_text else "nothing",

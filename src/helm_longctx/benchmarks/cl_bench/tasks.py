@@ -54,7 +54,7 @@ CATEGORIES = {
 """The names of the metrics by category; CL-bench Life has the last three."""
 
 
-def list_rubrics(rubrics: list[Any]) -> str:
+def _list_rubrics(rubrics: list[Any]) -> str:
     """Return the criteria as a list, with the numbers that they have before empty ones are left out."""
     texts = []
     for rubric in rubrics:
@@ -73,7 +73,7 @@ def judge_prompt(record: Record) -> str | dict[str, str]:
     if not record["prediction"].strip():
         return {}
     return prompts.JUDGE.format(
-        rubrics=list_rubrics(record["rubrics"]), answer=record["prediction"]
+        rubrics=_list_rubrics(record["rubrics"]), answer=record["prediction"]
     )
 
 
@@ -111,7 +111,7 @@ def score(record: Record) -> Scores:
 JUDGEMENT = Judgement(
     judge_prompt,
     lambda reply, record: read_grade(reply),
-    lambda record: prompts.JUDGE + list_rubrics(record["rubrics"]),
+    lambda record: prompts.JUDGE + _list_rubrics(record["rubrics"]),
     # The budget has room for reasoning. The official code sets none.
     max_tokens=16384,
     temperature=1.0,

@@ -85,7 +85,7 @@ class Questions:
                 (domain for domain in domains if row["id"].startswith(domain)), None
             ):
                 self._places[domain].append(place)
-                self.corpora[domain].add(digest_documents(_messages(row)))
+                self.corpora[domain].add(_digest_documents(_messages(row)))
 
     def select(self, domain: str) -> Iterator[FileRow]:
         """Yield the questions of a domain in file order."""
@@ -108,7 +108,7 @@ def load(
     for row in questions.select(task.name):
         messages = _messages(row)
         fields = {"question": row["question"]}
-        group = f"{TEXT_GROUP}{digest_documents(messages)[:12]}" if shares else ""
+        group = f"{TEXT_GROUP}{_digest_documents(messages)[:12]}" if shares else ""
         # The official code inserts the answer into the judge's prompt with `str.format`.
         yield Example(
             row["id"],
@@ -120,7 +120,7 @@ def load(
         )
 
 
-def digest_documents(messages: list[Message]) -> str:
+def _digest_documents(messages: list[Message]) -> str:
     """Return a digest of the text before the question."""
     return digest(messages[-1]["content"].rpartition(QUESTION)[0])
 

@@ -49,7 +49,7 @@ _VOWELS = "aeiou"
 _ENDS = ("", "", "l", "n", "r", "s", "m", "nd", "rk", "th")
 
 
-class Owned(NamedTuple):
+class _Owned(NamedTuple):
     """A thing and its owner: in the words of the texts, and in the words of the questions.
 
     Args:
@@ -87,13 +87,13 @@ class Material:
         self.random = Random(key)
         self._used: set[str] = set(facts._used) if facts else set()
 
-    def possession(self) -> Owned:
+    def possession(self) -> _Owned:
         """Draw a thing with its owner, who has another occupation or a thing of another category than all before."""
         owned = self.other()
         self._used.add(owned.question)
         return owned
 
-    def other(self) -> Owned:
+    def other(self) -> _Owned:
         """Draw a thing with its owner that is none of `owned`; it can repeat.
 
         All words of the texts are equally frequent, also the words for the questioned things. So neither a search for
@@ -102,7 +102,7 @@ class Material:
         while True:
             said, asked = self.random.choice(associations())
             category, things = self.random.choice(categories())
-            owned = Owned(said, self.random.choice(things), asked, category)
+            owned = _Owned(said, self.random.choice(things), asked, category)
             if owned.question not in self._used:
                 return owned
 
@@ -144,12 +144,12 @@ class Material:
         return text
 
 
-def draw_lines(settings: Settings, draw: Callable[[], str], rest: str) -> list[str]:
-    """Draw as many lines as fill the length; see `count_lines`."""
-    return [draw() for _ in range(count_lines(settings, draw, rest))]
+def _draw_lines(settings: Settings, draw: Callable[[], str], rest: str) -> list[str]:
+    """Draw as many lines as fill the length; see `_count_lines`."""
+    return [draw() for _ in range(_count_lines(settings, draw, rest))]
 
 
-def count_lines(settings: Settings, draw: Callable[[], str], rest: str) -> int:
+def _count_lines(settings: Settings, draw: Callable[[], str], rest: str) -> int:
     """Return how many lines fill the length, at least one."""
     probe = "\n".join(draw() for _ in range(_PROBE))
     tokens = FILL * settings.level - estimate_tokens(rest) - INSTRUCTIONS
@@ -206,22 +206,22 @@ _VERBS = (
 DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """About the depths of the five codes that recall asks for."""
 
-JITTER = 0.01
+_JITTER = 0.01
 """Largest distance from these depths."""
 
 HOPS = 3
 
-SIGHTINGS = (4, 9)
+_SIGHTINGS = (4, 9)
 """Smallest and largest number of towns that are counted."""
 
-MENTIONS = 3
+_MENTIONS = 3
 ITEMS = 5
 SENTENCES = 12
 """Conversation: replies about the topic that is asked for, things at the end of a reply, and sentences before them."""
 
 ORDINALS = ("first", "second", "third")
 
-DECOYS = 0.1
+_DECOYS = 0.1
 """Share of the other arrows that lead to a thing on the way that is asked for."""
 
 Start = Callable[[Material], Material]
@@ -254,13 +254,13 @@ def _draw_recall(
         needles.append(f"The {thing.text} has the code {code}.")
     question = f"What are the codes of these five: {'; '.join(thing.question for thing in things)}?"
     filler = start(facts)
-    lines = draw_lines(
+    lines = _draw_lines(
         settings,
         lambda: f"The {filler.other().text} has the code {filler.number()}.",
         question,
     )
     # A line that is always the same, such as the first one, would be read without a search.
-    depths = [abs(depth - JITTER * facts.random.random()) for depth in DEPTHS]
+    depths = [abs(depth - _JITTER * facts.random.random()) for depth in DEPTHS]
     return _example(settings, name, insert(lines, needles, depths), question, codes)
 
 
@@ -273,10 +273,10 @@ def _draw_paraphrase(
     question = f"Which of the people {wanted.asked} and owns {wanted.category}?"
     filler = start(facts)
 
-    def describe(person: str, owned: Owned) -> str:
+    def describe(person: str, owned: _Owned) -> str:
         return f"{person} {owned.said} and owns the {owned.thing}."
 
-    lines = draw_lines(
+    lines = _draw_lines(
         settings, lambda: describe(filler.name(), filler.other()), question
     )
     return _example(
@@ -305,18 +305,18 @@ def _draw_graph(
     def draw() -> str:
         target = (
             filler.random.choice(every)
-            if filler.random.random() < DECOYS
+            if filler.random.random() < _DECOYS
             else filler.other()
         )
         return _arrow(filler.other(), filler.number(), target)
 
-    lines = insert(draw_lines(settings, draw, question), path, depths)
+    lines = insert(_draw_lines(settings, draw, question), path, depths)
     return _example(
         settings, name, lines, question, [number for _, number in nodes[1:]]
     )
 
 
-def _arrow(node: Owned, number: str, target: Owned) -> str:
+def _arrow(node: _Owned, number: str, target: _Owned) -> str:
     return f"{number}: {node.text} -> {target.question}"
 
 
@@ -324,7 +324,7 @@ def _draw_count(
     facts: Material, start: Start, settings: Settings, name: str
 ) -> Example:
     wanted = facts.possession()
-    number = facts.random.randint(*SIGHTINGS)
+    number = facts.random.randint(*_SIGHTINGS)
     question = f"In which towns did someone who {wanted.asked} find {wanted.category}, and how many towns are they?"
     towns = [facts.town() for _ in range(number)]
     # One sentence in each of as many equal parts, so that every part of the text counts.
@@ -343,7 +343,7 @@ def _draw_count(
         other = filler.other()
         return f"In {filler.town()} someone who {other.said} found the {other.thing}."
 
-    lines = insert(draw_lines(settings, draw, question), needles, depths)
+    lines = insert(_draw_lines(settings, draw, question), needles, depths)
     return _example(settings, name, lines, question, towns)
 
 
@@ -351,21 +351,23 @@ def _draw_conversation(
     facts: Material, start: Start, settings: Settings, name: str
 ) -> Example:
     topic = facts.possession()
-    which = facts.random.randrange(MENTIONS)
+    which = facts.random.randrange(_MENTIONS)
     question = (
         f"Which {ITEMS} things did your {ORDINALS[which]} answer about {topic.question} name at its end? Write only"
         " these things, in the same order, with commas between them."
     )
-    depths = [(number + facts.random.random()) / MENTIONS for number in range(MENTIONS)]
+    depths = [
+        (number + facts.random.random()) / _MENTIONS for number in range(_MENTIONS)
+    ]
     items = [facts.new_thing() for _ in range(ITEMS)]
     filler = start(facts)
-    size = count_lines(
+    size = _count_lines(
         settings,
         lambda: f"Tell me about the {filler.other().text}.\n{_reply(filler)}",
         question,
     )
     turns: list[tuple[str, list[str] | None]] = []
-    for _ in range(max(1, size - MENTIONS)):
+    for _ in range(max(1, size - _MENTIONS)):
         turns.append((filler.other().text, None))
     positions = [round(depth * len(turns)) for depth in depths]
     # From the back, so that an insertion does not move the positions before it.
@@ -417,14 +419,14 @@ _SEPARATOR = re.compile(r"[,;\n]|\band\b")
 _NUMBER = re.compile(r"\d+")
 
 
-def score_recall(record: Record) -> Scores:
+def _score_recall(record: Record) -> Scores:
     """Compute the share of the codes that the answer has, and whether it has the code at each depth."""
     numbers = set(_NUMBER.findall(record["prediction"]))
     hits = [float(code in numbers) for code in record["references"]]
     return {"found": sum(hits) / len(hits), **dict(zip(PLACES, hits, strict=False))}
 
 
-def score_path(record: Record) -> Scores:
+def _score_path(record: Record) -> Scores:
     """Compute the share of the arrows that the answer follows without a mistake, from the first right number on."""
     numbers = _NUMBER.findall(record["prediction"])
     path = record["references"]
@@ -435,7 +437,7 @@ def score_path(record: Record) -> Scores:
     }
 
 
-def score_towns(record: Record) -> Scores:
+def _score_towns(record: Record) -> Scores:
     """Compute the F1 of the towns in the answer, and whether the last number in it is their number."""
     parts = (
         part.strip(" .:-*").casefold()
@@ -450,7 +452,7 @@ def score_towns(record: Record) -> Scores:
     }
 
 
-def score_items(record: Record) -> Scores:
+def _score_items(record: Record) -> Scores:
     """Compute the share of the things that stand at their position in the answer's list."""
     items = [part.strip(" .-*").casefold() for part in record["prediction"].split(",")]
     pairs = zip(items, (item.casefold() for item in record["references"]), strict=False)
@@ -483,7 +485,7 @@ TASKS = (
             "a text with codes of some things",
             "Write only the five codes, in this order.",
         ),
-        score=score_recall,
+        score=_score_recall,
         metrics=("found", *PLACES),
         max_tokens=256,
         baseline=Baseline("span", "1000000"),
@@ -509,7 +511,7 @@ TASKS = (
             "a list of things with numbers and arrows",
             "Write only the numbers, in this order.",
         ),
-        score=score_path,
+        score=_score_path,
         max_tokens=256,
         baseline=Baseline("span", "1000000"),
     ),
@@ -520,7 +522,7 @@ TASKS = (
             "a list of things that were found in towns",
             "Write only the towns with commas between them, and in a second line their number.",
         ),
-        score=score_towns,
+        score=_score_towns,
         headline=("found", "number"),
         metrics=("found", "number"),
         max_tokens=512,
@@ -530,7 +532,7 @@ TASKS = (
         name="conversation",
         title="Conversation",
         template=NO_TEMPLATE,
-        score=score_items,
+        score=_score_items,
         max_tokens=256,
     ),
 )

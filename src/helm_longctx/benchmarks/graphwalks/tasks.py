@@ -39,7 +39,7 @@ from helm_longctx.tasks.task import (
 )
 from helm_longctx.tasks.words import f1
 
-Edges = Sequence[tuple[str, str]]
+_Edges = Sequence[tuple[str, str]]
 """(from, to), in the order of the prompt. An edge can stand there twice, or lead to its own node."""
 
 EDGE = re.compile(r"^(\S+) -> (\S+)$", re.MULTILINE)
@@ -50,11 +50,11 @@ _OPERATION = re.compile(
     re.MULTILINE,
 )
 _GRAPH = "The graph has the following edges:"
-OPERATION_START = "Operation:"
+_OPERATION_START = "Operation:"
 
-NODE_CHARACTERS = 10
-MOST_EDGES_PER_NODE = 4
-NODES_AT_DEPTH = 40
+_NODE_CHARACTERS = 10
+_MOST_EDGES_PER_NODE = 4
+_NODES_AT_DEPTH = 40
 """Nodes that a search is expected to find. The answer then fits into the official budget of 1000 tokens."""
 SAME_NODES = 8
 """Nodes that a search finds in graphs whose answers have the same size at all lengths."""
@@ -66,7 +66,7 @@ class Operation(NamedTuple):
     node: str
     depth: int | None
 
-    def answer(self, edges: Edges) -> list[str]:
+    def answer(self, edges: _Edges) -> list[str]:
         """Return the nodes, without the given one, in the order in which a search finds them."""
         if self.depth is None:
             return list(
@@ -74,12 +74,12 @@ class Operation(NamedTuple):
                     source for source, target in edges if target == self.node != source
                 )
             )
-        return search(list_children(edges), self.node, self.depth)
+        return search(_list_children(edges), self.node, self.depth)
 
 
 def read_operation(prompt: str) -> Operation | None:
     """Read the operation at the end of a prompt, or None if it has none. Examples before it do not count."""
-    *_, operation = [None, *_OPERATION.finditer(prompt, prompt.rfind(OPERATION_START))]
+    *_, operation = [None, *_OPERATION.finditer(prompt, prompt.rfind(_OPERATION_START))]
     if operation is None:
         return None
     return Operation(
@@ -98,7 +98,7 @@ def solve(messages: Sequence[Message]) -> str | None:
     return f"Final Answer: [{', '.join(operation.answer(edges))}]"
 
 
-def list_children(edges: Edges) -> Mapping[str, Sequence[str]]:
+def _list_children(edges: _Edges) -> Mapping[str, Sequence[str]]:
     """Return the nodes to which the edges of each node lead."""
     children: dict[str, list[str]] = {}
     for source, target in edges:
@@ -120,7 +120,7 @@ def search(children: Mapping[str, Sequence[str]], start: str, depth: int) -> lis
 
 
 def draw_edges(
-    rng: Random, count: int, depth: int, reached: int = NODES_AT_DEPTH
+    rng: Random, count: int, depth: int, reached: int = _NODES_AT_DEPTH
 ) -> list[tuple[str, str]]:
     """Draw a random graph, grouped by the edges' first nodes.
 
@@ -128,11 +128,11 @@ def draw_edges(
         reached: the number of nodes that a search reaches at `depth` in a graph without end. It sets the mean number of
             edges for each node, at least one.
     """
-    per_node = min(reached ** (1 / depth), MOST_EDGES_PER_NODE)
+    per_node = min(reached ** (1 / depth), _MOST_EDGES_PER_NODE)
     nodes = []
     for number in range(max(2, int(count / per_node))):
         name = hashlib.md5(str(number).encode(), usedforsecurity=False).hexdigest()
-        nodes.append(name[:NODE_CHARACTERS])
+        nodes.append(name[:_NODE_CHARACTERS])
     sources = sorted(
         [*range(len(nodes)), *rng.choices(range(len(nodes)), k=count - len(nodes))]
     )
@@ -174,8 +174,8 @@ EDGES = {
 }
 """Edges by length, 4k to 2m tokens. Source: princeton-nlp/HELMET at 5dde2de, data_module/graphwalk.py."""
 
-DEPTH = 10
-SAME_SIZE_DEPTH = 5
+_DEPTH = 10
+_SAME_SIZE_DEPTH = 5
 TRIES = 1000
 """The depths of a search if the run entry names none (HELMET's depths), and the number of nodes tried for a search.
 A deep search in a short graph soon comes back to its own nodes, so it cannot find as many nodes as in a long one."""
@@ -185,7 +185,7 @@ _EXACT = r"Perform a BFS from node \1 and return only the nodes at exactly depth
 
 
 @take_sample
-def load_hub(
+def _load_hub(
     task: Task, settings: Settings, root: DataRoot, kind: str, corrected: bool = False
 ) -> Iterator[Example]:
     """Load the rows of one operation and one length in file order. `depth` keeps only searches of that depth.
@@ -230,7 +230,7 @@ def find_errata(prompt: str, nodes: Sequence[str]) -> tuple[str, ...]:
         return ("own_parent",) if operation.node in nodes else ()
     # At depth 1, all readings of the wording have the same nodes. The examples before the operation do not count.
     is_ambiguous = operation.depth > 1 and _AMBIGUOUS.search(
-        prompt, prompt.rfind(OPERATION_START)
+        prompt, prompt.rfind(_OPERATION_START)
     )
     return ("ambiguous_depth",) if is_ambiguous else ()
 
@@ -245,15 +245,15 @@ def generate(
     """
     depth = None
     if kind == "bfs":
-        depth = settings.depth or (SAME_SIZE_DEPTH if size else DEPTH)
+        depth = settings.depth or (_SAME_SIZE_DEPTH if size else _DEPTH)
     # Beyond the longest length in the table, the number of edges grows in proportion.
     in_table = np.interp(settings.level, [*EDGES], [*EDGES.values()])
     edges = int(in_table * max(settings.level / max(EDGES), 1))
-    allowed = {size} if size else {*range(1, 2 * NODES_AT_DEPTH + 1)}
+    allowed = {size} if size else {*range(1, 2 * _NODES_AT_DEPTH + 1)}
     for number in range(task.sample(settings)):
         rng = Random(f"{kind} {settings.seed} {number}")
-        graph = draw_edges(rng, edges, depth or 1, size or NODES_AT_DEPTH)
-        children = list_children(graph) if depth else {}
+        graph = draw_edges(rng, edges, depth or 1, size or _NODES_AT_DEPTH)
+        children = _list_children(graph) if depth else {}
         for _ in range(TRIES):
             operation = Operation(rng.choice(graph)[0 if depth else 1], depth)
             nodes = (
@@ -292,10 +292,10 @@ _CARD_LIST = re.compile(r"Final Answer: ?\[.*\]")
 def score(record: Record) -> Scores:
     """Compute F1 of the nodes in the last line that is not empty, and F1 as the card's two codes do."""
     expected = {*record["references"]}
-    answer = find_list(record["prediction"])
+    answer = _find_list(record["prediction"])
     nodes = _nodes(answer) if answer is not None else set()
     are_empty = answer is not None and not nodes | expected
-    plain = find_plain_list(record["prediction"])
+    plain = _find_plain_list(record["prediction"])
     plain_nodes = _nodes(plain) if plain is not None else set()
     are_plainly_empty = plain is not None and not plain_nodes | expected
     # For both codes of the card the last line counts, even if it is empty. The first one reads the words before the
@@ -319,7 +319,7 @@ def score(record: Record) -> Scores:
     }
 
 
-def find_list(output: str) -> str | None:
+def _find_list(output: str) -> str | None:
     """Return what stands in the list of the last line that is not empty, or None if that line has no list."""
     match = _LIST.search(_cut_after_bracket(output.strip().split("\n")[-1]))
     return match[1] if match else None
@@ -333,7 +333,7 @@ def _cut_after_bracket(text: str) -> str:
     return text[: text.rfind("]") + 1]
 
 
-def find_plain_list(output: str) -> str | None:
+def _find_plain_list(output: str) -> str | None:
     """Return what stands in the last list after "Final Answer" on any line, or else in the last list, or None.
 
     Marks of Markdown and quotation marks are ignored, and the list can have several lines.
@@ -356,7 +356,7 @@ _task = partial(
     Task,
     template=NO_TEMPLATE,
     score=score,
-    can_read=lambda record: find_list(record["prediction"]) is not None,
+    can_read=lambda record: _find_list(record["prediction"]) is not None,
     baseline=Baseline(solve, "Final Answer: []"),
     **task_fields(__package__),
 )
@@ -384,7 +384,7 @@ _OPENAI = tuple(
     _task(
         name=f"openai_{kind}{'_corrected' if corrected else ''}",
         title=f"OpenAI's {title}{' (corrected)' if corrected else ''}",
-        load=partial(load_hub, kind=kind, corrected=corrected),
+        load=partial(_load_hub, kind=kind, corrected=corrected),
         max_tokens=16384,
         sizes={length: EDGES[length] for length in CHARACTERS},
         # The hub has fewer rows of any operation at any length, so all of them are asked.

@@ -42,17 +42,17 @@ from helm_longctx.tasks.task import (
 
 NAMES = 1_000_000
 """Number of names of variables, V000000 and so on."""
-SIGNS = {"": 0, " + 1": 1, " - 1": -1}
+_SIGNS = {"": 0, " + 1": 1, " - 1": -1}
 """What is added to a parent's value, as a statement writes it."""
-STATEMENTS = 828
+_STATEMENTS = 828
 TOKENS = 9668
 """Number of statements in a text of so many tokens."""
-SYMBOLIC_OPERATIONS = {0: 50, 8192: 30, 16384: 20}
+_SYMBOLIC_OPERATIONS = {0: 50, 8192: 30, 16384: 20}
 """The largest number of operations of symbolic problems by length; 10 at other lengths."""
-MOST_OPERATIONS = 10
-OPERATIONS = range(2, 31)
+_MOST_OPERATIONS = 10
+_OPERATIONS = range(2, 31)
 """The numbers of operations of the other problems."""
-SYMBOLIC_LIMIT = 100
+_SYMBOLIC_LIMIT = 100
 LIMIT = 200
 """The numbers of problems with each number of operations."""
 
@@ -86,24 +86,24 @@ class Problem(NamedTuple):
     variables: list[str]
 
 
-def draw_problem(rng: random.Random, operations: int, size: int) -> Problem:
+def _draw_problem(rng: random.Random, operations: int, size: int) -> Problem:
     """Draw a problem with `operations` variables that have values, and `size` variables in all."""
     names = [f"V{number:06d}" for number in rng.sample(range(NAMES), k=size)]
     nodes, edges = _draw_tree(rng, names[:operations])
     children = [child for _, child in edges]
-    signs = dict(zip(children, rng.choices([*SIGNS], k=len(edges)), strict=True))
+    signs = dict(zip(children, rng.choices([*_SIGNS], k=len(edges)), strict=True))
     values = {nodes[0]: rng.randint(0, 10)}
     statements = [f"assign {nodes[0]} = {values[nodes[0]]}"]
     # A parent stands before its children in the list, so one pass finds all values.
     for parent, child in edges:
-        values[child] = values[parent] + SIGNS[signs[child]]
+        values[child] = values[parent] + _SIGNS[signs[child]]
         statements.append(f"assign {child} = {parent}{signs[child]}")
     # The official code draws from the values in the order of the nodes.
     value = rng.choice([values[node] for node in nodes])
     variables = [node for node in nodes if values[node] == value]
     if size > operations:
         _, edges = _draw_tree(rng, names[operations:])
-        further = rng.choices([*SIGNS], k=len(edges))
+        further = rng.choices([*_SIGNS], k=len(edges))
         for (parent, child), sign in zip(edges, further, strict=True):
             statements.append(f"assign {child} = {parent}{sign}")
     rng.shuffle(statements)
@@ -129,8 +129,8 @@ def official_tokens(length: int) -> int:
 def generate(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Draw symbolic problems as the official script with the same seed does, with few operations first."""
     rng = random.Random(settings.seed)
-    noise = int(official_tokens(settings.level) * STATEMENTS / TOKENS * 1.0)
-    most = SYMBOLIC_OPERATIONS.get(settings.level, MOST_OPERATIONS)
+    noise = int(official_tokens(settings.level) * _STATEMENTS / TOKENS * 1.0)
+    most = _SYMBOLIC_OPERATIONS.get(settings.level, _MOST_OPERATIONS)
     sample = task.sample(settings)
     of_each = -(-sample // most)
     names = [
@@ -139,7 +139,7 @@ def generate(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example
         for number in range(of_each)
     ]
     for operations, number in names[:sample]:
-        problem = draw_problem(rng, operations, operations + noise)
+        problem = _draw_problem(rng, operations, operations + noise)
         fields = {
             "context": " ".join(f"{text}." for text in problem.statements),
             "question": str(problem.value),
@@ -155,7 +155,7 @@ def generate(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example
 
 def find_source(name: str, length: int) -> HubDataset:
     """Return the hub data set of medium or hard problems of a length. It has a split for each number of operations."""
-    splits = {f"ops_{operations}": 0 for operations in OPERATIONS}
+    splits = {f"ops_{operations}": 0 for operations in _OPERATIONS}
     repo = f"InfiniAILab/gsm_infinite_{name}_{length_label(length) if length else 0}"
     return HubDataset(
         repo, splits, columns=dict.fromkeys(splits, _KEPT), labelled=False
@@ -164,7 +164,7 @@ def find_source(name: str, length: int) -> HubDataset:
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Yield medium or hard problems, with few operations first, and of each kind its official share."""
-    of_each = -(-task.sample(settings) // len(OPERATIONS))
+    of_each = -(-task.sample(settings) // len(_OPERATIONS))
     left = task.sample(settings)
     for path in task.paths(settings.length):
         if not left:
@@ -266,7 +266,7 @@ def read_verdict(reply: Any, record: Record) -> Scores:
     }
 
 
-def score_variables(record: Record) -> Scores:
+def _score_variables(record: Record) -> Scores:
     """Return whether the variables that the judge extracted, and the variables in the last line, are right."""
     lines = record["prediction"].strip().splitlines()
     last = read_verdict(lines[-1] if lines else "", record)["judge_score"]
@@ -293,7 +293,7 @@ JUDGEMENT = Judgement(
 
 LENGTHS = {0: 0, **{STANDARD[label]: STANDARD[label] for label in ("8k", "16k", "32k")}}
 """The lengths of the published tables."""
-SYMBOLIC_LENGTHS = {length: length for length in (0, *STANDARD.values())}
+_SYMBOLIC_LENGTHS = {length: length for length in (0, *STANDARD.values())}
 
 _TEMPLATE = Template(prompts.SYMBOLIC, "", separator="")
 _NUMBER = re.compile(r"\d+")
@@ -310,7 +310,7 @@ def name_variables(messages: Sequence[Message]) -> str | None:
     return f"The variables are {', '.join(names) or 'None'}."
 
 
-def last_number(messages: Sequence[Message]) -> str | None:
+def _last_number(messages: Sequence[Message]) -> str | None:
     """Answer with the last number of a problem, or None if the last turn asks for no answer."""
     text = messages[-1]["content"]
     if "Solution:" not in text:
@@ -330,9 +330,9 @@ def _hub_task(name: str) -> Task:
         headline=("accuracy",),
         metrics=("accuracy",),
         sizes=LENGTHS,
-        num_samples=LIMIT * len(OPERATIONS),
+        num_samples=LIMIT * len(_OPERATIONS),
         sources=lambda length: (find_source(name, length),),
-        baseline=Baseline(last_number, "Answer: 2."),
+        baseline=Baseline(_last_number, "Answer: 2."),
         **task_fields(__package__),
     )
 
@@ -342,14 +342,14 @@ _SYMBOLIC = Task(
     title="Symbolic",
     template=_TEMPLATE,
     load=generate,
-    score=score_variables,
-    scorers=score_silence(score_variables),
+    score=_score_variables,
+    scorers=score_silence(_score_variables),
     headline=("judge_score",),
     metrics=(*JUDGED, "last_line_accuracy"),
-    sizes=SYMBOLIC_LENGTHS,
+    sizes=_SYMBOLIC_LENGTHS,
     num_samples={
-        n: SYMBOLIC_LIMIT * SYMBOLIC_OPERATIONS.get(n, MOST_OPERATIONS)
-        for n in SYMBOLIC_LENGTHS
+        n: _SYMBOLIC_LIMIT * _SYMBOLIC_OPERATIONS.get(n, _MOST_OPERATIONS)
+        for n in _SYMBOLIC_LENGTHS
     },
     any_length=True,
     arguments=("seed",),

@@ -51,7 +51,7 @@ LENGTHS = {"2k": 2000, "4k": 4000, "8k": 8000, "16k": 16000}
 """The numbers of words that the instructions of the length-constrained files require."""
 TOKENS_OF_A_WORD = 1.5
 """The approximate number of tokens of an English word."""
-USUAL_WORDS = 870
+_USUAL_WORDS = 870
 """The mean number of words of the published answers to instructions without a required length."""
 
 _pinned_file = partial(
@@ -72,7 +72,7 @@ WEIGHTS = _pinned_file(
 )
 """The weights of the items of each category's checklist: a regression on people's scores."""
 
-WEIGHTS_SHAPE = Shape(
+_WEIGHTS_SHAPE = Shape(
     "a list of positive numbers", are_all(lambda value: is_number(value) and value > 0)
 )
 
@@ -82,7 +82,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the instructions in file order."""
     for row, record in read_rows(task.name, root):
         tokens = round(
-            TOKENS_OF_A_WORD * LENGTHS.get(task.name.rpartition("_")[2], USUAL_WORDS)
+            TOKENS_OF_A_WORD * LENGTHS.get(task.name.rpartition("_")[2], _USUAL_WORDS)
         )
         fields = {"input": row["instruction"]}
         yield Example(
@@ -106,7 +106,7 @@ def read_rows(name: str, root: DataRoot) -> Iterator[tuple[FileRow, Mapping[str,
     if not isinstance(weights, dict):
         raise InputError(f"{path}: {what}")
     for category, own in weights.items():
-        WEIGHTS_SHAPE.check(f"{path}: the weights of {category!r}", own)
+        _WEIGHTS_SHAPE.check(f"{path}: the weights of {category!r}", own)
     for row in JsonLines(
         root / FILES[name].path,
         {"id": str, "category": str, "instruction": str, "checklists": list},
@@ -122,7 +122,7 @@ def read_rows(name: str, root: DataRoot) -> Iterator[tuple[FileRow, Mapping[str,
 
 JUDGE = "openai/gpt-4o-2024-05-13"
 """The official judge is `gpt-4o` without a version; this is the first one."""
-MOST_WORDS = 16000
+_MOST_WORDS = 16000
 
 _MARKS = ("```json", "```python", "```", "\n", "\\")
 
@@ -137,7 +137,7 @@ def judge_prompt(record: Record) -> str:
         items.append({"checklist_id": number, "checklist_content": item})
     return prompts.JUDGE.format(
         instruction=record["question"],
-        response=" ".join(split_words(record["prediction"])[:MOST_WORDS]),
+        response=" ".join(split_words(record["prediction"])[:_MOST_WORDS]),
         checklists=json.dumps(items, ensure_ascii=False),
         num_checklist=len(checklists),
     )
@@ -204,7 +204,7 @@ _MATERIAL = re.compile(
 )
 
 
-def copy_material(messages: Sequence[Message]) -> str | None:
+def _copy_material(messages: Sequence[Message]) -> str | None:
     """Return the text, question or topic of an instruction, or None if it has no such part and requirements after it."""
     match = _MATERIAL.search(messages[-1]["content"])
     return match[1] if match else None
@@ -224,8 +224,8 @@ def _task(name: str) -> Task:
         official_judge=JUDGE,
         judgement=JUDGEMENT,
         judge_sources={"sentences": SENTENCE_MODEL},
-        record_shapes={"checklists": TEXTS, "weights": WEIGHTS_SHAPE, **REPLIES},
-        baseline=Baseline(copy_material, "Once upon a time."),
+        record_shapes={"checklists": TEXTS, "weights": _WEIGHTS_SHAPE, **REPLIES},
+        baseline=Baseline(_copy_material, "Once upon a time."),
         **task_fields(__package__),
     )
 

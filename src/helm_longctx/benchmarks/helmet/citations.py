@@ -17,8 +17,8 @@ from helm_longctx.tasks.task import Record, Scores
 if TYPE_CHECKING:
     from helm_longctx.judging.entailment import EntailmentJudge
 
-MOST_CITATIONS = 3
-SHORTEST_SENTENCE = 5
+_MOST_CITATIONS = 3
+_SHORTEST_SENTENCE = 5
 OFFICIAL = ("citation_rec", "citation_prec")
 METRICS = (
     *(
@@ -47,7 +47,7 @@ Document = Mapping[str, Any]
 def score_asqa(record: Record) -> Scores:
     """Compute the share of the question's parts with a short answer in the output, and the scores of the citations."""
     # Correctness is measured without citations (HELMET eval_alce.py:525); the judge gets the text with them.
-    text = remove_citations(clean_output(record["prediction"]))
+    text = remove_citations(_clean_output(record["prediction"]))
     scores: Scores = {"length": len(text.split())}
     if record.get("qa_pairs"):
         answer = normalize_answer(text)
@@ -65,7 +65,7 @@ def score_qampari(record: Record) -> Scores:
 
     Each correct answer has several names.
     """
-    text = remove_citations(clean_output(record["prediction"]))
+    text = remove_citations(_clean_output(record["prediction"]))
     scores: Scores = {"length": len(text.split())}
     if record.get("answers"):
         # Only items of which nothing is left are dropped; repeated items count each time (HELMET eval_alce.py:456).
@@ -103,7 +103,7 @@ def judge_record(
     """
     is_listed = bool(record.get("answers"))
     claims = _claims(
-        clean_output(record["prediction"]), record["question"], listed=is_listed
+        _clean_output(record["prediction"]), record["question"], listed=is_listed
     )
     documents = record["docs"]
 
@@ -177,7 +177,7 @@ def judge_citations(
     valid = [
         claim for claim in claims if claim.cited and all(map(citable, claim.cited))
     ]
-    used = [(claim.text, claim.cited[:MOST_CITATIONS]) for claim in valid]
+    used = [(claim.text, claim.cited[:_MOST_CITATIONS]) for claim in valid]
     together = _ask(entailment, documents, used)
     # Precision is only examined where the documents together support the claim (HELMET eval_alce.py:398).
     several = []
@@ -214,7 +214,7 @@ def judge_citations(
     )
 
 
-def clean_output(text: str) -> str:
+def _clean_output(text: str) -> str:
     """Put the text on one line, and remove the end-of-turn mark."""
     return re.sub(r"\n+", " ", text).replace("<|im_end|>", "")
 
@@ -236,7 +236,7 @@ def _claims(output: str, question: str, listed: bool) -> list[Claim]:
     else:
         # NLTK takes "1." for a sentence; the official code drops such short ones (HELMET eval_alce.py:351).
         sentences = [
-            s for s in split_sentences(output) if len(s.strip()) >= SHORTEST_SENTENCE
+            s for s in split_sentences(output) if len(s.strip()) >= _SHORTEST_SENTENCE
         ]
     claims = []
     for sentence in sentences:

@@ -30,8 +30,8 @@ Row = Mapping[str, Any]
 JUDGED = "-gpt4eval_o.json"
 """The end of the name of a file with the judge's scores."""
 
-AVERAGES = ".score"
-THINKING_TOKENS = 32768
+_AVERAGES = ".score"
+_THINKING_TOKENS = 32768
 """The number of tokens that the official code adds to both budgets of a model that thinks (eval.py:74)."""
 
 _TASKS = "|".join(sorted((task.name for task in HELMET.tasks), key=len, reverse=True))
@@ -71,7 +71,7 @@ def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
     """Yield the run in a file of outputs, or the score in a file of averages."""
     name = parse_name(path)
     content = read_object(path)
-    if path.name.endswith(AVERAGES):
+    if path.name.endswith(_AVERAGES):
         yield _score(path, name, content)
         return
     rows = content.get("data")
@@ -128,7 +128,7 @@ def _entry(name: _Name, arguments: Row, judged: bool) -> str:
     if stops and not thinks and "current" in task.variants:
         values["protocol"] = "current"
     if thinks:
-        values["thinking_tokens"] = THINKING_TOKENS
+        values["thinking_tokens"] = _THINKING_TOKENS
     if task.has_judge and not judged:
         values["judge"] = "none"
     given = [f"{key}={value}" for key, value in values.items() if value is not None]
@@ -269,8 +269,8 @@ def _choose(paths: Sequence[Path]) -> Iterable[Path]:
     names = {str(path) for path in paths}
     for path in paths:
         judged = str(path).removesuffix(".json") + JUDGED
-        outputs = str(path).removesuffix(AVERAGES)
-        if not path.name.endswith(AVERAGES):
+        outputs = str(path).removesuffix(_AVERAGES)
+        if not path.name.endswith(_AVERAGES):
             if judged not in names:
                 yield path
             continue

@@ -99,7 +99,7 @@ def score_rerank(record: Record) -> Scores:
     """
     from pytrec_eval import RelevanceEvaluator
 
-    ranking = parse_ranking(record["prediction"])
+    ranking = _parse_ranking(record["prediction"])
     qrels = record.get("qrels")
     if not qrels:
         return {}
@@ -129,7 +129,7 @@ def _escape_names(grades: Mapping[str, int]) -> dict[str, int]:
     return escaped
 
 
-def parse_ranking(output: str) -> dict[str, int]:
+def _parse_ranking(output: str) -> dict[str, int]:
     """Parse the ranking `3 > 1 > 2` in an output: passage id to score, the highest first.
 
     The longest chain in the output counts, measured in characters. Brackets, colons and every "id" are removed first. A
@@ -243,7 +243,7 @@ def _best_of_both(record: Record, prefix: str) -> Scores:
     return {name: max(value, parsed[name]) for name, value in raw.items()}
 
 
-HIGHEST_GRADE = 1000
+_HIGHEST_GRADE = 1000
 """trec_eval keeps a table with an entry for each grade; a huge grade would exhaust the memory."""
 
 _CITED = ("recall", "precision", "recall_shown", "precision_shown")
@@ -262,11 +262,11 @@ def _are_judged_citations(value: Any) -> bool:
 SUMMARY = {**REPLIES, "keypoints": TEXTS}
 RANKING = {
     "qrels": Shape(
-        f"an object of grades (whole numbers from 0 to {HIGHEST_GRADE}) by passage id",
+        f"an object of grades (whole numbers from 0 to {_HIGHEST_GRADE}) by passage id",
         lambda value: (
             isinstance(value, dict)
             and all(
-                is_whole(grade) and 0 <= grade <= HIGHEST_GRADE
+                is_whole(grade) and 0 <= grade <= _HIGHEST_GRADE
                 for grade in value.values()
             )
         ),

@@ -46,13 +46,13 @@ from helm_longctx.tasks.task import (
     Variant,
 )
 
-STOP_VARIANTS: dict[ProtocolArgument, Variant] = {
+_STOP_VARIANTS: dict[ProtocolArgument, Variant] = {
     "paper": Variant(),
     "current": Variant(stop=("\n",)),
 }
 """The published completions have no stop sequence. Since 2025-08 the official code stops them at a newline."""
 
-MOST_GENERATED = 10_000
+_MOST_GENERATED = 10_000
 """Most examples of a generated task: a hundred times the official sample."""
 
 make_task = partial(Task, prefix_scored=True)
@@ -78,7 +78,7 @@ def sizes(*official: int, most: int | None = None) -> dict[int, int]:
     return sizes
 
 
-def text_sizes(max_tokens: int, around: int = 200) -> dict[int, int]:
+def _text_sizes(max_tokens: int, around: int = 200) -> dict[int, int]:
     """Return the number of tokens of text at each length.
 
     `around` tokens are left for the rest of the prompt. There is no length above 128k, because the texts need not be
@@ -87,12 +87,12 @@ def text_sizes(max_tokens: int, around: int = 200) -> dict[int, int]:
     return {length: length - around - max_tokens for length in OFFICIAL}
 
 
-def official_file(length: int, path: str) -> tuple[ReleaseFile, ...]:
+def _official_file(length: int, path: str) -> tuple[ReleaseFile, ...]:
     """Return the source of a file of the release; none at lengths that the release does not have."""
     return (release_file(path),) if length in OFFICIAL else ()
 
 
-def infbench_file(split: str) -> HubFile:
+def _infbench_file(split: str) -> HubFile:
     """Return the source of a split of InfiniteBench."""
     path = f"hub/xinrongzhang2022__infinitebench/{split}.jsonl"
     commit = "90f0394333616266d9fe85824ceaf505093cbaa5"
@@ -114,13 +114,13 @@ JSON_KV = make_task(
     metrics=scoring.ANSWER_METRICS,
     max_tokens=100,
     shots=2,
-    optional_sources=lambda length: official_file(
+    optional_sources=lambda length: _official_file(
         length, f"json_kv/test_k{_JSON_KV_SIZES.get(length)}_dep6.jsonl"
     ),
     any_length=True,
     generated="without_files",
     arguments=("shots", "seed"),
-    most_samples=MOST_GENERATED,
+    most_samples=_MOST_GENERATED,
     baseline=Baseline("lookup", "00000000-0000-0000-0000-000000000000"),
 )
 
@@ -161,13 +161,13 @@ def _ruler(
         metrics=scoring.ANSWER_METRICS if is_qa else ("ruler_recall",),
         max_tokens=max_tokens,
         # The file is optional, because rows are generated without it.
-        optional_sources=lambda length: official_file(
+        optional_sources=lambda length: _official_file(
             length, f"ruler/{folder}/validation_{length}.jsonl"
         ),
         any_length=True,
         generated="without_files",
         arguments=("seed",),
-        most_samples=MOST_GENERATED,
+        most_samples=_MOST_GENERATED,
         baseline=Baseline(_ANSWERS.get(template, "lookup"), "0"),
     )
 
@@ -236,7 +236,7 @@ def _rag(
         shots=2,
         sources=sources,
         arguments=("shots", "seed", "context"),
-        variants=STOP_VARIANTS,
+        variants=_STOP_VARIANTS,
         baseline=Baseline("span", "the United States"),
         reasoning=asking.REASONING,
         question_only=asking.QUESTION,
@@ -282,7 +282,7 @@ RERANK = (
             release_file(_MSMARCO.format(k=k)) for k in (_RERANK_SIZES[length], 10)
         ),
         arguments=("shots", "seed"),
-        variants=STOP_VARIANTS,
+        variants=_STOP_VARIANTS,
         baseline=Baseline("ranking", "1 > 2 > 3"),
     ),
 )
@@ -314,7 +314,7 @@ def _icl(
         num_samples=500,
         sources=lambda length: (hub,),
         arguments=("shots", "seed", "labels"),
-        variants=STOP_VARIANTS,
+        variants=_STOP_VARIANTS,
         baseline=Baseline("label", "0"),
     )
 
@@ -457,7 +457,7 @@ def _cite(
 _ASQA = ("str_em", citations.score_asqa, citations.ASQA_METRICS)
 _QAMPARI = ("qampari_rec_top5", citations.score_qampari, citations.QAMPARI_METRICS)
 CITE = (_cite("asqa", "ASQA", *_ASQA), _cite("qampari", "QAMPARI", *_QAMPARI))
-NOCITE = (
+_NOCITE = (
     _cite("asqa_nocite", "ASQA without citations", *_ASQA),
     _cite("qampari_nocite", "QAMPARI without citations", *_QAMPARI),
 )
@@ -466,7 +466,7 @@ _CITE = Category(
     "cite",
     "Cite",
     CITE,
-    variants=NOCITE,
+    variants=_NOCITE,
     judge="helm_longctx.benchmarks.helmet.judge.CitationAnnotator",
 )
 
@@ -520,7 +520,7 @@ LONGQA = (
         headline=("judge_score",),
         metrics=(*scoring.ANSWER_METRICS, *verdicts.ANSWER_METRICS),
         max_tokens=100,
-        sizes=text_sizes(100),
+        sizes=_text_sizes(100),
         sources=lambda length: (_NARRATIVEQA, LLAMA_2),
         official_judge=JUDGE,
         judge_sources={"rubric": _ANSWER_RUBRIC},
@@ -538,8 +538,8 @@ LONGQA = (
         scoring.score_qa,
         headline=("rougeL_f1",),
         max_tokens=10,
-        sizes=text_sizes(10),
-        sources=lambda length: (infbench_file("longbook_qa_eng"), LLAMA_2),
+        sizes=_text_sizes(10),
+        sources=lambda length: (_infbench_file("longbook_qa_eng"), LLAMA_2),
     ),
     _book_qa(
         "infbench_choice",
@@ -555,8 +555,8 @@ LONGQA = (
         scoring.score_choice,
         headline=("exact_match",),
         max_tokens=10,
-        sizes=text_sizes(10),
-        sources=lambda length: (infbench_file("longbook_choice_eng"), LLAMA_2),
+        sizes=_text_sizes(10),
+        sources=lambda length: (_infbench_file("longbook_choice_eng"), LLAMA_2),
         baseline=Baseline("choice", "A"),
         question_only=asking.BOOK_CHOICE,
     ),
@@ -609,8 +609,8 @@ SUMM = (
         ),
         scoring.score_book_summary,
         max_tokens=1200,
-        sizes=text_sizes(1200),
-        sources=lambda length: (infbench_file("longbook_sum_eng"), LLAMA_2),
+        sizes=_text_sizes(1200),
+        sources=lambda length: (_infbench_file("longbook_sum_eng"), LLAMA_2),
         judge_sources={
             "keypoints": release_file("infbench/longbook_sum_eng_keypoints.jsonl"),
             "rubric": _SUMMARY_RUBRIC,
@@ -623,7 +623,7 @@ SUMM = (
         books.load_lexsum,
         scoring.score_lexsum,
         max_tokens=400,
-        sizes=text_sizes(400, 300),
+        sizes=_text_sizes(400, 300),
         sources=lambda length: (_LEXSUM, LLAMA_2),
         judge_sources={
             "keypoints": release_file("multi_lexsum/multi_lexsum_val.jsonl"),

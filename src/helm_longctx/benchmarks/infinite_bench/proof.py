@@ -79,7 +79,7 @@ def read_outputs(
     return ScoredOutputs(task, records)
 
 
-def score_before_may(record: Record) -> float:
+def _score_before_may(record: Record) -> float:
     """Score an answer of `code_debug` as the official code before e60e8dc (2024-05-30) did."""
     name, letter = record["references"]
     output = record["prediction"]
@@ -96,7 +96,7 @@ REASONS = {
         partial(
             OutputScores.percent,
             path=f"{FOLDER}/yarn-mistral/preds_code_debug.jsonl",
-            scorer=score_before_may,
+            scorer=_score_before_may,
         ),
     ),
     ("yarn-mistral", "longbook_sum_eng"): Reason(

@@ -62,17 +62,17 @@ Compare = Callable[[str, Sequence[str]], float]
 """(output, references) → 0…1"""
 
 
-def has_word(output: str, answers: Sequence[str]) -> bool:
+def _has_word(output: str, answers: Sequence[str]) -> bool:
     """Return whether a word of the output is the answer, with the same case."""
     return answers[0] in _WORD_ENDS.sub(" ", output).split()
 
 
-def has_name(output: str, answers: Sequence[str]) -> bool:
+def _has_name(output: str, answers: Sequence[str]) -> bool:
     """Return whether a word of the output in upper case is the first of the names."""
     return answers[0] in (word.upper() for word in _WORD_ENDS.sub(" ", output).split())
 
 
-def has_any_name(output: str, answers: Sequence[str]) -> bool:
+def _has_any_name(output: str, answers: Sequence[str]) -> bool:
     """Return whether the output in upper case contains one of the names."""
     text = output.strip().upper()
     return any(answer.upper() in text for answer in answers)
@@ -84,7 +84,7 @@ def has_first_digits(output: str, answers: Sequence[str]) -> bool:
     return answers[0] == (match[0] if match else "")
 
 
-def has_last_number(output: str, answers: Sequence[str]) -> bool:
+def _has_last_number(output: str, answers: Sequence[str]) -> bool:
     """Return whether the last word of the output is the number."""
     words = _CODE_RUN_ENDS.sub(" ", output).split()
     try:
@@ -93,7 +93,7 @@ def has_last_number(output: str, answers: Sequence[str]) -> bool:
         return False
 
 
-def has_first_number(output: str, answers: Sequence[str]) -> bool:
+def _has_first_number(output: str, answers: Sequence[str]) -> bool:
     """Return whether the first number of the output is the answer. To a whole answer, decimals are no answer."""
     match, (answer, *_) = _NUMBER.search(output), answers
     if match is None:
@@ -123,7 +123,7 @@ def find_letter(letters: re.Pattern[str], text: str) -> str | None:
     return None
 
 
-def find_function_or_letter(output: str, answers: Sequence[str]) -> bool:
+def _find_function_or_letter(output: str, answers: Sequence[str]) -> bool:
     """Return whether the output names the right function; `answers` are its name and its letter."""
     name, letter = answers
     text = output.strip()
@@ -135,20 +135,20 @@ def find_function_or_letter(output: str, answers: Sequence[str]) -> bool:
     return bool(follows_start(text, DEBUG_STARTS, (letter, name)))
 
 
-def find_choice_or_letter(output: str, answers: Sequence[str]) -> bool:
+def _find_choice_or_letter(output: str, answers: Sequence[str]) -> bool:
     """Return whether the output names the right option; `answers` are its text and its letter."""
     return find_letter(_OPTION_LETTER, output.strip()) in answers or find_choice(
         output, answers
     )
 
 
-def best_english_f1(output: str, answers: Sequence[str]) -> float:
+def _best_english_f1(output: str, answers: Sequence[str]) -> float:
     """Return the F1 of the words with the best answer."""
     words = english_words(output)
     return max(f1(words, english_words(answer)) for answer in answers)
 
 
-def count_values(output: str, answers: Sequence[str], skipped: int = 0) -> float:
+def _count_values(output: str, answers: Sequence[str], skipped: int = 0) -> float:
     """Return the share of the intermediate values before the first wrong one. Signs are not read.
 
     Args:
@@ -168,18 +168,18 @@ def count_values(output: str, answers: Sequence[str], skipped: int = 0) -> float
     return right / len(values)
 
 
-def has_digits(output: str, answers: Sequence[str]) -> bool:
+def _has_digits(output: str, answers: Sequence[str]) -> bool:
     """Whether an output has a digit."""
     return _DIGITS.search(output) is not None
 
 
-def ends_with_number(output: str, answers: Sequence[str]) -> bool:
+def _ends_with_number(output: str, answers: Sequence[str]) -> bool:
     """Whether the last word of an output is a number."""
     words = _CODE_RUN_ENDS.sub(" ", output).split()
     return bool(words) and words[-1].lstrip("+-").isdecimal()
 
 
-def names_function(output: str, answers: Sequence[str]) -> bool:
+def _names_function(output: str, answers: Sequence[str]) -> bool:
     """Whether an output has the letter of a function, the start of an answer, or begins with the function's name."""
     text = output.strip()
     return (
@@ -196,14 +196,14 @@ def names_option(output: str, answers: Sequence[str]) -> bool:
     return is_option or find_letter(_OPTION_LETTER, text) is not None
 
 
-def find_function_plainly(output: str, answers: Sequence[str]) -> bool:
+def _find_function_plainly(output: str, answers: Sequence[str]) -> bool:
     """Return whether an output names the right function in the official or in a plain form.
 
     Plain forms are those of `find_plain_letter`, and the function's name alone among the words of the last line.
     """
     name, letter = answers
     if (
-        find_function_or_letter(output, answers)
+        _find_function_or_letter(output, answers)
         or find_plain_letter(output, _LETTERS) == letter
     ):
         return True
@@ -211,10 +211,10 @@ def find_function_plainly(output: str, answers: Sequence[str]) -> bool:
     return name in re.findall(r"\w+", last_line)
 
 
-def score_debug(record: Record, compare: Compare) -> Scores:
+def _score_debug(record: Record, compare: Compare) -> Scores:
     """Return the official and the lenient accuracy of Code.Debug."""
     official = score(record, "accuracy", compare)
-    lenient = score(record, "accuracy_lenient", find_function_plainly)
+    lenient = score(record, "accuracy_lenient", _find_function_plainly)
     return {**official, **lenient} if official else {}
 
 
@@ -270,7 +270,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         elif name == "math_find":
             fields["target"] = _find(_TARGET, row).lower()[: -len(" of")]
         references = read_answers(name, _official_answer(name, row), str(row))
-        messages = () if task.template.names else make_calculation(text)
+        messages = () if task.template.names else _make_calculation(text)
         group = text_group(text[:_BEGINNING] if _REAL_TEXTS.match(name) else text)
         yield Example(
             f"{name}-{number}",
@@ -282,7 +282,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         )
 
 
-def make_calculation(expression: str) -> tuple[Message, ...]:
+def _make_calculation(expression: str) -> tuple[Message, ...]:
     """Return GPT-4's conversation of `math_calc`."""
     question, answer = prompts.CALCULATION
     roles = ("system", "user", "system", "user")
@@ -359,9 +359,11 @@ class Row(NamedTuple):
 
 
 READS: Mapping[str, Compare] = {
-    **dict.fromkeys(("passkey", "number_string", "math_calc", "math_find"), has_digits),
-    "code_run": ends_with_number,
-    "code_debug": names_function,
+    **dict.fromkeys(
+        ("passkey", "number_string", "math_calc", "math_find"), _has_digits
+    ),
+    "code_run": _ends_with_number,
+    "code_debug": _names_function,
     "longbook_choice_eng": names_option,
 }
 """(output, references) → whether a scorer finds something to compare. The scorers of other tasks read every text."""
@@ -381,7 +383,7 @@ ROWS = {
     "number_string": Row(
         "Retrieve.Number", 590, 12, "accuracy", has_first_digits, None, ""
     ),
-    "kv_retrieval": Row("Retrieve.KV", 500, 50, "accuracy", has_word, "lookup", "0"),
+    "kv_retrieval": Row("Retrieve.KV", 500, 50, "accuracy", _has_word, "lookup", "0"),
     "longbook_sum_eng": Row(
         "En.Sum",
         103,
@@ -391,12 +393,12 @@ ROWS = {
         "summary",
         "It is a long book.",
     ),
-    "longbook_qa_eng": Row("En.QA", 351, 40, "f1", best_english_f1, "span", "the"),
+    "longbook_qa_eng": Row("En.QA", 351, 40, "f1", _best_english_f1, "span", "the"),
     "longbook_choice_eng": Row(
-        "En.MC", 229, 40, "accuracy", find_choice, "choice", "A", find_choice_or_letter
+        "En.MC", 229, 40, "accuracy", find_choice, "choice", "A", _find_choice_or_letter
     ),
     "longdialogue_qa_eng": Row(
-        "En.Dia", 200, 40, "accuracy", has_name, "frequency", "JOHN", has_any_name
+        "En.Dia", 200, 40, "accuracy", _has_name, "frequency", "JOHN", _has_any_name
     ),
     "longbook_qa_chn": Row(
         "Zh.QA", 189, 40, "f1", words.best_character_f1, "span", "的"
@@ -409,14 +411,14 @@ ROWS = {
         find_function,
         "choice",
         "A.",
-        find_function_or_letter,
+        _find_function_or_letter,
     ),
-    "code_run": Row("Code.Run", 400, 5, "accuracy", has_last_number, "span", "0"),
-    "math_calc": Row("Math.Calc", 50, 30000, "value_share", count_values, "span", "0"),
-    "math_find": Row("Math.Find", 350, 3, "accuracy", has_first_number, "span", "0"),
+    "code_run": Row("Code.Run", 400, 5, "accuracy", _has_last_number, "span", "0"),
+    "math_calc": Row("Math.Calc", 50, 30000, "value_share", _count_values, "span", "0"),
+    "math_find": Row("Math.Find", 350, 3, "accuracy", _has_first_number, "span", "0"),
 }
 
-API_TOKENS = 4096
+_API_TOKENS = 4096
 """Output budget of chats. The official code sets none. It asks GPT-4 Turbo, and that writes at most this many tokens."""
 
 
@@ -428,11 +430,11 @@ def _task(
     conversation = name not in templates
     if conversation:
         # GPT-4 repeats the first number of the expression before the values (`get_score_one_math_calc`).
-        compare = partial(count_values, skipped=1)
+        compare = partial(_count_values, skipped=1)
     apply: Callable[..., Scores] = partial(score, metric=row.metric)
     metrics: tuple[str, ...] = (row.metric,)
     if name == "code_debug":
-        apply = score_debug
+        apply = _score_debug
         metrics = ("accuracy", "accuracy_lenient")
     earlier = partial(apply, compare=compare)
     latest = partial(apply, compare=row.later) if row.later else earlier
@@ -451,7 +453,7 @@ def _task(
         headline=(row.metric,),
         metrics=metrics,
         can_read=partial(can_read, name=name),
-        max_tokens=API_TOKENS if chat else row.max_tokens,
+        max_tokens=_API_TOKENS if chat else row.max_tokens,
         num_samples=row.samples,
         sources=lambda length: (find_source(name),),
         chat=chat,

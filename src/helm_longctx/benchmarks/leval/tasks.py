@@ -95,7 +95,7 @@ def find_letters(output: str, several: bool) -> str:
     return listed or (run[0] if run else "A")
 
 
-def read_choice(output: str, reference: str, several: bool = False) -> tuple[str, str]:
+def _read_choice(output: str, reference: str, several: bool = False) -> tuple[str, str]:
     """Return the options that the answer names, and the right ones."""
     right = "".join(letter for letter in reference.split()[0] if letter in _LETTERS)
     return find_letters(output, several), right or "A"
@@ -120,7 +120,7 @@ def _tidy_code(text: str) -> str:
     return text
 
 
-def read_code(output: str, reference: str) -> tuple[str, str]:
+def _read_code(output: str, reference: str) -> tuple[str, str]:
     """Return the words in which the value of a program is expected, and the right value."""
     count = len(reference.split()) + 3
     text = _tidy_code(output)
@@ -131,7 +131,7 @@ def read_code(output: str, reference: str) -> tuple[str, str]:
     return " ".join(words), _tidy_code(reference)
 
 
-def read_truth(output: str, reference: str) -> tuple[str, str]:
+def _read_truth(output: str, reference: str) -> tuple[str, str]:
     """Return the first truth value of an answer, and the right one."""
     words = output.lower().split()
     named = next((word for word in words if "true" in word or "false" in word), None)
@@ -141,12 +141,12 @@ def read_truth(output: str, reference: str) -> tuple[str, str]:
 
 
 READERS: dict[str, Read] = {
-    "tpo": read_choice,
-    "quality": read_choice,
-    "coursera": lambda output, reference: read_choice(output, reference, several=True),
+    "tpo": _read_choice,
+    "quality": _read_choice,
+    "coursera": lambda output, reference: _read_choice(output, reference, several=True),
     "gsm100": lambda output, reference: (find_number(output), find_number(reference)),
-    "codeU": read_code,
-    "sci_fi": read_truth,
+    "codeU": _read_code,
+    "sci_fi": _read_truth,
     "topic_retrieval_longchat": lambda output, reference: (output, reference),
 }
 
@@ -172,7 +172,7 @@ def compare(output: str, reference: str) -> float:
         )
 
 
-def score_closed(record: Record, task: str) -> Scores:
+def _score_closed(record: Record, task: str) -> Scores:
     """Return the exact match of an answer to a closed question."""
     return {
         "exact_match": compare(
@@ -181,7 +181,7 @@ def score_closed(record: Record, task: str) -> Scores:
     }
 
 
-def can_read_closed(record: Record, task: str) -> bool:
+def _can_read_closed(record: Record, task: str) -> bool:
     """Whether an answer to a closed question has a capital letter, a digit or a truth value, as the task asks for."""
     output = record["prediction"].strip()
     match task:
@@ -190,11 +190,11 @@ def can_read_closed(record: Record, task: str) -> bool:
         case "gsm100":
             return bool(find_number(output))
         case "sci_fi":
-            return read_truth(output, "")[0] != "<error>"
+            return _read_truth(output, "")[0] != "<error>"
     return bool(output)
 
 
-def score_words(record: Record) -> Scores:
+def _score_words(record: Record) -> Scores:
     """Return the F1 of the words."""
     return {
         "f1": f1(
@@ -319,7 +319,7 @@ def _task(dataset: Dataset) -> Task:
     system = prompts.SYSTEM.get(
         name, prompts.CLOSED_SYSTEM if closed else prompts.OPEN_SYSTEM
     )
-    scorers = {"f1": score_words, "rougeL": score_summary}
+    scorers = {"f1": _score_words, "rougeL": score_summary}
     baseline = None
     # Prompts of the others have no words of the task by which it could be recognised.
     if user in (prompts.CLOSED, prompts.OPEN) and name != "sci_fi":
@@ -329,8 +329,8 @@ def _task(dataset: Dataset) -> Task:
         title=dataset.title,
         template=NO_TEMPLATE if name == "sci_fi" else Template(user, "", separator=""),
         load=partial(load, measure=MEASURES[metric]),
-        score=partial(score_closed, task=name) if closed else scorers[metric],
-        can_read=partial(can_read_closed, task=name) if closed else has_text,
+        score=partial(_score_closed, task=name) if closed else scorers[metric],
+        can_read=partial(_can_read_closed, task=name) if closed else has_text,
         headline=(metric,),
         metrics=("rouge1", "rouge2", "rougeL") if metric == "rougeL" else (metric,),
         num_samples=dataset.rows,

@@ -44,7 +44,7 @@ BY_LENGTH = ("score_0_4k", "score_4_8k", "score_8k_up")
 """The metrics for LongBench-E's columns. They group rows by their number of words."""
 
 STEPS = 990
-STEPS_ZH = 989
+_STEPS_ZH = 989
 """Steps after which the recursion of the package rouge fails in eval.py, for English and, one call deeper, Chinese."""
 
 _NUMBER = re.compile(r"\d+")
@@ -91,7 +91,7 @@ def compare_numbers(pattern: str) -> Compare:
     return compare
 
 
-def compare_code(output: str, reference: str, classes: Sequence[str]) -> float:
+def _compare_code(output: str, reference: str, classes: Sequence[str]) -> float:
     """Return the similarity, in steps of 0.01, of the reference and the first line without a comment or a backtick."""
     lines = output.lstrip("\n").split("\n")
     line = next(
@@ -104,7 +104,7 @@ def compare_code(output: str, reference: str, classes: Sequence[str]) -> float:
     return round(100 * SequenceMatcher(None, line, reference).ratio()) / 100
 
 
-def compare_classes(output: str, reference: str, classes: Sequence[str]) -> float:
+def _compare_classes(output: str, reference: str, classes: Sequence[str]) -> float:
     """Return 1 for the right class, less if the output names several."""
     named = [name for name in classes if name in output]
     index = 0
@@ -126,13 +126,13 @@ COMPARE: dict[str, Compare] = {
     ),
     "rouge_score": lambda output, reference, _: rouge_l(output, reference, STEPS),
     "rouge_zh_score": lambda output, reference, _: rouge_l(
-        " ".join(cut(output)), " ".join(cut(reference)), STEPS_ZH
+        " ".join(cut(output)), " ".join(cut(reference)), _STEPS_ZH
     ),
-    "classification_score": compare_classes,
+    "classification_score": _compare_classes,
     "retrieval_score": compare_numbers(r"Paragraph (\d+)"),
     "retrieval_zh_score": compare_numbers(r"段落(\d+)"),
     "count_score": compare_numbers(r"\A([\s\S]*)\Z"),
-    "code_sim_score": compare_code,
+    "code_sim_score": _compare_code,
 }
 
 
@@ -172,7 +172,7 @@ COLUMNS: dict[str, type] = {
     "length": int,
 }
 SHAPES = {"length": Shape("a whole number", is_whole)}
-MOST_EXTENDED = 500
+_MOST_EXTENDED = 500
 """No file of LongBench-E has more rows."""
 
 _CODE_START = "Please complete the code given below. \n"
@@ -191,7 +191,7 @@ def load(
         yield Example(row["_id"], fields, row["answers"], "official", record=record)
 
 
-def repeat_line(messages: Sequence[Message]) -> str | None:
+def _repeat_line(messages: Sequence[Message]) -> str | None:
     """Complete code with the line after an earlier copy of the last line, or None if the prompt asks for no code."""
     prompt = messages[-1]["content"]
     if not (prompt.startswith(_CODE_START) and prompt.endswith(_CODE_END)):
@@ -231,7 +231,7 @@ def _task(dataset: Dataset, extended: bool = False) -> Task:
     variant = Variant(stop=("\n",)) if dataset.name == "samsum" else Variant()
     baseline: Baseline
     if "code" in dataset.traits:
-        baseline = Baseline(repeat_line, "return")
+        baseline = Baseline(_repeat_line, "return")
     else:
         is_summary = (
             dataset.metric == "rouge_score" and "few_shot" not in dataset.traits
@@ -256,7 +256,7 @@ def _task(dataset: Dataset, extended: bool = False) -> Task:
         headline=(dataset.metric,),
         metrics=(dataset.metric, *(BY_LENGTH if extended else ())),
         max_tokens=dataset.max_tokens,
-        num_samples=MOST_EXTENDED if extended else dataset.rows,
+        num_samples=_MOST_EXTENDED if extended else dataset.rows,
         sources=lambda length: (source,),
         # The official code sends neither examples nor code as chats.
         chat=not ("few_shot" in dataset.traits or "code" in dataset.traits),

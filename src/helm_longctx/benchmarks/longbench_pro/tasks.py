@@ -44,14 +44,14 @@ from helm_longctx.tasks.task import (
 )
 from helm_longctx.tasks.words import cut, f1, find_rouge_l
 
-MARKERS = ("[Answer]", "[答案]")
+_MARKERS = ("[Answer]", "[答案]")
 """What stands before the answer in an output."""
 CLASSES = ("english", "chinese", "easy", "moderate", "hard", "extreme")
 BY_CLASS = tuple(f"score_{name}" for name in CLASSES)
 """The scores of the questions in a language or of a difficulty."""
 MOST_STEPS = 986
 """Steps after which the recursion of the package rouge fails when the official main.py calls it."""
-GOOD_SUMMARY = 0.65
+_GOOD_SUMMARY = 0.65
 """The score above which the official pass@n counts a summary as right."""
 
 
@@ -74,7 +74,7 @@ def normalize(text: str) -> str:
 
 def read_lines(output: str) -> list[str]:
     """Return the normalized lines after the last marker, or of the whole output if it has none."""
-    marker = next((marker for marker in MARKERS if marker in output), "")
+    marker = next((marker for marker in _MARKERS if marker in output), "")
     answer = output.rpartition(marker)[2] if marker else output
     return [normalize(line) for line in answer.strip().lower().split("\n")]
 
@@ -109,7 +109,7 @@ def pairwise_accuracy(answers: Sequence[str], lines: Sequence[str]) -> float:
     return right / (len(lines) * (len(lines) - 1) // 2)
 
 
-def best_rouge_l(answers: Sequence[str], summary: str, is_chinese: bool) -> float:
+def _best_rouge_l(answers: Sequence[str], summary: str, is_chinese: bool) -> float:
     """Return ROUGE-L with the best answer; 0 if it cannot be computed for one of them."""
     if is_chinese:
         answers = [" ".join(cut(answer)) for answer in answers]
@@ -120,7 +120,7 @@ def best_rouge_l(answers: Sequence[str], summary: str, is_chinese: bool) -> floa
     )
 
 
-def score_lines(record: Record, metric: str) -> Scores:
+def _score_lines(record: Record, metric: str) -> Scores:
     """Return the score of an answer in lines, if the record has a reference."""
     output = record["prediction"].strip()
     answers = list(map(normalize, record["references"]))
@@ -143,7 +143,7 @@ def score_summary(record: Record) -> Scores:
         return {}
     if not summary:
         return {"rouge_l": 0.0, **_scores(record, "summary", 0.0, False)}
-    rouge = best_rouge_l(answers, summary, record.get("language") == "Chinese")
+    rouge = _best_rouge_l(answers, summary, record.get("language") == "Chinese")
     similarity = (record.get("similarity") or {}).get("value")
     if similarity is None:
         return {"rouge_l": rouge}
@@ -153,7 +153,7 @@ def score_summary(record: Record) -> Scores:
     return {
         "rouge_l": rouge,
         "similarity": similarity,
-        **_scores(record, "summary", value, value > GOOD_SUMMARY),
+        **_scores(record, "summary", value, value > _GOOD_SUMMARY),
     }
 
 
@@ -250,7 +250,7 @@ def answer_lines(messages: Sequence[Message]) -> str | None:
     There are as many lines as the question's own example has. Returns None if the prompt is not one of LongBench Pro's.
     """
     context, _, question = messages[-1]["content"].rpartition(SEPARATOR)
-    marker = next((marker for marker in MARKERS if marker in question), None)
+    marker = next((marker for marker in _MARKERS if marker in question), None)
     if not context or marker is None:
         return None
     options = dict(_OPTION.findall(question))
@@ -283,10 +283,11 @@ EMBEDDING_MODEL = "Qwen/Qwen3-Embedding-8B@1d8ad4ca9b3dd8059ad90a75d4983776a23d4
 EMBEDDING_BYTES = 36 * 1024**3
 """Free GPU memory in bytes that it needs with 32-bit weights, as in the official code, and room for its inputs."""
 
-PER_LENGTH = 10
+_PER_LENGTH = 10
 """Questions of a task at a length: five in each language."""
 SIZES = {
-    STANDARD[label]: PER_LENGTH for label in ("8k", "16k", "32k", "64k", "128k", "256k")
+    STANDARD[label]: _PER_LENGTH
+    for label in ("8k", "16k", "32k", "64k", "128k", "256k")
 }
 
 _ROWS = [*read_table(__package__, "tasks.csv")]
@@ -311,7 +312,7 @@ def _task(secondary_task: str, thinks: bool = False) -> Task:
         title=f"{secondary_task}, thinking" if thinks else secondary_task,
         template=Template(PROMPT, "", separator=""),
         load=partial(load, secondary_task=secondary_task, question=question),
-        score=score_summary if is_summary else partial(score_lines, metric=metric),
+        score=score_summary if is_summary else partial(_score_lines, metric=metric),
         headline=(metric,),
         metrics=(
             metric,
@@ -321,7 +322,7 @@ def _task(secondary_task: str, thinks: bool = False) -> Task:
         ),
         max_tokens=8192 if thinks else 1024,
         sizes=SIZES,
-        num_samples=PER_LENGTH,
+        num_samples=_PER_LENGTH,
         sources=lambda length: (SOURCE,),
         variants={"paper": Variant(temperature=1.0)},
         official_judge=EMBEDDING_MODEL.partition("@")[0] if is_summary else None,

@@ -89,7 +89,7 @@ def load(
                     _PLACEHOLDERS[later], texts[later].strip()
                 )
         about = {"difficulty": row["difficulty"], "length": row["length"]}
-        second = make_follow_up(follow_up, fields) if follow_up else None
+        second = _make_follow_up(follow_up, fields) if follow_up else None
         group = text_group(fields["context"])
         yield Example(
             row["_id"],
@@ -102,7 +102,7 @@ def load(
         )
 
 
-def make_follow_up(template: str, fields: Mapping[str, str]) -> FollowUp:
+def _make_follow_up(template: str, fields: Mapping[str, str]) -> FollowUp:
     """Return the second request of a question: the template with the first answer instead of its reasoning."""
     # The official code replaces this placeholder last, so also in a question or a choice that contains it.
     prompt = template.format(**fields, reasoning=REASONING)
@@ -148,7 +148,7 @@ def score(record: Record) -> Scores:
     }
 
 
-REASONING_TOKENS = 1024
+_REASONING_TOKENS = 1024
 
 _CHOICES = re.compile(
     r"What is the correct answer to this question: .*\nChoices:\n\(A\) (.*)\n\(B\) (.*)\n\(C\) (.*)\n\(D\) (.*)\n\n",
@@ -177,8 +177,8 @@ def ask_to_reason(example: Example) -> Example:
         example,
         messages=prompt.messages,
         context=prompt.context,
-        follow_up=make_follow_up(prompts.COT_ANSWER, example.fields),
-        max_tokens=REASONING_TOKENS,
+        follow_up=_make_follow_up(prompts.COT_ANSWER, example.fields),
+        max_tokens=_REASONING_TOKENS,
     )
 
 
@@ -191,7 +191,7 @@ def _task(name: str, title: str, template: str, follow_up: str | None = None) ->
         score=score,
         can_read=lambda record: find_letter(record["prediction"]) is not None,
         metrics=("accuracy", "accuracy_compensated", "accuracy_lenient", *BY_CLASS),
-        max_tokens=REASONING_TOKENS if follow_up else ANSWER_TOKENS,
+        max_tokens=_REASONING_TOKENS if follow_up else ANSWER_TOKENS,
         num_samples=QUESTIONS,
         sources=lambda length: (SOURCE,),
         variants={"paper": Variant(temperature=0.1)},
@@ -204,7 +204,7 @@ def _task(name: str, title: str, template: str, follow_up: str | None = None) ->
 COT = _task("cot", "With CoT", prompts.COT, prompts.COT_ANSWER)
 ZERO_SHOT = replace(
     _task("0shot", "Zero-shot", prompts.ZERO_SHOT),
-    reasoning=Reasoning(ask_to_reason, REASONING_TOKENS),
+    reasoning=Reasoning(ask_to_reason, _REASONING_TOKENS),
 )
 NO_CONTEXT = _task("no_context", "Without the text", prompts.NO_CONTEXT)
 

@@ -108,8 +108,8 @@ GRADES = {f"judge_{name.lower().replace(' ', '_')}": name for name in _DIMENSION
 """The metric of each dimension, and its name in the judge's reply."""
 CLASSES = {"0_500": 500, "500_2k": 2000, "2k_4k": 4000, "4k_20k": math.inf}
 """The paper's classes of required length, and the upper limit of each. The limit is not in the class."""
-HEADLINE = ("length_score", "judge_score")
-BY_CLASS = tuple(f"{name}_{length}" for name in HEADLINE for length in CLASSES)
+_HEADLINE = ("length_score", "judge_score")
+BY_CLASS = tuple(f"{name}_{length}" for name in _HEADLINE for length in CLASSES)
 
 _CHINESE_CHARACTER = re.compile(r"[\u4e00-\u9fff]")
 _ENGLISH_WORD = re.compile(r"\b[a-zA-Z]+\b")
@@ -132,7 +132,7 @@ def count_words(text: str) -> int:
     return len(_CHINESE_CHARACTER.findall(text)) + len(_ENGLISH_WORD.findall(text))
 
 
-def score_length(required: int, written: int) -> float:
+def _score_length(required: int, written: int) -> float:
     """Return 1 for the required length, falling to 0 at a third of it and at four times it."""
     if written > required:
         return max(0.0, 1.0 - (written / required - 1) / 3)
@@ -160,27 +160,27 @@ def read_grades(reply: Any) -> Scores:
     return {**grades, "judge_score": fmean(grades.values())} if is_allowed else {}
 
 
-def score_text_length(record: Record) -> Scores:
+def _score_text_length(record: Record) -> Scores:
     """Return the number of words, and the length score if the record has the required length."""
     written = count_words(record["prediction"])
     required = record.get("length")
     return {
         "output_words": written,
-        **({"length_score": score_length(required, written)} if required else {}),
+        **({"length_score": _score_length(required, written)} if required else {}),
     }
 
 
 def score(record: Record) -> Scores:
     """Return the length score and the judge's grades: for all requests, and by class of length."""
     scores = {
-        **score_text_length(record),
+        **_score_text_length(record),
         **judge_scores(record, "judge_score", read_grades),
     }
     if required := record.get("length"):
         length_class = next(name for name, end in CLASSES.items() if required < end)
         scores |= {
             f"{name}_{length_class}": scores[name]
-            for name in HEADLINE
+            for name in _HEADLINE
             if name in scores
         }
     return scores
@@ -209,14 +209,14 @@ JUDGEMENT = Judgement(
 )
 
 
-REQUIRED_LENGTH = Shape(
+_REQUIRED_LENGTH = Shape(
     "a whole number from 1 on", lambda value: is_whole(value) and value > 0
 )
 
 _REQUIRED = re.compile(r"(?<!\d)(\d{2,5})\s*-?(?:words?\b|字)")
 
 
-def repeat_request(messages: Sequence[Message]) -> str | None:
+def _repeat_request(messages: Sequence[Message]) -> str | None:
     """Repeat a short request until it has the number of words that it names, or return None if it names none."""
     request = messages[-1]["content"]
     # Requests have no fixed words. The limit on their length tells them from the prompts of other benchmarks.
@@ -235,9 +235,9 @@ def _task(name: str, title: str, samples: int) -> Task:
         template=Template("{input}", "", separator=""),
         load=load,
         score=score,
-        headline=HEADLINE,
+        headline=_HEADLINE,
         metrics=(
-            *HEADLINE,
+            *_HEADLINE,
             "output_words",
             *GRADES,
             *BY_CLASS,
@@ -249,36 +249,36 @@ def _task(name: str, title: str, samples: int) -> Task:
         variants={"paper": Variant(temperature=0.5)},
         judgement=JUDGEMENT,
         judge_sources={"rubric": RUBRIC},
-        record_shapes={"length": REQUIRED_LENGTH, **REPLIES, "rubric": TEXT},
-        baseline=Baseline(repeat_request, "Once upon a time."),
+        record_shapes={"length": _REQUIRED_LENGTH, **REPLIES, "rubric": TEXT},
+        baseline=Baseline(_repeat_request, "Once upon a time."),
         **task_fields(__package__),
     )
 
 
 RULER = replace(
     _task("longwrite_ruler", "LongWrite-Ruler", 48),
-    score=score_text_length,
+    score=_score_text_length,
     headline=(),
     metrics=("length_score", "output_words"),
     official_judge=None,
     judgement=None,
     judge_sources={},
-    record_shapes={"length": REQUIRED_LENGTH},
+    record_shapes={"length": _REQUIRED_LENGTH},
     unscored="its result is the length of the longest text, the maximum of output_words",
 )
-ANNOTATOR = "helm_longctx.benchmarks.longbench_write.judge.QualityAnnotator"
+_ANNOTATOR = "helm_longctx.benchmarks.longbench_write.judge.QualityAnnotator"
 
 
 LONGBENCH_WRITE = read_benchmark(
     __package__,
     (
-        Category("", "", (_task("requests", "Requests", 120),), judge=ANNOTATOR),
+        Category("", "", (_task("requests", "Requests", 120),), judge=_ANNOTATOR),
         Category(
             "english",
             "English",
             (_task("english_requests", "English requests", 60),),
             averaged=False,
-            judge=ANNOTATOR,
+            judge=_ANNOTATOR,
         ),
         Category("ruler", "Ruler", (RULER,), averaged=False),
     ),

@@ -156,7 +156,7 @@ def _find(record: Record, boxed: bool) -> str | None:
     return (find_boxed_letter if boxed else find_letter)(record["prediction"])
 
 
-def answer_choice(messages: Sequence[Message], boxed: bool) -> str | None:
+def _answer_choice(messages: Sequence[Message], boxed: bool) -> str | None:
     """Answer with the choice whose long words are most in the repository, or None if the prompt is not LongCodeQA's."""
     prompt = messages[-1]["content"]
     choices = next(_CHOICES.finditer(prompt, max(prompt.rfind("Question:\n"), 0)), None)
@@ -183,7 +183,7 @@ def _task(name: str, title: str, boxed: bool) -> Task:
         sources=lambda length: (source_of(length),),
         variants={"paper": Variant() if boxed else Variant(temperature=0.1)},
         baseline=Baseline(
-            partial(answer_choice, boxed=boxed), r"Answer: \boxed{A}" if boxed else "A"
+            partial(_answer_choice, boxed=boxed), r"Answer: \boxed{A}" if boxed else "A"
         ),
         **task_fields(__package__),
     )

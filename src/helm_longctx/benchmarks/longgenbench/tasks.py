@@ -83,7 +83,7 @@ _CHECKS = Shape(
         and all(k.isdecimal() and len(k) < 10 and is_text(v) for k, v in value.items())
     ),
 )
-RECORD_SHAPES = {
+_RECORD_SHAPES = {
     "prefix": TEXT,
     "type": TEXT,
     "number": Shape(
@@ -132,12 +132,12 @@ METRICS = (
     ),
     *("judge_stic_2_strict", "judge_spread"),
 )
-LEAST_BLOCKS = 40
-LEAST_WORDS = 2000
+_LEAST_BLOCKS = 40
+_LEAST_WORDS = 2000
 """A text counts in the official mean number of words if it has more blocks and more words than these."""
 
 
-def split_text(record: Record) -> list[str]:
+def _split_text(record: Record) -> list[str]:
     """Split a text into its blocks. The prompt's last line is put before it, unless the text begins with an entry.
 
     Only completions are stopped at the stop sequence, so a chat's text is cut there.
@@ -159,7 +159,7 @@ def find_entries(blocks: list[str], name: str) -> dict[int, str]:
 
 def judge_prompts(record: Record) -> dict[str, str]:
     """Return the judge's prompt for each check of an entry that the text has, by kind and number of the entry."""
-    entries = find_entries(split_text(record), record["type"])
+    entries = find_entries(_split_text(record), record["type"])
     prompts = {}
     for kind, checks in zip(KINDS, CHECKS, strict=True):
         for number, event in record[checks].items():
@@ -179,13 +179,13 @@ def score(record: Record) -> Scores:
     """Return how complete the text is, and how many checks the judge confirms, if the row has its columns."""
     if any(record.get(name) is None for name in COLUMNS):
         return {}
-    blocks = split_text(record)
+    blocks = _split_text(record)
     entries = find_entries(blocks, record["type"]).keys() & range(
         1, record["number"] + 1
     )
     scores = {"completion_rate": len(entries) / record["number"]}
     words = len(SEPARATOR.join(blocks).split())
-    if len(blocks) > LEAST_BLOCKS and words > LEAST_WORDS:
+    if len(blocks) > _LEAST_BLOCKS and words > _LEAST_WORDS:
         scores["output_words"] = words
     # Scores are relative to the checks of an average row, so that the mean over all rows is the official ratio of sums.
     checks = record.get("average_checks") or sum(len(record[name]) for name in CHECKS)
@@ -259,7 +259,7 @@ TEXTS = Task(
     variants={"paper": Variant(stop=(STOP,), temperature=0.95)},
     official_judge=JUDGE,
     judgement=JUDGEMENT,
-    record_shapes={**REPLIES, **RECORD_SHAPES},
+    record_shapes={**REPLIES, **_RECORD_SHAPES},
     baseline=Baseline(write_headings, "The end."),
     **task_fields(__package__),
 )

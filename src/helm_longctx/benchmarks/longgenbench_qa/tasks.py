@@ -33,8 +33,8 @@ REPOSITORY = "Dominic789654/LongGenBench"
 COMMIT = "98458646ced747ca81a2d3023213a00a70cd7694"
 FOLDER = "longgenbench_qa"
 SUBJECTS = tuple(row["name"] for row in read_table(__package__, "subjects.csv"))
-GSM8K_TOGETHER = 35
-MMLU_TOGETHER = 20
+_GSM8K_TOGETHER = 35
+_MMLU_TOGETHER = 20
 """Questions in a prompt (run_longgenbench_GSM8K.sh and run_longgenbench_MMLU.sh)."""
 
 GSM8K_PROMPT = "LongGenBench_GSM8K_prompt/LongGenBench_prompt.txt"
@@ -74,14 +74,14 @@ MMLU_SCRIPT = _script(
 _SYSTEM = "Answer each question step by step"
 
 
-def load_gsm8k(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+def _load_gsm8k(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Yield prompts of 35 consecutive questions."""
     system = _read_system(root / GSM8K_SCRIPT.path)
     examples = (root / PROMPTS.path / GSM8K_PROMPT).read_text(encoding="utf-8")
     rows = JsonLines(root / QUESTIONS.path, {"question": str, "answer": str})
     numbered = iter(enumerate(rows))
     for number in range(task.sample(settings)):
-        batch = [row for _, row in islice(numbered, GSM8K_TOGETHER)]
+        batch = [row for _, row in islice(numbered, _GSM8K_TOGETHER)]
         if not batch:
             return
         # The examples have the numbers 1 to 8.
@@ -94,7 +94,7 @@ def load_gsm8k(task: Task, settings: Settings, root: DataRoot) -> Iterator[Examp
         )
 
 
-def load_mmlu(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+def _load_mmlu(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Yield a prompt of 20 questions for each subject."""
     system = _read_system(root / MMLU_SCRIPT.path)
     examples = read_object(root / PROMPTS.path / MMLU_PROMPT)
@@ -156,8 +156,8 @@ def _read_subject(path: Path) -> tuple[list[str], list[str]]:
             options += f"({'ABCD'[option]}) {table.iloc[row, option + 1]}"
         text += table.iloc[row, 0] + f"\n{options}\n\n"
     questions = f"{text}\n\n".split("\n\n")
-    answers = table.iloc[:MMLU_TOGETHER, table.shape[1] - 1]
-    return questions[:MMLU_TOGETHER], [str(answer) for answer in answers]
+    answers = table.iloc[:_MMLU_TOGETHER, table.shape[1] - 1]
+    return questions[:_MMLU_TOGETHER], [str(answer) for answer in answers]
 
 
 _ANSWER = re.compile(r"(?<=:\n)(.*?)(?=\n\n|$)", re.DOTALL)
@@ -259,7 +259,7 @@ _task = partial(Task, template=NO_TEMPLATE, **task_fields(__package__))
 _GSM8K = _task(
     name="gsm8k",
     title="GSM8K",
-    load=load_gsm8k,
+    load=_load_gsm8k,
     score=score_gsm8k,
     num_samples=20,
     sources=lambda length: (PROMPTS, GSM8K_SCRIPT, QUESTIONS),
@@ -267,7 +267,7 @@ _GSM8K = _task(
 _MMLU = _task(
     name="mmlu",
     title="MMLU",
-    load=load_mmlu,
+    load=_load_mmlu,
     score=score_mmlu,
     num_samples=len(SUBJECTS),
     sources=lambda length: (PROMPTS, MMLU_SCRIPT),

@@ -71,7 +71,7 @@ def load(
         )
     patients = read_object(root / SOURCE.path)
     rng = random.Random(settings.seed)
-    selection = Selection(settings.codec)
+    selection = _Selection(settings.codec)
     letters, draws = (
         ("abcde", _draw_own) if setting == "own" else ("abcdef", _draw_pairs)
     )
@@ -156,7 +156,7 @@ def _shuffle(documents: list[str], rng: random.Random) -> list[str]:
     return documents
 
 
-class Selection:
+class _Selection:
     """Selects documents that fit into a prompt. Each text is tokenized once."""
 
     def __init__(self, codec: Codec):

@@ -67,7 +67,7 @@ COLUMNS: Types = {
         list,
     ),
 }
-ABSTENTION = "_abs"
+_ABSTENTION = "_abs"
 """The official code takes a question with this in its id for one that the chats do not answer."""
 
 Turn = Mapping[str, Any]
@@ -102,7 +102,7 @@ def load(
             reason = f"answer must be a text that is not empty or a number, found {row['answer']!r}"
             raise InputError(f"{row}: {reason}")
         sessions = _sort_sessions(row)
-        texts = [*write_sessions(sessions, form)]
+        texts = [*_write_sessions(sessions, form)]
         starts = accumulate(map(len, texts[:-1]), initial=0)
         marks = []
         for start, (_, date, _) in zip(starts, sessions, strict=True):
@@ -136,13 +136,13 @@ def make_record(row: Row) -> dict[str, Any]:
     """Return the fields of a question's record."""
     return {
         "question_type": row["question_type"],
-        "abstention": ABSTENTION in row["question_id"],
+        "abstention": _ABSTENTION in row["question_id"],
     }
 
 
 def name_cluster(row: Row) -> str:
     """Return the cluster of a question. A question without an answer in the chats is made from one with an answer."""
-    return f"question {row['question_id'].removesuffix(ABSTENTION)}"
+    return f"question {row['question_id'].removesuffix(_ABSTENTION)}"
 
 
 _Session = tuple[Any, str, Sequence[Turn]]
@@ -177,7 +177,7 @@ TURNS = Shape(
 )
 
 
-def write_sessions(sessions: Sequence[_Session], form: Form) -> Iterator[str]:
+def _write_sessions(sessions: Sequence[_Session], form: Form) -> Iterator[str]:
     """Write each session. Joined they are the context."""
     for number, (_, date, turns) in enumerate(sessions, 1):
         kept = [turn for turn in turns if turn["role"] == "user" or not form.user_only]
@@ -202,7 +202,7 @@ def write_sessions(sessions: Sequence[_Session], form: Form) -> Iterator[str]:
 JUDGE = "openai/gpt-4o-2024-08-06"
 KINDS = tuple(prompts.JUDGE)
 BY_KIND = {kind: f"judge_score_{kind.replace('-', '_')}" for kind in KINDS}
-ABSTAINED = "judge_score_abstention"
+_ABSTAINED = "judge_score_abstention"
 
 
 def judge_prompt(record: Record) -> str:
@@ -232,7 +232,7 @@ def score(record: Record) -> Scores:
         return scores
     names = [
         BY_KIND.get(record.get("question_type") or ""),
-        ABSTAINED if record.get("abstention") else None,
+        _ABSTAINED if record.get("abstention") else None,
     ]
     return scores | {name: scores["judge_score"] for name in names if name}
 
@@ -248,7 +248,7 @@ JUDGEMENT = Judgement(
 )
 
 
-TITLES = {"s": "LongMemEval-S", "oracle": "Evidence Sessions", "m": "LongMemEval-M"}
+_TITLES = {"s": "LongMemEval-S", "oracle": "Evidence Sessions", "m": "LongMemEval-M"}
 
 
 class Reading(NamedTuple):
@@ -284,14 +284,14 @@ def _task(name: str, category: str) -> Task:
     return Task(
         name=f"{name}_{category}" if category else name,
         alias=name if category else "",
-        title=TITLES[name],
+        title=_TITLES[name],
         template=Template(
             prompts.CON if reading.notes else prompts.DIRECT, "", separator=""
         ),
         load=partial(load, form=reading.form, kinds=KINDS),
         score=score,
         scorers=score_silence(score),
-        metrics=(*JUDGED, *BY_KIND.values(), ABSTAINED),
+        metrics=(*JUDGED, *BY_KIND.values(), _ABSTAINED),
         max_tokens=800 if reading.notes else 500,
         sources=lambda length: (find_source(name),),
         official_judge=JUDGE,
@@ -316,6 +316,6 @@ LONGMEMEVAL = read_benchmark(
             judge=_ANNOTATOR,
         )
         for name, reading in READINGS.items()
-        for main, *others in [[_task(file, name) for file in TITLES]]
+        for main, *others in [[_task(file, name) for file in _TITLES]]
     ],
 )

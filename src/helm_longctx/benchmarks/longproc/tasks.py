@@ -66,10 +66,10 @@ HEADER = (
 )
 """The text before the answer's code, as the prompt says."""
 
-MOST_TESTS = 10
+_MOST_TESTS = 10
 SECONDS = 3
-COMPILE_SECONDS = 60
-COMPILE_PROCESSES = 256
+_COMPILE_SECONDS = 60
+_COMPILE_PROCESSES = 256
 """Limits on the compiler's time and processes; the official code has none. The compiler starts further processes, and
 older kernels count all processes of the user.
 """
@@ -94,12 +94,12 @@ def _try_compiler() -> None:
 
 
 def passes(code: str, tests: Sequence[Sequence[Sequence[str]]]) -> bool:
-    """Return whether code compiles and gives the expected output, byte for byte, for the first `MOST_TESTS` inputs."""
+    """Return whether code compiles and gives the expected output, byte for byte, for the first `_MOST_TESTS` inputs."""
     check_programs()
     program = compile_program(HEADER + code)
     if program is None:
         return False
-    for lines, expected in tests[:MOST_TESTS]:
+    for lines, expected in tests[:_MOST_TESTS]:
         outcome = run([PROGRAM], stdin=_join(lines), program=program, seconds=SECONDS)
         # The exit status does not count: a program may crash after the right output (spoc_evaluator.py:63).
         if outcome.code is None or outcome.output != _join(expected):
@@ -118,8 +118,8 @@ def compile_program(code: str) -> bytes | None:
     outcome = run(
         ["sh", "-c", _COMPILE],
         stdin=text,
-        seconds=COMPILE_SECONDS,
-        processes=COMPILE_PROCESSES,
+        seconds=_COMPILE_SECONDS,
+        processes=_COMPILE_PROCESSES,
     )
     return outcome.output if outcome.code == 0 else None
 
@@ -128,8 +128,8 @@ def _join(lines: Sequence[str]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-TABLE_METRICS = ("f1", "precision", "recall", "extraction_rate")
-PROCEDURE_METRICS = ("accuracy", "partial_accuracy", "extraction_rate")
+_TABLE_METRICS = ("f1", "precision", "recall", "extraction_rate")
+_PROCEDURE_METRICS = ("accuracy", "partial_accuracy", "extraction_rate")
 
 _PUNCTUATION_AND_APOSTROPHE = str.maketrans("", "", string.punctuation + "\u2019")
 _BELIEF_WORDS = re.compile(
@@ -153,14 +153,14 @@ def score_html_to_tsv(record: Record) -> Scores:
     elif "```tsv" in output:
         text = output.split("```tsv")[1]
     given = read_table(text)
-    expected = read_table(find_item(record)["reference_output"])
+    expected = read_table(_find_item(record)["reference_output"])
     if not given or not expected or len(given[0]) != len(expected[0]):
-        return dict.fromkeys(TABLE_METRICS, 0.0)
+        return dict.fromkeys(_TABLE_METRICS, 0.0)
     # Each row of the output is looked up by itself, so a row that is repeated counts each time.
     precision = sum(row in expected for row in given) / len(given)
     recall = sum(row in given for row in expected) / len(expected)
     f1 = 2 * recall * precision / (recall + precision) if recall + precision else 0.0
-    return dict(zip(TABLE_METRICS, (f1, precision, recall, 1.0), strict=True))
+    return dict(zip(_TABLE_METRICS, (f1, precision, recall, 1.0), strict=True))
 
 
 def read_table(text: str) -> list[tuple[str, ...]]:
@@ -191,7 +191,7 @@ def score_pseudo_to_code(record: Record) -> Scores:
     )
     if code is None:
         return _procedure(0.0, 0.0, extracted=False)
-    is_right = float(passes(code[1], find_item(record)["testcases"]))
+    is_right = float(passes(code[1], _find_item(record)["testcases"]))
     return _procedure(is_right, is_right)
 
 
@@ -200,7 +200,7 @@ def score_path_traversal(record: Record) -> Scores:
     route = extract_tag(record["prediction"], "Route")
     if route is None:
         return _procedure(0.0, 0.0, extracted=False)
-    expected = find_item(record)["reference_output"].strip()
+    expected = _find_item(record)["reference_output"].strip()
     if route == expected:
         return _procedure(1.0, 1.0)
     lines = route.split("\n")
@@ -218,8 +218,8 @@ def score_tom_tracking(record: Record) -> Scores:
 
     The result is empty if no beliefs are expected but some are given, where the official code divides by zero.
     """
-    beliefs = read_beliefs(record["prediction"])
-    expected = read_beliefs(find_item(record)["reference_output"])
+    beliefs = _read_beliefs(record["prediction"])
+    expected = _read_beliefs(_find_item(record)["reference_output"])
     if beliefs == expected:
         return _procedure(1.0, 1.0)
     return (
@@ -229,7 +229,7 @@ def score_tom_tracking(record: Record) -> Scores:
     )
 
 
-def read_beliefs(text: str) -> list[str]:
+def _read_beliefs(text: str) -> list[str]:
     """Return the normalized lines that begin with a hyphen. Indented lines are dropped, except the first."""
     # `strip` acts on the joined text, so only the first line loses its indentation (longproc_data.py:210,
     # tom_tracking_evaluator.py:30). The other indented lines then do not begin with a hyphen.
@@ -247,7 +247,7 @@ def read_beliefs(text: str) -> list[str]:
 
 def score_countdown(record: Record) -> Scores:
     """Check whether the equations reach the target; otherwise measure how far the search follows the expected one."""
-    item = find_item(record)
+    item = _find_item(record)
     output = record["prediction"]
     solution = extract_tag(output, "Solution")
     extracted = solution is not None
@@ -268,9 +268,9 @@ def score_countdown(record: Record) -> Scores:
     return _procedure(0.0, countdown.search_accuracy(search, expected), extracted)
 
 
-def score_travel_planning(record: Record) -> Scores:
+def _score_travel_planning(record: Record) -> Scores:
     """Check whether the plan has the expected cities and days; otherwise measure how far it follows the procedure."""
-    item = find_item(record)
+    item = _find_item(record)
     output = record["prediction"]
     plan = extract_tag(output, "Plan")
     if plan is not None and travel.is_plan(
@@ -318,7 +318,7 @@ EVALUATORS: Mapping[str, Evaluator] = {
     "countdown": Evaluator(
         score_countdown, {**_REFERENCE, "nums": are_all(is_whole), "target": is_whole}
     ),
-    "travel_planning": Evaluator(score_travel_planning, {**_REFERENCE, **_PLAN}),
+    "travel_planning": Evaluator(_score_travel_planning, {**_REFERENCE, **_PLAN}),
 }
 
 
@@ -330,7 +330,7 @@ def extract_tag(text: str, tag: str) -> str | None:
     return None if -1 in (start, end) else text[start + len(tag) + 2 : end].strip()
 
 
-def find_item(record: Record) -> Any:
+def _find_item(record: Record) -> Any:
     """Return a record's `item`, or the `item` in it if it is a whole data point."""
     item = record["item"]
     return item.get("item", item) if isinstance(item, dict) else item
@@ -338,7 +338,7 @@ def find_item(record: Record) -> Any:
 
 def _procedure(accuracy: float, partial: float, extracted: bool = True) -> Scores:
     return dict(
-        zip(PROCEDURE_METRICS, (accuracy, partial, float(extracted)), strict=True)
+        zip(_PROCEDURE_METRICS, (accuracy, partial, float(extracted)), strict=True)
     )
 
 
@@ -354,7 +354,7 @@ _LINK = re.compile(r"You can travel from (.+?) to (.+?) by (\w+)\.")
 _ROUTE = re.compile(r"Now find the route from (.+?) to (.+?) based on")
 
 
-def find_route(messages: Sequence[Message]) -> str | None:
+def _find_route(messages: Sequence[Message]) -> str | None:
     """Follow the links from city to city. Returns None if the last turn does not ask for a route."""
     problem = messages[-1]["content"].rpartition("[PROBLEM]")[2]
     question = _ROUTE.search(problem)
@@ -370,7 +370,7 @@ def find_route(messages: Sequence[Message]) -> str | None:
     return "\n".join(["<Route>", *steps, "</Route>"])
 
 
-def answer_always(words: str, answer: str) -> Baseline:
+def _answer_always(words: str, answer: str) -> Baseline:
     """Return a baseline that gives the same answer to every prompt of a task.
 
     Args:
@@ -407,13 +407,13 @@ def _task(
     name: str,
     title: str,
     baseline: Baseline,
-    metrics: tuple[str, ...] = PROCEDURE_METRICS,
+    metrics: tuple[str, ...] = _PROCEDURE_METRICS,
     **further: Any,
 ) -> Task:
     levels = data.TASKS[name].levels
 
     def is_item(value: Any) -> bool:
-        item = find_item({"item": value})
+        item = _find_item({"item": value})
         if not isinstance(item, dict):
             return False
         return all(
@@ -445,30 +445,30 @@ def _task(
     )
 
 
-_TRIP = answer_always(
+_TRIP = _answer_always(
     "create a trip plan based on given constraints", "<Plan>\n</Plan>"
 )
 _TASKS = (
     _task(
         "html_to_tsv",
         "HTML to TSV",
-        answer_always(
+        _answer_always(
             "extract specific information from an HTML webpage", "```tsv\n```"
         ),
-        TABLE_METRICS,
+        _TABLE_METRICS,
     ),
     _task(
-        "path_traversal", "Path Traversal", Baseline(find_route, "<Route>\n</Route>")
+        "path_traversal", "Path Traversal", Baseline(_find_route, "<Route>\n</Route>")
     ),
     _task(
         "tom_tracking",
         "ToM Tracking",
-        answer_always("a story about object placement", "- Step 0"),
+        _answer_always("a story about object placement", "- Step 0"),
     ),
     _task(
         "countdown",
         "Countdown",
-        answer_always("four numbers and a target number", "<Solution>\n</Solution>"),
+        _answer_always("four numbers and a target number", "<Solution>\n</Solution>"),
     ),
     _task("travel_planning", "Travel Planning", _TRIP),
 )
@@ -476,7 +476,7 @@ _TASKS = (
 _CODE = _task(
     "pseudo_to_code",
     "Pseudocode to Code",
-    answer_always(
+    _answer_always(
         "You will be given lines of pseudocode", "```cpp\nint main() {}\n```"
     ),
     check_machine=check_programs,

@@ -16,7 +16,7 @@ from typing import Any
 from helm_longctx.benchmarks.longproc import prompts
 from helm_longctx.tasks.words import english_words
 
-Constraint = Mapping[str, Any]
+_Constraint = Mapping[str, Any]
 
 _TOTAL_DAYS = re.compile(r"European cities for (\d+) days")
 _DAYS = re.compile(r"(?<!\d)\d+-(\d+)")
@@ -45,7 +45,7 @@ class Trip:
     """
 
     count: int
-    constraints: Sequence[Constraint]
+    constraints: Sequence[_Constraint]
     flights: frozenset[tuple[str, str]]
 
     @staticmethod
@@ -59,7 +59,7 @@ class Trip:
         return Trip(row["num_cities"], row["constraints"], flights)
 
     @cached_property
-    def fixed_stays(self) -> list[Constraint]:
+    def fixed_stays(self) -> list[_Constraint]:
         """The constraints with fixed days, in the order of their first days."""
         return sorted(
             (c for c in self.constraints if c["type"] == "fixed"),
@@ -67,7 +67,7 @@ class Trip:
         )
 
     @cached_property
-    def free(self) -> list[Constraint]:
+    def free(self) -> list[_Constraint]:
         """The durations of cities without fixed days, in the order of the constraints."""
         fixed = {constraint["city"] for constraint in self.fixed_stays}
         return [
@@ -144,7 +144,7 @@ class _Search:
     log: list[str] = field(default_factory=list)
 
     def arrange(
-        self, day: int, plan: list[Stop], free: Sequence[Constraint]
+        self, day: int, plan: list[Stop], free: Sequence[_Constraint]
     ) -> list[Stop] | None:
         """Complete a plan from a day on. Returns None if that is impossible.
 

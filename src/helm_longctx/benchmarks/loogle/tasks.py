@@ -46,10 +46,10 @@ JUDGE = "openai/gpt-4-0613"
 """The official judge is `gpt-4` of 2023: this version or 0314."""
 
 SIMILARITY = ("bleu1", "bleu4", "rouge1", "rouge2", "rougeL")
-MATCHES = ("exact_match", "partial_match", "exact_masks", "partial_masks", "masks")
+_MATCHES = ("exact_match", "partial_match", "exact_masks", "partial_masks", "masks")
 
 
-def score_text(record: Record, summary: bool) -> Scores:
+def _score_text(record: Record, summary: bool) -> Scores:
     """Return BLEU, the recall of ROUGE, and the judge's score of an answer."""
     output = record["prediction"] or "None"
     reference = record["references"][0]
@@ -87,7 +87,7 @@ def _list_ngrams(words: list[str], order: int) -> set[tuple[str, ...]]:
     return set(zip(*(words[start:] for start in range(order)), strict=False))
 
 
-def read_masks(output: str) -> dict[Any, Any] | None:
+def _read_masks(output: str) -> dict[Any, Any] | None:
     """Return the names by mask in an answer, or None if it is no dictionary."""
     try:
         # The official code evaluates the answer as Python code. That must not be done with a model's output.
@@ -97,12 +97,12 @@ def read_masks(output: str) -> dict[Any, Any] | None:
     return given if isinstance(given, dict) else None
 
 
-def can_read_masks(record: Record) -> bool:
+def _can_read_masks(record: Record) -> bool:
     """Whether an answer is a dictionary of names by mask."""
-    return read_masks(record["prediction"]) is not None
+    return _read_masks(record["prediction"]) is not None
 
 
-def score_cloze(record: Record) -> Scores:
+def _score_cloze(record: Record) -> Scores:
     """Return how many masks an answer fills in, as a share and as numbers. Their sums make the official scores.
 
     There are no scores if the reference is no JSON object of names by mask.
@@ -113,7 +113,7 @@ def score_cloze(record: Record) -> Scores:
         return {}
     if not isinstance(masks, dict) or not TEXTS.fits([*masks.values()]):
         return {}
-    answers = read_masks(record["prediction"]) or {}
+    answers = _read_masks(record["prediction"]) or {}
     exact = sum(answers.get(mask) == name for mask, name in masks.items())
     partly = 0
     for mask, name in masks.items():
@@ -148,7 +148,7 @@ def read_verdict(reply: Any, summary: bool = False) -> Scores:
     return {"judge_score": grade / 100} if 0 <= grade <= 100 else {}
 
 
-def judge_answer(record: Record) -> str:
+def _judge_answer(record: Record) -> str:
     """Make the user turn of the judge's prompt about an answer."""
     texts = {
         "question": record["question"],
@@ -158,14 +158,14 @@ def judge_answer(record: Record) -> str:
     return prompts.JUDGE.format(**texts)
 
 
-def judge_summary(record: Record) -> str:
+def _judge_summary(record: Record) -> str:
     """Make the judge's prompt about a summary."""
     return prompts.JUDGE_SUMMARY.format(record["references"][0], record["prediction"])
 
 
 # The official code asks once. It leaves out other replies about answers, and ends at others about summaries.
 JUDGEMENT = Judgement(
-    judge_answer,
+    _judge_answer,
     lambda reply, record: read_verdict(reply),
     prompts.JUDGE_SYSTEM + prompts.JUDGE,
     max_tokens=10,
@@ -173,8 +173,8 @@ JUDGEMENT = Judgement(
     system=prompts.JUDGE_SYSTEM,
     silence_reply="False",
 )
-SUMMARY_JUDGEMENT = Judgement(
-    judge_summary,
+_SUMMARY_JUDGEMENT = Judgement(
+    _judge_summary,
     lambda reply, record: read_verdict(reply, summary=True),
     prompts.JUDGE_SUMMARY,
     max_tokens=10,
@@ -250,7 +250,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 def _task(name: str, judgement: Judgement | None) -> Task:
     row = ROWS[name]
-    score = partial(score_text, summary=name == SUMMARY) if judgement else score_cloze
+    score = partial(_score_text, summary=name == SUMMARY) if judgement else _score_cloze
     source = HubZip(
         "bigai-nlco/LooGLE",
         "data.zip",
@@ -266,9 +266,9 @@ def _task(name: str, judgement: Judgement | None) -> Task:
         load=load,
         score=score,
         scorers=score_silence(score) if judgement else {},
-        can_read=has_text if judgement else can_read_masks,
+        can_read=has_text if judgement else _can_read_masks,
         headline=("judge_score",) if judgement else ("exact_match",),
-        metrics=(*JUDGED, *SIMILARITY) if judgement else MATCHES,
+        metrics=(*JUDGED, *SIMILARITY) if judgement else _MATCHES,
         max_tokens=row.max_tokens,
         num_samples=row.questions,
         sources=lambda length: (source,),
@@ -283,7 +283,7 @@ def _task(name: str, judgement: Judgement | None) -> Task:
 _TASKS = (
     _task("shortdep_qa", JUDGEMENT),
     _task("longdep_qa", JUDGEMENT),
-    _task(SUMMARY, SUMMARY_JUDGEMENT),
+    _task(SUMMARY, _SUMMARY_JUDGEMENT),
     _task(CLOZE, None),
 )
 

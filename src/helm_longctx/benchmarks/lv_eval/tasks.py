@@ -51,12 +51,12 @@ from helm_longctx.tasks.words import (
     rouge_l,
 )
 
-GATED = "f1_gated"
+_GATED = "f1_gated"
 PLAIN = "f1"
 ROUGE = "rouge_l"
-GATED_METRICS = (GATED, "f1_before_gate", "keyword_recall")
-PLAIN_METRICS = (PLAIN,)
-ROUGE_METRICS = (ROUGE, "rouge_l_all_words")
+_GATED_METRICS = (_GATED, "f1_before_gate", "keyword_recall")
+_PLAIN_METRICS = (PLAIN,)
+_ROUGE_METRICS = (ROUGE, "rouge_l_all_words")
 
 Words = Callable[[str], list[str]]
 
@@ -64,7 +64,7 @@ _EN = """
     and to of in her was with for it from is that his he by she they or at because be on are their what as had were
     about being this who but have has when which does
 """
-STOP_WORDS_EN = frozenset(_EN.split())
+_STOP_WORDS_EN = frozenset(_EN.split())
 """Words that do not count as keyword hits in the English data sets. They are part of the metric's definition."""
 
 _ZH = """
@@ -73,11 +73,11 @@ _ZH = """
     形 方面 因素 位于 而 从 到 一定 用于 但 使用 让 具有 并 亿元 万元 上 类 基于 才 来 地
     片 其他 个 或者 变得 时 给 你 使 条 受 已经 带 度
 """
-STOP_WORDS_ZH = frozenset(_ZH.split())
+_STOP_WORDS_ZH = frozenset(_ZH.split())
 """The same for the Chinese data sets. DuReader's ROUGE-L removes these words from both texts."""
 
 
-def field_text(record: Record, name: str) -> str:
+def _field_text(record: Record, name: str) -> str:
     """Return a text field of a record, or an empty text if the record does not have it."""
     text = record.get(name) or ""
     if not isinstance(text, str):
@@ -101,16 +101,16 @@ def _score_with_gate(
         always: whether the reference replaces missing keywords. Otherwise there is no gate without keywords.
     """
     if not record["references"]:
-        return {GATED: 0.0}
+        return {_GATED: 0.0}
     reference = record["references"][0]
     output = words(record["prediction"])
     # The README says that the words of the answer are filtered, but only hits of keywords are (metrics.py:119 and 124).
     ungated = f1(output, words(reference))
     # In Chinese the reference replaces missing keywords (metrics.py:155); in English there is then no gate
     # (metrics.py:115).
-    keywords = field_text(record, "answer_keywords") or (reference if always else "")
+    keywords = _field_text(record, "answer_keywords") or (reference if always else "")
     if not keywords:
-        return {GATED: ungated, "f1_before_gate": ungated}
+        return {_GATED: ungated, "f1_before_gate": ungated}
     keyword_words = words(keywords)
     if not keyword_words:
         return {"f1_before_gate": ungated}
@@ -120,13 +120,13 @@ def _score_with_gate(
         keyword_words
     )
     return {
-        GATED: ungated if recall >= least else 0.0,
+        _GATED: ungated if recall >= least else 0.0,
         "f1_before_gate": ungated,
         "keyword_recall": recall,
     }
 
 
-def score_rouge_zh(record: Record) -> Scores:
+def _score_rouge_zh(record: Record) -> Scores:
     """Compute ROUGE-L without stop words (rouge_zh_score_blacklist), and with them (rouge_zh_score)."""
     if not record["references"]:
         return {ROUGE: 0.0}
@@ -143,10 +143,10 @@ def score_rouge_zh(record: Record) -> Scores:
 def _remove_stop_words(spaced: str) -> str:
     """Return the text's normalized words without stop words. As in the official code, the text is cut a second time."""
     words = map(normalize_chinese, cut(spaced))
-    return " ".join(word for word in words if word not in STOP_WORDS_ZH)
+    return " ".join(word for word in words if word not in _STOP_WORDS_ZH)
 
 
-CONFUSED = "confused"
+_CONFUSED = "confused"
 
 
 def confusion(record: Record) -> Scores:
@@ -175,11 +175,11 @@ def confusion(record: Record) -> Scores:
     if not isinstance(facts, list) or not all(isinstance(fact, str) for fact in facts):
         raise InputError("confusing_facts must be text, a list of texts or nothing")
     chinese = record.get("language") == "zh"
-    question = _words([field_text(record, "question")], chinese)
+    question = _words([_field_text(record, "question")], chinese)
     confusing = _words(facts, chinese) - question
     true = (
         _words(
-            [*record["references"][:1], field_text(record, "answer_keywords")], chinese
+            [*record["references"][:1], _field_text(record, "answer_keywords")], chinese
         )
         - question
     )
@@ -188,7 +188,7 @@ def confusion(record: Record) -> Scores:
     output = _words([record["prediction"]], chinese) - question
     from_facts = 2 * len(output & confusing) >= len(output)
     return {
-        CONFUSED: float(
+        _CONFUSED: float(
             from_facts
             and len(output & (confusing - true)) > len(output & (true - confusing))
         )
@@ -197,7 +197,7 @@ def confusion(record: Record) -> Scores:
 
 def _words(texts: Iterable[str], chinese: bool) -> set[str]:
     split = chinese_words if chinese else english_words
-    ignored = STOP_WORDS_ZH if chinese else STOP_WORDS_EN
+    ignored = _STOP_WORDS_ZH if chinese else _STOP_WORDS_EN
     words: set[str] = set()
     for text in texts:
         words |= set(split(text))
@@ -267,7 +267,7 @@ LENGTHS = {"16k": 16384, "32k": 32768, "64k": 65536, "128k": 131072, "256k": 262
 
 
 @dataclass(frozen=True)
-class Scoring:
+class _Scoring:
     """The function that scores a data set, and its metrics.
 
     Args:
@@ -284,22 +284,26 @@ class Scoring:
 _gated_en = partial(
     _score_with_gate,
     words=english_words,
-    ignored=STOP_WORDS_EN,
+    ignored=_STOP_WORDS_EN,
     least=0.2,
     always=False,
 )
 _gated_zh = partial(
-    _score_with_gate, words=chinese_words, ignored=STOP_WORDS_ZH, least=0.4, always=True
+    _score_with_gate,
+    words=chinese_words,
+    ignored=_STOP_WORDS_ZH,
+    least=0.4,
+    always=True,
 )
-GATED_EN = Scoring("qa_f1_score_with_gold_ans", _gated_en, GATED_METRICS)
-GATED_ZH = Scoring("qa_f1_zh_score_with_gold_ans", _gated_zh, GATED_METRICS)
-PLAIN_EN = Scoring(
-    "qa_f1_score", partial(_score_plain, words=english_words), PLAIN_METRICS
+GATED_EN = _Scoring("qa_f1_score_with_gold_ans", _gated_en, _GATED_METRICS)
+GATED_ZH = _Scoring("qa_f1_zh_score_with_gold_ans", _gated_zh, _GATED_METRICS)
+PLAIN_EN = _Scoring(
+    "qa_f1_score", partial(_score_plain, words=english_words), _PLAIN_METRICS
 )
-PLAIN_ZH = Scoring(
-    "qa_f1_zh_score", partial(_score_plain, words=chinese_words), PLAIN_METRICS
+_PLAIN_ZH = _Scoring(
+    "qa_f1_zh_score", partial(_score_plain, words=chinese_words), _PLAIN_METRICS
 )
-ROUGE_ZH = Scoring("rouge_zh_score_blacklist", score_rouge_zh, ROUGE_METRICS)
+_ROUGE_ZH = _Scoring("rouge_zh_score_blacklist", _score_rouge_zh, _ROUGE_METRICS)
 
 
 @dataclass(frozen=True)
@@ -315,7 +319,7 @@ class Dataset:
     title: str
     language: Literal["en", "zh"]
     prompt: str
-    scoring: Scoring
+    scoring: _Scoring
     rows: int
     max_tokens: int = 64
     confusing: bool = False
@@ -323,7 +327,7 @@ class Dataset:
     @property
     def metrics(self) -> tuple[str, ...]:
         """Every name that `score` can return."""
-        return (*self.scoring.names, *((CONFUSED,) if self.confusing else ()))
+        return (*self.scoring.names, *((_CONFUSED,) if self.confusing else ()))
 
     def score(self, record: Record) -> Scores:
         """Return the metrics of `scoring`, and `confused` if the data set has confusing facts."""
@@ -383,14 +387,14 @@ DATASETS = (
         "FactRecall zh",
         "zh",
         prompts.FACTRECALL_ZH,
-        PLAIN_ZH,
+        _PLAIN_ZH,
         200,
         16,
         True,
     ),
     Dataset("cmrc_mixup", "CMRC", "zh", prompts.CMRC, GATED_ZH, 200),
     Dataset("lic_mixup", "LIC", "zh", prompts.LIC, GATED_ZH, 197, confusing=True),
-    Dataset("dureader_mixup", "DuReader", "zh", prompts.CMRC, ROUGE_ZH, 176),
+    Dataset("dureader_mixup", "DuReader", "zh", prompts.CMRC, _ROUGE_ZH, 176),
 )
 
 
@@ -398,7 +402,7 @@ REPO = "Infinigence/LVEval"
 COMMIT = "86a3b0e6f2266281d481bcb46a0bda5b511cffb0"
 """The commit of the archives. One public program pins it."""
 
-VARIANTS: dict[ProtocolArgument, Variant] = {
+_VARIANTS: dict[ProtocolArgument, Variant] = {
     "paper": Variant(),
     "api": Variant(
         system="You are a helpful assistant.", temperature=1.0, max_tokens=400
@@ -437,7 +441,7 @@ def _task(dataset: Dataset) -> Task:
         max_tokens=dataset.max_tokens,
         num_samples=dataset.rows,
         sources=sources,
-        variants=VARIANTS,
+        variants=_VARIANTS,
         trait="confusing facts" if dataset.confusing else "",
         record_shapes={"answer_keywords": TEXT},
         baseline=Baseline("span", "the" if dataset.language == "en" else "的"),

@@ -88,7 +88,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         )
 
 
-HASH = 12
+_HASH = 12
 """Characters of the random string before an answer."""
 FLOORS = {
     "Floor: any reply of the transcript": dict.fromkeys(NEEDLES, 0.01),
@@ -121,20 +121,20 @@ def score(record: Record) -> Scores:
         return {}
     answer = record["answer"].strip()
     output = record["prediction"].strip()
-    start = output.rfind(answer[:HASH])
-    if not output or len(answer) < HASH or start < 0:
+    start = output.rfind(answer[:_HASH])
+    if not output or len(answer) < _HASH or start < 0:
         return {"score": 0.0}
     # SequenceMatcher is not symmetric: the official code gives it the answer first.
     return {
         "score": SequenceMatcher(
-            a=answer[HASH:].strip(), b=output[start + HASH :].strip()
+            a=answer[_HASH:].strip(), b=output[start + _HASH :].strip()
         ).ratio()
     }
 
 
 def can_read(record: Record) -> bool:
     """Whether an output has the random string, without which every answer scores 0."""
-    start = (record.get("answer") or "").strip()[:HASH]
+    start = (record.get("answer") or "").strip()[:_HASH]
     return bool(record["prediction"].strip()) and start in record["prediction"]
 
 

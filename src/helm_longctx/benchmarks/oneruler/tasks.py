@@ -53,7 +53,7 @@ WITHOUT_MODEL = frozenset({"st", "sw"})
 _END = re.compile(r"(?<=[?.!])\s+")
 
 
-def find_sentences(code: str, book: str, root: DataRoot) -> list[str]:
+def _find_sentences(code: str, book: str, root: DataRoot) -> list[str]:
     """Return the sentences of a book: those in `oneruler/sentences/<code>.json` if it exists, or else Stanza's.
 
     Stanza needs minutes for a long book, so its sentences are written into that file unless the data is in a mirror.
@@ -157,7 +157,7 @@ class Material:
     def sentences(self) -> list[str]:
         """The sentences of the book. Raises an `InputError` if there are none."""
         book = re.sub(r"\s+", " ", self._read(self.language.book))
-        sentences = find_sentences(self.language.code, book, self._root)
+        sentences = _find_sentences(self.language.code, book, self._root)
         if not sentences:
             raise InputError(
                 f"{self._root / self.language.book.path}: the book has no sentences"
@@ -210,7 +210,7 @@ class Material:
 COMMON = 10
 """Number of frequent words in a list."""
 
-SHORT_LIST = 8000
+_SHORT_LIST = 8000
 """Up to this number of tokens, lists repeat their words less often."""
 
 _WITHOUT_SPACES = ("zh", "ja")
@@ -243,7 +243,7 @@ def hide_needles(
     """Yield samples of a task about needles without end."""
     random = Random(seed)
     sentences = fill_length(material.sentences, tokens, count)
-    template = make_template(material, needles.queries)
+    template = _make_template(material, needles.queries)
     period = _PERIODS.get(material.language.code, ".")
     space = "" if material.language.code in _WITHOUT_SPACES else " "
     while True:
@@ -277,7 +277,7 @@ def hide_needles(
         yield Sample(fill(template, {"context": context, **fields}), answers)
 
 
-def make_template(material: Material, queries: int) -> str:
+def _make_template(material: Material, queries: int) -> str:
     """Return the prompt with fields for the context and the queries."""
     texts = material.texts
     space = "" if material.language.code in _WITHOUT_SPACES else " "
@@ -310,7 +310,7 @@ def fill_length(sentences: Sequence[str], tokens: int, count: CountTokens) -> li
 
 
 class Lists(NamedTuple):
-    """A task about lists: how often frequent and other words occur, in long lists and in lists up to `SHORT_LIST`."""
+    """A task about lists: how often frequent and other words occur, in long lists and in lists up to `_SHORT_LIST`."""
 
     common: int
     other: int
@@ -318,7 +318,7 @@ class Lists(NamedTuple):
     short_other: int
 
 
-def list_words(
+def _list_words(
     lists: Lists, material: Material, tokens: int, count: CountTokens, seed: int
 ) -> Iterator[Sample]:
     """Yield samples of a task about lists without end.
@@ -329,7 +329,7 @@ def list_words(
     random = Random(seed)
     words = list(material.words)
     Random(seed).shuffle(words)
-    times = lists[2:] if tokens <= SHORT_LIST else lists[:2]
+    times = lists[2:] if tokens <= _SHORT_LIST else lists[:2]
     size = 1
     sample = Sample("", [])
     while True:
@@ -430,7 +430,7 @@ def _clean(text: str) -> str:
 QUESTION = 800
 """Most characters of the question at the end of a prompt."""
 
-BEFORE = 120
+_BEFORE = 120
 """Most characters of a needle before its number."""
 
 _NUMBER = re.compile(r"\b\d{7}\b|(?<=\D)\d{7}(?=\D)")
@@ -442,13 +442,13 @@ LIST = 50
 """Fewest items of a list of words. Other benchmarks' prompts have shorter lists."""
 
 
-def find_numbers(messages: Sequence[Message]) -> str | None:
+def _find_numbers(messages: Sequence[Message]) -> str | None:
     """Return the numbers after the words that the question quotes, or None if there are none."""
     text = messages[-1]["content"]
     asked = set(_QUOTED.findall(text[-QUESTION:]))
     numbers: dict[str, None] = {}
     for match in _NUMBER.finditer(text):
-        before = text[max(0, match.start() - BEFORE) : match.start()]
+        before = text[max(0, match.start() - _BEFORE) : match.start()]
         if any(word in before for word in asked):
             numbers[match[0]] = None
     return ", ".join(numbers) or None
@@ -532,7 +532,7 @@ def _task(
         load=partial(load, language=language, samples=samples),
         score=partial(score, compare=compare, language=language.code),
         sources=lambda length: sources,
-        baseline=Baseline(find_numbers if name in NEEDLES else find_words, constant),
+        baseline=Baseline(_find_numbers if name in NEEDLES else find_words, constant),
         **task_fields(__package__),
     )
 
@@ -551,7 +551,7 @@ def _category(language: Language) -> Category:
     )
     words = (language.cwe, *([language.words] if language.words else []))
     lists = tuple(
-        _task(language, name, title, partial(list_words, kind), has_words, words)
+        _task(language, name, title, partial(_list_words, kind), has_words, words)
         for name, (title, kind) in LISTS.items()
     )
     return Category(language.code, language.title, needles, variants=lists)

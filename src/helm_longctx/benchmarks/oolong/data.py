@@ -37,9 +37,9 @@ from helm_longctx.tasks import (
 from helm_longctx.tasks.sampling import number_name, take_sample
 
 SYNTH = "oolongbench/oolong-synth"
-SYNTH_COMMIT = "f0d59eaf0febf130664cfceb710436c8e3216b2b"
+_SYNTH_COMMIT = "f0d59eaf0febf130664cfceb710436c8e3216b2b"
 REAL = "oolongbench/oolong-real"
-REAL_COMMIT = "6bc9ef04866fcf005c9749b70649be69dd37fffb"
+_REAL_COMMIT = "6bc9ef04866fcf005c9749b70649be69dd37fffb"
 
 QUESTIONS = 50
 """Number of questions on each data set of classified texts at each length, 25 on each of two texts."""
@@ -83,7 +83,7 @@ def find_synth_rows(length: int, split: str, column: str) -> HubRows:
     folder = split if column == TEXT else f"{split}_labels"
     return HubRows(
         repo=SYNTH,
-        commit=SYNTH_COMMIT,
+        commit=_SYNTH_COMMIT,
         files=f"data/{split}-",
         path=f"hub/oolongbench__oolong-synth/{folder}/{length}.jsonl",
         column="context_len",
@@ -98,7 +98,7 @@ def find_real_rows(length: int) -> HubRows:
     episodes = length // EPISODE_TOKENS
     return HubRows(
         repo=REAL,
-        commit=REAL_COMMIT,
+        commit=_REAL_COMMIT,
         files="dnd/test.jsonl",
         path=f"hub/oolongbench__oolong-real/dnd/{episodes}.jsonl",
         column="episodes",
@@ -233,7 +233,7 @@ def load_pairs(task: Task, settings: Settings, root: DataRoot) -> Iterator[Examp
             }
             references = [
                 ", ".join(sorted(role, key=int))
-                for role in find_roles(condition, users)
+                for role in _find_roles(condition, users)
             ]
             yield Example(f"{window}-{number}", fields, references, "hub", group=window)
 
@@ -248,7 +248,7 @@ def _read_users(text: str) -> _Users:
     return users
 
 
-def find_roles(condition: str, users: _Users) -> tuple[set[str], set[str]]:
+def _find_roles(condition: str, users: _Users) -> tuple[set[str], set[str]]:
     """Return the users who can be the one of a pair, and those who can be the other.
 
     Args:

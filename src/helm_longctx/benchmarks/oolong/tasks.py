@@ -57,7 +57,7 @@ def answer_synth(messages: Sequence[Message]) -> str | None:
     return f"{form[1]}: {_ANSWERS.get(form[1], _answer_other)(question, entries)}"
 
 
-def answer_real(messages: Sequence[Message]) -> str | None:
+def _answer_real(messages: Sequence[Message]) -> str | None:
     """Answer a question on transcripts by a number of lines, or return None if the conversation has none."""
     lines: list[str] = []
     for message in messages:
@@ -68,7 +68,7 @@ def answer_real(messages: Sequence[Message]) -> str | None:
     return f"\\boxed{{{sum(word in line for line in lines[:-1])}}}"
 
 
-def answer_pairs(messages: Sequence[Message]) -> str | None:
+def _answer_pairs(messages: Sequence[Message]) -> str | None:
     """Pair the users with the most lines, or return None if the conversation asks for no pairs."""
     text = messages[-1]["content"]
     if "list all pairs of user IDs" not in text:
@@ -156,7 +156,7 @@ Credit = Callable[[Record], float]
 
 def credit_synth(record: Record) -> float:
     """Return the credit of an answer to a question on classified texts."""
-    return _credit_synth(read_synth(record["prediction"]), record)
+    return _credit_synth(_read_synth(record["prediction"]), record)
 
 
 def _credit_synth(answer: str, record: Record) -> float:
@@ -167,11 +167,11 @@ def _credit_synth(answer: str, record: Record) -> float:
     if answer in _COMPARISONS:
         return answer in gold
     if kind == "ANSWER_TYPE.NUMERIC":
-        return credit_number(int(answer), int(gold))
+        return _credit_number(int(answer), int(gold))
     return kind == "ANSWER_TYPE.DATE" and is_date(answer, gold)
 
 
-def read_synth(output: str) -> str:
+def _read_synth(output: str) -> str:
     """Return the answer in an output: the text after its last colon; without a colon a short output, or its last word.
 
     Raises:
@@ -187,15 +187,15 @@ def read_synth(output: str) -> str:
     )
 
 
-def can_read_synth(record: Record) -> bool:
+def _can_read_synth(record: Record) -> bool:
     """Whether the answer in an output is of the kind that is asked for: a number, date, comparison, or a few words."""
     output = record["prediction"]
     if not output.strip():
         return False
-    answer = read_synth(output)
+    answer = _read_synth(output)
     match record.get("answer_type"):
         case "ANSWER_TYPE.NUMERIC":
-            return isinstance(read_value(answer), int)
+            return isinstance(_read_value(answer), int)
         case "ANSWER_TYPE.COMPARISON":
             return any(comparison in answer for comparison in _COMPARISONS)
     # The labels are not in the record, and no label has more words. A long output without a colon is read by its last
@@ -205,7 +205,7 @@ def can_read_synth(record: Record) -> bool:
     return (has_place and is_short) or _try_credit(credit_synth, record) > 0
 
 
-def credit_synth_lenient(record: Record) -> float:
+def _credit_synth_lenient(record: Record) -> float:
     """Return the better credit of the official reading and of a reading of plain forms."""
     answer = read_plainly(record["prediction"])
     lower = {**record, "references": [record["references"][0].lower()]}
@@ -231,10 +231,10 @@ def read_plainly(output: str) -> str:
 
 def credit_real(record: Record) -> float:
     """Return the credit of an answer to a question on transcripts."""
-    gold = read_value(record["references"][0])
+    gold = _read_value(record["references"][0])
     answer = read_real(record["prediction"])
     if isinstance(gold, int) and isinstance(answer, int):
-        return credit_number(answer, gold)
+        return _credit_number(answer, gold)
     if isinstance(gold, str) and isinstance(answer, str):
         return gold.strip().lower() == answer.strip().lower()
     if isinstance(gold, list) and isinstance(answer, list):
@@ -245,7 +245,7 @@ def credit_real(record: Record) -> float:
 def read_real(output: str) -> int | str | list[str]:
     """Return the answer in an output: what is in the first box, or the whole output without a box."""
     content = find_box(output)
-    return output if content is None else read_value(content)
+    return output if content is None else _read_value(content)
 
 
 def find_box(output: str) -> str | None:
@@ -267,17 +267,17 @@ def find_box(output: str) -> str | None:
     return match[1] if match else None
 
 
-def can_read_real(record: Record) -> bool:
+def _can_read_real(record: Record) -> bool:
     """Whether an output has a box; without one only a text that is the whole output can be right."""
     output = record["prediction"]
     is_boxed = find_box(output) is not None
-    is_text_asked = isinstance(read_value((record.get("references") or [""])[0]), str)
+    is_text_asked = isinstance(_read_value((record.get("references") or [""])[0]), str)
     return is_boxed or (
         is_text_asked and bool(output.strip()) and "\n" not in output.strip()
     )
 
 
-def read_value(text: str) -> int | str | list[str]:
+def _read_value(text: str) -> int | str | list[str]:
     """Read a number, a list if there is a comma, or a text."""
     try:
         return int(text)
@@ -289,7 +289,7 @@ def read_value(text: str) -> int | str | list[str]:
         )
 
 
-def credit_number(answer: int, gold: int) -> float:
+def _credit_number(answer: int, gold: int) -> float:
     """Return 0.75 to the power of the difference."""
     return float(0.75 ** abs(gold - answer))
 
@@ -371,8 +371,8 @@ def _synth_task(name: str, column: str) -> Task:
         title={**TEST, **VALIDATION}[name]
         + ("" if column == data.TEXT else ", labels given"),
         load=partial(data.load_synth, column=column),
-        score=partial(score, credit=credit_synth, lenient=credit_synth_lenient),
-        can_read=can_read_synth,
+        score=partial(score, credit=credit_synth, lenient=_credit_synth_lenient),
+        can_read=_can_read_synth,
         metrics=("credit", "exact", "credit_lenient"),
         record_shapes={"answer_type": TEXT},
         sizes=_LENGTHS,
@@ -394,13 +394,13 @@ _DND = _task(
     title="Critical Role",
     load=data.load_real,
     score=partial(score, credit=credit_real),
-    can_read=can_read_real,
+    can_read=_can_read_real,
     metrics=("credit", "exact"),
     sizes=_EPISODES,
     unit="episodes",
     num_samples=_REAL_SAMPLES,
     sources=lambda length: (data.find_real_rows(length),),
-    baseline=Baseline(answer_real, "\\boxed{0}"),
+    baseline=Baseline(_answer_real, "\\boxed{0}"),
 )
 
 _PAIRS = _task(
@@ -419,7 +419,7 @@ _PAIRS = _task(
         data.find_synth_rows(length, "validation", column)
         for column in (data.TEXT, data.LABELLED_TEXT)
     ),
-    baseline=Baseline(answer_pairs, "(1, 2)"),
+    baseline=Baseline(_answer_pairs, "(1, 2)"),
 )
 
 _CATEGORIES = (

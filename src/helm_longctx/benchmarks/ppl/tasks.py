@@ -16,7 +16,7 @@ from helm_longctx.tasks.request_settings import PERPLEXITY
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXT_GROUP, Example, Record, Scores, Settings, Task
 
-PATTERN = "*.txt"
+_PATTERN = "*.txt"
 
 
 @take_sample
@@ -29,13 +29,13 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         InputError: `path` is missing, no file is long enough, or a file is not UTF-8.
     """
     if settings.path is None:
-        raise InputError(f"ppl: path is missing; give a folder with texts ({PATTERN})")
+        raise InputError(f"ppl: path is missing; give a folder with texts ({_PATTERN})")
     if settings.codec is None:
         raise InputError(
             "ppl: count_with is missing; give the name or the folder of the model's tokenizer"
         )
     is_long_enough = False
-    for file in sorted(Path(settings.path).glob(PATTERN)):
+    for file in sorted(Path(settings.path).glob(_PATTERN)):
         try:
             ids = settings.codec.encode(file.read_text(encoding="utf-8"))
         except UnicodeDecodeError as error:
@@ -53,7 +53,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
             yield Example(name, {"context": text}, [], "official", group=group)
     if not is_long_enough:
         raise InputError(
-            f"ppl: no text ({PATTERN}) in {settings.path} has {settings.level} tokens; give longer texts"
+            f"ppl: no text ({_PATTERN}) in {settings.path} has {settings.level} tokens; give longer texts"
         )
 
 

@@ -111,7 +111,7 @@ Documents = tuple[list[Question], list[str]]
 """Questions in the official order, and the documents that they refer to by number."""
 
 
-def read_squad(root: DataRoot) -> Documents:
+def _read_squad(root: DataRoot) -> Documents:
     """Read the answerable questions of SQuAD."""
     articles = [article["paragraphs"] for article in _read(root, SQUAD)["data"]]
     contexts: list[str] = []
@@ -155,20 +155,20 @@ def _number_texts(texts: Iterable[str]) -> tuple[list[str], dict[str, int]]:
 
 
 @cache
-def many_words(root: DataRoot) -> list[str]:
+def _many_words(root: DataRoot) -> list[str]:
     """Return the words of a larger list."""
     return [str(word) for word in _read(root, WORDS).values()]
 
 
 NOISE = cut_ends(prompts.NOISE)
 
-ZETA_2 = pi**2 / 6
+_ZETA_2 = pi**2 / 6
 """The sum of the inverse squares, by which the frequencies of coded words are divided."""
 
 HOPS = 4
 """The number of variables in a chain after the first."""
 
-DRAW_ITEM: dict[str, Callable[[Random], str]] = {
+_DRAW_ITEM: dict[str, Callable[[Random], str]] = {
     "words": lambda rng: generation.key_words().draw(rng),
     "numbers": lambda rng: str(1_000_000 + generation.draw_below(rng, 9_000_000)),
     "uuids": lambda rng: write_uuid(rng.getrandbits(128)),
@@ -203,8 +203,8 @@ def draw_needles(
     """
     rng = Random(script.seed)
     essays = read_essays(script.root) if haystack == "essay" else None
-    draw_key = DRAW_ITEM[key_kind]
-    draw_value = DRAW_ITEM[value_kind]
+    draw_key = _DRAW_ITEM[key_kind]
+    draw_value = _DRAW_ITEM[value_kind]
     sentence = prompts.NEEDLE.format(type_needle_v=value_kind, key="{}", value="{}")
     write = partial(generation.write_needles, sentence=sentence)
 
@@ -304,7 +304,7 @@ def _draw_word(rng: Random, letters: str, count: int) -> str:
     return "".join(rng.choices(letters, k=count))
 
 
-def list_common_words(script: Script) -> Iterator[Draw]:
+def _list_common_words(script: Script) -> Iterator[Draw]:
     """Yield numbered lists in which ten words occur more often than the others."""
     rng = Random(script.seed)
     words = generation.all_words()
@@ -312,7 +312,7 @@ def list_common_words(script: Script) -> Iterator[Draw]:
 
     def draw_list(size: int, often: int) -> tuple[list[str], list[str]]:
         chosen = rng.sample(
-            words if size <= len(words) else many_words(script.root), size
+            words if size <= len(words) else _many_words(script.root), size
         )
         return generation.number_words(
             shuffle(chosen[:10] * often + chosen[10:] * 3, script.seed)
@@ -333,7 +333,7 @@ def list_common_words(script: Script) -> Iterator[Draw]:
     return script.draw_all(draw, 10, script.search_size(draw, 10, cwe=True))
 
 
-def write_coded_texts(script: Script) -> Iterator[Draw]:
+def _write_coded_texts(script: Script) -> Iterator[Draw]:
     """Yield texts of coded words, whose frequencies follow a zeta distribution. The most frequent one is dots."""
     rng = Random(script.seed)
     limit = script.length - script.output
@@ -367,13 +367,13 @@ def _draw_vocabulary(rng: Random, count: int, seed: int) -> list[str]:
 
 def _write_text(vocabulary: list[str], count: int, seed: int) -> Draw:
     shares = np.arange(1, len(vocabulary) + 1) ** -2.0
-    times = (count * shares / ZETA_2).astype(int).tolist()
+    times = (count * shares / _ZETA_2).astype(int).tolist()
     words = shuffle([*chain.from_iterable(map(repeat, vocabulary, times))], seed)
     # The question says that the dots (they stand most often) do not count.
     return Draw({}, words, vocabulary[1:4])
 
 
-def ask_questions(
+def _ask_questions(
     script: Script, read: Callable[[DataRoot], Documents]
 ) -> Iterator[Draw]:
     """Yield questions among documents. There are no more samples than questions."""
@@ -443,7 +443,7 @@ def _hits(record: Record) -> list[bool]:
 
 SAMPLES = 500
 NIAH = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX, separator="")
-NIAH_MULTI = Template(prompts.NIAH_MULTI_USER, prompts.NIAH_MULTI_PREFIX, separator="")
+_NIAH_MULTI = Template(prompts.NIAH_MULTI_USER, prompts.NIAH_MULTI_PREFIX, separator="")
 VT = Template("{example}" + prompts.VT_USER, prompts.VT_PREFIX, separator="")
 CWE = Template("{example}" + prompts.CWE_USER, prompts.CWE_PREFIX, separator="")
 FWE = Template(prompts.FWE_USER, prompts.FWE_PREFIX, separator="")
@@ -455,10 +455,10 @@ _ANSWERS: dict[Template, AnswerKind] = {
     QA: "span",
 }
 
-MANY_WORDS = STANDARD["128k"]
+_MANY_WORDS = STANDARD["128k"]
 """From this length on, lists of common words need more words than wonderwords has."""
 
-NEEDLE_TOKENS = 128
+_NEEDLE_TOKENS = 128
 ANSWER_TOKENS = 32
 """The official output budget of needles is enough for four answers. This is its share for each of them."""
 
@@ -499,7 +499,7 @@ def _task(
         sources=lambda length: tuple(
             source
             for source in sources
-            if source is not WORDS or (length or 0) >= MANY_WORDS
+            if source is not WORDS or (length or 0) >= _MANY_WORDS
         ),
         baseline=Baseline(_ANSWERS.get(template, "lookup"), "0"),
         **task_fields(__package__),
@@ -507,11 +507,11 @@ def _task(
 
 
 def _needles(name: str, title: str, haystack: str, **arguments: Any) -> Task:
-    template = NIAH_MULTI if {"values", "queries"} & {*arguments} else NIAH
+    template = _NIAH_MULTI if {"values", "queries"} & {*arguments} else NIAH
     samples = partial(draw_needles, haystack=haystack, **arguments)
     # More than four answers need more tokens than the official budget.
     answers = arguments.get("values", 1) * arguments.get("queries", 1)
-    budget = max(NEEDLE_TOKENS, ANSWER_TOKENS * answers)
+    budget = max(_NEEDLE_TOKENS, ANSWER_TOKENS * answers)
     sources = (ESSAYS, SENTENCE_MODEL) if haystack == "essay" else ()
     return _task(f"niah_{name}", f"NIAH {title}", samples, template, budget, *sources)
 
@@ -528,13 +528,15 @@ _TASKS = (
     _needles("multivalue", "Multi-value", "essay", values=4),
     _needles("multiquery", "Multi-query", "essay", queries=4),
     _task("vt", "Variable Tracking", track_variables, VT, 30),
-    _task("cwe", "Common Words", list_common_words, CWE, 120, WORDS),
-    _task("fwe", "Frequent Words", write_coded_texts, FWE, 50),
-    _task("qa_1", "QA (SQuAD)", partial(ask_questions, read=read_squad), QA, 32, SQUAD),
+    _task("cwe", "Common Words", _list_common_words, CWE, 120, WORDS),
+    _task("fwe", "Frequent Words", _write_coded_texts, FWE, 50),
+    _task(
+        "qa_1", "QA (SQuAD)", partial(_ask_questions, read=_read_squad), QA, 32, SQUAD
+    ),
     _task(
         "qa_2",
         "QA (HotpotQA)",
-        partial(ask_questions, read=read_hotpotqa),
+        partial(_ask_questions, read=read_hotpotqa),
         QA,
         32,
         HOTPOTQA,

@@ -156,14 +156,14 @@ def _read_paragraphs(row: FileRow) -> Iterator[tuple[str, str]]:
 Samples = Callable[[Script, int], Iterator[Draw]]
 """(script, number of samples) → the samples of a task in the official order."""
 
-DIGITS = 10
-KEY_DIGITS = 7
+_DIGITS = 10
+_KEY_DIGITS = 7
 """Number of digits in the numbers of needles, and in the numbers of questions and documents."""
 
 EXAMPLES = 5
 
 
-def draw_number(rng: Random, digits: int = KEY_DIGITS) -> str:
+def _draw_number(rng: Random, digits: int = _KEY_DIGITS) -> str:
     """Draw a number with so many digits."""
     least = 10 ** (digits - 1)
     return str(least + generation.draw_below(rng, 9 * least))
@@ -180,13 +180,13 @@ def draw_needles(script: Script, count: int, values: int) -> Iterator[Draw]:
 
     def draw(number: int, size: int) -> Draw:
         key = words.draw(rng)
-        answers = [draw_number(rng, DIGITS) for _ in range(values)]
+        answers = [_draw_number(rng, _DIGITS) for _ in range(values)]
         needles = [(key, answer) for answer in answers]
         rng.shuffle(needles)
         if values == 1:
-            lines = [(words.draw(rng), draw_number(rng, DIGITS)) for _ in range(size)]
+            lines = [(words.draw(rng), _draw_number(rng, _DIGITS)) for _ in range(size)]
         else:
-            numbers = [draw_number(rng, DIGITS) for _ in range(size)]
+            numbers = [_draw_number(rng, _DIGITS) for _ in range(size)]
             keys = [words.draw(rng) for _ in range(-(-size // values))] * values
             lines = [*zip(keys, numbers, strict=False)]
             rng.shuffle(lines)
@@ -204,7 +204,7 @@ def draw_needles(script: Script, count: int, values: int) -> Iterator[Draw]:
     return islice(script.draw_all(draw, 5), count)
 
 
-def number_questions(
+def _number_questions(
     script: Script,
     count: int,
     wanted: str,
@@ -228,7 +228,9 @@ def number_questions(
         often = -(-size // len(haystack))
         drawn = rng.sample(range(len(haystack) * often), size)
         indices = [number // often for number in drawn]
-        numbers = [draw_number(rng) for _ in range(-(-(size + 1) // repeats))] * repeats
+        numbers = [
+            _draw_number(rng) for _ in range(-(-(size + 1) // repeats))
+        ] * repeats
         rng.shuffle(numbers)
         *numbers, own = numbers[: size + 1]
         lines = [*zip(numbers, indices, strict=True)]
@@ -282,7 +284,7 @@ def write_ordinal(number: int) -> str:
     return f"{number}{'th' if 10 < last < 14 else {1: 'st', 2: 'nd', 3: 'rd'}.get(last % 10, 'th')}"
 
 
-def number_documents(script: Script, count: int, wanted: str) -> Iterator[Draw]:
+def _number_documents(script: Script, count: int, wanted: str) -> Iterator[Draw]:
     """Yield numbered paragraphs with a question. There are no more samples than questions.
 
     Args:
@@ -296,8 +298,8 @@ def number_documents(script: Script, count: int, wanted: str) -> Iterator[Draw]:
 
     def draw(number: int, size: int) -> Draw:
         question = asked[number]
-        own = [(draw_number(rng), text) for text in question.documents]
-        related = [(draw_number(rng), text) for text in question.related]
+        own = [(_draw_number(rng), text) for text in question.documents]
+        related = [(_draw_number(rng), text) for text in question.related]
         # The official code subtracts all of the question's paragraphs, also those that the haystack lacks.
         others = len(haystack) - len({*question.documents, *question.related})
         if others < 1:
@@ -307,7 +309,7 @@ def number_documents(script: Script, count: int, wanted: str) -> Iterator[Draw]:
             index // often for index in rng.sample(range(len(haystack) * often), size)
         ]
         documents = (
-            [(draw_number(rng), haystack[index]) for index in indices] + own + related
+            [(_draw_number(rng), haystack[index]) for index in indices] + own + related
         )
         rng.shuffle(documents)
         texts = []
@@ -449,7 +451,7 @@ def _read_box(output: str) -> str | None:
     return None
 
 
-def score_match(
+def _score_match(
     record: Record, combine: Callable[[str, Sequence[str]], float]
 ) -> Scores:
     """Return the match of the references, if there are any."""
@@ -457,12 +459,12 @@ def score_match(
     return {"match": combine(record["prediction"], references)} if references else {}
 
 
-def can_read_letter(record: Record) -> bool:
+def _can_read_letter(record: Record) -> bool:
     """Whether an output gives a letter as its answer."""
     return read_letter(record["prediction"]) is not None
 
 
-def score_letter(record: Record) -> Scores:
+def _score_letter(record: Record) -> Scores:
     """Return whether the output gives the right letter, if there is a reference."""
     references = record["references"]
     if not references:
@@ -505,13 +507,13 @@ def copy_question(messages: Sequence[Message]) -> str | None:
     return None
 
 
-def choose_letter(messages: Sequence[Message]) -> str | None:
+def _choose_letter(messages: Sequence[Message]) -> str | None:
     """Choose the first option, or return None if the conversation asks for none."""
     prompt = messages[-1]["content"]
     return "\\boxed{A}" if any(template.parse(prompt) for template in _SOLVE) else None
 
 
-def find_document(messages: Sequence[Message]) -> str | None:
+def _find_document(messages: Sequence[Message]) -> str | None:
     """Find the document with the most words of a text or a question, or return None if none is asked for."""
     for template in _FIND:
         fields = template.parse(messages[-1]["content"])
@@ -531,9 +533,9 @@ def find_document(messages: Sequence[Message]) -> str | None:
     return None
 
 
-_ALL = partial(score_match, combine=match_all)
-_PART = partial(score_match, combine=match_part)
-_LAST = partial(score_match, combine=match_last)
+_ALL = partial(_score_match, combine=match_all)
+_PART = partial(_score_match, combine=match_part)
+_LAST = partial(_score_match, combine=match_last)
 
 
 def load(
@@ -571,7 +573,7 @@ def _task(
     source = {"mk_niah_basic": (), "mv_niah_basic": ()}.get(
         name, (HOTPOTQA,) if name.startswith("qa") else (MMLU,)
     )
-    metric = "accuracy" if score is score_letter else "match"
+    metric = "accuracy" if score is _score_letter else "match"
     return Task(
         name=name,
         title=title,
@@ -579,7 +581,7 @@ def _task(
         sizes={length: length for length in STANDARD.values()},
         load=partial(load, samples=samples, evidence=evidence),
         score=score,
-        can_read=can_read_letter if score is score_letter else has_text,
+        can_read=_can_read_letter if score is _score_letter else has_text,
         headline=(metric,),
         metrics=(metric,),
         sources=lambda length: source,
@@ -589,14 +591,16 @@ def _task(
 
 
 def _solve(name: str, title: str, problem: str, ending: str) -> Task:
-    samples = partial(number_questions, wanted="letter", problem=problem, ending=ending)
+    samples = partial(
+        _number_questions, wanted="letter", problem=problem, ending=ending
+    )
     return _task(
         f"mk_niah_{name}",
         f"Multi-key NIAH, {title}",
         prompts.SOLVE_CONTEXT + problem,
         samples,
-        score_letter,
-        choose_letter,
+        _score_letter,
+        _choose_letter,
         "\\boxed{A}",
         evidence="Question {query}: ",
     )
@@ -623,16 +627,16 @@ def _ask(
     kind: AnswerKind | Strategy,
     evidence: str = "",
 ) -> Task:
-    samples = partial(number_documents, wanted=wanted)
+    samples = partial(_number_documents, wanted=wanted)
     return _task(
         f"qa_{name}", f"QA, {title}", template, samples, _PART, kind, evidence=evidence
     )
 
 
 _one_value, _four_values = (partial(draw_needles, values=values) for values in (1, 4))
-_all_questions = partial(number_questions, wanted="texts", repeats=4)
-_questions = partial(number_questions, wanted="text")
-_ordered = partial(number_questions, wanted="text", repeats=4)
+_all_questions = partial(_number_questions, wanted="texts", repeats=4)
+_questions = partial(_number_questions, wanted="text")
+_ordered = partial(_number_questions, wanted="text", repeats=4)
 
 _TASKS = (
     _task(
@@ -676,10 +680,10 @@ _TASKS = (
         "Basic",
         prompts.FIND_TEXT,
         "text",
-        find_document,
+        _find_document,
         evidence="Document {answer}:",
     ),
-    _ask("easy", "Easy", prompts.FIND_ANSWER, "documents", find_document),
+    _ask("easy", "Easy", prompts.FIND_ANSWER, "documents", _find_document),
     _ask("medium", "Medium", prompts.ANSWER_STEPS, "answer", "span"),
     _ask("hard", "Hard", prompts.ANSWER, "answer", "span"),
 )

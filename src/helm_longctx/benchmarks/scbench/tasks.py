@@ -58,9 +58,9 @@ from helm_longctx.tasks.words import best_character_f1, find_choice, rouge_l_sum
 if TYPE_CHECKING:
     from tree_sitter import Parser, Query
 
-THRESHOLD = 0.8
+_THRESHOLD = 0.8
 """The least similarity of an answer to the function."""
-QUERIES = {
+_QUERIES = {
     "python": "(function_definition name: (_)) @fdef",
     "java": "(method_declaration name: (_)) @fdef",
     "typescript": "(function_declaration name: (_)) @fdef",
@@ -81,14 +81,14 @@ FUNCTION = Shape(
     "a function's `name`, `lang` and all `functions` of its repository, pairs of name and code",
     lambda value: (
         isinstance(value, dict)
-        and value.get("lang") in [*QUERIES]
+        and value.get("lang") in [*_QUERIES]
         and _PAIRS(value.get("functions"))
     ),
 )
 
 
 def is_right_function(output: str, answer: Mapping[str, Any]) -> bool:
-    """Return whether the right function is the most similar one, with a similarity of at least `THRESHOLD`.
+    """Return whether the right function is the most similar one, with a similarity of at least `_THRESHOLD`.
 
     Args:
         answer: an object of the kind `FUNCTION`. Its `functions` are all that the questions on the repository ask for.
@@ -98,7 +98,7 @@ def is_right_function(output: str, answer: Mapping[str, Any]) -> bool:
         (compare_functions(function, code), name) for name, code in answer["functions"]
     )
     best, name = max(similarities, key=itemgetter(0), default=(0.0, None))
-    return name == answer.get("name") and best >= THRESHOLD
+    return name == answer.get("name") and best >= _THRESHOLD
 
 
 def find_function(output: str, language: str) -> str:
@@ -163,10 +163,10 @@ def _grammar(language: str) -> tuple[Parser, Query]:
     grammar = Language(
         (module.language_typescript if language == "typescript" else module.language)()
     )
-    return Parser(grammar), Query(grammar, QUERIES[language])
+    return Parser(grammar), Query(grammar, _QUERIES[language])
 
 
-BY_TURN = tuple(f"turn_{number}" for number in range(1, 6))
+_BY_TURN = tuple(f"turn_{number}" for number in range(1, 6))
 SHAPES = {"subtask": TEXT, "turn": Shape("a whole number", is_whole)}
 """The shapes of a record's fields. The shape of the answer depends on the subtask."""
 
@@ -183,12 +183,12 @@ def share_of_answers(output: str, answers: Sequence[str]) -> float:
     )
 
 
-def has_any_answer(output: str, answers: Sequence[str]) -> bool:
+def _has_any_answer(output: str, answers: Sequence[str]) -> bool:
     """Return whether the output contains an answer, ignoring case. Of a text, each character is an answer."""
     return any(text.upper() in output.strip().upper() for text in answers)
 
 
-def equals_number(output: str, answer: float) -> bool:
+def _equals_number(output: str, answer: float) -> bool:
     """Return whether the first number of the output is the answer. If the answer is whole, decimals do not count."""
     match = re.search(r"\d+\.\d+|\d+", output)
     if match is None:
@@ -217,11 +217,11 @@ MEASURES = {
     "scbench_prefix_suffix": _HAS_ANSWER,
     "scbench_vt": Measure("string_match_all", _LETTERS, share_of_answers),
     "scbench_repoqa": Measure("pass@1", FUNCTION, is_right_function),
-    "scbench_qa_eng": Measure("accuracy", TEXTS, has_any_answer),
+    "scbench_qa_eng": Measure("accuracy", TEXTS, _has_any_answer),
     "scbench_qa_chn": Measure("f1", _LETTERS, best_character_f1),
     "scbench_choice_eng": Measure("accuracy", TEXTS, find_choice),
-    "scbench_many_shot": Measure("accuracy", _LETTERS, has_any_answer),
-    "scbench_mf": Measure("accuracy", Shape("a number", is_number), equals_number),
+    "scbench_many_shot": Measure("accuracy", _LETTERS, _has_any_answer),
+    "scbench_mf": Measure("accuracy", Shape("a number", is_number), _equals_number),
     "scbench_summary": Measure(
         "rougeLsum", TEXT, lambda output, answer: rouge_l_sum(output, [answer])
     ),
@@ -234,7 +234,7 @@ def score(record: Record, subtask: str, by_turn: bool) -> Scores:
 
     Args:
         subtask: the kind of question, if the record does not say it.
-        by_turn: whether the score also counts in one of `BY_TURN`.
+        by_turn: whether the score also counts in one of `_BY_TURN`.
     """
     measure = MEASURES.get(record.get("subtask") or subtask)
     if measure is None or not measure.answer.fits(record.get("answer")):
@@ -242,7 +242,7 @@ def score(record: Record, subtask: str, by_turn: bool) -> Scores:
     value = float(measure.compare(record["prediction"], record["answer"]))
     turn = f"turn_{record.get('turn')}"
     return {measure.metric: value} | (
-        {turn: value} if by_turn and turn in BY_TURN else {}
+        {turn: value} if by_turn and turn in _BY_TURN else {}
     )
 
 
@@ -262,7 +262,7 @@ _TARGET = re.compile(r"(The .+) is")
 Fields = Mapping[str, str]
 
 
-def ask_in_turn(
+def _ask_in_turn(
     name: str, context: str, questions: Sequence[Fields]
 ) -> Iterator[tuple[list[Message], int]]:
     """Yield the turns of one conversation. It has the official answers instead of the model's.
@@ -290,7 +290,7 @@ def ask_in_turn(
         start = ANSWER_STARTS.get(name, "")
 
 
-def ask_apart(
+def _ask_apart(
     name: str, context: str, questions: Sequence[Fields]
 ) -> Iterator[tuple[list[Message], int]]:
     """Yield a request for each question, and how many of its characters may be cut."""
@@ -327,7 +327,7 @@ def load(
         _CONTEXT.check(f"{row}: context", context)
         turns = row["multi_turns"][:most]
         fields = [_fields(row, turn) for turn in turns]
-        ask = ask_apart if apart else ask_in_turn
+        ask = _ask_apart if apart else _ask_in_turn
         prompts = ask(name, str(context), fields)
         for index, (turn, (messages, shared)) in enumerate(
             zip(turns, prompts, strict=True), 1
@@ -406,7 +406,7 @@ _INSTRUCTIONS = tuple(
 )
 
 
-def repeat_passage(messages: Sequence[Message]) -> str | None:
+def _repeat_passage(messages: Sequence[Message]) -> str | None:
     """Repeat what follows the question's rarest word in the context.
 
     Returns None if the prompt does not start with one of SCBench's instructions.
@@ -441,7 +441,7 @@ def _task(name: str, apart: bool) -> Task:
         load=partial(load, name=name, apart=apart),
         score=partial(score, subtask=f"scbench_{name}", by_turn=by_turn),
         headline=headline,
-        metrics=(*headline, *(BY_TURN if by_turn else ())),
+        metrics=(*headline, *(_BY_TURN if by_turn else ())),
         max_tokens=max(BUDGETS[name].values()),
         num_samples=int(row["questions"]),
         sources=lambda length: (source,),
@@ -449,7 +449,7 @@ def _task(name: str, apart: bool) -> Task:
         cut="context_middle",
         record_shapes=SHAPES,
         extras=("code",) if "scbench_repoqa" in BUDGETS[name] else (),
-        baseline=Baseline(repeat_passage, "B"),
+        baseline=Baseline(_repeat_passage, "B"),
     )
 
 
@@ -469,6 +469,6 @@ SCBENCH = read_benchmark(
             name.replace("_", " ").title(),
             "The score of the questions of this turn.",
         )
-        for name in BY_TURN
+        for name in _BY_TURN
     ],
 )

@@ -49,7 +49,7 @@ FAMILIES = {
 }
 """The families of judges (their variables begin with these names), and patterns for models. The first match counts."""
 
-LIBRARIES = {
+_LIBRARIES = {
     **{name: client.key_prefix for name, client in helm_clients()},
     "OpenRouterClient": "OPENROUTER",
     "TogetherClient": "TOGETHER",
@@ -58,13 +58,13 @@ LIBRARIES = {
 }
 """HELM's clients that need a key, and the prefix of the variable from which their library reads it."""
 
-IN_FILE = "the key in HELM's credentials file"
+_IN_FILE = "the key in HELM's credentials file"
 
 SECONDS = 30.0
 """Longest wait for the reply, if calls have no shorter limit. A judge that needs longer is not known to be missing, so
 the run begins."""
 
-INSTEAD = (
+_INSTEAD = (
     f"give judge=DEPLOYMENT for another judge ({page_address('judges')} says how to choose one), or judge=none to run"
     " without judged scores"
 )
@@ -75,36 +75,36 @@ _REASONS = {
 }
 """What errors say of a judge that no later call can reach."""
 
-KeySource = Callable[[str | None], str]
+_KeySource = Callable[[str | None], str]
 """Function that returns the key to use now. It gets a key that was refused, or None, and returns another key than that
 one, or the same if there is no other."""
 
 
 @dataclass(frozen=True)
-class FoundKey:
+class _FoundKey:
     """A source of keys, and the name of the variable or file that it comes from, for logs and errors."""
 
     origin: str
-    keys: KeySource
+    keys: _KeySource
 
 
-class UnavailableJudgeError(InputError):
+class _UnavailableJudgeError(InputError):
     """A judge cannot be used because its key or the package of its client is missing."""
 
 
-class MissingPackageError(UnavailableJudgeError):
+class _MissingPackageError(_UnavailableJudgeError):
     """A judge cannot be used because the package of its client is missing."""
 
 
 def find_key(
     deployment: ModelDeployment, credentials: Mapping[str, Any]
-) -> FoundKey | None:
+) -> _FoundKey | None:
     """Find a client's key, None if it takes none or needs none and none is set, or raise an `InputError`."""
     needs = _needs(deployment)
     if needs is None:
         return None
     library, needed = needs
-    prefixes = [*judge_prefix(deployment), _host_prefix(deployment)]
+    prefixes = [*_judge_prefix(deployment), _host_prefix(deployment)]
     # As in HELM's `provide_api_key`, but names with dots are read, too. HOCON keeps their quotes.
     names = {
         name.strip('"'): key for name, key in credentials.get("deployments", {}).items()
@@ -114,7 +114,7 @@ def find_key(
     in_file = in_file or names.get(deployment.name)
     key = _first_in_environment(prefixes)
     if not key and in_file:
-        key = _make_fixed(IN_FILE, in_file)
+        key = _make_fixed(_IN_FILE, in_file)
     if not key and library:
         key = _first_in_environment([library])
     if key is None and needed:
@@ -139,7 +139,7 @@ def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
             if spec.class_name.rpartition(".")[2] in provider.helm_clients:
                 package = provider.package
                 why = f"its client needs {package}; install with: pip install '{provider.install}'"
-        raise MissingPackageError(f"judge={deployment.name}: {why}") from None
+        raise _MissingPackageError(f"judge={deployment.name}: {why}") from None
     parameter = inspect.signature(client.__init__).parameters.get("api_key")
     if parameter is None:
         return None
@@ -152,12 +152,12 @@ def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
     ]
     names = [base.__name__ for base in bases]
     # Grok's client inherits from OpenAI's. So its library needs a key, but it must not get the one for OpenAI.
-    library = LIBRARIES.get(names[0]) if names else None
+    library = _LIBRARIES.get(names[0]) if names else None
     is_required = parameter.default is inspect.Parameter.empty
-    return library, is_required or any(name in LIBRARIES for name in names)
+    return library, is_required or any(name in _LIBRARIES for name in names)
 
 
-def judge_prefix(deployment: ModelDeployment) -> list[str]:
+def _judge_prefix(deployment: ModelDeployment) -> list[str]:
     """Return the prefix of the judge's own variables, in a list; an empty list for a model of another family."""
     family = family_of(f"{deployment.name} {deployment.model_name or ''}")
     return [f"{family}_JUDGE"] if family else []
@@ -175,19 +175,19 @@ def _host_prefix(deployment: ModelDeployment) -> str:
     return re.sub(r"\W", "_", deployment.host_organization).upper()
 
 
-def _first_in_environment(prefixes: list[str]) -> FoundKey | None:
+def _first_in_environment(prefixes: list[str]) -> _FoundKey | None:
     for prefix in prefixes:
         if tokens := find_tokens(prefix):
-            return FoundKey(f"{prefix}_CLIENT_ID", tokens.current)
+            return _FoundKey(f"{prefix}_CLIENT_ID", tokens.current)
         if key := variable(f"{prefix}_API_KEY"):
             return _make_fixed(f"{prefix}_API_KEY", key)
     return None
 
 
-def _make_fixed(origin: str, key: str) -> FoundKey:
+def _make_fixed(origin: str, key: str) -> _FoundKey:
     """Return a source with a single key."""
     register_secret(key)
-    return FoundKey(origin, lambda refused: key)
+    return _FoundKey(origin, lambda refused: key)
 
 
 def lacks_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> bool:
@@ -200,16 +200,18 @@ def lacks_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> bo
     )
 
 
-def missing_key_error(deployment: ModelDeployment) -> UnavailableJudgeError:
+def missing_key_error(deployment: ModelDeployment) -> _UnavailableJudgeError:
     """Return the error for a judge that needs a key and has none. It names the variables that can have the key."""
     library = (_needs(deployment) or (None, False))[0]
     prefixes = list(
         dict.fromkeys(
-            filter(None, [*judge_prefix(deployment), _host_prefix(deployment), library])
+            filter(
+                None, [*_judge_prefix(deployment), _host_prefix(deployment), library]
+            )
         )
     )
     keys = ", ".join(f"{prefix}_API_KEY" for prefix in prefixes)
-    return UnavailableJudgeError(
+    return _UnavailableJudgeError(
         f"judge={deployment.name} needs a key, but none is set; set {keys},"
         f" {prefixes[0]}_CLIENT_ID with {prefixes[0]}_CLIENT_SECRET and {prefixes[0]}_TOKEN_URL,"
         f" or {deployment.host_organization}ApiKey in HELM's credentials.conf; see {PAGE}"
@@ -231,17 +233,17 @@ def judge_client(
     seconds = seconds or setting(TIMEOUT)
     key_source = find_key(record, client.credentials)
     if key_source is None:
-        for prefix in judge_prefix(record):
+        for prefix in _judge_prefix(record):
             if variable(f"{prefix}_API_KEY") or variable(f"{prefix}_CLIENT_ID"):
                 hwarn(
                     f"judge {deployment}: its client takes no key, so {prefix}_* are not used"
                 )
         # HELM's AutoClient has no public way to get one deployment's client.
         return limit_time(client._get_client(deployment), seconds)
-    own = judge_prefix(record)
+    own = _judge_prefix(record)
     is_own = own and key_source.origin.startswith(own[0])
     unset = f"{own[0]}_API_KEY is not set; " if own and not is_own else ""
-    main = "" if is_own or key_source.origin == IN_FILE else "the main key, "
+    main = "" if is_own or key_source.origin == _IN_FILE else "the main key, "
     hlog(f"judge {deployment}: {unset}using {main}{key_source.origin}")
 
     def build(key: str) -> Client:
@@ -260,7 +262,7 @@ def judge_client(
 class RenewingClient(Client):
     """Sends requests with the current key. A request whose key is refused is sent once more with a new key."""
 
-    def __init__(self, build: Callable[[str], Client], keys: KeySource, origin: str):
+    def __init__(self, build: Callable[[str], Client], keys: _KeySource, origin: str):
         self._build = build
         self._keys = keys
         self._origin = origin
@@ -340,7 +342,7 @@ def check_judge(deployment: str, credentials: Mapping[str, Any]) -> None:
     if availability.failure is Failure.BAD_KEY and lacks_key(record, credentials):
         raise missing_key_error(record)
     if availability.exists is False:
-        raise InputError(f"judge={deployment} {_explain(availability)}; {INSTEAD}")
+        raise InputError(f"judge={deployment} {_explain(availability)}; {_INSTEAD}")
 
 
 def find_official_judge(official: str, credentials: Mapping[str, Any]) -> str | None:
@@ -355,11 +357,11 @@ def find_official_judge(official: str, credentials: Mapping[str, Any]) -> str | 
         why = f"there is no key for the official judge {official}"
         try:
             find_key(get_model_deployment(official), credentials)
-        except MissingPackageError as error:
+        except _MissingPackageError as error:
             why = str(error)
-        except UnavailableJudgeError:  # without a key
+        except _UnavailableJudgeError:  # without a key
             pass
-        warn_once(f"answers are not judged: {why}; {INSTEAD}")
+        warn_once(f"answers are not judged: {why}; {_INSTEAD}")
         return None
     require("judges", f"judge=auto ({official})")
     hosts = {name: _availability(name, credentials) for name in names}
@@ -371,7 +373,7 @@ def find_official_judge(official: str, credentials: Mapping[str, Any]) -> str | 
     if chosen is None:
         said = "; ".join(f"{name} {_explain(host)}" for name, host in hosts.items())
         raise InputError(
-            f"judge=auto: the official judge cannot be asked: {said}; {INSTEAD}"
+            f"judge=auto: the official judge cannot be asked: {said}; {_INSTEAD}"
         )
     if chosen != official:
         hlog(f"judge=auto: the official judge is asked at {chosen}")
@@ -388,11 +390,11 @@ def _hosts(official: str, credentials: Mapping[str, Any]) -> Iterator[str]:
         record = get_model_deployment(name)
         try:
             key = find_key(record, credentials)
-        except UnavailableJudgeError:
+        except _UnavailableJudgeError:
             continue
         # The key of a judge's family belongs to one host. No other host may see it unless the user names that host.
         is_of_family = key is not None and key.origin.startswith(
-            tuple(judge_prefix(record))
+            tuple(_judge_prefix(record))
         )
         if name == official or not is_of_family:
             yield name
@@ -423,7 +425,9 @@ def _ask(record: ModelDeployment, credentials: Mapping[str, Any]) -> Availabilit
         own = get_class_by_name(record.client_spec.class_name)
         has_address = "base_url" in inspect.signature(own.__init__).parameters
         # A local model would only be loaded for the question.
-        if not (has_address or any(base.__name__ in LIBRARIES for base in own.__mro__)):
+        if not (
+            has_address or any(base.__name__ in _LIBRARIES for base in own.__mro__)
+        ):
             return Availability()
         # HELM's client wants a folder for files. This request does not need it.
         with tempfile.TemporaryDirectory() as folder:

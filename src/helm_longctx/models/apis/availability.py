@@ -35,7 +35,7 @@ from helm_longctx.redaction.text import redact
 
 PROMPT = "Reply with the word yes."
 
-FEWEST_TOKENS = 16
+_FEWEST_TOKENS = 16
 """The smallest output limit that OpenAI's newer models accept."""
 
 MISSING = (Failure.UNKNOWN_MODEL, Failure.BAD_KEY)
@@ -102,7 +102,7 @@ def tiny_request(
 ) -> Request:
     """Return a request that costs next to nothing. `messages` come before its prompt."""
     return Request(
-        model, deployment, prompt=PROMPT, messages=messages, max_tokens=FEWEST_TOKENS
+        model, deployment, prompt=PROMPT, messages=messages, max_tokens=_FEWEST_TOKENS
     )
 
 

@@ -48,7 +48,7 @@ class ResultsNotReadyError(FailureError):
 STORING = "storing"
 """The state of a batch that has ended, counts answers, and has no file with them yet."""
 
-LATEST_RESULTS = 86_400.0
+_LATEST_RESULTS = 86_400.0
 """Seconds after the end of a batch during which its results can still be stored. Then they are lost."""
 
 
@@ -58,7 +58,7 @@ def can_results_come(part: "Part", ended: float | None) -> bool:
     Args:
         ended: when the batch ended, in seconds since 1970; None if the provider does not say it.
     """
-    return time.time() - (ended or part.time) < LATEST_RESULTS
+    return time.time() - (ended or part.time) < _LATEST_RESULTS
 
 
 @dataclass(frozen=True)

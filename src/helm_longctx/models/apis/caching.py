@@ -26,7 +26,7 @@ class LongCache(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SharedRequest(SampledRequest):
+class _SharedRequest(SampledRequest):
     """A HELM request whose prompt shares its beginning with other requests.
 
     Args:
@@ -44,7 +44,7 @@ def with_beginning(
     if not characters:
         return request
     return with_fields(
-        SharedRequest, request, shared_characters=characters, in_batch=in_batch
+        _SharedRequest, request, shared_characters=characters, in_batch=in_batch
     )
 
 
@@ -52,7 +52,7 @@ def without_beginning(request: Request) -> Request:
     """Return the request without the length of its shared beginning, which does not change the answer."""
     return (
         replace(request, shared_characters=0, in_batch=False)
-        if isinstance(request, SharedRequest)
+        if isinstance(request, _SharedRequest)
         else request
     )
 

@@ -51,7 +51,7 @@ from helm_longctx.redaction.abbreviation import abbreviate, describe_error
 from helm_longctx.redaction.logs import warn_once
 from helm_longctx.redaction.text import redact, register_secret
 
-CONNECT_TIMEOUT = 5.0
+_CONNECT_TIMEOUT = 5.0
 """Seconds to wait for a connection, as in the packages."""
 
 _VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
@@ -168,7 +168,7 @@ class ProviderClient(ApiClient):
             or (None if self.provider.reads_environment else address),
             "default_headers": _fill_in(self.settings.headers or {}),
             "timeout": self.settings.timeout
-            or self._package.Timeout(request_timeout(), connect=CONNECT_TIMEOUT),
+            or self._package.Timeout(request_timeout(), connect=_CONNECT_TIMEOUT),
             "max_retries": 0,  # the runner and the judges retry
         }
         with self._name_errors(f"base_url={redact(address)!r}"):
@@ -316,7 +316,7 @@ class ProviderClient(ApiClient):
                 reply = wrap_request_time(partial(self._exchange, request, sent))()
             except Exception as error:
                 if (seconds := retry_after(error)) is not None:
-                    check_wait(seconds, error, _describe_reply(error))
+                    _check_wait(seconds, error, _describe_reply(error))
                     rate.pause(seconds)
                 reply = self._reply_in_error(error)
                 if reply is None and not (
@@ -473,7 +473,7 @@ def _fill_in(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: _VARIABLE.sub(look_up, value) for name, value in headers.items()}
 
 
-def check_wait(seconds: float, error: BaseException, words: str) -> None:
+def _check_wait(seconds: float, error: BaseException, words: str) -> None:
     """Raise a `FailureError` if a server asks for a wait that is longer than a request may take.
 
     A limit for a day is such a case. Waiting would only end in a timeout that hides the server's words.

@@ -34,13 +34,13 @@ from helm_longctx.tasks.answer import AnswerFacts, Usage, make_distributions
 from helm_longctx.tasks.logprobs import split_windows
 
 ECHO = "echo"
-PROMPT_LOGPROBS = "prompt_logprobs"
+_PROMPT_LOGPROBS = "prompt_logprobs"
 GENERATE = "generate"
 
 WAYS: Mapping[str, Body] = {
     # Zero tokens would be no limit to llama-cpp-python.
     ECHO: {"max_tokens": 1, "temperature": 0.0, "echo": True, "logprobs": 1},
-    PROMPT_LOGPROBS: {"max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0},
+    _PROMPT_LOGPROBS: {"max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0},
     GENERATE: {
         "sampling_params": {"max_new_tokens": 1, "temperature": 0.0},
         **{
@@ -54,7 +54,7 @@ WAYS: Mapping[str, Body] = {
 
 _TOP = {
     ECHO: "logprobs",
-    PROMPT_LOGPROBS: "prompt_logprobs",
+    _PROMPT_LOGPROBS: "prompt_logprobs",
     GENERATE: "top_logprobs_num",
 }
 """The field with the number of the most likely tokens."""
@@ -67,7 +67,7 @@ Some servers give a token the number of another one: llama-cpp-python gives its 
 for the start of a text.
 """
 
-APART = 2.0
+_APART = 2.0
 """Nats by which the probe's parts differ. Only differences count, so that a damaged model can be compared, too."""
 
 
@@ -156,7 +156,7 @@ def _read_tokens(
         tops = [top or {} for top in every]
         texts = list(map(str, logprobs["tokens"][:end]))
         return texts, logprobs["token_logprobs"][:end], tops[:end]
-    if way == PROMPT_LOGPROBS:
+    if way == _PROMPT_LOGPROBS:
         tops = []
         own = []
         for position in reply["choices"][0]["prompt_logprobs"]:
@@ -198,8 +198,10 @@ def find_way(client: Any, deployment: str) -> tuple[str | None, str]:
         copied = values[start // 2 : start]
         if first:
             # The last copied token and the new one tell whether tokens have the numbers of their neighbours.
-            is_aligned = copied[-1] > max(values[start] + APART, fmean(copied) - APART)
-            if is_aligned and fmean(copied) - fmean(first) > APART:
+            is_aligned = copied[-1] > max(
+                values[start] + _APART, fmean(copied) - _APART
+            )
+            if is_aligned and fmean(copied) - fmean(first) > _APART:
                 return way, ""
         reasons.append(
             f"{way}: its numbers do not belong to the text's tokens, or the model cannot repeat a text"

@@ -37,11 +37,11 @@ DEFAULT_TIMEOUT = 60.0
 _PIECE = 1 << 14
 """Bytes of a response that are decoded at once."""
 
-LEEWAY = 60
+_LEEWAY = 60
 """Seconds before its expiry at which a token is renewed, or a fifth of its lifetime if that is less."""
 
 ATTEMPTS = 4
-FIRST_WAIT = 0.5
+_FIRST_WAIT = 0.5
 """Attempts to get a token while the server cannot be reached or reports an internal error, and seconds before the
 second one. The wait doubles with each further attempt."""
 
@@ -110,7 +110,7 @@ def request_token(client: ClientCredentials) -> Token:
         TokenError: the server refused, did not answer in time, or could not be reached in several attempts.
     """
     method = "client_secret_basic"
-    wait = FIRST_WAIT
+    wait = _FIRST_WAIT
     attempts = ATTEMPTS
     while True:
         try:
@@ -214,7 +214,7 @@ def _token_of(
         raise _failure(client, "its response has no access_token", refused=True)
     # `expires_in` is only recommended (RFC 6749, section 5.1). Without it a token is used until it is refused.
     seconds = float("inf") if life is None else float(life)
-    return Token(value, started + seconds - min(LEEWAY, seconds / 5))
+    return Token(value, started + seconds - min(_LEEWAY, seconds / 5))
 
 
 def _late(client: ClientCredentials, seconds: float) -> TokenError:

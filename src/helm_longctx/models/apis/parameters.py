@@ -76,7 +76,7 @@ class Change:
         return f"{self.parameter!r} is {f'sent as {self.new_name!r}' if self.new_name else 'not sent'}"
 
 
-LEAST_BUDGET = 16
+_LEAST_BUDGET = 16
 """Smallest limit of an output budget that is taken from an error, which can also name the start of a range."""
 
 _NUMBER = re.compile(r"(?<![\w.-])\d[\d,]{0,15}(?![\w-])")
@@ -186,5 +186,5 @@ def _find_limit(text: str, sent: Body) -> Change | None:
         return None
     numbers = [int(digits.replace(",", "")) for digits in _NUMBER.findall(text)]
     # The error can also name the budget.
-    allowed = [number for number in numbers if LEAST_BUDGET <= number < sent[name]]
+    allowed = [number for number in numbers if _LEAST_BUDGET <= number < sent[name]]
     return Change(name, most=max(allowed)) if allowed else None

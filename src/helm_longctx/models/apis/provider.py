@@ -47,7 +47,7 @@ class _Record:
     """
 
     def __get__(self, client: object, owner: type) -> Provider:
-        return find_record(owner)
+        return _find_record(owner)
 
 
 class ApiClient(CachingClient):
@@ -224,7 +224,7 @@ def providers() -> Mapping[str, Provider]:
 
 
 def _register_formats(usable: Iterable[Provider]) -> None:
-    """Have the keys of providers redacted from now on. No client can be used before (`find_record`)."""
+    """Have the keys of providers redacted from now on. No client can be used before (`_find_record`)."""
     for provider in usable:
         if provider.secret is not None:
             register_format(provider.secret)
@@ -320,7 +320,7 @@ def _check_names(provider: Provider) -> None:
             )
 
 
-def find_record(client: type) -> Provider:
+def _find_record(client: type) -> Provider:
     """Return the record of a client's class, or of the nearest class from which it is derived.
 
     Raises an `InputError` if no provider has such a client.

@@ -55,13 +55,13 @@ class Pace:
             )
 
 
-MakesPace = Callable[[str, float | None, float | None], Pace]
+_MakesPace = Callable[[str, float | None, float | None], Pace]
 """Function that makes a pace from a name, a limit of requests per minute and a limit of tokens per minute."""
 
-_makers: list[MakesPace] = [lambda name, requests, tokens: Pace(requests, tokens)]
+_makers: list[_MakesPace] = [lambda name, requests, tokens: Pace(requests, tokens)]
 
 
-def use_paces(make: MakesPace) -> None:
+def use_paces(make: _MakesPace) -> None:
     """Use `make` for all paces of this process, for example because other processes send to the same addresses."""
     _makers[:] = [make]
     pace.cache_clear()

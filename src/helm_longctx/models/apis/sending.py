@@ -51,7 +51,7 @@ from helm_longctx.models.results import add_facts, facts_of, failure_of, make_fa
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error
 from helm_longctx.redaction.text import redact
 
-RawReply = Mapping[str, Any]
+_RawReply = Mapping[str, Any]
 """The provider's reply as JSON before the client parses it. Clients cache it in this form."""
 
 OpensStore = Callable[[], AbstractContextManager[Any]]
@@ -77,7 +77,7 @@ class Attempt:
     outcome: RequestResult | Exception
 
     def __init__(self) -> None:
-        self.replies: list[RawReply] = []
+        self.replies: list[_RawReply] = []
         self.error: Exception | None = None
         self.held: dict[str, tuple[OpensStore, Mapping[str, Any], dict[str, Any]]] = {}
 
@@ -262,7 +262,7 @@ _REASONS = ("stop_reason", "stopReason", "finish_reason", "finishReason", "reaso
 """Fields in which protocols say why an answer ended."""
 
 
-def _parts(reply: RawReply) -> list[dict[str, Any]]:
+def _parts(reply: _RawReply) -> list[dict[str, Any]]:
     """Return the parts of a reply that can have a finish reason, in OpenAI's, Anthropic's or Google's protocol."""
     lists = [
         [reply, reply.get("incomplete_details")],
@@ -275,14 +275,14 @@ def _parts(reply: RawReply) -> list[dict[str, Any]]:
     return parts
 
 
-def _reasons(reply: RawReply) -> list[object]:
+def _reasons(reply: _RawReply) -> list[object]:
     reasons = []
     for part in _parts(reply):
         reasons += [part[name] for name in _REASONS if part.get(name) is not None]
     return reasons
 
 
-def _find_defect(reply: RawReply) -> str | None:
+def _find_defect(reply: _RawReply) -> str | None:
     """Return the defect of a reply in OpenAI's protocol, if it has one and the protocol is that one."""
     if reply.get("error"):
         return f"the server answered with an error: {reply['error']}"
@@ -309,7 +309,7 @@ LONGEST_WAIT = 80.0
 """Largest number of seconds between two attempts."""
 
 
-class RunStoppedError(Exception):
+class _RunStoppedError(Exception):
     """The run has ended; no further request is sent."""
 
 
@@ -406,8 +406,8 @@ class Sender:
 
     def _attempt(self, request: Request) -> Attempt:
         if self.is_stopped:
-            raise RunStoppedError
-        with quiet_clients():
+            raise _RunStoppedError
+        with _quiet_clients():
             attempt = try_once(self._send, request)
         if attempt.result.success:
             # A reply from the request cache does not prove that the server runs.
@@ -458,7 +458,7 @@ _is_sending: ContextVar[bool] = ContextVar("is_sending", default=False)
 
 
 @contextmanager
-def quiet_clients() -> Iterator[None]:
+def _quiet_clients() -> Iterator[None]:
     """Keep tracebacks of HELM's clients out of the log, and log each of their other messages only once.
 
     The errors are in the results of the requests and are logged by kind. At level DEBUG everything is logged.

@@ -32,7 +32,7 @@ _ANTHROPIC_REASONING = ("thinking", "redacted_thinking")
 
 
 @dataclass(frozen=True)
-class ToolRequest(SampledRequest):
+class _ToolRequest(SampledRequest):
     """A request with tools that the model can call: each has `name`, `description` and the JSON schema `parameters`."""
 
     tools: Sequence[Mapping[str, Any]] = ()
@@ -41,7 +41,7 @@ class ToolRequest(SampledRequest):
 def with_tools(request: Request, tools: Sequence[Mapping[str, Any]]) -> Request:
     """Return the request with tools; the same request if there are none."""
     return (
-        with_fields(ToolRequest, request, tools=tuple(map(dict, tools)))
+        with_fields(_ToolRequest, request, tools=tuple(map(dict, tools)))
         if tools
         else request
     )
@@ -76,7 +76,7 @@ def read_anthropic_reasoning(blocks: Iterable[Mapping[str, Any]]) -> dict[str, A
     return {"blocks": found} if found else {}
 
 
-def read_arguments(text: object) -> dict[str, Any]:
+def _read_arguments(text: object) -> dict[str, Any]:
     """Return the arguments of a call, which OpenAI's protocol has as a text of JSON; empty if they are malformed.
 
     The tool then says what it lacks, as it does for an argument that is missing.
@@ -148,7 +148,7 @@ def read_openai_calls(message: Mapping[str, Any]) -> list[ToolCall]:
             ToolCall(
                 id=name,
                 name=function["name"],
-                arguments=read_arguments(function.get("arguments")),
+                arguments=_read_arguments(function.get("arguments")),
                 extra=extra,
             )
         )
@@ -303,7 +303,7 @@ def read_anthropic_calls(blocks: Iterable[Mapping[str, Any]]) -> list[ToolCall]:
         ToolCall(
             str(use.get("id")),
             str(use.get("name")),
-            read_arguments(use.get("partial_json") or use.get("input")),
+            _read_arguments(use.get("partial_json") or use.get("input")),
         )
         for use in uses
     ]

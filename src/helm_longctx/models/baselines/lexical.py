@@ -16,13 +16,13 @@ from helm_longctx.tasks.prompt import CONTEXT, NO_TEMPLATE, Message, Template
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import AnswerKind, Baseline
 
-DEMONSTRATIONS = {"demos", "demo", "demo_text", "example"}
+_DEMONSTRATIONS = {"demos", "demo", "demo_text", "example"}
 """Template fields with solved examples."""
 
-NO_QUESTION = {CONTEXT, *DEMONSTRATIONS, "instruction", "options", "num_v", "words"}
+_NO_QUESTION = {CONTEXT, *_DEMONSTRATIONS, "instruction", "options", "num_v", "words"}
 """Template fields that are not part of the question."""
 
-NEIGHBOURS = 40
+_NEIGHBOURS = 40
 """Number of different demonstrations that vote on a label, weighted by similarity."""
 
 SPAN_WORDS = 12
@@ -35,7 +35,7 @@ PASSAGES = 3
 """Number of passages in which names are searched, or which are cited."""
 
 PARTS = 8
-PART_WORDS = 25
+_PART_WORDS = 25
 """Number of places that a summary quotes, and most words of each quotation."""
 
 _LONG = 4000
@@ -76,7 +76,7 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
-class Recognition:
+class _Recognition:
     """The task that a prompt was recognised as.
 
     Args:
@@ -89,16 +89,16 @@ class Recognition:
     answer: str = ""
 
 
-def recognise(prompt: str) -> Recognition | None:
+def recognise(prompt: str) -> _Recognition | None:
     """Recognise a prompt by the first template that fits it, or else by a strategy. Return None if none fits."""
     for template, baseline in _templates():
         fields = template.parse(prompt)
         if fields is not None:
-            return Recognition(baseline, template, fields)
+            return _Recognition(baseline, template, fields)
     return recognise_conversation([{"role": "user", "content": prompt}])
 
 
-def recognise_conversation(messages: Sequence[Message]) -> Recognition | None:
+def recognise_conversation(messages: Sequence[Message]) -> _Recognition | None:
     """Recognise a conversation by the first strategy that answers it. Return None if none does."""
     for benchmark in BENCHMARKS:
         # Tasks can share a strategy. A dictionary has each of them once.
@@ -107,7 +107,7 @@ def recognise_conversation(messages: Sequence[Message]) -> Recognition | None:
         ):
             answer = None if isinstance(baseline.kind, str) else baseline.kind(messages)
             if answer is not None:
-                return Recognition(baseline, answer=answer)
+                return _Recognition(baseline, answer=answer)
     return None
 
 
@@ -195,9 +195,9 @@ def answer(prompt: str) -> str:
     assert isinstance(kind, str)
     context = fields[CONTEXT]
     question = " ".join(
-        text for name, text in fields.items() if name not in NO_QUESTION
+        text for name, text in fields.items() if name not in _NO_QUESTION
     )
-    if any(not fields[name] for name in DEMONSTRATIONS & fields.keys()):
+    if any(not fields[name] for name in _DEMONSTRATIONS & fields.keys()):
         context = _without_demonstrations(context, template.prefix)
     if kind == "choice":
         return option(context, question, fields["options"])
@@ -250,7 +250,7 @@ def nearest_label(context: str, question: str) -> str:
     # A longer demonstration shares more words by chance.
     similar = {n: score / math.sqrt(len(blocks[n][0])) for n, score in scores.items()}
     votes: dict[str, float] = defaultdict(float)
-    for number in sorted(similar, key=lambda n: (-similar[n], n))[:NEIGHBOURS]:
+    for number in sorted(similar, key=lambda n: (-similar[n], n))[:_NEIGHBOURS]:
         # The third power, so that few close demonstrations outvote many distant ones.
         votes[blocks[number][1]] += similar[number] ** 3
     if votes:
@@ -341,7 +341,7 @@ def lead(context: str, question: str) -> str:
     starts = (len(context) * part // PARTS for part in range(PARTS))
     matches = (_SENTENCE.search(context, start, start + 2000) for start in starts)
     return " ".join(
-        " ".join(match[1].split()[:PART_WORDS]) for match in matches if match
+        " ".join(match[1].split()[:_PART_WORDS]) for match in matches if match
     )
 
 

@@ -27,7 +27,7 @@ ENGINE_CLIENT = "helm_longctx.models.engines.EngineClient"
 LOCAL_CLIENTS = (LOCAL_CLIENT, ENGINE_CLIENT)
 """The clients of models that deployments name and that run in this process."""
 
-CLASS = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
+_CLASS = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
 
 MOST_BYTES = 256 << 20
 """Bytes that a tokenizer's file may have. Those of the largest vocabularies have about 35 MB."""
@@ -58,7 +58,7 @@ class Tokenizer:
             "pretrained_model_name_or_path": self.name,
             "trust_remote_code": False,
         }
-        spec = {"class_name": CLASS, "args": arguments}
+        spec = {"class_name": _CLASS, "args": arguments}
         return {
             "name": name,
             "tokenizer_spec": spec,

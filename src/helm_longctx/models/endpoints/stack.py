@@ -141,7 +141,7 @@ class Stack:
             else f"answers as {asked!r}",
         )
         usage = usage_of(result)
-        yield from find_reasoning_faults(result)
+        yield from _find_reasoning_faults(result)
         if usage is None:
             yield (
                 None,
@@ -214,7 +214,7 @@ class Stack:
             if takes_turns
         }
         counts = {name: self._count_twice(messages) for name, messages in kinds.items()}
-        yield from compare_counts(
+        yield from _compare_counts(
             {name: (ours, theirs) for name, (ours, theirs) in counts.items() if theirs}
         )
 
@@ -288,13 +288,13 @@ class Stack:
             top=_TOP,
         )
         answers, texts = self._ask_equal(request, cold)
-        others, has_logprobs = find_others(answers, texts)
+        others, has_logprobs = _find_others(answers, texts)
         if others:
             # A change of the load while the chats are sent looks like two builds, but not mixed, and mostly only once.
             again = False
             if not is_one_change(others, len(texts)):
                 other_answers, other_texts = self._ask_equal(request, cold)
-                other_places, _ = find_others(other_answers, other_texts)
+                other_places, _ = _find_others(other_answers, other_texts)
                 again = bool(other_places) and not is_one_change(
                     other_places, len(other_texts)
                 )
@@ -377,7 +377,7 @@ class Stack:
                 )
 
 
-def find_reasoning_faults(result: RequestResult) -> Iterator[Finding]:
+def _find_reasoning_faults(result: RequestResult) -> Iterator[Finding]:
     """Yield what an answer to a short question shows of the model's reasoning and of the server's parser for it."""
     answer = answer_of(result)
     if answer.is_only_in_reasoning:
@@ -404,7 +404,7 @@ def find_reasoning_faults(result: RequestResult) -> Iterator[Finding]:
         )
 
 
-def compare_counts(counts: Mapping[str, tuple[int, int]]) -> Iterator[Finding]:
+def _compare_counts(counts: Mapping[str, tuple[int, int]]) -> Iterator[Finding]:
     """Yield the kinds of text whose counts differ from the tokenizer's, beyond what most of them differ by.
 
     Args:
@@ -431,7 +431,7 @@ def compare_counts(counts: Mapping[str, tuple[int, int]]) -> Iterator[Finding]:
             )
 
 
-def find_others(
+def _find_others(
     answers: Sequence[Logprobs], texts: Sequence[str]
 ) -> tuple[list[int], bool]:
     """Return the places of answers that come from another build than most, and whether log-probabilities tell them."""

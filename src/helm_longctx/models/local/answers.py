@@ -20,7 +20,7 @@ TAIL = 64
 
 
 @dataclass(frozen=True)
-class LocalAnswer:
+class _LocalAnswer:
     """What a local model has written.
 
     Args:
@@ -44,7 +44,7 @@ class AnswerDecoder:
     """
 
     def __init__(self, tokenizer: Any):
-        self._names = find_special_tokens(tokenizer)
+        self._names = _find_special_tokens(tokenizer)
         # Engines can have tokenizers of other packages, such as mistral-common's.
         named = [
             getattr(tokenizer, f"{name}_token", None)
@@ -54,7 +54,7 @@ class AnswerDecoder:
 
     def decode(
         self, tokenizer: Any, tokens: Sequence[int], prompt: Sequence[int]
-    ) -> LocalAnswer:
+    ) -> _LocalAnswer:
         """Return the answer in the tokens of an output.
 
         Args:
@@ -63,7 +63,7 @@ class AnswerDecoder:
         text = tokenizer.decode([*tokens], skip_special_tokens=True)
         opening = self._find_opening(tokenizer, prompt)
         if not opening and self._names.keys().isdisjoint(tokens):
-            return LocalAnswer(text)
+            return _LocalAnswer(text)
         return self._split(tokenizer, tokens, text, opening)
 
     def read(self, tokenizer: Any, whole: str, prompt: Sequence[int]) -> str:
@@ -82,21 +82,21 @@ class AnswerDecoder:
 
     def _split(
         self, tokenizer: Any, tokens: Sequence[int], text: str, opening: str
-    ) -> LocalAnswer:
+    ) -> _LocalAnswer:
         marks = special_marks()
         marked = self._join(tokenizer, tokens, {*self._names.values()} - marks)
         split = split_reasoning(f"{opening}{marked}")
         if split.is_open:
-            return LocalAnswer(text, split.reasoning, is_open=True)
+            return _LocalAnswer(text, split.reasoning, is_open=True)
         if split.reasoning is not None:
             special = set(self._names.values())
-            return LocalAnswer(
+            return _LocalAnswer(
                 self._without(split.answer, special).strip(),
                 self._without(split.reasoning, special).strip(),
             )
         # A chat template can put an end to the reasoning itself, and other special tokens can be unknown marks.
         whole = self._join(tokenizer, tokens, self._plain)
-        return LocalAnswer(text, is_suspected=may_contain_reasoning(whole))
+        return _LocalAnswer(text, is_suspected=may_contain_reasoning(whole))
 
     def _join(self, tokenizer: Any, tokens: Sequence[int], dropped: set[str]) -> str:
         kept = [token for token in tokens if self._names.get(token, "") not in dropped]
@@ -118,7 +118,7 @@ class AnswerDecoder:
         )
 
 
-def find_special_tokens(tokenizer: Any) -> dict[int, str]:
+def _find_special_tokens(tokenizer: Any) -> dict[int, str]:
     """Return the special tokens of a tokenizer by their ids: those that decoding drops."""
     added = getattr(tokenizer, "added_tokens_decoder", {})
     special = {

@@ -34,12 +34,12 @@ def use_in(model: Any) -> None:
     except ImportError:  # of an older version
         return
     AttentionInterface.register(NAME, attend)
-    AttentionMaskInterface.register(NAME, make_mask)
+    AttentionMaskInterface.register(NAME, _make_mask)
     if hasattr(model, "set_attn_implementation"):
         model.set_attn_implementation(NAME)
 
 
-def make_mask(**options: Any) -> Any:
+def _make_mask(**options: Any) -> Any:
     """Return the mask that transformers makes for sdpa, or None if the tokens only have to be in their order.
 
     Args:

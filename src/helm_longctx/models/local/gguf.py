@@ -42,7 +42,7 @@ _SPECIAL = ("bos", "eos", "unknown", "padding")
 
 
 @dataclass(frozen=True)
-class Conversion:
+class _Conversion:
     """What a conversion has found.
 
     Args:
@@ -64,7 +64,7 @@ class Conversion:
 
 def convert(
     source: Path, folder: Path, dtype: str = "float32", tokenizer: str | None = None
-) -> Conversion:
+) -> _Conversion:
     """Write the model of a GGUF file to a folder, load it from there, and compare.
 
     Args:
@@ -122,7 +122,7 @@ def convert(
         folder.mkdir(exist_ok=True)
         shutil.copytree(part, folder, dirs_exist_ok=True, copy_function=shutil.move)
     window = getattr(model.config, "max_position_embeddings", None)
-    return Conversion(
+    return _Conversion(
         tensors, len(chosen), loss, guess, window, bool(chosen.chat_template)
     )
 

@@ -43,7 +43,7 @@ from helm_longctx.tasks.request_settings import SAMPLING
 
 CHUNK_SIZE = 2048
 
-NEWLINES = ("\n", "Ċ", "ĊĊ", "<0x0A>")
+_NEWLINES = ("\n", "Ċ", "ĊĊ", "<0x0A>")
 """The tokens at which the official code stops for a newline (HELMET model_utils.py:914). A token with other characters
 before the newline does not stop the answer."""
 
@@ -299,7 +299,7 @@ class LongContextHuggingFaceClient(CachingClient):
         if "\n" in request.stop_sequences:
             with self._tokenizer as tokenizer:
                 # A vocabulary without a token gives the unknown token or None, at which generation must not stop.
-                ids = frozenset(tokenizer.convert_tokens_to_ids([*NEWLINES]))
+                ids = frozenset(tokenizer.convert_tokens_to_ids([*_NEWLINES]))
                 stop_ids = ids - {None, tokenizer.unk_token_id}
         stops = [
             stop for stop in request.stop_sequences if not (stop == "\n" and stop_ids)

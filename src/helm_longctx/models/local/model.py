@@ -18,11 +18,11 @@ from helm_longctx.models.local import attention, batches
 
 Found = TypeVar("Found")
 
-GREEDY = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
+_GREEDY = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
 """Arguments of `generate`. The sampling settings are unset, because transformers warns in each request if a model's
 generation config has them."""
 
-ROTARY = ("rope_parameters", "rope_theta", "rope_scaling")
+_ROTARY = ("rope_parameters", "rope_theta", "rope_scaling")
 """Config fields of models with rotary positions, in newer and older versions of transformers."""
 
 
@@ -77,7 +77,7 @@ class Generation:
 
 
 @dataclass
-class CachedPrefix:
+class _CachedPrefix:
     """The key-value cache of the first tokens of a prompt, in whole chunks.
 
     Only whole chunks are kept, because then each prompt is computed by the same operations, whether or not a prefix is
@@ -94,12 +94,12 @@ class CachedPrefix:
     chunk_size: int
 
     @staticmethod
-    def of(prompt: Sequence[int], cache: Any, chunk_size: int) -> CachedPrefix:
+    def of(prompt: Sequence[int], cache: Any, chunk_size: int) -> _CachedPrefix:
         """Keep the whole chunks of a prompt. The cache has all tokens of the prompt; it may lack the last one."""
         # The last token is not in the cache: `generate` reads it.
         tokens = [*prompt[: (len(prompt) - 1) // chunk_size * chunk_size]]
         _crop(cache, len(tokens))
-        return CachedPrefix(tokens, cache, chunk_size)
+        return _CachedPrefix(tokens, cache, chunk_size)
 
     def crop_to(self, prompt: Sequence[int], chunk_size: int) -> int:
         """Crop the cache to the chunks with which another prompt starts. Return their number of tokens."""
@@ -141,7 +141,7 @@ def check_length(cache: Any, length: int) -> None:
         )
 
 
-def copy_cache(cache: Any) -> Any:
+def _copy_cache(cache: Any) -> Any:
     """Return a cache that shares its tensors with another one. They are never changed in place."""
     copied = copy(cache)
     copied.layers = [copy(layer) for layer in cache.layers]
@@ -193,7 +193,7 @@ class LocalModel:
         self._model = model
         self._vocabulary = model.get_input_embeddings().num_embeddings
         self._lock = threading.Lock()
-        self._prefix: CachedPrefix | None = None
+        self._prefix: _CachedPrefix | None = None
         self._per_token: int | None = None
         self._reads_chunks = True
         self._warned: set[str] = set()
@@ -329,11 +329,11 @@ class LocalModel:
             self._prefix = None
             reused.append(prefix.crop_to(job.prompt, 1) if prefix else 0)
             ids = self._tensor([job.prompt])
-            cache = copy_cache(prefix.cache) if prefix and reused[-1] else None
+            cache = _copy_cache(prefix.cache) if prefix and reused[-1] else None
             cache = self._read_prompt(ids, cache, reused[-1], job.chunk_size)
             caches.append(cache)
             if cache is not None:  # a prompt of a single token has none
-                self._prefix = CachedPrefix(job.prompt[:-1], copy_cache(cache), 1)
+                self._prefix = _CachedPrefix(job.prompt[:-1], _copy_cache(cache), 1)
         length = max(len(job.prompt) for job in jobs)
         # The rows are padded with a token that they have, so that penalties for repeated tokens stay the same.
         rows = [
@@ -378,7 +378,7 @@ class LocalModel:
         if needed <= positions:
             return
         advice = f"set max_sequence_length: {positions} in its deployment, so that prompts are cut by the task's rule"
-        if not any(getattr(config, name, None) for name in ROTARY):
+        if not any(getattr(config, name, None) for name in _ROTARY):
             raise ModelError(
                 f"{self._name} has {positions} positions, {needed} are needed; {advice}"
             )
@@ -413,7 +413,7 @@ class LocalModel:
         (tokens,), first = self._write(ids, torch.ones_like(ids), cache, [job])
         if job.reuse_prefix and cache is not None:
             if is_croppable(cache):
-                self._prefix = CachedPrefix.of(job.prompt, cache, job.chunk_size)
+                self._prefix = _CachedPrefix.of(job.prompt, cache, job.chunk_size)
             else:
                 why = "layers that do not keep all tokens (a sliding window or a recurrent state)"
                 self._warn_once(f"has {why}: no prefix is reused")
@@ -513,7 +513,7 @@ class LocalModel:
             past_key_values=cache,
             use_cache=True,
             max_new_tokens=max(job.max_tokens for job in jobs),
-            **({"do_sample": True, **drawn} if drawn else GREEDY),
+            **({"do_sample": True, **drawn} if drawn else _GREEDY),
             eos_token_id=sorted(always) or None,
             pad_token_id=min(
                 always, default=0

@@ -24,7 +24,7 @@ from helm_longctx.models.local.model import LocalModel, ModelError
 DTYPES = ("bfloat16", "float16", "float32", "auto")
 """Number types; `auto` is the type of the saved weights."""
 
-ATTENTION = {
+_ATTENTION = {
     "eager": "torch",
     "sdpa": "torch",
     "flash_attention_2": "flash_attn",
@@ -44,7 +44,7 @@ class Weights:
         path: name on the hub, or a folder.
         commit: the commit on the hub; None for a folder.
         dtype: one of `DTYPES`.
-        attn_implementation: one of `ATTENTION`; None to let transformers choose.
+        attn_implementation: one of `_ATTENTION`; None to let transformers choose.
         arguments: further arguments of `from_pretrained`, as JSON; empty if there are none.
         adapter: name on the hub or folder of a PEFT adapter; None for none.
         remote_code: whether the model's code on the hub runs, at the commit.
@@ -84,9 +84,9 @@ class Weights:
         dtype = dtype or ("bfloat16" if torch.cuda.is_available() else "float32")
         if dtype not in DTYPES:
             raise bad_argument(path, "dtype", dtype, DTYPES)
-        installed = [name for name, module in ATTENTION.items() if find_spec(module)]
+        installed = [name for name, module in _ATTENTION.items() if find_spec(module)]
         if attn_implementation is not None and attn_implementation not in installed:
-            needed = ATTENTION.get(attn_implementation)
+            needed = _ATTENTION.get(attn_implementation)
             needs = (
                 f" (it needs the module {needed}, which is not installed)"
                 if needed
@@ -166,7 +166,7 @@ def describe_mismatch(report: Mapping[str, Iterable[Any]]) -> str:
     return "; ".join(kinds)
 
 
-def find_not_finite(model: Any) -> Iterator[str]:
+def _find_not_finite(model: Any) -> Iterator[str]:
     """Yield the names of weights that have a value that is not a finite number.
 
     Args:
@@ -200,7 +200,7 @@ def find_not_loaded(model: Any) -> list[str]:
 
 def check_weights(model: Any, path: str) -> None:
     """Raise a `ModelError` if a loaded model has a weight that is not a number, or no weights in memory."""
-    broken = list(find_not_finite(model))
+    broken = list(_find_not_finite(model))
     if broken:
         more = f" and {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else ""
         raise ModelError(

@@ -46,7 +46,7 @@ _LONGEST_NAME = 150
 """Longest name of a table, of which HELM makes the name of a file."""
 
 
-def method_of(member: Member, keys: Sequence[str]) -> Method:
+def _method_of(member: Member, keys: Sequence[str]) -> Method:
     """Return the row of a member in a table whose rows differ by some fields of the adapter."""
     if member.run and not set(keys) <= set(_MODEL_KEYS):
         spec = get_coarse_adapter_spec(
@@ -97,7 +97,7 @@ def title_models(members: Iterable[Member]) -> dict[str, str]:
     }
 
 
-class TableColumn(NamedTuple):
+class _TableColumn(NamedTuple):
     """A column of a table: a statistic of the runs in a group."""
 
     group: str
@@ -174,7 +174,7 @@ class TableBuilder:
 
     def _make_columns(
         self, columns: Sequence[tuple[RunGroup, str]], sub_split: str | None
-    ) -> list[TableColumn]:
+    ) -> list[_TableColumn]:
         is_of_several = len({group.name for group, _ in columns}) > 1
         heads = []
         for group, metric_group in columns:
@@ -188,7 +188,7 @@ class TableBuilder:
                 if matcher.name in self.schema.name_to_metric:
                     head = self._make_heading(group, matcher, is_of_several)
                     heads.append(
-                        TableColumn(group=group.name, matcher=matcher, head=head)
+                        _TableColumn(group=group.name, matcher=matcher, head=head)
                     )
         return heads
 
@@ -226,7 +226,7 @@ class TableBuilder:
         name: str,
         title: str,
         rows: Mapping[Method, Sequence[Member]],
-        columns: Sequence[TableColumn],
+        columns: Sequence[_TableColumn],
         of: Sequence[tuple[RunGroup, str]],
         is_scenario_table: bool,
         aggregation_strategies: Sequence[str],
@@ -425,5 +425,5 @@ def collect_rows(
     """Return the members of each row, each member once."""
     rows: dict[Method, dict[Member, None]] = defaultdict(dict)
     for member in members:
-        rows[method_of(member, keys)][member] = None
+        rows[_method_of(member, keys)][member] = None
     return {method: list(of_row) for method, of_row in rows.items()}

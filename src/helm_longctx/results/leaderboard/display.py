@@ -52,7 +52,7 @@ from helm_longctx.runs.prompts import (
 )
 from helm_longctx.tasks.entry import ADAPTER_METHOD
 
-INPUTS = (STATES, INSTANCE_STATS)
+_INPUTS = (STATES, INSTANCE_STATS)
 
 _PREFIX = ".display-"
 _LOCK = ".display.lock"
@@ -82,13 +82,13 @@ def write_display(
         InputError: the run's states or statistics are damaged.
     """
     done = skip_completed and all((run / name).is_file() for name in OUTPUTS)
-    if done or not all((run / name).is_file() for name in INPUTS):
+    if done or not all((run / name).is_file() for name in _INPUTS):
         write_run_display_json(
             str(run), run_spec, schema, skip_completed
         )  # logs why there is nothing to do
         return
     with _make_folder(run) as folder:
-        lean = LeanStates(texts := FullTexts(run))
+        lean = _LeanStates(texts := _FullTexts(run))
         if run_spec.adapter_spec.method == ADAPTER_METHOD:
             groups = [
                 schema.name_to_run_group[name]
@@ -110,7 +110,7 @@ def write_display(
                 copied = pool.submit(texts.copy_prompts, LIMIT)
                 stats = _trial_stats(run / INSTANCE_STATS, statistics)
                 copied.result()
-            write_pages(run, folder, stats, lean.change)
+            _write_pages(run, folder, stats, lean.change)
         else:
             texts.copy_prompts(LIMIT)
             rewrite_states(run / STATES, folder / STATES, lean.change)
@@ -150,7 +150,7 @@ def _make_folder(run: Path) -> Iterator[Path]:
             yield Path(name)
 
 
-class LeanStates:
+class _LeanStates:
     """Elides the texts of request states for a page.
 
     Args:
@@ -160,7 +160,7 @@ class LeanStates:
         missing: number of states whose whole prompt is missing from the run's prompt store.
     """
 
-    def __init__(self, texts: FullTexts):
+    def __init__(self, texts: _FullTexts):
         self._texts = texts
         self._prompts: dict[tuple[str, str | None], str] = {}
         self.missing = 0
@@ -212,7 +212,7 @@ class LeanStates:
         if messages := source.get("messages"):
             parts = elide_messages(messages, evidence)
             if whole and field == "text":
-                target["text"] = conversation_html(
+                target["text"] = _conversation_html(
                     parts, self._texts.link(whole), self._texts.index
                 )
                 del target["messages"]
@@ -225,7 +225,7 @@ class LeanStates:
             target["messages"] = [
                 *link,
                 *(
-                    {**part, "content": escape_markup(part["content"])}
+                    {**part, "content": _escape_markup(part["content"])}
                     for part in parts
                 ),
             ]
@@ -238,9 +238,9 @@ class LeanStates:
         else:
             text = target[field]
             target[field] = (
-                text_html(text, self._texts.link(whole), self._texts.index)
+                _text_html(text, self._texts.link(whole), self._texts.index)
                 if whole
-                else escape_markup(text)
+                else _escape_markup(text)
             )
 
     def finish(self) -> None:
@@ -272,12 +272,12 @@ class LeanStates:
         )
 
 
-def escape_markup(text: str) -> str:
+def _escape_markup(text: str) -> str:
     """Escape a text that HELM's front end would render as HTML, which could run scripts from a prompt."""
     return _box(html.escape(text, quote=False)) if _HTML_MARKER in text else text
 
 
-def text_html(text: str, link: str, index: str) -> str:
+def _text_html(text: str, link: str, index: str) -> str:
     """Return the HTML of an input for HELM's front end, with links and marked evidence."""
     # The marks are added after the escaping, so that there is no other markup.
     body = _EVIDENCE.sub(r"<mark>\g<0></mark>", html.escape(text, quote=False))
@@ -285,7 +285,7 @@ def text_html(text: str, link: str, index: str) -> str:
     return f"<div>{_links(link, 'Whole prompt', index)}</div>{_box(body)}"
 
 
-def conversation_html(
+def _conversation_html(
     messages: Iterable[Mapping[str, str]], link: str, index: str
 ) -> str:
     """Return the HTML of a long conversation for HELM's front end, which shows messages as text, without links."""
@@ -319,18 +319,18 @@ def _elide_all(value: Any, evidence: Sequence[str]) -> Any:
 
 
 INSTANCES = "instances.json"
-PREDICTIONS = "display_predictions.json"
+_PREDICTIONS = "display_predictions.json"
 REQUESTS = "display_requests.json"
-OUTPUTS = (INSTANCES, PREDICTIONS, REQUESTS)
+OUTPUTS = (INSTANCES, _PREDICTIONS, REQUESTS)
 
-Trial = tuple[str, str, int]
+_Trial = tuple[str, str, int]
 """An answer's instance id, perturbation as JSON, and trial."""
 
 
-def write_pages(
+def _write_pages(
     run: Path,
     folder: Path,
-    stats: Mapping[Trial, Mapping[str, float]],
+    stats: Mapping[_Trial, Mapping[str, float]],
     change: Callable[[State], State],
 ) -> None:
     """Write the display files of a run whose states have one request for each trial.
@@ -379,8 +379,8 @@ def _prediction(page: State) -> dict[str, Any]:
 
 def _trial_stats(
     path: Path, statistics: Collection[str]
-) -> dict[Trial, dict[str, float]]:
-    stats: dict[Trial, dict[str, float]] = defaultdict(dict)
+) -> dict[_Trial, dict[str, float]]:
+    stats: dict[_Trial, dict[str, float]] = defaultdict(dict)
     for row in read_rows(path):
         with reading(path):
             means = {stat["name"]["name"]: stat.get("mean") for stat in row["stats"]}
@@ -393,7 +393,7 @@ def _trial_stats(
     return stats
 
 
-def _trial(perturbed: State, instance: str, answer: State) -> Trial:
+def _trial(perturbed: State, instance: str, answer: State) -> _Trial:
     perturbation = perturbed.get("perturbation")
     # A perturbation is a dictionary, which cannot be a key, so it becomes JSON.
     return instance, json.dumps(perturbation) if perturbation else "", repeat_of(answer)
@@ -421,7 +421,7 @@ FOLDER = "prompts"
 INDEX = "index.html"
 
 
-class FullTexts:
+class _FullTexts:
     """The folder `prompts` of a run, with a file `<digest>.txt.gz` for each text and an index page.
 
     Web servers send these files as compressed text. A file that exists is not written again, unless the index page is

@@ -102,10 +102,10 @@ def write_leaderboard(
         num_threads=2,
         allow_unknown_models=True,
     )
-    write_release(helm, Suite(results, boards))
+    _write_release(helm, Suite(results, boards))
 
 
-def write_release(
+def _write_release(
     helm: Summarizer, suite: Suite | None = None, skip_completed: bool = False
 ) -> None:
     """Write the pages of a suite or of a release of several suites.
@@ -148,7 +148,7 @@ class LongContextSummarizer:
 
     def run_pipeline(self, skip_completed: bool) -> None:
         """Write our tables and pages, with those of HELM's own scenarios."""
-        write_release(self._helm, skip_completed=skip_completed)
+        _write_release(self._helm, skip_completed=skip_completed)
 
 
 def _read_suites(helm: Summarizer) -> Suite:

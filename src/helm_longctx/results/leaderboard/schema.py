@@ -93,7 +93,7 @@ def all_sections(benchmarks: Iterable[Benchmark]) -> list[Section]:
     ]
 
 
-def board_sections(boards: Sequence[Board]) -> list[Section]:
+def _board_sections(boards: Sequence[Board]) -> list[Section]:
     """Return the sections of a suite's scores."""
     sections = []
     for board in boards:
@@ -120,7 +120,7 @@ def suite_schema(boards: Sequence[Board]) -> dict[str, Any]:
     published = [each for board in boards for each in board.tasks if each.is_published]
     statistics = {name for each in (*results, *published) for name in each.statistics}
     groups = {name for board in boards for name in _group_names(board)}
-    return make_schema(board_sections(boards), groups, statistics)
+    return make_schema(_board_sections(boards), groups, statistics)
 
 
 def _group_names(board: Board) -> Iterator[str]:

@@ -60,11 +60,11 @@ _LOOPBACK_HOST = re.compile(
 )
 
 
-IDLE = 60.0
+_IDLE = 60.0
 """Seconds after which a connection is closed that sends nothing."""
 
 
-class ThreadingServer(ThreadingMixIn, WSGIServer):
+class _ThreadingServer(ThreadingMixIn, WSGIServer):
     """A server with a thread for each connection, so that one that sends nothing keeps no other one waiting."""
 
     daemon_threads = True
@@ -72,7 +72,7 @@ class ThreadingServer(ThreadingMixIn, WSGIServer):
     def get_request(self) -> tuple[socket.socket, Any]:
         """Accept a connection."""
         connection, address = super().get_request()
-        connection.settimeout(IDLE)
+        connection.settimeout(_IDLE)
         return connection, address
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -86,7 +86,7 @@ def change_server(server: Any) -> None:
     # HELM's server has no options for the address and the kind of server, and its own code calls `app.run`.
     run = server.app.run
     server.app.run = lambda **options: run(
-        **{**options, "host": "127.0.0.1", "server_class": ThreadingServer}
+        **{**options, "host": "127.0.0.1", "server_class": _ThreadingServer}
     )
     server.app.add_hook("before_request", _refuse_other_sites)
     server.static_file = _refuse_links_out(

@@ -243,7 +243,7 @@ def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Ce
         # The more tasks a mean lacks, the more spaces are before it, so that it comes after the means of more tasks.
         else _text_cell(
             cell,
-            width * (1 if lower_is_better else 1 + count_missing(cell)),
+            width * (1 if lower_is_better else 1 + _count_missing(cell)),
             places,
             best,
         )
@@ -251,7 +251,7 @@ def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Ce
     ]
 
 
-def count_missing(cell: Cell) -> int:
+def _count_missing(cell: Cell) -> int:
     """Return the number of tasks that a cell's mean lacks."""
     return sum(caveat.kind == "missing" for caveat in _caveats_of(cell))
 
@@ -354,7 +354,7 @@ def _rank(title: HeaderCell, cell: Cell) -> tuple[bool, int, float]:
     # `False` sorts before `True`, so cells with a value come first.
     return (
         False,
-        count_missing(cell),
+        _count_missing(cell),
         float(cell.value) if title.lower_is_better else -float(cell.value),
     )
 

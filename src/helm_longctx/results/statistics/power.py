@@ -27,7 +27,7 @@ from helm_longctx.results.statistics.intervals import (
 
 
 @dataclass(frozen=True)
-class VarianceComponents:
+class _VarianceComponents:
     """The variance of scores between groups, such as questions, and within them, such as between repeats.
 
     Args:
@@ -78,7 +78,7 @@ class SignalToNoise:
 
 def variance_components(
     scores: ArrayLike, groups: Sequence[object]
-) -> VarianceComponents:
+) -> _VarianceComponents:
     """Divide the variance of scores into that between groups and that within groups.
 
     It is the analysis of variance with random effects (Searle, Casella and McCulloch 1992, section 3.6). With the
@@ -97,17 +97,19 @@ def variance_components(
     count = len(sizes)
     n = len(values)
     if count == n:
-        return VarianceComponents(
+        return _VarianceComponents(
             0.0, float(values.var(ddof=1)) if n > 1 else math.nan, count, n
         )
     means = cluster_sums(values, codes) / sizes
     within = float(((values - means[codes]) ** 2).sum()) / (n - count)
     if count < 2:
-        return VarianceComponents(math.nan, within, count, n)
+        return _VarianceComponents(math.nan, within, count, n)
     mean_square = float((sizes * (means - values.mean()) ** 2).sum()) / (count - 1)
     # The mean size, corrected for groups of different sizes.
     size = (n - float((sizes**2).sum()) / n) / (count - 1)
-    return VarianceComponents(max((mean_square - within) / size, 0.0), within, count, n)
+    return _VarianceComponents(
+        max((mean_square - within) / size, 0.0), within, count, n
+    )
 
 
 def signal_to_noise(means: ArrayLike, errors: ArrayLike) -> SignalToNoise:

@@ -39,7 +39,7 @@ def rank_ranges(
         decisions: by the names of both models; see `find_differences`. A pair without a decision is tied.
     """
     # The scores are rounded, because equal means can differ in the last digit by the order of summation.
-    ranks = rank_values(
+    ranks = _rank_values(
         [-round(score, 12) for score in scores.values()], share_lowest=True
     )
     better = dict.fromkeys(scores, 0)
@@ -97,7 +97,7 @@ def spearman(x: ArrayLike, y: ArrayLike, clusters: int | None = None) -> Correla
     second = np.asarray(y, dtype=float)
     both = ~(np.isnan(first) | np.isnan(second))
     n = int(both.sum())
-    if n < FEWEST_PAIRS:
+    if n < _FEWEST_PAIRS:
         return _unknown(n)
     return _correlate(_RankedColumn(first[both]), _RankedColumn(second[both]), clusters)
 
@@ -117,7 +117,7 @@ def correlate_pairs(
     for one, other in combinations(columns, 2):
         both = known[one] & known[other]
         n = int(both.sum())
-        if n < FEWEST_PAIRS:
+        if n < _FEWEST_PAIRS:
             correlations[one, other] = _unknown(n)
             continue
         rows = both.tobytes()
@@ -128,7 +128,7 @@ def correlate_pairs(
     return correlations
 
 
-FEWEST_PAIRS = 3
+_FEWEST_PAIRS = 3
 """Smallest number of pairs for a correlation."""
 
 
@@ -140,7 +140,7 @@ class _RankedColumn:
     """The centred ranks of a column, and their length as a vector, which is 0 for a constant column."""
 
     def __init__(self, values: Floats):
-        ranks = rank_values(values)
+        ranks = _rank_values(values)
         self.ranks = ranks - ranks.mean()
         self.length = math.sqrt(float(self.ranks @ self.ranks))
 
@@ -162,7 +162,7 @@ def _correlate(
         # The share of all orders of the second column whose correlation is as far from 0 as the observed one.
         others = np.abs(second.ranks[_orders(n)] @ first.ranks)
         p_value = float((others >= abs(product) - 1e-9).mean())
-    elif pairs < FEWEST_PAIRS:
+    elif pairs < _FEWEST_PAIRS:
         p_value = math.nan
     else:
         ratio = (
@@ -190,7 +190,7 @@ def _correlate(
     )
 
 
-def rank_values(values: ArrayLike, *, share_lowest: bool = False) -> Floats:
+def _rank_values(values: ArrayLike, *, share_lowest: bool = False) -> Floats:
     """Return the rank of each value, from 1 for the smallest. Equal values share the mean, or the lowest, of theirs.
 
     `scipy.stats.rankdata` does the same, but its import takes half a second.

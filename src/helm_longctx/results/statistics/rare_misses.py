@@ -30,7 +30,7 @@ from helm_longctx.results.statistics.intervals import (
 FEWEST_TEXTS = 100
 """Number of texts of which at least one is a miss in 95 %, if 3 % of all are."""
 
-FEWEST_INFORMATIVE = 10
+_FEWEST_INFORMATIVE = 10
 """Effective number of texts that the variance of the mean must come from; see `count_informative`. With fewer, misses
 were seen, but too few to know their share."""
 
@@ -40,12 +40,12 @@ TOO_FEW = "too few texts for heavy tails"
 MISS = -5.0
 """An answer whose tokens have a lower mean log-probability, in nats, is a miss: a probability below 0.7 % a token."""
 
-TRIMMED = 0.1
+_TRIMMED = 0.1
 """The share of texts that the trimmed mean leaves out at each end."""
 
 
 @dataclass(frozen=True)
-class RobustSummary:
+class _RobustSummary:
     """What stands beside a mean that a few texts can decide.
 
     Args:
@@ -87,10 +87,10 @@ def is_too_few(values: ArrayLike, groups: Sequence[object] | None = None) -> boo
     if len(sums) < FEWEST_TEXTS:
         return True
     # Equal values have no variance, and nothing in them is a miss.
-    return bool(sums.any()) and count_informative(sums) < FEWEST_INFORMATIVE
+    return bool(sums.any()) and count_informative(sums) < _FEWEST_INFORMATIVE
 
 
-def summarize(values: Sequence[float], groups: Sequence[object]) -> RobustSummary:
+def summarize(values: Sequence[float], groups: Sequence[object]) -> _RobustSummary:
     """Summarize values in nats, at least one, by text.
 
     Args:
@@ -98,8 +98,8 @@ def summarize(values: Sequence[float], groups: Sequence[object]) -> RobustSummar
         groups: the text or question of each value. The median and the trimmed mean are over their means.
     """
     texts = np.sort(group_means(values, groups))
-    left_out = int(TRIMMED * len(texts))
-    return RobustSummary(
+    left_out = int(_TRIMMED * len(texts))
+    return _RobustSummary(
         median=_median(texts),
         trimmed_mean=float(texts[left_out : len(texts) - left_out].mean()),
         misses=mean_interval(np.asarray(values) < MISS, groups),

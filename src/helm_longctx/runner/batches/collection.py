@@ -53,7 +53,7 @@ _NAMED_LINES = 5
 
 
 @dataclass(frozen=True)
-class BatchState:
+class _BatchState:
     """The state of a batch.
 
     Args:
@@ -136,11 +136,11 @@ class Batches:
         self._all_runs = runs
         self._suite = runs[0].parent.name if runs else ""
 
-    def states(self) -> Iterator[BatchState]:
+    def states(self) -> Iterator[_BatchState]:
         """Yield the states of all created batches. Raises an `InputError` at the end if a provider or record fails."""
         problems = Problems()
         for run, part in self._parts(problems):
-            state = BatchState(run, part, "error")
+            state = _BatchState(run, part, "error")
             with problems.catch(run, part):
                 state = self._state(run, part)
             if not part.is_absent:
@@ -225,18 +225,18 @@ class Batches:
             return self._judges.client(part.deployment)
         return find_client(self._context, part.deployment)
 
-    def _state(self, run: Path, part: BatchPart) -> BatchState:
+    def _state(self, run: Path, part: BatchPart) -> _BatchState:
         if part.failures is not None:
             answered = len(part.requests) - sum(part.failures.values())
-            return BatchState(run, part, "collected", answered, True)
+            return _BatchState(run, part, "collected", answered, True)
         if part.batch is None:
-            return BatchState(run, part, "unknown")
+            return _BatchState(run, part, "unknown")
         with wrap_provider_errors(f"batch {part.batch} of {part.deployment}"):
             try:
                 progress = self._service(run, part).progress(part)
             except LostResultsError:
-                return BatchState(run, part, "gone", 0, True)
-        return BatchState(
+                return _BatchState(run, part, "gone", 0, True)
+        return _BatchState(
             run,
             part,
             progress.state,
@@ -246,7 +246,7 @@ class Batches:
         )
 
     def _show(self, bar: Any, batches: int) -> None:
-        states: list[BatchState] = []
+        states: list[_BatchState] = []
         with suppress(InputError):  # the next collection reports it
             states.extend(state for state in self.states() if state.part.is_open)
         bar.n = bar.total - sum(

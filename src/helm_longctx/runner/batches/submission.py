@@ -113,7 +113,7 @@ class AsBatches(Strategy):
         assert isinstance(context, LocalContext)
         client: Any = find_client(context, deployment)
         receiver = Receiver(
-            deployment, service_name(client, deployment, self._plan.as_files)
+            deployment, _service_name(client, deployment, self._plan.as_files)
         )
         with runner.prepare(spec) as prepared, Ledger(prepared.path) as ledger:
             # Programs of methods wait for these requests; the next command sends those that follow from their replies.
@@ -122,15 +122,15 @@ class AsBatches(Strategy):
                 run = replace(prepared, requests=open_steps(prepared))
             # The run's own sender stops after the requests that fill the cache.
             ask = lambda request: make_sender(context, deployment)(request).result  # noqa: E731
-            submission = Submission(receiver, client, ask, ledger)
+            submission = _Submission(receiver, client, ask, ledger)
             names = {run.name(run.requests[number]): number for number in run.order()}
             shared: Mapping[int, Beginning] = {}
             pending = submission.pending(_find_unanswered(run, names))
             if pending and self._plan.fills_cache and not self._plan.as_files:
-                shared = fill_cache(run, client.provider, [*pending.values()], THREADS)
+                shared = _fill_cache(run, client.provider, [*pending.values()], THREADS)
             left = _find_unanswered(run, names).items()
             unanswered = {
-                name: Unsent.of(run.requests[number], shared.get(number))
+                name: _Unsent.of(run.requests[number], shared.get(number))
                 for name, number in left
             }
             submission.send_all(unanswered, self._plan.batch_size)
@@ -149,7 +149,7 @@ def _find_unanswered(run: PreparedRun, names: Mapping[str, int]) -> dict[str, in
 
 
 @dataclass(frozen=True)
-class Unsent:
+class _Unsent:
     """A request for a batch, perhaps elided, the function that makes it whole, and its instance's name for the log."""
 
     request: Request
@@ -157,14 +157,14 @@ class Unsent:
     instance: str
 
     @staticmethod
-    def of(stored: StoredRequest, beginning: Beginning | None) -> Unsent:
+    def of(stored: StoredRequest, beginning: Beginning | None) -> _Unsent:
         """Return a request of a run. It shares a beginning with others if the provider's cache has it."""
         shared = beginning.characters if beginning else 0
         whole = lambda: with_beginning(stored.whole(), shared, in_batch=True)  # noqa: E731
-        return Unsent(stored.request, whole, str(stored.state.instance.id))
+        return _Unsent(stored.request, whole, str(stored.state.instance.id))
 
 
-class Submission:
+class _Submission:
     """Sends requests of one run to one receiver. Raises an `InputError` if earlier batches cannot be listed."""
 
     def __init__(
@@ -179,7 +179,7 @@ class Submission:
         self._waiting = self._unsendable = 0
         settle(ledger, receiver, self._service)
 
-    def send_all(self, requests: Mapping[str, Unsent], batch_size: int | None) -> None:
+    def send_all(self, requests: Mapping[str, _Unsent], batch_size: int | None) -> None:
         """Send those in no batch. Raises an `InputError` if the model cannot be asked, or no batch can be created."""
         pending = self.pending(requests)
         self._waiting = len(requests) - len(pending)
@@ -233,7 +233,7 @@ class Submission:
         return f"{self._waiting} already in batches{unsendable}"
 
     def _send_route(
-        self, route: str, unsent: Mapping[str, Unsent], most_requests: int
+        self, route: str, unsent: Mapping[str, _Unsent], most_requests: int
     ) -> None:
         # The user's number cannot exceed the provider's limit.
         limits = replace(
@@ -260,7 +260,7 @@ class Submission:
                 )
 
     def _lines(
-        self, route: str, requests: Mapping[str, Unsent]
+        self, route: str, requests: Mapping[str, _Unsent]
     ) -> Iterator[tuple[str, bytes]]:
         for name, unsent in requests.items():
             try:
@@ -372,7 +372,7 @@ def _reason(error: BaseException) -> str:
     return str(Problem(failure_of_error(error), describe_error(error)))
 
 
-def fill_cache(
+def _fill_cache(
     run: PreparedRun, provider: Provider, numbers: Sequence[int], parallelism: int
 ) -> dict[int, Beginning]:
     """Send one request of each group with a shared beginning directly, where that makes the batch cheaper.
@@ -430,7 +430,7 @@ def find_service(name: str, client: ProviderClient, run_path: Path) -> Service:
     return services[name](client, run_path)
 
 
-def service_name(client: Client, deployment: str, as_files: bool) -> str:
+def _service_name(client: Client, deployment: str, as_files: bool) -> str:
     """Return the name of the service for a deployment's batches, or raise an `InputError` if it has none."""
     kind = "batch_files" if as_files else "batches"
     service: type[Service] | None = getattr(
@@ -507,7 +507,7 @@ class JudgesAsBatches(AsBatches):
                 f"judge={annotator.args['judge']} cannot be asked in batches; make the run directly"
             )
         services = [
-            service_name(clients.client(name), name, self._plan.as_files)
+            _service_name(clients.client(name), name, self._plan.as_files)
             for name in names
         ]
         if runner.is_made(spec):
@@ -549,16 +549,16 @@ def _send_questions(
     ledger: Ledger,
     batch_size: int | None,
 ) -> None:
-    unsent: dict[str, Unsent] = {}
+    unsent: dict[str, _Unsent] = {}
     for instance, question in questions:
         recorder = _Recorder(client)
         make_judge(receiver.deployment, recorder).ask(question)
         # Requests to judges are never elided, so the whole request is the request itself.
         unsent |= {
-            name: Unsent(sent, partial(replace, sent), instance)
+            name: _Unsent(sent, partial(replace, sent), instance)
             for name, sent in recorder.unsent.items()
         }
-    submission = Submission(
+    submission = _Submission(
         receiver,
         client,
         lambda request: try_once(client.make_request, request).result,

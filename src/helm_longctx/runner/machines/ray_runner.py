@@ -39,10 +39,10 @@ from helm_longctx.runs.journal import Shard
 WORKERS = "HELM_LONGCTX_WORKERS"
 """Number of tasks that send requests to APIs at the same time. By default it is the number of the cluster's CPUs."""
 
-GPUS = "HELM_LONGCTX_GPUS"
+_GPUS = "HELM_LONGCTX_GPUS"
 """Number of GPUs of a task whose model runs in its process: by default one, or none if the cluster has none."""
 
-TASKS_OF_WORKER = 4
+_TASKS_OF_WORKER = 4
 """Approximate number of tasks for each worker, so that all workers end at nearly the same time."""
 
 RETRIES = 10
@@ -106,7 +106,7 @@ class Job:
         for register, values in self.registered:
             for value in values:
                 register(value)
-        use_paces(partial(SharedPace, self.paces))
+        use_paces(partial(_SharedPace, self.paces))
 
 
 def _list_settings() -> Settings:
@@ -119,7 +119,7 @@ def _list_settings() -> Settings:
     return Settings(ours)
 
 
-class Paces:
+class _Paces:
     """The paces of all addresses. It runs as an actor, so that all workers together keep the limits."""
 
     def __init__(self) -> None:
@@ -135,8 +135,8 @@ class Paces:
         return getattr(self._paces.setdefault(key, Pace(*key[1:])), method)(*arguments)
 
 
-class SharedPace(Pace):
-    """A pace of `Paces`."""
+class _SharedPace(Pace):
+    """A pace of `_Paces`."""
 
     def __init__(
         self, paces: Any, name: str, requests: float | None, tokens: float | None
@@ -185,14 +185,14 @@ class RayRunner(LongContextRunner):
     """
 
     def __init__(self, *arguments: Any, **options: Any):
-        super().__init__(*arguments, **options, strategy=RayTasks())
+        super().__init__(*arguments, **options, strategy=_RayTasks())
         require("ray", "RayRunner")
         if (dollars := max_cost()) is not None:
             reason = f"{MAX_COST}={dollars:g} limits one process and cannot limit Ray's workers"
             raise InputError(f"{reason}; unset it, and see `helm-longctx estimate`")
 
 
-class RayTasks(Strategy):
+class _RayTasks(Strategy):
     """Lets tasks of Ray make the runs: a task for each shard, and one for each run. It waits for its shards."""
 
     @contextmanager
@@ -201,10 +201,10 @@ class RayTasks(Strategy):
     ) -> Iterator[None]:
         """Submit the tasks of all runs."""
         missing = [
-            spec for spec in specs if not super(RayTasks, self).skips(runner, spec)
+            spec for spec in specs if not super(_RayTasks, self).skips(runner, spec)
         ]
         with connect_ray():
-            cluster = Cluster(make_job(runner))
+            cluster = Cluster(_make_job(runner))
             total = cluster.shards_per_run(len(specs))
             parts = [Shard(number, total) for number in range(1, total + 1)]
             shards = {}
@@ -250,7 +250,7 @@ class RayTasks(Strategy):
             ) from error
 
 
-def make_job(runner: LongContextRunner) -> Job:
+def _make_job(runner: LongContextRunner) -> Job:
     """Return the data that workers need to make runs like a runner of this process."""
     ray = import_ray()
     execution = runner.executor.execution_spec
@@ -286,7 +286,7 @@ def make_job(runner: LongContextRunner) -> Job:
         "max_task_retries": -1,
         "scheduling_strategy": here,
     }
-    return Job(arguments, ray.remote(Paces).options(**options).remote())
+    return Job(arguments, ray.remote(_Paces).options(**options).remote())
 
 
 class Cluster:
@@ -305,7 +305,7 @@ class Cluster:
 
     def shards_per_run(self, runs: int) -> int:
         """Return the number of shards of each run. It is higher for fewer runs, and at most the number of workers."""
-        return min(self._workers, -(-TASKS_OF_WORKER * self._workers // max(runs, 1)))
+        return min(self._workers, -(-_TASKS_OF_WORKER * self._workers // max(runs, 1)))
 
     def submit(
         self, function: Callable[..., None], run_spec: RunSpec, *arguments: Any
@@ -330,7 +330,7 @@ class Cluster:
         is_on_gpu = "GPU" in self._resources and "cpu" not in str(
             (spec.args or {}).get("device")
         )
-        return {"num_cpus": 1, "num_gpus": number_setting(GPUS, 1) if is_on_gpu else 0}
+        return {"num_cpus": 1, "num_gpus": number_setting(_GPUS, 1) if is_on_gpu else 0}
 
 
 class Progress:

@@ -85,7 +85,7 @@ class NotApartError(Exception):
     """A token crosses a position at which a text was to be cut."""
 
 
-class Piece(NamedTuple):
+class _Piece(NamedTuple):
     """The characters [start, end) of a text, and [begin, stop), with the text around them."""
 
     begin: int
@@ -202,10 +202,10 @@ class LongText:
         self._text = text
         self._boundaries = list(_find_boundaries(text, size))
         # The cutters ask for the same sizes and boundaries several times. Token ids are not kept: they take memory.
-        self._sizes: dict[Piece, int] = {}
+        self._sizes: dict[_Piece, int] = {}
         self._before: dict[tuple[int, int, int], int] = {}
 
-    def pieces(self, low: int = 0, high: int | None = None) -> list[Piece]:
+    def pieces(self, low: int = 0, high: int | None = None) -> list[_Piece]:
         """Return the pieces of the characters [low, high), as if they were a text of their own.
 
         A piece at an end gets no surrounding text beyond that end, because HELMET tokenizes the context of a prompt as
@@ -218,25 +218,25 @@ class LongText:
         pieces = []
         for start, end in pairwise([low, *boundaries, high]):
             pieces.append(
-                Piece(max(low, start - AROUND), start, end, min(high, end + AROUND))
+                _Piece(max(low, start - AROUND), start, end, min(high, end + AROUND))
             )
         return pieces
 
-    def ids(self, piece: Piece) -> list[int]:
+    def ids(self, piece: _Piece) -> list[int]:
         """Return a piece's token ids without special tokens. Raises a `NotApartError` if an end is no boundary."""
         first = self._first_token(piece)
         ids: list[int] = self._encode(piece).ids[first:]
         self._sizes[piece] = len(ids)
         return ids
 
-    def size(self, piece: Piece) -> int:
+    def size(self, piece: _Piece) -> int:
         """Count a piece's tokens, by encoding it once. Raises a `NotApartError` if an end is no boundary."""
         if piece not in self._sizes:
             first = self._first_token(piece)
             self._sizes[piece] = len(self._encode(piece)) - first
         return self._sizes[piece]
 
-    def span(self, pieces: list[Piece], token: int) -> tuple[int, int]:
+    def span(self, pieces: list[_Piece], token: int) -> tuple[int, int]:
         """Return the characters [start, end) of a token of a text in pieces.
 
         Args:
@@ -254,12 +254,12 @@ class LongText:
             token -= self.size(piece)
         return pieces[0].start, pieces[0].start
 
-    def _encode(self, piece: Piece, offsets: bool = False) -> Any:
+    def _encode(self, piece: _Piece, offsets: bool = False) -> Any:
         # A piece is encoded with the text before it, but without the text after it: tokens after a boundary cannot
         # change those before it, and `_first_token` checks the boundary at the piece's end.
         return self._tokenizer.encode(self._text[piece.begin : piece.end], offsets)
 
-    def _first_token(self, piece: Piece) -> int:
+    def _first_token(self, piece: _Piece) -> int:
         """Return the number of a piece's first token in the encoding from `begin`. Checks both ends of the piece."""
         begin, start, end, stop = piece
         if end < stop:

@@ -28,7 +28,7 @@ def _tool(name: str, description: str, **parameters: tuple[str, str]) -> dict[st
     return {"name": name, "description": description, "parameters": schema}
 
 
-TOOLS = (
+_TOOLS = (
     _tool(
         "search",
         "Find the passages that match a query best.",
@@ -115,7 +115,7 @@ def answer(question: Question) -> str:
     messages: list[dict[str, Any]] = [{"role": "user", "content": asked}]
     for turn in range(1, turns + 1):
         reply = question.converse(
-            messages, max(budget, question.max_tokens), f"turn {turn}", TOOLS
+            messages, max(budget, question.max_tokens), f"turn {turn}", _TOOLS
         )
         if not reply.calls:
             question.note(turns=turn)
@@ -136,7 +136,7 @@ def answer(question: Question) -> str:
     question.note(turns=turns + 1)
     # Both protocols refuse calls in a conversation whose request has no tools.
     return question.converse(
-        messages, max(budget, question.max_tokens), "answer", TOOLS
+        messages, max(budget, question.max_tokens), "answer", _TOOLS
     ).answer
 
 

@@ -21,7 +21,7 @@ KEPT = 8
 """Contexts whose systems are kept, the ones that were asked last. Questions about one context come together."""
 
 
-class MemorySystem(Protocol):
+class _MemorySystem(Protocol):
     """A system that reads a context and then answers questions.
 
     Its class takes no argument, or the function `ask(prompt, max_tokens=1024, label="")`: it sends a prompt to the
@@ -74,7 +74,7 @@ class _SharedSystem:
     """A system that one question at a time uses, and what sends the requests of that question."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    system: MemorySystem | None = None
+    system: _MemorySystem | None = None
     question: Question | None = None
 
     def ask(self, *arguments: Any, **named: Any) -> str:
@@ -88,10 +88,10 @@ _lock = threading.Lock()
 
 def answer(question: Question) -> str:
     """Answer by the system that the run entry names."""
-    return answer_with(find_system(str(question.arguments["system"])), question)
+    return _answer_with(_find_system(str(question.arguments["system"])), question)
 
 
-def answer_with(make: Callable[..., MemorySystem], question: Question) -> str:
+def _answer_with(make: Callable[..., _MemorySystem], question: Question) -> str:
     """Answer by a system. It is made and fed for the first question about a context."""
     key = hashlib.sha256(question.context.encode("utf-8", "surrogatepass")).digest()
     with _lock:
@@ -115,11 +115,11 @@ def answer_with(make: Callable[..., MemorySystem], question: Question) -> str:
         slot.lock.release()
 
 
-def find_system(where: str) -> Callable[..., MemorySystem]:
+def _find_system(where: str) -> Callable[..., _MemorySystem]:
     """Return the class that `package.module.Class` names. Raises an `InputError` if there is no such class."""
     module, _, name = where.replace(":", ".").rpartition(".")
     try:
-        system: Callable[..., MemorySystem] = getattr(import_module(module), name)
+        system: Callable[..., _MemorySystem] = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         allowed = f"a class as package.module.Class ({error})"
         raise bad_argument("method=memory", "system", where, allowed) from error
@@ -133,13 +133,13 @@ def find_system(where: str) -> Callable[..., MemorySystem]:
 
 
 def make_memory_method(
-    name: str, about: str, system: Callable[..., MemorySystem], turn: int = 2000
+    name: str, about: str, system: Callable[..., _MemorySystem], turn: int = 2000
 ) -> Method:
     """Return a method that answers by a system of a package, for an entry point of the group `helm_longctx.methods`."""
     return Method(
         name,
         about,
-        answer=lambda question: answer_with(system, question),
+        answer=lambda question: _answer_with(system, question),
         arguments={"turn": turn},
     )
 

@@ -18,7 +18,7 @@ from helm_longctx.tasks.reasoning import remove_reasoning
 from helm_longctx.tasks.task import Example, Settings, Task
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
-ASK_TOKENS = 1024
+_ASK_TOKENS = 1024
 """The output budget of a request that names none."""
 
 
@@ -68,7 +68,7 @@ class Step:
     """
 
     messages: Sequence[Mapping[str, Any]]
-    max_tokens: int = ASK_TOKENS
+    max_tokens: int = _ASK_TOKENS
     label: str = ""
     is_official: bool = False
     tools: Sequence[Mapping[str, Any]] = ()
@@ -135,12 +135,12 @@ class Question:
         """Return the task's prompt with another text instead of the context."""
         return self.text[: self.span[0]] + context + self.text[self.span[1] :]
 
-    def ask(self, prompt: str, max_tokens: int = ASK_TOKENS, label: str = "") -> str:
+    def ask(self, prompt: str, max_tokens: int = _ASK_TOKENS, label: str = "") -> str:
         """Send a prompt, and return the reply without reasoning and without white space at its ends."""
         return self.ask_all([prompt], max_tokens, label)[0]
 
     def ask_all(
-        self, prompts: Sequence[str], max_tokens: int = ASK_TOKENS, label: str = ""
+        self, prompts: Sequence[str], max_tokens: int = _ASK_TOKENS, label: str = ""
     ) -> list[str]:
         """Send several prompts at the same time, and return their replies in the same order."""
         steps = []
@@ -158,7 +158,7 @@ class Question:
     def converse(
         self,
         messages: Sequence[Mapping[str, Any]],
-        max_tokens: int = ASK_TOKENS,
+        max_tokens: int = _ASK_TOKENS,
         label: str = "",
         tools: Sequence[Mapping[str, Any]] = (),
     ) -> Reply:

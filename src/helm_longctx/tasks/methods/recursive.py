@@ -22,7 +22,7 @@ from helm_longctx.tasks.methods.method import Method, Question
 MOST_OUTPUT = 20_000
 """Characters of the output of a block that the model sees."""
 
-MOST_BLOCKS = 20
+_MOST_BLOCKS = 20
 """Blocks of a reply that are run. The official code has no limit, so a reply of 20,000 blocks would be one turn."""
 
 _OPENING = "```repl"
@@ -110,7 +110,7 @@ def _solve(
             ).answer
             outputs = []
             blocks = [*find_blocks(reply)]
-            for code in blocks[:MOST_BLOCKS]:
+            for code in blocks[:_MOST_BLOCKS]:
                 outputs.append(interpreter.run(code.strip()))
                 final = outputs[-1].values.get("answer")
                 if isinstance(final, dict) and final.get("ready"):
@@ -131,8 +131,8 @@ def _solve(
                     else "REPL output:"
                 )
                 messages = _add(messages, "user", f"{head}\n{text[:MOST_OUTPUT]}{more}")
-            if len(blocks) > MOST_BLOCKS:
-                left = len(blocks) - MOST_BLOCKS
+            if len(blocks) > _MOST_BLOCKS:
+                left = len(blocks) - _MOST_BLOCKS
                 messages = _add(
                     messages, "user", f"The last {left} blocks were not run."
                 )

@@ -67,7 +67,7 @@ def load_qa(
     candidates = [
         (number, row.get(key)) for number, row in enumerate(rows) if is_wanted(row)
     ]
-    sample = sample_questions(
+    sample = _sample_questions(
         [own for _, own in candidates], task.sample(settings), settings.seed, file
     )
     # The sample stays in file order, with each question at all its depths (HELMET data.py:87).
@@ -105,7 +105,7 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     rows = JsonLines(file, _RERANK_TYPES)
     demos = list(JsonLines(demo_file, _RERANK_TYPES))
     queries = [row["qid"] for row in rows]
-    sample = sample_questions(queries, task.sample(settings), settings.seed, file)
+    sample = _sample_questions(queries, task.sample(settings), settings.seed, file)
     numbers = [number for number, qid in enumerate(queries) if qid in sample]
     # If there are many demonstrations, the official code leaves out the demonstrations of all test queries at once.
     # Otherwise it leaves out the demonstrations of each example's own query. The draws differ.
@@ -146,7 +146,7 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
         )
 
 
-def sample_questions(keys: list[Any], count: int, seed: int, file: Path) -> set[Any]:
+def _sample_questions(keys: list[Any], count: int, seed: int, file: Path) -> set[Any]:
     """Draw `count` of the distinct keys, as the official code does: from the sorted keys, with Python's generator.
 
     Raises:

@@ -101,16 +101,16 @@ def uuid(rng: random.Random) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-COMMON_WORDS = 10
-COMMON_REPEATS = 30
-UNCOMMON_REPEATS = 3
+_COMMON_WORDS = 10
+_COMMON_REPEATS = 30
+_UNCOMMON_REPEATS = 3
 """How often common and uncommon words are repeated: RULER's freq_cw and freq_ucw."""
 
 _EXAMPLE_UNCOMMON_WORDS = 30
 _EXAMPLE_COMMON_REPEATS = 10
 _EXAMPLE_UNCOMMON_REPEATS = 3
 
-FREQUENT_WORDS = 3
+_FREQUENT_WORDS = 3
 NOISE_WORD = "..."
 _CODE_LENGTH = 6
 _ZETA_2 = math.pi**2 / 6
@@ -147,19 +147,19 @@ def hide_needles(
     """
     if haystack == "needles":
         of_words = kind == "numbers"
-        drawn = word_keys(units, rng) if of_words else range(units)
+        drawn = _word_keys(units, rng) if of_words else range(units)
         pairs = [
             (str(key), _number(rng)) if of_words else (uuid(rng), uuid(rng))
             for key in drawn
         ]
         asked = [pairs[round(depth * (len(pairs) - 1))]]
     elif keys > 1:
-        drawn = word_keys(keys, rng)
+        drawn = _word_keys(keys, rng)
         numbers = rng.sample(range(1_000_000, 10_000_000), keys)
         pairs = [(key, str(number)) for key, number in zip(drawn, numbers, strict=True)]
         asked = pairs[:queries]
     else:
-        (key,) = word_keys(1, rng)
+        (key,) = _word_keys(1, rng)
         pairs = []
         for _ in range(values):
             pairs.append((key, _number(rng) if kind == "numbers" else uuid(rng)))
@@ -184,7 +184,7 @@ def hide_needles(
     }
 
 
-def word_keys(count: int, rng: random.Random) -> list[str]:
+def _word_keys(count: int, rng: random.Random) -> list[str]:
     """Draw distinct keys such as `quick-hedgehog`; all of them if there are fewer than `count`."""
     adjectives = _words("adjective")
     nouns = _words("noun")
@@ -230,16 +230,16 @@ def _insert(
 
 def common_words(uncommon: int, rng: random.Random, depth: float) -> Row:
     """Make a row of cwe: a numbered list of ten frequent words and `uncommon` rare words."""
-    example_size = COMMON_WORDS + _EXAMPLE_UNCOMMON_WORDS
-    count = example_size + COMMON_WORDS + uncommon
+    example_size = _COMMON_WORDS + _EXAMPLE_UNCOMMON_WORDS
+    count = example_size + _COMMON_WORDS + uncommon
     listed = _words("adjective", "noun", "verb")
     # Compounds are drawn as well if the list has too few words.
-    words = rng.sample([*listed, *word_keys(max(0, count - len(listed)), rng)], count)
+    words = rng.sample([*listed, *_word_keys(max(0, count - len(listed)), rng)], count)
     example, example_answer = _word_list(
         words[:example_size], _EXAMPLE_COMMON_REPEATS, _EXAMPLE_UNCOMMON_REPEATS, rng
     )
     context, answer = _word_list(
-        words[example_size:], COMMON_REPEATS, UNCOMMON_REPEATS, rng
+        words[example_size:], _COMMON_REPEATS, _UNCOMMON_REPEATS, rng
     )
     solution = " ".join(number_words(example_answer))
     worked = f"{CWE_USER.format(example='', context=example)}\n{CWE_PREFIX} {solution}"
@@ -256,7 +256,7 @@ def frequent_words(words: int, rng: random.Random, depth: float) -> Row:
     # Ranks at which a word would appear less than once are left out.
     counts = [int(share / rank**2) for rank in range(1, math.isqrt(int(share)) + 1)]
     # In a short text the first ranks would have the same frequency. These minima keep them apart.
-    least = range(FREQUENT_WORDS + 2, 1, -1)
+    least = range(_FREQUENT_WORDS + 2, 1, -1)
     counts = [max(pair) for pair in zip_longest(counts, least, fillvalue=0)]
     # The noise is the most frequent "word": the question asks to ignore it (RULER's fwe).
     codes = [
@@ -267,7 +267,7 @@ def frequent_words(words: int, rng: random.Random, depth: float) -> Row:
     for code, count in zip(codes, counts, strict=True):
         text += [code] * count
     rng.shuffle(text)
-    return {CONTEXT: " ".join(text), "answer": codes[1 : FREQUENT_WORDS + 1]}
+    return {CONTEXT: " ".join(text), "answer": codes[1 : _FREQUENT_WORDS + 1]}
 
 
 def variable_tracking(lines: int, rng: random.Random, depth: float) -> Row:
@@ -316,8 +316,8 @@ def _word_list(
     words: list[str], often: int, rarely: int, rng: random.Random
 ) -> tuple[str, list[str]]:
     """Make a numbered list, and return it with its common words."""
-    common = words[:COMMON_WORDS]
-    entries = common * often + words[COMMON_WORDS:] * rarely
+    common = words[:_COMMON_WORDS]
+    entries = common * often + words[_COMMON_WORDS:] * rarely
     rng.shuffle(entries)
     return " ".join(number_words(entries)), common
 

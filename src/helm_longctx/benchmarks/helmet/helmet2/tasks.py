@@ -86,7 +86,9 @@ def release_file(path: str) -> ReleaseFile:
     return ReleaseFile(RELEASE, f"helmet2/{path}")
 
 
-def load_graphwalk(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+def _load_graphwalk(
+    task: Task, settings: Settings, root: DataRoot
+) -> Iterator[Example]:
     """Load graphs and operations, shuffled."""
     (path,) = task.paths(settings.length)
     rows = JsonLines(root / path, _GRAPH_COLUMNS)
@@ -100,7 +102,9 @@ def load_graphwalk(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
         yield Example(f"{task.name}-{number}", fields, row["answer"], "official")
 
 
-def load_longbench(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+def _load_longbench(
+    task: Task, settings: Settings, root: DataRoot
+) -> Iterator[Example]:
     """Load the questions of a class of length, shuffled. Long texts are cut at their end."""
     path = root / LONGBENCH.folder / "train.jsonl"
     rows = JsonLines(path, _CHOICE_COLUMNS)
@@ -132,7 +136,7 @@ def score_json_kv(record: Record) -> Scores:
     return answer_metrics(record["prediction"], record["references"])
 
 
-def score_graphwalk(record: Record) -> Scores:
+def _score_graphwalk(record: Record) -> Scores:
     """Compute F1 of the nodes in the list after "Final Answer:", or else in the first list.
 
     A repeated node lowers the precision.
@@ -238,8 +242,8 @@ def _graphwalk(name: str, title: str, file: str, max_tokens: int) -> Task:
         template=Template(GRAPH_USER, GRAPH_PREFIX, separator="\n\n"),
         sizes=EDGES,
         unit="edges",
-        load=load_graphwalk,
-        score=score_graphwalk,
+        load=_load_graphwalk,
+        score=_score_graphwalk,
         headline=("f1",),
         metrics=("f1",),
         max_tokens=max_tokens,
@@ -257,7 +261,7 @@ _LONGBENCH = Task(
     template=Template(CHOICE_USER, CHOICE_PREFIX),
     sizes={length: length for length in CLASSES},
     unit="tokens",
-    load=load_longbench,
+    load=_load_longbench,
     score=score_choice,
     headline=("exact_match",),
     metrics=published.ANSWER_METRICS,

@@ -33,10 +33,10 @@ MESSAGES = "/v1/messages"
 _EMPTY = ("max_tokens", "model_context_window_exceeded", "stop_sequence")
 """Stop reasons with which an answer can have no block. The API sends no empty block."""
 
-CLOCK_ERROR = 600
+_CLOCK_ERROR = 600
 """Largest difference in seconds between this computer's clock and the provider's."""
 
-LONGEST_IN_ONE_PIECE = 21_333
+_LONGEST_IN_ONE_PIECE = 21_333
 """Most tokens of an answer that is not streamed. The package refuses longer ones: by its estimate of 128,000 tokens per
 hour they take more than ten minutes, after which networks drop idle connections."""
 
@@ -142,7 +142,7 @@ class AnthropicClient(ProviderClient):
         )
 
     def _stream_fields(self, body: Body) -> Body:
-        is_long = body["max_tokens"] > LONGEST_IN_ONE_PIECE
+        is_long = body["max_tokens"] > _LONGEST_IN_ONE_PIECE
         return {"stream": True} if is_long else super()._stream_fields(body)
 
     def _join(self, events: Iterable[Any]) -> Body:
@@ -198,7 +198,7 @@ def _usage(usage: object) -> Usage | None:
     )
 
 
-class AnthropicBatches(batches.Service):
+class _AnthropicBatches(batches.Service):
     """Anthropic's message batches."""
 
     name = "anthropic"
@@ -229,7 +229,7 @@ class AnthropicBatches(batches.Service):
         """
         is_final = True
         for batch in self._batches.list(limit=100):
-            if batch.created_at.timestamp() < part.time - CLOCK_ERROR:
+            if batch.created_at.timestamp() < part.time - _CLOCK_ERROR:
                 break  # the newest come first
             # The sum over all states of requests is the batch's size.
             if batch.id in others or sum(
@@ -358,7 +358,7 @@ PROVIDER = Provider(
         {"cache_control": {"type": "ephemeral", "ttl": "1h"}}, write_price=2 / 1.25
     ),
     limits_cached_tokens=False,
-    batches=AnthropicBatches,
+    batches=_AnthropicBatches,
     helm_clients={
         "AnthropicClient": HelmClient("ANTHROPIC", sends_messages=False),
         "AnthropicMessagesClient": HelmClient("ANTHROPIC", sends_messages=True),

@@ -39,7 +39,7 @@ from helm_longctx.models.scoring import AnswerRequest, ScoringRequest, SpanReque
 from helm_longctx.tasks.answer import Usage, check_usage, read_counts
 
 CHAT = "/v1/chat/completions"
-COMPLETIONS = "/v1/completions"
+_COMPLETIONS = "/v1/completions"
 
 TAG = "helm_longctx"
 """Name of the field in the metadata of batches that holds our identifier of the part."""
@@ -109,13 +109,15 @@ class OpenAIClient(ProviderClient):
                 .rstrip("/")
                 .removesuffix(self.provider.version)
             )
-            return f"{server}/generate" if request.way == echo.GENERATE else COMPLETIONS
+            return (
+                f"{server}/generate" if request.way == echo.GENERATE else _COMPLETIONS
+            )
         is_completion = (
             request.messages is None
             if self._form == "both"
             else self._form == "completion"
         )
-        return COMPLETIONS if is_completion else CHAT
+        return _COMPLETIONS if is_completion else CHAT
 
     def parse(self, request: Request, reply: Body) -> RequestResult:
         """Return the answer in a reply; see `ProviderClient.parse`."""
@@ -374,7 +376,7 @@ def _first_choices(choices: object) -> list[Body]:
     return [choice for choice in dicts if choice.get("index") in (0, None)]
 
 
-class OpenAIBatches(batches.Service):
+class _OpenAIBatches(batches.Service):
     """OpenAI's batch API, of OpenAI or of a compatible server."""
 
     name = "openai"
@@ -468,7 +470,7 @@ class OpenAIBatches(batches.Service):
         self._patient.batches.cancel(part.batch)
 
 
-class BatchFiles(batches.Service):
+class _BatchFiles(batches.Service):
     """Files in OpenAI's format, which the user gives to `vllm run-batch`. A batch is identified by its file's name.
 
     The files stand in the folder `batches` of the run's folder.
@@ -593,11 +595,11 @@ PROVIDER = Provider(
     package="openai",
     install="helm-longctx[openai]",
     key_prefix="OPENAI",
-    routes={"chat": CHAT, "completions": COMPLETIONS},
+    routes={"chat": CHAT, "completions": _COMPLETIONS},
     sampling=("temperature", "top_p", "sampling_seed"),
     server_sampling=("top_k", "min_p"),
-    batches=OpenAIBatches,
-    batch_files=BatchFiles,
+    batches=_OpenAIBatches,
+    batch_files=_BatchFiles,
     helm_clients={
         "OpenAIClient": HelmClient("OPENAI", sends_messages=True),
         "OpenAIResponseClient": HelmClient("OPENAI", sends_messages=True),
