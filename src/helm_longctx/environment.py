@@ -17,7 +17,7 @@ from pathlib import Path
 
 from helm_longctx.errors import InputError, PreconditionError
 
-PAGES = Path(__file__).with_name("pages")
+_PAGES = Path(__file__).with_name("pages")
 """The pages of the documentation in an installed package (setup.py). In a clone they are in `docs`."""
 
 TIMEOUT = "HELM_LONGCTX_TIMEOUT"
@@ -81,7 +81,7 @@ def check_encoding() -> None:
 def page_address(page: str) -> str:
     """Return where a page, such as `judges#keys`, is on this machine. The documentation has no site yet."""
     name, mark, anchor = page.partition("#")
-    folder = PAGES if PAGES.is_dir() else Path(__file__).parents[2] / "docs"
+    folder = _PAGES if _PAGES.is_dir() else Path(__file__).parents[2] / "docs"
     return f"{folder / name}.md{mark}{anchor}"
 
 

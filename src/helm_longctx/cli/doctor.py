@@ -41,7 +41,7 @@ from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.sentences import SENTENCE_TERMS
 from helm_longctx.tasks.task import MAIN_METRIC
 
-VERSIONS = (
+_VERSIONS = (
     "helm-longctx",
     "crfm-helm",
     "datasets",
@@ -51,10 +51,10 @@ VERSIONS = (
     "huggingface_hub",
 )
 
-OLDEST_PYTHON = (3, 11)
+_OLDEST_PYTHON = (3, 11)
 """The oldest Python that is not deprecated. 3.10 has had its last release in October 2026."""
 
-Finding = tuple[bool | None, str]
+_Finding = tuple[bool | None, str]
 """The result of a check (True: all is well, False: broken, None: a note), and a line of text about it."""
 
 _LABELS = {True: "ok     ", False: "BROKEN ", None: "note   "}
@@ -104,7 +104,7 @@ def doctor(
 
     The exit status is 1 if something is broken.
     """
-    checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
+    checks: list[tuple[str, Callable[[], Iterator[_Finding]]]] = [
         ("versions", _versions),
         ("plugin", _plugin),
         ("adapter", _adapter),
@@ -133,7 +133,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _runs(suite: Path) -> Iterator[Finding]:
+def _runs(suite: Path) -> Iterator[_Finding]:
     """Check the files of each run against each other."""
     from helm_longctx.runner.score_log import find_reasons
     from helm_longctx.runner.verification import find_faults, find_runs
@@ -151,7 +151,7 @@ def _runs(suite: Path) -> Iterator[Finding]:
 
 def _server(
     address: str, model_name: str | None, api_key_env: str | None, tokenizer: str | None
-) -> Iterator[Finding]:
+) -> Iterator[_Finding]:
     from helm_longctx.models.endpoints.probe import probe
     from helm_longctx.models.endpoints.stack import Stack
 
@@ -171,13 +171,13 @@ def _server(
         yield from Stack(endpoint, loaded).find_faults()
 
 
-def _versions() -> Iterator[Finding]:
-    if sys.version_info < OLDEST_PYTHON:
+def _versions() -> Iterator[_Finding]:
+    if sys.version_info < _OLDEST_PYTHON:
         yield (
             None,
-            f"Python {python_version()} is deprecated; use {'.'.join(map(str, OLDEST_PYTHON))} or later",
+            f"Python {python_version()} is deprecated; use {'.'.join(map(str, _OLDEST_PYTHON))} or later",
         )
-    for name in VERSIONS:
+    for name in _VERSIONS:
         try:
             yield True, f"{name} {metadata.version(name)}"
         except metadata.PackageNotFoundError:
@@ -192,7 +192,7 @@ def _versions() -> Iterator[Finding]:
         yield None, f"{reason}, so {_WITHOUT_TORCHVISION}; {advice}"
 
 
-def _plugin() -> Iterator[Finding]:
+def _plugin() -> Iterator[_Finding]:
     points = [
         p
         for p in metadata.entry_points(group="helm")
@@ -222,7 +222,7 @@ def _plugin() -> Iterator[Finding]:
         yield True, f"HELM has all {len(entries)} run entries"
 
 
-def _adapter() -> Iterator[Finding]:
+def _adapter() -> Iterator[_Finding]:
     from helm_longctx.helm.patches import has_our_adapter
 
     registered = has_our_adapter()
@@ -232,7 +232,7 @@ def _adapter() -> Iterator[Finding]:
     )
 
 
-def _data() -> Iterator[Finding]:
+def _data() -> Iterator[_Finding]:
     try:
         root = DataRoot.find()
     except InputError as error:
@@ -255,7 +255,7 @@ def _data() -> Iterator[Finding]:
         yield None, f"NLTK's punkt_tab is {state}; {advice}"
 
 
-def _configuration(local_path: Path) -> Iterator[Finding]:
+def _configuration(local_path: Path) -> Iterator[_Finding]:
     """Check the files that `helm-run` reads before it loads plugins. It fails with a traceback if one is malformed."""
     try:
         register_local_path(local_path)
@@ -267,7 +267,7 @@ def _configuration(local_path: Path) -> Iterator[Finding]:
     yield from _helms_clients(local_path)
 
 
-def _helms_clients(local_path: Path) -> Iterator[Finding]:
+def _helms_clients(local_path: Path) -> Iterator[_Finding]:
     """Note deployments with a client of HELM's that gives anthropic a temperature. Version 1 no longer takes it."""
     from helm_longctx.helm.registry import find_deployment
     from helm_longctx.models.apis.availability import read_names
@@ -291,7 +291,7 @@ def _helms_clients(local_path: Path) -> Iterator[Finding]:
         yield None, f"{reason}; {advice}: pip install 'crfm-helm[anthropic]'"
 
 
-def _credentials(local_path: Path) -> Iterator[Finding]:
+def _credentials(local_path: Path) -> Iterator[_Finding]:
     """List the names of the credentials. Their values are never printed."""
     variables = sorted(
         name
@@ -310,7 +310,7 @@ def _credentials(local_path: Path) -> Iterator[Finding]:
             yield False, str(error)
 
 
-def _models(local_path: Path) -> Iterator[Finding]:
+def _models(local_path: Path) -> Iterator[_Finding]:
     """Ask providers for the models of `local_path`, and for the ready models and judges whose key is set."""
     from helm_longctx.helm.registry import read_credentials
     from helm_longctx.models.apis.availability import check_models, has_key, read_names
@@ -341,7 +341,7 @@ def _models(local_path: Path) -> Iterator[Finding]:
             yield fine or None, text  # a note, because a run may not need this model
 
 
-def _tiny_run() -> Iterator[Finding]:
+def _tiny_run() -> Iterator[_Finding]:
     """Make a run in this process: it takes seconds to import HELM again in another one."""
     from helm_longctx.helm.command_line import make_run_specs
     from helm_longctx.runner.runner import LongContextRunner, runner_arguments

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 _ADVICE = "give --prices, or in YAML limits.prices"
 
-CHECKPOINT_SECONDS = 5.0
+_CHECKPOINT_SECONDS = 5.0
 """Seconds for which a checkpoint's files must stay as they are before it counts as complete."""
 
-Schema = Annotated[
+_Schema = Annotated[
     bool,
     typer.Option(
         "--schema", is_eager=True, help="Print the JSON schema of the YAML file."
@@ -48,7 +48,7 @@ def run(
     *,
     quiet: Quiet = False,
     verbose: Verbose = False,
-    schema: Schema = False,
+    schema: _Schema = False,
     **options: Any,
 ) -> None:
     """Run and judge what a YAML file or options describe, and print the scores.
@@ -262,4 +262,4 @@ def _find_new(folder: Path) -> Iterator[LocalModel]:
             made[Path(model.path)] = now[Path(model.path)]
             yield model
         before = now
-        time.sleep(CHECKPOINT_SECONDS)
+        time.sleep(_CHECKPOINT_SECONDS)

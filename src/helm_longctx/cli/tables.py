@@ -255,7 +255,7 @@ def confs(
         print(folder / name)
 
 
-Entries = Annotated[
+_Entries = Annotated[
     list[str] | None,
     typer.Argument(
         help="Run entries without a model, e.g. helmet_rag:length=8k. [default with --check: all]"
@@ -264,7 +264,7 @@ Entries = Annotated[
 
 
 def fetch(
-    entries: Entries = None,
+    entries: _Entries = None,
     to: Annotated[
         Path | None,
         typer.Option(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from helm_longctx.runner.estimate import Estimate
     from helm_longctx.runner.planning import Plan, Spreads, TaskKey
 
-COUNTS = ("requests", "prompt tokens", "output tokens", "judge calls", "disk")
+_COUNTS = ("requests", "prompt tokens", "output tokens", "judge calls", "disk")
 _DOLLARS = ("cost", "cached", "batch", "both", "most")
 
 # The model is the table's title, so it need not stand in every row.
@@ -31,7 +31,7 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
             estimate for estimate in estimates if estimate.deployment == deployment
         ]
         # A model without a price has no columns of dollars, so that there is room for the names of the runs.
-        columns: tuple[str, ...] = COUNTS
+        columns: tuple[str, ...] = _COUNTS
         if any(estimate.dollars.typical is not None for estimate in of_model):
             columns += _DOLLARS
         rows = []

@@ -204,7 +204,7 @@ def _explain(details: Any) -> tuple[KeyPath, str]:
 
 
 @dataclass(frozen=True)
-class Setting:
+class _Setting:
     """A field of the schema that an option gives, with its key path, in which models have no number."""
 
     path: tuple[str, ...]
@@ -257,12 +257,12 @@ def _kind(annotation: Any) -> type:
 
 def _find_settings(
     section: type[Section], path: tuple[str, ...] = ()
-) -> Iterator[Setting]:
+) -> Iterator[_Setting]:
     for name, info in section.model_fields.items():
         forms = (datum for datum in info.metadata if isinstance(datum, OnCommandLine))
         form = next(forms, None)
         if form:
-            yield Setting((*path, name), form, info)
+            yield _Setting((*path, name), form, info)
         if name == "models":
             yield from _find_settings(Endpoint, ("models",))
             yield from _find_settings(LocalModel, ("models",))
@@ -381,7 +381,7 @@ def _list_models(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]
         yield path, "--model-name", served if _NAME.fullmatch(served) else made
 
 
-def _read_pairs(setting: Setting, pairs: list[str]) -> Iterator[tuple[str, str, Any]]:
+def _read_pairs(setting: _Setting, pairs: list[str]) -> Iterator[tuple[str, str, Any]]:
     """Yield the name, the option and the value of each `NAME=VALUE`."""
     option = setting.names[0]
     for pair in pairs:

@@ -25,10 +25,10 @@ from helm_longctx.models.safe_names import make_safe_name
 from helm_longctx.redaction.abbreviation import describe_error, digest
 from helm_longctx.tasks.lengths import parse_length
 
-SETTINGS = ("*.json", "*.jinja", "*.model", "*.txt")
+_SETTINGS = ("*.json", "*.jinja", "*.model", "*.txt")
 """Files of a model on the hub that are read before its weights: its configuration and its tokenizer."""
 
-WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 """Files of which a model has one."""
 
 _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
@@ -123,9 +123,9 @@ def find_missing(folder: Path) -> str:
     """Return the name of a file that a folder lacks for a model, or an empty text if it has all."""
     if not (folder / "config.json").is_file():
         return "config.json"
-    index = folder / WEIGHTS[1]
+    index = folder / _WEIGHTS[1]
     if not index.is_file():
-        return "" if (folder / WEIGHTS[0]).is_file() else WEIGHTS[0]
+        return "" if (folder / _WEIGHTS[0]).is_file() else _WEIGHTS[0]
     try:
         parts = sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
     except (ValueError, LookupError, TypeError, AttributeError):
@@ -269,7 +269,7 @@ def _download_settings(model: LocalModel) -> Path:
     try:
         return Path(
             snapshot_download(
-                model.path, revision=revision, allow_patterns=list(SETTINGS)
+                model.path, revision=revision, allow_patterns=list(_SETTINGS)
             )
         )
     except Exception as error:  # of the hub and of HTTP

@@ -60,7 +60,7 @@ from helm_longctx.tasks.stop_rules import parse_rule
 
 _MODEL = ("model", "model_deployment")
 
-Parts = tuple[str, dict[str, Any], KeyPath]
+_Parts = tuple[str, dict[str, Any], KeyPath]
 """Name, arguments and place of an entry."""
 
 
@@ -366,7 +366,7 @@ def plan_entries(config: RunConfig) -> list[_PlannedEntry]:
     return list(planned.values())
 
 
-def _combine(config: RunConfig) -> Iterator[Parts]:
+def _combine(config: RunConfig) -> Iterator[_Parts]:
     if config.tasks is not None:
         yield from _combine_tasks(config, config.tasks)
     _check_questions(config)
@@ -430,7 +430,7 @@ def _check_questions(config: RunConfig) -> None:
         )
 
 
-def _with_retries(config: RunConfig) -> Iterator[Parts]:
+def _with_retries(config: RunConfig) -> Iterator[_Parts]:
     """Yield each entry and, if `retry_cut` is given, after it the one that asks again for its cut answers."""
     is_used = False
     for name, arguments, path in _combine(config):
@@ -443,12 +443,12 @@ def _with_retries(config: RunConfig) -> Iterator[Parts]:
         raise config.places.error(("retry_cut",), given)
 
 
-def _split(places: Places, text: str, path: KeyPath) -> Parts:
+def _split(places: Places, text: str, path: KeyPath) -> _Parts:
     with places.at(path):
         return (*split_entry(text), path)
 
 
-def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[Parts]:
+def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[_Parts]:
     parts = []
     for number, text in enumerate(tasks):
         for entry in expand_entry(text):

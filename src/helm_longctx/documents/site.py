@@ -187,7 +187,7 @@ def _show(cell: Cell, escape: Callable[[str], str], own: str, detail: str) -> st
     return f"{shown} {detail.format(escape(cell.detail))}" if cell.detail else shown
 
 
-KINDS: Mapping[str, Kind] = {
+_KINDS: Mapping[str, Kind] = {
     "markdown": Kind("report.md", "report.md", "svg", escape_markdown, markdown_table),
     "latex": Kind(
         "report.tex",
@@ -201,12 +201,12 @@ KINDS: Mapping[str, Kind] = {
 
 
 def write_document(report: Report, folder: Path, kind: str) -> Path:
-    """Write a report as a document of one of `KINDS`, with plots and data, or raise an `InputError`."""
+    """Write a report as a document of one of `_KINDS`, with plots and data, or raise an `InputError`."""
     if kind != "pdf":
-        return _write(report, folder, KINDS[kind])
+        return _write(report, folder, _KINDS[kind])
     browser = _find_browser()
     with tempfile.TemporaryDirectory(prefix="report-") as temporary:
-        page = _write(report, Path(temporary), KINDS[kind])
+        page = _write(report, Path(temporary), _KINDS[kind])
         return _print_page(browser, page, folder / "report.pdf")
 
 

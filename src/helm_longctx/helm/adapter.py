@@ -29,7 +29,7 @@ from helm_longctx.tasks.request_settings import LIKELIHOOD, MetricArgument
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.token_estimate import estimate_fewest_tokens
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 Result = TypeVar("Result")
 
 
@@ -279,7 +279,7 @@ def _first_turn(messages: Sequence[Mapping[str, str]]) -> int:
 
 
 def _each(
-    function: Callable[[Item], Result], items: list[Item], workers: int
+    function: Callable[[_Item], Result], items: list[_Item], workers: int
 ) -> list[Result]:
     if workers < 2:
         return [function(item) for item in items]

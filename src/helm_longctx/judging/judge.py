@@ -59,7 +59,7 @@ TRIES = 6
 
 _MORE_TOKENS = f"give its deployment thinking_tokens, see {page_address('judges')}"
 
-CHARACTERS = 4
+_CHARACTERS = 4
 """Approximate characters in an English token, for clients that do not pass on the provider's count of tokens."""
 
 Verdict = Mapping[str, Any]
@@ -165,8 +165,8 @@ class Judge:
             text, error = reply_text(result)
             if result.success and not result.cached:
                 estimate = Usage(
-                    len(request.text) // CHARACTERS,
-                    output_tokens=len(text or "") // CHARACTERS,
+                    len(request.text) // _CHARACTERS,
+                    output_tokens=len(text or "") // _CHARACTERS,
                 )
                 usages.append(usage_of(result) or estimate)
             verdict = _parse(request, text) if text else None

@@ -385,7 +385,7 @@ def score_columns(
             yield _ScoreColumn(Column(f"{title} without\nknown errors"), cells, right)
 
 
-MOST_COLUMNS = 3
+_MOST_COLUMNS = 3
 """Columns of scores that fit a terminal. If there are more, and fewer models, the models are the columns."""
 
 
@@ -459,7 +459,7 @@ def _arrange(
 ) -> tuple[list[Column], list[list[Cell]]]:
     """Return the columns and the rows of a table of models and scores."""
     heads = [Column(_title_with_count(column)) for column in columns]
-    if len(columns) <= max(MOST_COLUMNS, len(names)):
+    if len(columns) <= max(_MOST_COLUMNS, len(names)):
         rows = []
         for number, name in enumerate(names):
             rows.append([Cell(name), *(column.cells[number] for column in columns)])

@@ -209,7 +209,7 @@ def _compare_answers(
     if len(cells) < len(tasks):
         return None
     weights = task_weights(board, tasks, one.length, one.part)
-    shared = SharedAnswers(
+    shared = _SharedAnswers(
         models, cells, [weights.get(cell.task, 0.0) for cell in cells]
     )
     return shared.compare(range(len(shared.questions)))
@@ -433,7 +433,7 @@ class _Question:
         return None if depth is None else nearest_depth(depth)
 
 
-class SharedAnswers:
+class _SharedAnswers:
     """The answers of models to the instances for which each of them has a score. All comparisons are made on these.
 
     Args:
@@ -618,7 +618,7 @@ def _question(
     return _Question(item=item, cell=cell, weight=weight, repeats=repeats)
 
 
-class SharedTable(SharedAnswers):
+class SharedTable(_SharedAnswers):
     """The scores of models on the instances that all of them have, by one judge, or an `InputError` without any."""
 
     def __init__(

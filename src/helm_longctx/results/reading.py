@@ -73,12 +73,12 @@ from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP, Settings, Task
 CUT = "output_truncated"
 """The statistic that is 1 for answers that the token limit cut."""
 
-WRONG = "score_cut_as_wrong"
-LEFT_OUT = "score_cut_left_out"
+_WRONG = "score_cut_as_wrong"
+_LEFT_OUT = "score_cut_left_out"
 BEST = "score_cut_at_best"
 """The names of the bounds in a result's statistics, and in exports. Tasks without cut answers do not have them."""
 
-VALUES: Mapping[str, float | None] = {WRONG: 0.0, LEFT_OUT: None, BEST: 1.0}
+VALUES: Mapping[str, float | None] = {_WRONG: 0.0, _LEFT_OUT: None, BEST: 1.0}
 """The score that a cut answer gets in each of them; None if the answer is left out."""
 
 
@@ -104,7 +104,7 @@ WITHOUT_ERRORS = "score_without_known_errors"
 """The name of the score in a result's statistics, and in exports. Tasks without known errors do not have it."""
 
 
-def find_errata(
+def _find_errata(
     benchmark: Benchmark, rows: Sequence[InstanceScore]
 ) -> Mapping[str, tuple[Erratum, ...]]:
     """Return the known errors of the questions of a task that were asked, by instance."""
@@ -536,7 +536,7 @@ def read_run(
     for name, rows in answers.items():
         first = rows[0]
         task = next((each for each in tasks if each.name == name), None)
-        errata = find_errata(benchmark, rows) if benchmark else {}
+        errata = _find_errata(benchmark, rows) if benchmark else {}
         statistics = task_statistics(
             task,
             rows,

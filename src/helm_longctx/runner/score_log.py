@@ -16,7 +16,7 @@ from helm_longctx.runs.files import STATS, read_run_spec
 from helm_longctx.tasks.metric_names import FAILURES
 from helm_longctx.tasks.registry import BENCHMARKS
 
-ROWS = 30
+_ROWS = 30
 """Largest number of runs whose scores are logged."""
 
 
@@ -27,13 +27,13 @@ def log_scores(output_path: Path, suite: str, names: Sequence[str]) -> None:
     if not made:
         return
     hlog("score  95 % interval  instances  failed  run")
-    for name in islice(made, ROWS):
+    for name in islice(made, _ROWS):
         try:
             hlog(_row(folder / name))
         except InputError as error:  # the other runs still have scores
             hwarn(str(error))
-    if len(made) > ROWS:
-        hlog(f"and {len(made) - ROWS} more")
+    if len(made) > _ROWS:
+        hlog(f"and {len(made) - _ROWS} more")
     log_next_command(output_path, suite)
 
 

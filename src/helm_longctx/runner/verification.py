@@ -35,7 +35,7 @@ from helm_longctx.tasks.registry import benchmark_of
 Key = tuple[str, str, int]
 """An answer: instance id, task and repeat."""
 
-CLOSE = 1e-9
+_CLOSE = 1e-9
 """Largest relative difference of equal means. Other versions of the package can have added in another order."""
 
 
@@ -200,7 +200,7 @@ def _check_states(
 def _is_close(one: float | None, other: float | None) -> bool:
     if one is None or other is None:
         return one is other
-    return math.isclose(one, other, rel_tol=CLOSE, abs_tol=CLOSE)
+    return math.isclose(one, other, rel_tol=_CLOSE, abs_tol=_CLOSE)
 
 
 def _title(name: MetricName) -> str:

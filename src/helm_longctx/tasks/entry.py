@@ -60,13 +60,13 @@ _MOST_DEPTH = 100
 _MOST_SHOTS = 100_000
 """More than the longest context has room for. A training set sets no limit, because its rows are repeated if needed."""
 
-Read = Callable[[str, str, Any], Any]
+_Read = Callable[[str, str, Any], Any]
 """(name of the run entry, name of the argument, its value) → the checked value. Raises `InputError` for a wrong one."""
 
 
 def _number(
     kind: type[int] | type[float], lowest: float, highest: float = _LARGEST_NUMBER
-) -> Read:
+) -> _Read:
     """Make the reader of a number in a range, both ends included: a whole one, or any."""
 
     def read(name: str, key: str, value: Any) -> float:
@@ -86,7 +86,7 @@ def _number(
 _whole = partial(_number, int)
 
 
-def _one_of(allowed: tuple[Any, ...]) -> Read:
+def _one_of(allowed: tuple[Any, ...]) -> _Read:
     """Make the reader of a value that must be one of several."""
 
     def read(name: str, key: str, value: Any) -> Any:
@@ -113,7 +113,7 @@ def read_times(name: str, key: str, value: Any) -> int | None:
     return int(match[1])
 
 
-_READERS: Mapping[str, Read] = {
+_READERS: Mapping[str, _Read] = {
     "shots": _whole(0, _MOST_SHOTS),
     "seed": _whole(0),
     "texts": _whole(1, _MOST_TEXTS),

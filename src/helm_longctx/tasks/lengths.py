@@ -14,7 +14,7 @@ SMALLEST = 250
 LARGEST = 16 * 1024**2
 """The range of lengths that can be parsed."""
 
-EMPTY = "0k"
+_EMPTY = "0k"
 """The notation of the length 0, for questions without filler text."""
 
 
@@ -39,7 +39,7 @@ INPUT_TOKENS = Axis("tokens", limits_prompt=True)
 
 def parse_length(value: str | int, where: str = "length") -> int:
     """Parse a length such as `8k`, `8K`, `0.5k`, `8192`, `"8192"`, `1m` or `0k`, or raise an `InputError`."""
-    if str(value).strip().lower() in (EMPTY, "0"):
+    if str(value).strip().lower() in (_EMPTY, "0"):
         return 0
     # Nine digits are enough for LARGEST, and `float` is exact for them. The only fraction is 0.5, for LongProc's level
     # 0.5k.

@@ -41,7 +41,7 @@ Labels = Literal["integer", "natural_label"]
 Context = Literal["full", "none"]
 Chats = Literal["truncated", "full"]
 _CutRule = Literal["context", "middle", "middle_joined", "context_middle", "nothing"]
-Generation = Literal["never", "without_files", "always"]
+_Generation = Literal["never", "without_files", "always"]
 
 EVERY_TASK = (
     *("length", "num_samples", "style", "thinking_tokens", "truncation", "repeats"),
@@ -292,7 +292,7 @@ Loader = Callable[["Task", Settings, DataRoot], Iterable[Example]]
 """(task, settings, data root) → the examples. It raises an `InputError` if data is missing or malformed, or does not
 suffice for the settings, or if a package or tokenizer that it needs is missing."""
 Scorer = Callable[[Record], Scores]
-Reads = Callable[[Record], bool]
+_Reads = Callable[[Record], bool]
 """(record) → whether the scorer finds in the prediction what it compares, such as a letter or the required line."""
 
 MOST_SCORED = 1 << 19
@@ -418,8 +418,8 @@ class Task:
     reasoning: Reasoning | None = None
     question_only: Template | None = None
     metric: MetricArgument = "score"
-    can_read: Reads = has_text
-    generated: Generation = "never"
+    can_read: _Reads = has_text
+    generated: _Generation = "never"
     official_task: str = ""
     scorers: Mapping[str, Scorer] = field(default_factory=dict)
 

@@ -18,7 +18,7 @@ from helm_longctx.apps.cache_check.verdict import compare_answers
 from helm_longctx.results.statistics.comparison import SIGNIFICANCE
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
-STEPS = 12
+_STEPS = 12
 """Most steps of a search."""
 
 QUESTIONS = 6
@@ -106,7 +106,7 @@ def find_boundary(
                 if _count_agreeing(shots, split) == len(shots)
                 else _find_rare(before, first, shots)
             )
-        if not line or tried.total() == STEPS:
+        if not line or tried.total() == _STEPS:
             break
         shots += _take_shots(ask(line, tried[line]), tie)
         tried[line] += 1

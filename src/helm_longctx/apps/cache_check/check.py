@@ -41,7 +41,7 @@ from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.lengths import length_label
 
-DESIGN = "design.json"
+_DESIGN = "design.json"
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def open_folder(
 
     Raises an `InputError` if the folder has a check with other options.
     """
-    path = folder / DESIGN
+    path = folder / _DESIGN
     folder.mkdir(parents=True, exist_ok=True)
     kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
     if finds_cold:

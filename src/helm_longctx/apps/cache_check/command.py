@@ -21,7 +21,7 @@ from helm_longctx.errors import bad_argument
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import first_entry
 
-Cold = Annotated[
+_Cold = Annotated[
     str | None,
     typer.Option(
         help='Fields in JSON that keep a request away from the cache: {"cache_prompt": false} for llama.cpp,'
@@ -83,7 +83,7 @@ def cache_check(
             help="Search the shortest length, the block and the depths of a difference.",
         ),
     ] = False,
-    cold: Cold = None,
+    cold: _Cold = None,
     tie: _Tie = None,
     to: Annotated[
         Path | None,

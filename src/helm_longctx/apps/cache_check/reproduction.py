@@ -16,7 +16,7 @@ _MOST_BEFORE = 3
 """Most prompts that are sent before a question."""
 
 
-class Step(NamedTuple):
+class _Step(NamedTuple):
     """A request of a script.
 
     Args:
@@ -61,7 +61,7 @@ def write_script(
     return path
 
 
-def _list_steps(cell: Cell, boundary: Boundary | None) -> Iterator[Step]:
+def _list_steps(cell: Cell, boundary: Boundary | None) -> Iterator[_Step]:
     state = STATES[cell.state]
     if boundary:
         shots = [shot for shot in (boundary.first, boundary.before) if shot]
@@ -73,15 +73,17 @@ def _list_steps(cell: Cell, boundary: Boundary | None) -> Iterator[Step]:
         )
         questions = {f"After {state.about}": question}
     cold = next(iter(questions.values()))
-    yield Step(cold.prompt(COLD), "Cold", cold.values)
+    yield _Step(cold.prompt(COLD), "Cold", cold.values)
     for title, question in questions.items():
         yield from (
-            Step(make(question, cell.state)) for make in state.before[:_MOST_BEFORE]
+            _Step(make(question, cell.state)) for make in state.before[:_MOST_BEFORE]
         )
-        yield Step(question.prompt(cell.state), title, question.values)
+        yield _Step(question.prompt(cell.state), title, question.values)
 
 
-def _make_script(server: Server, name: str, steps: Sequence[Step], aborts: bool) -> str:
+def _make_script(
+    server: Server, name: str, steps: Sequence[_Step], aborts: bool
+) -> str:
     client = server.client
     path = client.route(server.request(Prompt(0, [(1, 1)], [0]))).removeprefix(
         client.provider.address_part

@@ -46,13 +46,13 @@ BUSY_CONTROL = "cold again among others"
 """The reference and another copy of it, among as many requests at the same time about other texts."""
 
 _SIBLINGS = 7
-OTHERS = 4
+_OTHERS = 4
 """Questions that are sent together with one, and other prompts that come between two equal ones."""
 
 _PROBE_LINES = 24
 """Lines of the prompt that shows which `COLD_FIELDS` a server takes: more than a block of 256 tokens."""
 
-TOP = 5
+_TOP = 5
 """Number of most likely tokens of each position that the server is asked for."""
 
 
@@ -177,7 +177,7 @@ class Server:
         prompt: dict[str, Any] = {"messages": messages} if is_chat else {"prompt": text}
         names = {"model": self.deployment, "model_deployment": self.deployment}
         return AnswerRequest(
-            **names, temperature=0.0, max_tokens=self.max_tokens, **prompt, top=TOP
+            **names, temperature=0.0, max_tokens=self.max_tokens, **prompt, top=_TOP
         )
 
     def request(self, prompt: Prompt) -> Request:
@@ -317,10 +317,10 @@ STATES = {
         is_warm=False,
     ),
     "evicted": State(
-        f"the same prompt, and {OTHERS} long ones that share nothing with it",
+        f"the same prompt, and {_OTHERS} long ones that share nothing with it",
         [
             Question.prompt,
-            *(partial(Question.other, number=number) for number in range(OTHERS)),
+            *(partial(Question.other, number=number) for number in range(_OTHERS)),
         ],
         is_warm=False,
     ),

@@ -174,7 +174,7 @@ def find_small(replies: Sequence[Reply], cells: Sequence[Cell]) -> list[Cell]:
     return [small for cell, small in pairs if small.differs and not cell.differs]
 
 
-class Changes(NamedTuple):
+class _Changes(NamedTuple):
     """How a state changes answers. Arrays have an element for each question with an answer in it and two cold ones.
 
     Args:
@@ -200,7 +200,7 @@ class Changes(NamedTuple):
 
 def compare_answers(
     replies: Sequence[Reply], state: str, tie: float | None = None
-) -> Changes:
+) -> _Changes:
     """Compare the answers in a state with cold ones to the same questions.
 
     Args:
@@ -229,7 +229,7 @@ def compare_answers(
     elif tie is None:
         tie = float(np.clip(np.median(noise) / 2, LEAST_TIE, TIE))
     shape = (len(triples), 3, len(triples[0][0].hits) if triples else len(PLACES))
-    return Changes(
+    return _Changes(
         triples, noise, gaps, np.array(hits, dtype=float).reshape(shape), tie
     )
 

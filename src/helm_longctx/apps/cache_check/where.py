@@ -14,10 +14,10 @@ from helm_longctx.apps.cache_check.verdict import Cell, judge
 from helm_longctx.documents.numbers import share
 from helm_longctx.results.statistics.comparison import SIGNIFICANCE
 
-SHORTEST = 256
+_SHORTEST = 256
 """Tokens of the shortest prompt that is tried."""
 
-CLOSE = 1.2
+_CLOSE = 1.2
 """The search ends if the longest prompt without a difference and the shortest with one have less than this ratio."""
 
 QUESTIONS = 12
@@ -103,9 +103,9 @@ def find_where(
     without = max(
         (cell.length for cell in own if cell.length < worst.length), default=0
     )
-    while worst.length > max(CLOSE * without, SHORTEST):
+    while worst.length > max(_CLOSE * without, _SHORTEST):
         middle = max(
-            round((max(without, SHORTEST / 2) * worst.length) ** 0.5), SHORTEST
+            round((max(without, _SHORTEST / 2) * worst.length) ** 0.5), _SHORTEST
         )
         if middle >= worst.length:
             break
@@ -114,7 +114,7 @@ def find_where(
         # One test, because the steps before have shown that there is a difference.
         if cell.p_value < SIGNIFICANCE:
             worst = cell
-        elif middle == SHORTEST:
+        elif middle == _SHORTEST:
             without = middle
             break
         else:

@@ -25,19 +25,19 @@ from helm_longctx.results.statistics.sequential import (
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.sample import is_cut
 
-HALF = 0.5
+_HALF = 0.5
 """A part of the text counts as used if more than half of the answers have what stands there."""
 
-START = "at_start"
-MIDDLE = "at_middle"
-END = "at_end"
+_START = "at_start"
+_MIDDLE = "at_middle"
+_END = "at_end"
 
-ENDS = (START, MIDDLE, END)
+_ENDS = (_START, _MIDDLE, _END)
 """The parts that findings are about. They are asked until they are decided."""
 
 
 @dataclass(frozen=True)
-class Finding:
+class _Finding:
     """Something that a user of the endpoint should know.
 
     Args:
@@ -50,7 +50,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Place:
+class _Place:
     """How often answers have what stands in a part of the text.
 
     Args:
@@ -97,7 +97,7 @@ class _Diagnosis:
         return self._search.tests[length].decision is Decision.ABOVE
 
     @property
-    def places(self) -> list[Place]:
+    def places(self) -> list[_Place]:
         """How often answers have each part. There are none without answers."""
         rows = self._rows()
         if not rows:
@@ -114,8 +114,8 @@ class _Diagnosis:
                 ]
                 if values:
                     shares[cell.length] = fmean(values)
-            decision = decide([row[number] for row in rows], HALF, self._error)
-            places.append(Place(name, shares, decision))
+            decision = decide([row[number] for row in rows], _HALF, self._error)
+            places.append(_Place(name, shares, decision))
         return places
 
     def next_blocks(self) -> list[Block]:
@@ -132,9 +132,9 @@ class _Diagnosis:
         start = len(cells[-1].replies)
         left = min(self._search.most_at(length), self._search.design.most - start)
         count = 0
-        for name in ENDS:
+        for name in _ENDS:
             column = [row[PLACES.index(name)] for row in rows]
-            needed = count_until_decision(column, HALF, max(left, 1), self._error)
+            needed = count_until_decision(column, _HALF, max(left, 1), self._error)
             count = max(count, needed)
         blocks = []
         for number in range(start, start + max(0, min(count, left))):
@@ -152,7 +152,7 @@ class _Diagnosis:
 
 def _list_findings(
     searches: Sequence[KindAnswers], diagnosis: _Diagnosis | None
-) -> list[Finding]:
+) -> list[_Finding]:
     """Return what the answers show besides the effective lengths."""
     refusing = []
     failing = []
@@ -164,7 +164,7 @@ def _list_findings(
     findings = []
     if refusing:
         text = f"The server refuses prompts of {length_label(min(refusing))}."
-        findings.append(Finding("refuses", text))
+        findings.append(_Finding("refuses", text))
     if failing:
         length = min(failing)
         cells = [search.cells[length] for search in searches if length in search.cells]
@@ -174,7 +174,7 @@ def _list_findings(
             f"{failed} of {asked} requests of {length_label(length)} have no answer. They count as"
             " wrong for an effective length, and as right for one that is not."
         )
-        findings.append(Finding("fails", text))
+        findings.append(_Finding("fails", text))
     shortfalls = []
     for search in searches:
         usual = _token_ratio(search.base.replies)
@@ -189,7 +189,7 @@ def _list_findings(
         length, kept = min(shortfalls)
         what = f"of prompts of {length_label(length)} it counts only {kept:,} tokens"
         text = f"The server cuts prompts without an error: {what}."
-        findings.append(Finding("cuts", text))
+        findings.append(_Finding("cuts", text))
     part = None
     if diagnosis:
         part = _describe_parts(
@@ -198,7 +198,9 @@ def _list_findings(
     if diagnosis and part:
         name, sentence = part
         lengths = [length_label(cell.length) for cell in reversed(diagnosis.cells)]
-        findings.append(Finding(name, f"{sentence} (prompts of {', '.join(lengths)})."))
+        findings.append(
+            _Finding(name, f"{sentence} (prompts of {', '.join(lengths)}).")
+        )
     return findings
 
 
@@ -214,7 +216,7 @@ def _describe_parts(places: Mapping[str, Decision]) -> tuple[str, str] | None:
     """Return a word and a sentence about the parts that are not used, or None if all are, or if it is open."""
     lost = Decision.BELOW
     used = Decision.ABOVE
-    ends = (places.get(START), places.get(END))
+    ends = (places.get(_START), places.get(_END))
     if ends == (lost, used):
         return (
             "end_only",
@@ -225,7 +227,7 @@ def _describe_parts(places: Mapping[str, Decision]) -> tuple[str, str] | None:
             "start_only",
             "Only the start of the text is used: what stands at its end is not found",
         )
-    if ends == (used, used) and places.get(MIDDLE) is lost:
+    if ends == (used, used) and places.get(_MIDDLE) is lost:
         return (
             "middle_lost",
             "The middle of the text is not used: what stands at both ends is found",
@@ -339,7 +341,7 @@ class Outcome:
     stop: str = ""
 
     @property
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[_Finding]:
         """What the answers show besides the effective lengths."""
         return _list_findings(list(self.search.kinds.values()), self.diagnosis)
 

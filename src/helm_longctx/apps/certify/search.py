@@ -52,7 +52,7 @@ _KIND_VARIANCE = 0.15
 answers then have two values, for which the bets are nearly the most powerful test of so many answers; with values of
 their own for each kind, as many as 15 % more questions would be needed."""
 
-FEWEST = 20
+_FEWEST = 20
 """A length below the claim is tested if the tokens are enough for so many questions."""
 
 _MOST_SPARED = 3
@@ -63,7 +63,7 @@ _MOST_FAILED = 0.1
 """Above this share of requests without an answer at a length, it is not called effective, and a kind with more at the
 shortest length is not measured."""
 
-FIRST = 6
+_FIRST = 6
 """With fewer questions at the shortest length no kind can be measured, as its interval is over questions."""
 
 SEEDS = 200
@@ -105,7 +105,7 @@ class Design:
     @property
     def first(self) -> int:
         """Number of questions of each kind that are asked at the shortest length before the kinds are chosen."""
-        return min(max(math.ceil(self.most / len(self.kinds)), FIRST), SEEDS - 1)
+        return min(max(math.ceil(self.most / len(self.kinds)), _FIRST), SEEDS - 1)
 
     def error_at(self, length: int) -> float:
         """Return the error of the decision about a length. The lengths below the claim share an error of their own."""
@@ -676,7 +676,7 @@ class Search:
         ]
         high = lengths.index(min(others))
         middle = lengths[(low + high) // 2]
-        return middle if high - low > 1 and self.most_at(middle) >= FEWEST else None
+        return middle if high - low > 1 and self.most_at(middle) >= _FEWEST else None
 
     def _each_kind(self) -> list[Block]:
         """Return more questions of the kinds that are still open at an effective claim."""

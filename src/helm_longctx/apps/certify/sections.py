@@ -13,7 +13,7 @@ from helm_longctx.tasks.lengths import length_label
 Record = Mapping[str, Any]
 """The JSON data of a certificate."""
 
-COLUMNS = (
+_COLUMNS = (
     "kind",
     "effective for sure",
     "lost for sure",
@@ -225,7 +225,7 @@ def _was_sent(cell: Mapping[str, Any]) -> bool:
 
 def describe_kinds(record: Record) -> tuple[Sequence[str], list[list[str]]]:
     """Return the titles and rows of a table with a row for each kind."""
-    return COLUMNS, [_describe_kind(record, kind) for kind in record["kinds"]]
+    return _COLUMNS, [_describe_kind(record, kind) for kind in record["kinds"]]
 
 
 def describe_totals(record: Record) -> list[str]:

@@ -34,10 +34,10 @@ from helm_longctx.tasks.registry import BENCHMARKS
 _INSTRUCT = "instruct"
 """The choice of the models of the publication's figures: its instruction-tuned ones."""
 
-FEWEST_MODELS = 5
+_FEWEST_MODELS = 5
 """Fewest models over which a correlation is shown."""
 
-CLOSE = 0.01
+_CLOSE = 0.01
 """Largest difference from a printed correlation, which has two digits, of one that is equal to it."""
 
 Scores = Mapping[str, Mapping[str, float]]
@@ -82,12 +82,12 @@ def correlations(
         )
         results += [result for result in own if not result.is_published]
     scores, names = _read_scores(chosen, results, tokens, models)
-    if len(names) < FEWEST_MODELS:
+    if len(names) < _FEWEST_MODELS:
         raise InputError(
             f"correlations: models={models!r} chooses {len(names)} models with scores at {_label(tokens)},"
-            f" and a correlation needs {FEWEST_MODELS}"
+            f" and a correlation needs {_FEWEST_MODELS}"
         )
-    found = correlate(scores)
+    found = _correlate(scores)
     printed = [row for row in chosen.correlations() if row.length == tokens]
     titles = {name: _title(chosen, name) for name in scores}
     print(
@@ -170,11 +170,11 @@ def _correlate_rows(
     )
 
 
-def correlate(scores: Scores) -> dict[tuple[str, str], Correlation]:
+def _correlate(scores: Scores) -> dict[tuple[str, str], Correlation]:
     """Return the correlations of all pairs of rows that share enough models."""
     found = {}
     for one, other in combinations(scores, 2):
-        if len(scores[one].keys() & scores[other].keys()) >= FEWEST_MODELS:
+        if len(scores[one].keys() & scores[other].keys()) >= _FEWEST_MODELS:
             found[one, other] = _correlate_rows(scores[one], scores[other])
     return found
 
@@ -193,7 +193,7 @@ def compare(row: PrintedCorrelation, scores: Scores) -> dict[str, Any]:
         "printed": row.rho,
         "ours": ours,
         # Printed values are rounded, and their authors' scores have more digits than the published ones.
-        "is_equal": ours is not None and abs(ours - row.rho) <= CLOSE + 1e-9,
+        "is_equal": ours is not None and abs(ours - row.rho) <= _CLOSE + 1e-9,
         "source": row.source,
     }
 
@@ -244,7 +244,7 @@ def _print_comparisons(
     print_table(table)
     equal = sum(comparison["is_equal"] for comparison in comparisons)
     print(
-        f"{equal} of {len(comparisons)} printed correlations are equal within {CLOSE:g}."
+        f"{equal} of {len(comparisons)} printed correlations are equal within {_CLOSE:g}."
     )
 
 

@@ -42,7 +42,7 @@ from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.benchmark import Benchmark, Metric
 from helm_longctx.tasks.task import MAIN_METRIC
 
-SCHEMA = "0.3.0"
+_SCHEMA = "0.3.0"
 
 
 def write_logs(
@@ -110,7 +110,7 @@ def _log(identity: str, now: str, results: Sequence[TaskResult]) -> dict[str, An
             _result(result, metric, score) for metric, score in result.metrics()
         ]
     return {
-        "schema_version": SCHEMA,
+        "schema_version": _SCHEMA,
         "evaluation_id": identity,
         "retrieved_timestamp": now,
         "source_metadata": {
@@ -250,7 +250,7 @@ def _sample(
         "extraction_method": "custom",
     }
     return {
-        "schema_version": SCHEMA,
+        "schema_version": _SCHEMA,
         "evaluation_id": identity,
         "model_id": result.result.model,
         "evaluation_name": result.name,

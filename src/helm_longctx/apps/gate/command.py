@@ -42,7 +42,7 @@ _MAX_DROP = 2.0
 
 
 @dataclass(frozen=True)
-class Subset:
+class _Subset:
     """A named choice of run entries.
 
     Args:
@@ -55,7 +55,7 @@ class Subset:
 
 
 _SUBSETS = {
-    name: Subset(**subset)
+    name: _Subset(**subset)
     for name, subset in read_yaml(
         Path(str(resources.files(__package__) / "gate.yaml"))
     ).items()
@@ -63,7 +63,7 @@ _SUBSETS = {
 """The named subsets. docs/gate.md has their power."""
 
 
-Base = Annotated[
+_Base = Annotated[
     str,
     typer.Argument(
         metavar="BASE", help="Deployment that is trusted, as HELM knows it."
@@ -82,7 +82,7 @@ _MaxDrop = Annotated[
         min=0.1, max=99, help="Largest drop that is accepted, in points. [default: 2]"
     ),
 ]
-Power = Annotated[
+_Power = Annotated[
     float,
     typer.Option(
         min=0.5,
@@ -90,7 +90,7 @@ Power = Annotated[
         help="Probability with which a candidate without a drop must pass.",
     ),
 ]
-Noise = Annotated[
+_Noise = Annotated[
     float,
     typer.Option(
         min=0,
@@ -117,15 +117,15 @@ Noise = Annotated[
     dry_run="Only print the price, the sample and its power.",
 )
 def gate(
-    base: Base,
+    base: _Base,
     candidate: _Candidate,
     subset: Annotated[
         str | None,
         typer.Option(help="Named sample instead of run entries: ci or ci-long."),
     ] = None,
     max_drop: _MaxDrop = None,
-    power: Power = 0.8,
-    noise: Noise = 5.0,
+    power: _Power = 0.8,
+    noise: _Noise = 5.0,
     logprobs: Annotated[
         bool,
         typer.Option("--logprobs", help="Compare distributions of tokens, not scores."),
@@ -174,7 +174,7 @@ def gate(
         raise typer.Exit(_run_gate((base, candidate), arguments, goal, prints))
 
 
-def _choose_subset(name: str | None, others: set[str]) -> Subset | None:
+def _choose_subset(name: str | None, others: set[str]) -> _Subset | None:
     if name is None:
         return None
     if name not in _SUBSETS:

@@ -38,7 +38,7 @@ _MOST_ANSWERS = 50
 _SHOWN_CHARACTERS = 400
 """Largest number of characters of an answer that the page shows."""
 
-VERDICTS = {
+_VERDICTS = {
     Verdict.NO_WORSE: "no worse",
     Verdict.WORSE: "worse",
     Verdict.UNDECIDED: "cannot tell",
@@ -166,9 +166,9 @@ def _place(part: str) -> str:
     return words.get(part) or (f"at the {part}" if part in words else f"at {part}")
 
 
-def verdict_of(name: str, part: Part) -> str:
+def _verdict_of(name: str, part: Part) -> str:
     """Return the verdict on a part in words; empty if it has no part in the whole verdict."""
-    return VERDICTS[part.drop.verdict] if is_counted(name, part.drop) else ""
+    return _VERDICTS[part.drop.verdict] if is_counted(name, part.drop) else ""
 
 
 def _answer(gate: Gate) -> Answer:
@@ -249,7 +249,7 @@ def _part_row(name: str, part: Part) -> list[Cell]:
         Cell(
             "< 0.0001" if drop.p_worse < 0.0001 else f"{drop.p_worse:.4f}", drop.p_worse
         ),
-        Cell(verdict_of(name, part)),
+        Cell(_verdict_of(name, part)),
         Cell(f"{missing:,}" if missing else "–", missing),
     ]
 

@@ -48,16 +48,16 @@ _ABOUT_SWEEPS = (
     f" are your models, and dotted lines are floors. {MARK} marks scores that are not comparable."
 )
 
-Levels = Mapping[str, Result]
+_Levels = Mapping[str, Result]
 """A model's score at each level that it has, the easiest first."""
 
 
 @for_each_length
 def sweep_sections(board: Board, length: int | None) -> Section | None:
     """Return the section of a length at which a model has several levels of a sweep."""
-    found: list[tuple[Sweep, dict[ShownModel, Levels]]] = []
+    found: list[tuple[Sweep, dict[ShownModel, _Levels]]] = []
     for sweep in board.benchmark.sweeps:
-        models: dict[ShownModel, Levels] = {}
+        models: dict[ShownModel, _Levels] = {}
         results = {
             level: board.scores_of(task, length) for level, task in sweep.tasks.items()
         }
@@ -97,7 +97,7 @@ def sweep_sections(board: Board, length: int | None) -> Section | None:
 
 
 def _sweep_table(
-    board: Board, sweep: Sweep, models: Mapping[ShownModel, Levels], name: str
+    board: Board, sweep: Sweep, models: Mapping[ShownModel, _Levels], name: str
 ) -> Table:
     there = [
         level

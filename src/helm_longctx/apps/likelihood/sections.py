@@ -54,7 +54,7 @@ from helm_longctx.tasks.task import MAIN_METRIC
 
 _GAIN = f"{MEAN_LOGPROB}_gain"
 
-FEWEST_MODELS = 3
+_FEWEST_MODELS = 3
 """Smallest number of models whose spread is compared with the noise."""
 
 _WINDOW = re.compile(rf"{window_logprob(0)[:-1]}(\d+)")
@@ -311,7 +311,7 @@ def _separation(board: Board, official: Board | None) -> Iterator[Block]:
             for model in models
         ]
         both = [(ours, theirs) for ours, theirs in pairs if ours and theirs]
-        if len(both) < FEWEST_MODELS:
+        if len(both) < _FEWEST_MODELS:
             continue
         values = (
             [(ours, MEAN_LOGPROB) for ours, _ in both],

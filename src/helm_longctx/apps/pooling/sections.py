@@ -69,7 +69,7 @@ that always wins would be infinite."""
 
 
 @dataclass(frozen=True)
-class Pooling:
+class _Pooling:
     """The ranking of models over all instances.
 
     Args:
@@ -94,7 +94,7 @@ def pool(
     scores: Mapping[str, ArrayLike],
     groups: Sequence[object],
     failed: Mapping[str, ArrayLike] | None = None,
-) -> Pooling:
+) -> _Pooling:
     """Rank models by the instances on which they differ.
 
     The intervals are from the sandwich estimate of the variance over groups, which is at least the variance of
@@ -128,7 +128,7 @@ def pool(
     ranks = rank_ranges(dict(zip(names, strengths, strict=True)), decisions)
     counts = (~np.isnan(table)).sum(axis=1)
     rows = zip(names, strengths, normal_quantile() * errors, counts, strict=True)
-    return Pooling(
+    return _Pooling(
         strengths={
             name: Interval(float(s), float(s - h), float(s + h), int(n))
             for name, s, h, n in rows
@@ -225,7 +225,7 @@ def _covariances(
     return np.asarray(inverse, dtype=float), np.asarray(clustered, dtype=float)
 
 
-class Place(NamedTuple):
+class _Place(NamedTuple):
     """A task at a length, with the judge and the arguments of the prompts."""
 
     board: str
@@ -246,7 +246,7 @@ class _PooledRanking:
         left_out: the models that differ from no other model on any instance.
     """
 
-    pooling: Pooling
+    pooling: _Pooling
     means: Mapping[str, float]
     cells: Mapping[str, int]
     most_cells: int
@@ -263,7 +263,7 @@ def pool_boards(boards: Iterable[Board]) -> _PooledRanking | None:
         InputError: the package choix is not installed.
     """
     # Each model's results of tasks whose answers were kept.
-    results: dict[str, dict[Place, Result]] = defaultdict(dict)
+    results: dict[str, dict[_Place, Result]] = defaultdict(dict)
     for board in boards:
         for place, result in board.scores.items():
             if (
@@ -272,12 +272,12 @@ def pool_boards(boards: Iterable[Board]) -> _PooledRanking | None:
                 and not board.is_floor(place.model)
             ):
                 results[place.model][
-                    Place(board.name, result.task, place.length, result.conditions)
+                    _Place(board.name, result.task, place.length, result.conditions)
                 ] = result
     # The group of each instance, and the score of each model on it.
-    groups: dict[tuple[Place, str], str] = {}
-    found: dict[str, dict[tuple[Place, str], float]] = defaultdict(dict)
-    failed: dict[str, set[tuple[Place, str]]] = defaultdict(set)
+    groups: dict[tuple[_Place, str], str] = {}
+    found: dict[str, dict[tuple[_Place, str], float]] = defaultdict(dict)
+    failed: dict[str, set[tuple[_Place, str]]] = defaultdict(set)
     for model, cells in results.items():
         for cell, result in cells.items():
             answered = by_instance(result.answers)

@@ -380,7 +380,7 @@ def _above(board: Board, score: Result | None) -> Cell:
     )
 
 
-FEWEST_MODELS = 3
+_FEWEST_MODELS = 3
 """Smallest number of models for a signal, which is a standard deviation over models."""
 
 
@@ -391,7 +391,7 @@ def find_signal(board: Board, task: str, length: int | None) -> SignalToNoise | 
         for score in board.competing(length, task)
         if score.is_complete and not math.isnan(score.error)
     ]
-    if len(scores) < FEWEST_MODELS:
+    if len(scores) < _FEWEST_MODELS:
         return None
     return signal_to_noise(
         means=[score.interval.mean for score in scores],

@@ -80,13 +80,13 @@ class Measurement:
     official_entries: tuple[str, ...] = ()
 
 
-Kind = Literal["agrees", "differs", "cannot tell", "not comparable", "cannot compare"]
+_Kind = Literal["agrees", "differs", "cannot tell", "not comparable", "cannot compare"]
 
 
 class Verdict(NamedTuple):
     """Whether a measurement agrees with a published number, and a sentence that says so."""
 
-    kind: Kind
+    kind: _Kind
     text: str
 
 
@@ -411,7 +411,7 @@ def _cut_reasons(own: Measurement, published: Interval) -> list[str]:
     ]
 
 
-def _compare(own: Interval, published: Interval) -> Kind:
+def _compare(own: Interval, published: Interval) -> _Kind:
     is_unknown = math.isnan(published.low)
     if not is_unknown and compare_intervals(own, published).p_value < SIGNIFICANCE:
         return "differs"
@@ -424,7 +424,7 @@ def _compare(own: Interval, published: Interval) -> Kind:
     )
 
 
-ABOUT = (
+_ABOUT = (
     "A number of a release is what its page reports by this protocol, and protocols are never mixed. Intervals of"
     f" published numbers are the widest that their samples allow. {MARK} marks an own score that departs from the"
     " protocol; its note says how."
@@ -510,7 +510,7 @@ def _make_section(
             ]
         )
     first = points[0][0]
-    about = f"{first.about} Conditions: {'; '.join(first.conditions)}. {ABOUT}"
+    about = f"{first.about} Conditions: {'; '.join(first.conditions)}. {_ABOUT}"
     return Section(name, family, [Table(name, family, columns, rows, about)])
 
 

@@ -12,7 +12,7 @@ from helm_longctx.apps.verification.verification import (
 )
 from helm_longctx.documents.document import Table, text_table
 
-MOST_NAMES = 6
+_MOST_NAMES = 6
 """Number of cells that a sentence names."""
 
 _INTRODUCTION = """# Proof with published outputs
@@ -140,7 +140,7 @@ def _tabulate_models(verification: Verification) -> Table:
     return text_table("", ("model", "cells", *names), rows, right=("cells", *names))
 
 
-def _name_cells(cells: Sequence[VerifiedScore], most: int = MOST_NAMES) -> str:
+def _name_cells(cells: Sequence[VerifiedScore], most: int = _MOST_NAMES) -> str:
     names = [
         f"{verified.cell.model} {verified.cell.column}"
         f" (printed {verified.cell.text}, from the outputs {_format_score(verified) or 'none'})"

@@ -22,7 +22,7 @@ from helm_longctx.tasks.proofs import (
     is_printed_as,
 )
 
-MOST_NAMES = 3
+_MOST_NAMES = 3
 """Number of missing files that an error names."""
 
 
@@ -105,7 +105,7 @@ def verify_benchmark(benchmark: Benchmark, root: DataRoot) -> Verification:
     cells = list(proof.read_cells(root)) if len(missing) < len(paths) else []
     if not cells:
         # Hundreds of names would not fit into one line.
-        raise root.missing_error(missing[:MOST_NAMES], command)
+        raise root.missing_error(missing[:_MOST_NAMES], command)
     scores = OutputScores(root, proof.read_outputs)
     verified = [_verify_cell(cell, scores) for cell in cells]
     return Verification(

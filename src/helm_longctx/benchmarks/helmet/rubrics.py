@@ -159,7 +159,7 @@ def _constants(script: Path) -> dict[str, str]:
     return constants
 
 
-ITEMS = Path(
+_ITEMS = Path(
     str(resources.files("helm_longctx.benchmarks.helmet") / "judge_check.jsonl")
 )
 
@@ -178,7 +178,7 @@ def checks(root: DataRoot) -> list[Check]:
     Raises:
         InputError: the rubrics are missing and the data root is a mirror, or a download fails.
     """
-    items = [Item(**row) for row in JsonLines(ITEMS, _COLUMNS)]
+    items = [Item(**row) for row in JsonLines(_ITEMS, _COLUMNS)]
     rubrics = {}
     for item in items:
         rubrics[item.task] = HELMET.task(item.task).judge_sources["rubric"]

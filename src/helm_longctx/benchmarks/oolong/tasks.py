@@ -150,7 +150,7 @@ _NAMED_ANSWER = re.compile(
 _REMARK = re.compile(r"(?<!\s)\s{1,9}\([^()]{0,400}\)\W{0,9}$")
 _INTEGER = re.compile(r"\b\d+\b")
 
-Credit = Callable[[Record], float]
+_Credit = Callable[[Record], float]
 """(record) → 0…1"""
 
 
@@ -309,7 +309,7 @@ def is_date(answer: str, gold: str) -> bool:
     ] * len(_MISSING)
 
 
-def score(record: Record, credit: Credit, lenient: Credit | None = None) -> Scores:
+def score(record: Record, credit: _Credit, lenient: _Credit | None = None) -> Scores:
     """Return the metrics of an answer, with the lenient credit if there is one. Without a reference there are none."""
     if not record.get("references"):
         return {}
@@ -320,7 +320,7 @@ def score(record: Record, credit: Credit, lenient: Credit | None = None) -> Scor
     return scores
 
 
-def _try_credit(credit: Credit, record: Record) -> float:
+def _try_credit(credit: _Credit, record: Record) -> float:
     """Return a credit, 0 if the answer cannot be read."""
     try:
         return float(credit(record))

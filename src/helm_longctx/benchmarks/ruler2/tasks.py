@@ -87,7 +87,7 @@ class Question(NamedTuple):
     letter: str
 
 
-class Asked(NamedTuple):
+class _Asked(NamedTuple):
     """A question of HotpotQA, its answer, the paragraphs that support it, and those that come with it."""
 
     text: str
@@ -119,7 +119,7 @@ def _read_question(row: FileRow) -> Question:
     )
 
 
-def read_hotpotqa(root: DataRoot) -> tuple[list[Asked], list[str]]:
+def read_hotpotqa(root: DataRoot) -> tuple[list[_Asked], list[str]]:
     """Read the questions, and the paragraphs that surround them, each once in the order of the file."""
     questions, context = (root / path for path in HOTPOTQA.paths)
     texts: dict[str, None] = {}
@@ -134,7 +134,7 @@ def read_hotpotqa(root: DataRoot) -> tuple[list[Asked], list[str]]:
         related = [text for title, text in paragraphs if title not in titles]
         if not own:
             raise InputError(f"{row}: 'supporting_facts' names no title of 'context'")
-        asked.append(Asked(row["question"], row["answer"], own, related))
+        asked.append(_Asked(row["question"], row["answer"], own, related))
     return asked, [*texts]
 
 
@@ -153,7 +153,7 @@ def _read_paragraphs(row: FileRow) -> Iterator[tuple[str, str]]:
         yield title, f"{title}\n{''.join(parts)}"
 
 
-Samples = Callable[[Script, int], Iterator[Draw]]
+_Samples = Callable[[Script, int], Iterator[Draw]]
 """(script, number of samples) → the samples of a task in the official order."""
 
 _DIGITS = 10
@@ -169,7 +169,7 @@ def _draw_number(rng: Random, digits: int = _KEY_DIGITS) -> str:
     return str(least + generation.draw_below(rng, 9 * least))
 
 
-def draw_needles(script: Script, count: int, values: int) -> Iterator[Draw]:
+def _draw_needles(script: Script, count: int, values: int) -> Iterator[Draw]:
     """Yield needles among other needles.
 
     Args:
@@ -539,7 +539,7 @@ _LAST = partial(_score_match, combine=match_last)
 
 
 def load(
-    task: Task, settings: Settings, root: DataRoot, samples: Samples, evidence: str
+    task: Task, settings: Settings, root: DataRoot, samples: _Samples, evidence: str
 ) -> Iterator[Example]:
     """Draw the samples of a task.
 
@@ -564,7 +564,7 @@ def _task(
     name: str,
     title: str,
     template: str,
-    samples: Samples,
+    samples: _Samples,
     score: Scorer,
     kind: AnswerKind | Strategy,
     constant: str = "0",
@@ -610,7 +610,7 @@ def _copy(
     name: str,
     title: str,
     template: str,
-    samples: Samples,
+    samples: _Samples,
     score: Scorer = _ALL,
     evidence: str = "",
 ) -> Task:
@@ -633,7 +633,7 @@ def _ask(
     )
 
 
-_one_value, _four_values = (partial(draw_needles, values=values) for values in (1, 4))
+_one_value, _four_values = (partial(_draw_needles, values=values) for values in (1, 4))
 _all_questions = partial(_number_questions, wanted="texts", repeats=4)
 _questions = partial(_number_questions, wanted="text")
 _ordered = partial(_number_questions, wanted="text", repeats=4)

@@ -17,10 +17,10 @@ from helm_longctx.environment import max_reply
 from helm_longctx.failures import Failure, FailureError, Problem
 from helm_longctx.models.apis.protocol import Body
 
-RETRIES = 5
+_RETRIES = 5
 """Number of times that the packages repeat a failed call that costs nothing: uploads, lists, results."""
 
-Value = TypeVar("Value")
+_Value = TypeVar("_Value")
 Reading = Body | Problem
 """A reply in the API's format, or why there is none."""
 
@@ -184,7 +184,7 @@ class Service(ABC):
 
 def patient(library: Any) -> Any:
     """Return a copy of a package's client that repeats failed calls."""
-    return library.with_options(max_retries=RETRIES)
+    return library.with_options(max_retries=_RETRIES)
 
 
 def read_outcomes(
@@ -243,7 +243,7 @@ _FORMAT_ERRORS = (ValueError, LookupError, TypeError, AttributeError, RecursionE
 """Errors of code that reads a line in another format."""
 
 
-def check_type(value: Any, kind: type[Value]) -> Value:
+def check_type(value: Any, kind: type[_Value]) -> _Value:
     """Return a value of a type; raise a `TypeError` if it has another one."""
     if not isinstance(value, kind):
         raise TypeError

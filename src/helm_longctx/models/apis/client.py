@@ -56,7 +56,7 @@ _CONNECT_TIMEOUT = 5.0
 
 _VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
 
-CHARACTERS = 4
+_CHARACTERS = 4
 """Characters per token, for the rate at which prompts are sent. The provider's count corrects it afterwards."""
 
 
@@ -296,7 +296,7 @@ class ProviderClient(ApiClient):
         characters = len(request.prompt) + sum(
             len(message["content"]) for message in request.messages or []
         )
-        tokens = characters / CHARACTERS + request.max_tokens
+        tokens = characters / _CHARACTERS + request.max_tokens
         rate = pace(
             str(self.client.base_url),
             wanted["model"],

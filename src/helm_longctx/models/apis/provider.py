@@ -28,10 +28,10 @@ from helm_longctx.redaction.text import SecretFormat, register_format
 
 GROUP = "helm_longctx.providers"
 
-CLIENTS = "helm_longctx.models.apis"
+_CLIENTS = "helm_longctx.models.apis"
 """The module from which deployments take the clients of all providers: `helm_longctx.models.apis.OpenAIClient`."""
 
-_FOLDER = f"{CLIENTS}.providers"
+_FOLDER = f"{_CLIENTS}.providers"
 
 _refused: set[type] = set()
 """The clients of providers that are left out."""
@@ -166,7 +166,7 @@ class Provider:
     @property
     def client_path(self) -> str:
         """The path of the client's class, as deployments name it."""
-        return f"{CLIENTS}.{self.client.__name__}"
+        return f"{_CLIENTS}.{self.client.__name__}"
 
     @property
     def host(self) -> str:
@@ -350,7 +350,7 @@ def client_provider(class_name: str) -> Provider | None:
     for provider in providers().values():
         kind = provider.client
         # A deployment can also name the module in which the client is.
-        for module in (CLIENTS, kind.__module__):
+        for module in (_CLIENTS, kind.__module__):
             by_path[f"{module}.{kind.__name__}"] = provider
     return by_path.get(class_name)
 

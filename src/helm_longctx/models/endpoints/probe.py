@@ -23,7 +23,7 @@ from helm_longctx.models.apis.oauth import find_tokens
 from helm_longctx.models.apis.provider import Provider, find_provider, providers
 from helm_longctx.redaction.text import redact
 
-Route = str
+_Route = str
 """A form of requests, such as `chat`: a key of `Provider.routes`."""
 
 
@@ -46,7 +46,7 @@ class Endpoint:
     url: str
     api: str
     model: str
-    routes: tuple[Route, ...]
+    routes: tuple[_Route, ...]
     context: int | None = None
     source: str | None = None
     refused: tuple[str, ...] = ()
@@ -223,7 +223,9 @@ def _choose(endpoint: Endpoint, name: str, models: list[ListedModel]) -> ListedM
 
 
 def _check_words(
-    endpoint: Endpoint, routes: tuple[Route, ...], results: Mapping[Route, Availability]
+    endpoint: Endpoint,
+    routes: tuple[_Route, ...],
+    results: Mapping[_Route, Availability],
 ) -> None:
     """Refuse a model that has no word in a chat where it is asked for one, because all scores would be 0.
 
@@ -247,7 +249,7 @@ def _check_words(
         )
 
 
-def _ask(endpoint: Endpoint, route: Route) -> tuple[Availability, list[str]]:
+def _ask(endpoint: Endpoint, route: _Route) -> tuple[Availability, list[str]]:
     """Send one tiny request with the parameters of HELM's requests. Also return the parameters that are refused."""
     client = make_client(replace(endpoint, routes=(route,)))
     name = f"endpoint/{endpoint.model}"
@@ -260,8 +262,8 @@ def _ask(endpoint: Endpoint, route: Route) -> tuple[Availability, list[str]]:
 
 
 def _select_routes(
-    kind: str | None, routes: tuple[Route, ...], results: Mapping[Route, Availability]
-) -> tuple[Route, ...]:
+    kind: str | None, routes: tuple[_Route, ...], results: Mapping[_Route, Availability]
+) -> tuple[_Route, ...]:
     if kind is None:
         return routes
     wanted = tuple(route for route in results if kind in (route, "both"))

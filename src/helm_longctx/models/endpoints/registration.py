@@ -29,7 +29,7 @@ LOCAL_CLIENTS = (LOCAL_CLIENT, ENGINE_CLIENT)
 
 _CLASS = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
 
-MOST_BYTES = 256 << 20
+_MOST_BYTES = 256 << 20
 """Bytes that a tokenizer's file may have. Those of the largest vocabularies have about 35 MB."""
 
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
@@ -113,9 +113,9 @@ def load_tokenizer(name: str) -> Tokenizer:
 def _check_size(name: str, file: Path) -> None:
     """Raise an `InputError` if a tokenizer's file is too large to be one; parsing it takes many times its size."""
     size = file.stat().st_size if file.is_file() else 0
-    if size > MOST_BYTES:
+    if size > _MOST_BYTES:
         raise InputError(
-            f"tokenizer={name!r}: {file.name} has {size:,} bytes; a tokenizer has at most {MOST_BYTES:,}"
+            f"tokenizer={name!r}: {file.name} has {size:,} bytes; a tokenizer has at most {_MOST_BYTES:,}"
         )
 
 

@@ -16,7 +16,7 @@ from helm.proxy.retry import NonRetriableException
 from helm_longctx.errors import InputError
 from helm_longctx.models.local import attention, batches
 
-Found = TypeVar("Found")
+_Found = TypeVar("_Found")
 
 _GREEDY = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
 """Arguments of `generate`. The sampling settings are unset, because transformers warns in each request if a model's
@@ -225,7 +225,7 @@ class LocalModel:
             lambda: self._generate(job), f"a prompt of {len(job.prompt)} tokens"
         )
 
-    def work(self, work: Callable[[], Found], what: str) -> Found:
+    def work(self, work: Callable[[], _Found], what: str) -> _Found:
         """Do what no other thread may do at the same time, without gradients.
 
         Raises:

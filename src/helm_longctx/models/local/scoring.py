@@ -26,7 +26,7 @@ from helm_longctx.models.scoring import (
 from helm_longctx.tasks.answer import AnswerFacts, Usage
 from helm_longctx.tasks.logprobs import Distribution, Window, split_windows
 
-TAIL = 2000
+_TAIL = 2000
 """Characters at a prompt's end that are tokenized again with each answer, if the prompt is longer."""
 
 
@@ -266,14 +266,16 @@ def _split_tail(
 
     The end's tokens must be the same alone. Otherwise the whole prompt is tokenized with each answer.
     """
-    if len(prompt) > 2 * TAIL:
+    if len(prompt) > 2 * _TAIL:
         encoded = tokenizer(
             prompt, add_special_tokens=special, return_offsets_mapping=True
         )
         ids = encoded["input_ids"]
         starts = [start for start, _ in encoded["offset_mapping"]]
         first = next(
-            number for number, start in enumerate(starts) if start >= len(prompt) - TAIL
+            number
+            for number, start in enumerate(starts)
+            if start >= len(prompt) - _TAIL
         )
         for number in range(first, min(first + 20, len(ids))):
             tail = prompt[starts[number] :]

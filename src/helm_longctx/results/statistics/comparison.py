@@ -181,7 +181,7 @@ _PRIOR = 0.1
 """Number of clusters by which the size of those that are added is shrunk to its largest value. If few clusters differ,
 and all by little, the sample does not show how large rare differences are."""
 
-Pair = TypeVar("Pair", bound=Hashable)
+_Pair = TypeVar("_Pair", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -537,7 +537,7 @@ def _mix_failures(interval: Interval, share: float, value: float) -> Interval:
     return Interval(mean, low, high, interval.n)
 
 
-def find_differences(comparisons: Mapping[Pair, Comparison]) -> dict[Pair, Decision]:
+def find_differences(comparisons: Mapping[_Pair, Comparison]) -> dict[_Pair, Decision]:
     """Decide which models differ, with Holm's correction over all comparisons.
 
     If models are equally good, the probability of any wrong "different" is about 5 % or less, however many there are,

@@ -48,7 +48,7 @@ SCORES = Bounds(0.0, 1.0)
 DIFFERENCES = Bounds(-1.0, 1.0)
 """Bounds of the difference of two scores of the same question."""
 
-ERROR = 1 - LEVEL
+_ERROR = 1 - LEVEL
 """Probability of a wrong decision, or of an interval that does not contain the mean, unless another one is given."""
 
 _STAKES = np.sin(np.pi * np.arange(1, 21) / 40) ** 2
@@ -68,7 +68,7 @@ class Decision(Enum):
     OPEN = "open"
 
 
-def decide(values: ArrayLike, threshold: float, error: float = ERROR) -> Decision:
+def decide(values: ArrayLike, threshold: float, error: float = _ERROR) -> Decision:
     """Say whether the mean is above or below a threshold, or that the values do not decide it yet.
 
     The decision is the first one that was possible in the order of the values, so more values never change it. It is
@@ -95,7 +95,7 @@ def decide(values: ArrayLike, threshold: float, error: float = ERROR) -> Decisio
 
 
 def count_until_decision(
-    values: ArrayLike, threshold: float, most: int, error: float = ERROR
+    values: ArrayLike, threshold: float, most: int, error: float = _ERROR
 ) -> int:
     """Return how many further scores can decide at the soonest: if all of them are 1, or all of them are 0.
 
@@ -114,7 +114,7 @@ def count_until_decision(
     return min(max(soonest + 1 - len(known), 0), most)
 
 
-def sequential_interval(values: ArrayLike, error: float = ERROR) -> Interval:
+def sequential_interval(values: ArrayLike, error: float = _ERROR) -> Interval:
     """Return the mean of the values and an interval that contains the expected value at all sample sizes together.
 
     More values never make the interval wider, because what an earlier sample excluded stays excluded. So it can lie

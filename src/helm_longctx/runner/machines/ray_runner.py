@@ -45,14 +45,14 @@ _GPUS = "HELM_LONGCTX_GPUS"
 _TASKS_OF_WORKER = 4
 """Approximate number of tasks for each worker, so that all workers end at nearly the same time."""
 
-RETRIES = 10
+_RETRIES = 10
 """Number of times that Ray restarts a task after its worker or node has failed."""
 
-TICK = 1.0
-LOG_EVERY = 60.0
+_TICK = 1.0
+_LOG_EVERY = 60.0
 """Seconds between two checks of the tasks, and between two lines in the log if there is no terminal."""
 
-LOCAL_CLIENTS = (
+_LOCAL_CLIENTS = (
     "helm.clients.huggingface_client",
     "helm_longctx.models.local.huggingface",
 )
@@ -162,7 +162,7 @@ class _SharedPace(Pace):
         self._call("pause", seconds)
 
     def _call(self, method: str, *arguments: float) -> Any:
-        return import_ray().get(self._actor.call.remote(self._key, method, *arguments))
+        return _import_ray().get(self._actor.call.remote(self._key, method, *arguments))
 
 
 def ask_shard(job: Job, run_spec: RunSpec, shard: Shard) -> None:
@@ -171,7 +171,7 @@ def ask_shard(job: Job, run_spec: RunSpec, shard: Shard) -> None:
     LongContextRunner(**job.arguments, strategy=OneShard(shard)).run_one(run_spec)
 
 
-def make_run(job: Job, run_spec: RunSpec, *shards: None) -> None:
+def _make_run(job: Job, run_spec: RunSpec, *shards: None) -> None:
     """Make a run from the answers of its shards, for which Ray waits. This is a Ray task."""
     job.enter()
     LongContextRunner(**job.arguments).run_one(run_spec)
@@ -203,7 +203,7 @@ class _RayTasks(Strategy):
         missing = [
             spec for spec in specs if not super(_RayTasks, self).skips(runner, spec)
         ]
-        with connect_ray():
+        with _connect_ray():
             cluster = Cluster(_make_job(runner))
             total = cluster.shards_per_run(len(specs))
             parts = [Shard(number, total) for number in range(1, total + 1)]
@@ -215,7 +215,7 @@ class _RayTasks(Strategy):
                 ]
                 tasks_of_shards += shards[spec.name]
             self._tasks = {
-                spec.name: cluster.submit(make_run, spec, *shards[spec.name])
+                spec.name: cluster.submit(_make_run, spec, *shards[spec.name])
                 for spec in missing
             }
             self._progress = Progress(tasks_of_shards)
@@ -234,9 +234,9 @@ class _RayTasks(Strategy):
 
     def make(self, runner: LongContextRunner, spec: RunSpec) -> None:
         """Wait for the run's task."""
-        ray = import_ray()
+        ray = _import_ray()
         task = self._tasks[spec.name]
-        while not ray.wait([task], timeout=TICK)[0]:
+        while not ray.wait([task], timeout=_TICK)[0]:
             self._progress.show()
         try:
             ray.get(task)
@@ -246,13 +246,13 @@ class _RayTasks(Strategy):
             ) from None
         except ray.exceptions.RayError as error:
             raise InputError(
-                f"its worker ended {RETRIES + 1} times: {type(error).__name__}"
+                f"its worker ended {_RETRIES + 1} times: {type(error).__name__}"
             ) from error
 
 
 def _make_job(runner: LongContextRunner) -> Job:
     """Return the data that workers need to make runs like a runner of this process."""
-    ray = import_ray()
+    ray = _import_ray()
     execution = runner.executor.execution_spec
     names = (
         "skip_instances",
@@ -293,11 +293,11 @@ class Cluster:
     """Submits tasks to Ray, with the resources that their models need."""
 
     def __init__(self, job: Job):
-        ray = import_ray()
+        ray = _import_ray()
         self._resources: dict[str, float] = ray.cluster_resources()
         self._job = ray.put(job)
         self._functions = {
-            function: ray.remote(function) for function in (ask_shard, make_run)
+            function: ray.remote(function) for function in (ask_shard, _make_run)
         }
         self._workers = int(
             number_setting(WORKERS, self._resources.get("CPU", 1), whole=True)
@@ -312,7 +312,7 @@ class Cluster:
     ) -> Any:
         """Submit a task for a run. It waits for arguments that are tasks. Return the reference of its result."""
         needs = self._needs(run_spec.adapter_spec.model_deployment)
-        task = self._functions[function].options(**needs, max_retries=RETRIES)
+        task = self._functions[function].options(**needs, max_retries=_RETRIES)
         return task.remote(self._job, run_spec, *arguments)
 
     def _needs(self, deployment: str) -> dict[str, float]:
@@ -321,7 +321,7 @@ class Cluster:
         A task that asks an API mostly waits. The part lets the wanted number of tasks run at the same time.
         """
         spec = deployments.get_model_deployment(deployment).client_spec
-        if not spec.class_name.startswith(LOCAL_CLIENTS):
+        if not spec.class_name.startswith(_LOCAL_CLIENTS):
             return {
                 "num_cpus": int(10_000 * self._resources.get("CPU", 1) / self._workers)
                 / 10_000,
@@ -344,11 +344,11 @@ class Progress:
     def show(self) -> None:
         """Show progress if it was not shown for some time."""
         if not self._tasks or time.monotonic() - self._last_shown < (
-            LOG_EVERY if self._bar.disable else TICK
+            _LOG_EVERY if self._bar.disable else _TICK
         ):
             return
         self._last_shown = time.monotonic()
-        done, _ = import_ray().wait(
+        done, _ = _import_ray().wait(
             self._tasks, num_returns=len(self._tasks), timeout=0, fetch_local=False
         )
         self._bar.n = len(done)
@@ -361,7 +361,7 @@ class Progress:
         self._bar.close()
 
 
-def import_ray() -> Any:
+def _import_ray() -> Any:
     """Import Ray when it is needed, because the import takes a second."""
     import ray
 
@@ -369,13 +369,13 @@ def import_ray() -> Any:
 
 
 @contextmanager
-def connect_ray() -> Iterator[None]:
+def _connect_ray() -> Iterator[None]:
     """Connect to the cluster of `RAY_ADDRESS`, or start Ray on this machine; leave it at the end of the block."""
     # Ray's processes end with this one. Ray's own functions for the end would print traces while it starts.
     with stoppable(
         lambda: "the answers are kept, and the same command continues", unwinds=False
     ):
-        ray = import_ray()
+        ray = _import_ray()
         is_ours = not ray.is_initialized()
         if is_ours:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

@@ -28,7 +28,7 @@ from helm_longctx.models.apis.provider import HelmClient, Provider
 from helm_longctx.models.results import add_facts
 from helm_longctx.tasks.answer import Usage, check_usage, read_counts
 
-MESSAGES = "/v1/messages"
+_MESSAGES = "/v1/messages"
 
 _EMPTY = ("max_tokens", "model_context_window_exceeded", "stop_sequence")
 """Stop reasons with which an answer can have no block. The API sends no empty block."""
@@ -345,7 +345,7 @@ PROVIDER = Provider(
     package="anthropic",
     install="helm-longctx[anthropic]",
     key_prefix="ANTHROPIC",
-    routes={"chat": MESSAGES},
+    routes={"chat": _MESSAGES},
     sampling=("temperature", "top_p", "top_k"),
     # Only this package adds the version to the address.
     address_has_version=False,

@@ -41,12 +41,12 @@ from helm_longctx.tasks.answer import Usage, check_usage, read_counts
 CHAT = "/v1/chat/completions"
 _COMPLETIONS = "/v1/completions"
 
-TAG = "helm_longctx"
+_TAG = "helm_longctx"
 """Name of the field in the metadata of batches that holds our identifier of the part."""
 
-MANY = 10**9
+_MANY = 10**9
 
-PIECE = 1 << 20
+_PIECE = 1 << 20
 """Bytes of a file of results that are read at once."""
 
 FORMS = {"chat": "chat", "completions": "completion", "both": "both"}
@@ -402,7 +402,7 @@ class _OpenAIBatches(batches.Service):
                 completion_window="24h",
                 endpoint=part.route,
                 input_file_id=uploaded.id,
-                metadata={TAG: part.id},
+                metadata={_TAG: part.id},
             )
         return str(batch.id)
 
@@ -410,7 +410,7 @@ class _OpenAIBatches(batches.Service):
         """Look for the batch that has the part's identifier in its metadata."""
         listed = self._patient.batches.list(limit=100)
         matches = (
-            batch.id for batch in listed if (batch.metadata or {}).get(TAG) == part.id
+            batch.id for batch in listed if (batch.metadata or {}).get(_TAG) == part.id
         )
         return batches.Search(next(matches, None), True)
 
@@ -479,7 +479,7 @@ class _BatchFiles(batches.Service):
     name = "files"
     has_server = False
     # A file has no limits, unlike a provider's batch.
-    format = batches.Format(b"", b"\n", b"\n", MANY, MANY * MANY)
+    format = batches.Format(b"", b"\n", b"\n", _MANY, _MANY * _MANY)
 
     def __init__(self, client: ProviderClient, run_path: Path):
         self._folder = run_path / "batches"
@@ -585,7 +585,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
     """Yield the content of a file in pieces; none if there is no file yet."""
     if path.exists():
         with path.open("rb") as file:
-            yield from iter(partial(file.read, PIECE), b"")
+            yield from iter(partial(file.read, _PIECE), b"")
 
 
 PROVIDER = Provider(
