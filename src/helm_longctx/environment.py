@@ -86,7 +86,7 @@ def page_address(page: str) -> str:
 
 
 @dataclass(frozen=True)
-class Settings:
+class EnvironmentValues:
     """Values that come before environment variables, such as those of a configuration.
 
     HELM makes clients and annotators by the names of their classes, and passes no values of ours to them. So the
@@ -112,13 +112,13 @@ class Settings:
     def keep(self) -> None:
         """Use the values from now on, besides those in use."""
         global _in_use
-        _in_use = Settings({**_in_use.values, **self.values})
+        _in_use = EnvironmentValues({**_in_use.values, **self.values})
 
 
-_in_use = Settings()
+_in_use = EnvironmentValues()
 
 
-def settings_in_use() -> Settings:
+def settings_in_use() -> EnvironmentValues:
     """Return the settings of the work in progress."""
     return _in_use
 

@@ -156,7 +156,7 @@ def _measure_speed(model: str, local_path: Path) -> tuple[float, float]:
     """Return the seconds that a local model needs to read a token, and to write one."""
     from helm_longctx.environment import ignore_broken_torchvision
     from helm_longctx.helm.registry import find_client_arguments
-    from helm_longctx.models.local.model import Job
+    from helm_longctx.models.local.model import LocalRequest
     from helm_longctx.models.local.packaged import find_model
     from helm_longctx.models.local.weights import Weights
 
@@ -168,7 +168,7 @@ def _measure_speed(model: str, local_path: Path) -> tuple[float, float]:
     prompt = [number % 100 for number in range(tokens)]
     # The first job also loads libraries, so it is short. The last one finds the prompt in the cache, and only writes.
     jobs = [
-        Job(prompt[:size], new, frozenset(), None, 512, reuse_prefix=True)
+        LocalRequest(prompt[:size], new, frozenset(), None, 512, reuse_prefix=True)
         for size, new in ((16, 1), (tokens, 1), (tokens, most))
     ]
     _, read, written = [loaded.generate(job) for job in jobs]

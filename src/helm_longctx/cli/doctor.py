@@ -28,7 +28,7 @@ from helm_longctx.config.shared import (
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.environment import (
-    Settings,
+    EnvironmentValues,
     explain_torchvision,
     ignore_broken_torchvision,
     page_address,
@@ -396,7 +396,7 @@ def _without_disturbance() -> Iterator[None]:
     """Log nothing, and ignore the user's mirror: one that lacks data must not stop a run that needs none."""
     logging.disable()
     try:
-        with Settings({ENVIRONMENT: ""}).use():
+        with EnvironmentValues({ENVIRONMENT: ""}).use():
             yield
     finally:
         logging.disable(logging.NOTSET)

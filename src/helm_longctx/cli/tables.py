@@ -19,7 +19,7 @@ from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError, shorten, suggest
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.data_cards import make_cards
-from helm_longctx.tasks.data_checks import DataCheck, Shape, check_data
+from helm_longctx.tasks.data_checks import DataCheck, SourceShape, check_data
 from helm_longctx.tasks.entry import Entry, parse_entry
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.metric_names import headline_text
@@ -340,7 +340,7 @@ def fetch(
 
 def _print_check(check: DataCheck) -> None:
     """Print the files, the repositories, and what a release manager has to do."""
-    print_table(text_table("Data on the hub", Shape._fields, check.shapes))
+    print_table(text_table("Data on the hub", SourceShape._fields, check.shapes))
     counts = Counter(shape.result for shape in check.shapes)
     print("; ".join(f"{result}: {count}" for result, count in counts.items()))
     rows = [

@@ -13,7 +13,7 @@ from helm_longctx.tasks.lengths import length_label
 
 if TYPE_CHECKING:
     from helm_longctx.runner.estimate import Estimate
-    from helm_longctx.runner.planning import Plan, Spreads, TaskKey
+    from helm_longctx.runner.planning import DetectionPlan, Spreads, TaskKey
 
 _COUNTS = ("requests", "prompt tokens", "output tokens", "judge calls", "disk")
 _DOLLARS = ("cost", "cached", "batch", "both", "most")
@@ -77,7 +77,9 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
 
 
 def print_plans(
-    plans: Sequence[Plan], known: Mapping[TaskKey, Spreads], detect: float | None
+    plans: Sequence[DetectionPlan],
+    known: Mapping[TaskKey, Spreads],
+    detect: float | None,
 ) -> None:
     """Print which difference of two models each task detects, and which sample a wanted difference needs."""
     for deployment in dict.fromkeys(plan.deployment for plan in plans):
@@ -93,7 +95,9 @@ def print_plans(
 
 
 def _plan_table(
-    plans: Sequence[Plan], known: Mapping[TaskKey, Spreads], detect: float | None
+    plans: Sequence[DetectionPlan],
+    known: Mapping[TaskKey, Spreads],
+    detect: float | None,
 ) -> Table:
     from helm_longctx.runner.planning import detectable_overall
 

@@ -20,7 +20,7 @@ from helm.common.hierarchical_logger import hlog
 from helm_longctx.config import local_models
 from helm_longctx.config.local_models import list_models, make_files, model_name
 from helm_longctx.config.places import KeyPath
-from helm_longctx.config.schema import Endpoint, LocalModel, RunConfig
+from helm_longctx.config.schema import Endpoint, LocalModels, RunConfig
 from helm_longctx.environment import page_address, read_setting
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import is_model, unknown_model
@@ -149,14 +149,14 @@ class ModelBook:
             message = f"={limit:g} needs the prices of {', '.join(unpriced)}, which are not known; give {allowed}"
             raise self._config.places.error(("limits", "max_cost"), message)
 
-    def _add(self, model: str | Endpoint | LocalModel, path: KeyPath) -> None:
+    def _add(self, model: str | Endpoint | LocalModels, path: KeyPath) -> None:
         name = model_name(model)
         if isinstance(model, str):
             self._add_name(name, path)
             return
         if name in self._endpoints or name in self._local:
             raise InputError(f"{name!r} is given twice; give each name once")
-        if isinstance(model, LocalModel):
+        if isinstance(model, LocalModels):
             self._add_local(model, name)
             return
         self._endpoints[name] = model, path
@@ -193,7 +193,7 @@ class ModelBook:
                 )
             self._files[name] = files
 
-    def _add_local(self, model: LocalModel, name: str) -> None:
+    def _add_local(self, model: LocalModels, name: str) -> None:
         existing = find_entries(self._config.local_path, name)
         other = REGISTERED.get(name)
         is_other = (
@@ -234,7 +234,7 @@ class ModelBook:
             )
 
 
-def _offer_sampling(model: Endpoint | LocalModel, name: str) -> None:
+def _offer_sampling(model: Endpoint | LocalModels, name: str) -> None:
     """Log how a model's own files say that it should be sampled, if its mapping does not say it."""
     if model.sampling:
         return
@@ -246,9 +246,9 @@ def _offer_sampling(model: Endpoint | LocalModel, name: str) -> None:
         )
 
 
-def _describe(model: Endpoint) -> probe.Endpoint:
+def _describe(model: Endpoint) -> probe.ProbedEndpoint:
     """Return an endpoint without asking its server. Raises an `InputError` if the address is invalid."""
-    return probe.Endpoint(
+    return probe.ProbedEndpoint(
         url=probe.base_url(model.url, model.api),
         api=model.api,
         model=model.model or model.name.rpartition("/")[2],
@@ -294,7 +294,7 @@ def _ask(model: Endpoint, key: str | None = None) -> _Files:
 
 
 def _entries(
-    model: Endpoint, endpoint: probe.Endpoint, tokenizer: Tokenizer | None
+    model: Endpoint, endpoint: probe.ProbedEndpoint, tokenizer: Tokenizer | None
 ) -> _Files:
     files = make_entries(endpoint, model_name(model), tokenizer)
     given = {name: getattr(model, name) for name in _EXTRAS}

@@ -85,7 +85,7 @@ class OnCommandLine:
 _OPTION = OnCommandLine()
 
 
-class Section(BaseModel):
+class ConfigSection(BaseModel):
     """A mapping of a configuration. Unknown keys are refused, and values are not converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -206,7 +206,7 @@ _Name = Annotated[
     ),
     Field(examples=["my/llama"]),
 ]
-Suite = Annotated[str, _require(is_suite_name, SUITE_NAME)]
+SuiteName = Annotated[str, _require(is_suite_name, SUITE_NAME)]
 _Rule = Annotated[str, _require(is_rule, ALLOWED)]
 _Texts = Annotated[list[str], _NOT_EMPTY]
 _Lengths = Annotated[list[_Length], _NOT_EMPTY]
@@ -256,7 +256,7 @@ def _list_apis(schema: dict[str, Any]) -> None:
 _Api = Annotated[str, AfterValidator(_check_api), Field(json_schema_extra=_list_apis)]
 
 
-class Endpoint(Section):
+class Endpoint(ConfigSection):
     """A model on a server. The server is asked about it before the run."""
 
     name: _Name = Field(
@@ -321,7 +321,7 @@ class Endpoint(Section):
     )
 
 
-class LocalModel(Section):
+class LocalModels(ConfigSection):
     """Models of transformers that run in this process: folders, or revisions of a name on the hub."""
 
     path: Annotated[str, OnCommandLine("--model-path", many="repeated")] = Field(
@@ -378,7 +378,7 @@ class LocalModel(Section):
     )
 
     @model_validator(mode="after")
-    def _check_code(self) -> LocalModel:
+    def _check_code(self) -> LocalModels:
         if self.remote_code and not (
             isinstance(self.revision, str) and _COMMIT.fullmatch(self.revision)
         ):
@@ -392,12 +392,12 @@ class LocalModel(Section):
 def _find_tag(value: Any) -> str:
     if isinstance(value, str):
         return "name"
-    if isinstance(value, LocalModel) or (isinstance(value, dict) and "path" in value):
+    if isinstance(value, LocalModels) or (isinstance(value, dict) and "path" in value):
         return "local"
     return "mapping"
 
 
-Model = Annotated[
+ModelOrEndpoint = Annotated[
     Annotated[str, Tag("name")] | Annotated[Endpoint, Tag("mapping")],
     Discriminator(_find_tag),
     Field(
@@ -408,7 +408,7 @@ Model = Annotated[
 _AskedModel = Annotated[
     Annotated[str, Tag("name")]
     | Annotated[Endpoint, Tag("mapping")]
-    | Annotated[LocalModel, Tag("local")],
+    | Annotated[LocalModels, Tag("local")],
     Discriminator(_find_tag),
     Field(
         description="a name that HELM knows, or a mapping with name and url, or one with path"
@@ -416,7 +416,7 @@ _AskedModel = Annotated[
 ]
 
 
-class ClientCredentials(Section):
+class CredentialNames(ConfigSection):
     """Client credentials of OAuth 2.0, as the NAMES of the variables that hold them."""
 
     client_id: _Variable = Field(
@@ -433,32 +433,32 @@ class ClientCredentials(Section):
     )
 
 
-Key = Annotated[
-    Annotated[_Variable, Tag("name")] | Annotated[ClientCredentials, Tag("mapping")],
+KeyNames = Annotated[
+    Annotated[_Variable, Tag("name")] | Annotated[CredentialNames, Tag("mapping")],
     Discriminator(_find_tag),
 ]
 
 
-class Keys(Section):
+class Keys(ConfigSection):
     """Keys of judges, for each family of judges the NAME of a variable, or the NAMES of up to four OAuth variables."""
 
-    gpt: Key | None = Field(
+    gpt: KeyNames | None = Field(
         default=None,
         description="for judges whose name contains gpt, o1 to o9 or openai",
     )
-    llama: Key | None = Field(
+    llama: KeyNames | None = Field(
         default=None, description="for judges whose name contains llama or meta"
     )
-    claude: Key | None = Field(
+    claude: KeyNames | None = Field(
         default=None, description="for judges whose name contains claude or anthropic"
     )
 
 
-class Judge(Section):
+class JudgeSection(ConfigSection):
     """The judges of answers, and their keys."""
 
     judges: Annotated[
-        list[Model], _NOT_EMPTY, OnCommandLine("--judge", many="commas")
+        list[ModelOrEndpoint], _NOT_EMPTY, OnCommandLine("--judge", many="commas")
     ] = Field(
         default=["auto"],
         description="the judges: auto, none, or one or several models; several are a jury",
@@ -469,7 +469,7 @@ class Judge(Section):
     )
 
     @model_validator(mode="after")
-    def _check_alone(self) -> Judge:
+    def _check_alone(self) -> JudgeSection:
         for word in ("auto", "none"):
             if word in self.judges and len(self.judges) > 1:
                 raise _key_error(
@@ -484,7 +484,7 @@ class Judge(Section):
         return self
 
 
-class _Limits(Section):
+class _Limits(ConfigSection):
     """Limits of the runs. The defaults are the same as for `helm-run` (docs/running.md)."""
 
     max_eval_instances: Annotated[
@@ -511,10 +511,10 @@ class _Limits(Section):
     )
 
 
-class RunConfig(Section):
+class RunConfig(ConfigSection):
     """A run configuration. It has exactly one of `tasks`, `entries`, `conf_paths` and `protocols`."""
 
-    suite: Annotated[Suite, _OPTION] = Field(
+    suite: Annotated[SuiteName, _OPTION] = Field(
         default="default", description="name of the suite, as for helm-run"
     )
     output_path: Annotated[_Folder, OnCommandLine("--output-path", "-o")] = Field(
@@ -572,8 +572,8 @@ class RunConfig(Section):
         default=None,
         description="the factor by which the output budget of cut answers is multiplied in a second run, such as 4x",
     )
-    judge: Judge = Field(
-        default=Judge(),
+    judge: JudgeSection = Field(
+        default=JudgeSection(),
         description="the judges of answers, for entries that are judged",
     )
     limits: _Limits = Field(default=_Limits(), description="the limits of the runs")

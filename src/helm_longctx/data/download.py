@@ -49,7 +49,7 @@ SOURCE = ".source.json"
 SPACE_MARGIN = 256 << 20
 """Bytes of disk space that always stay free."""
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 
 _log = logging.getLogger(__name__)
 
@@ -207,8 +207,8 @@ class ResumingStream(io.RawIOBase):
 
 
 def retry(
-    function: Callable[..., Result], *arguments: object, **named: object
-) -> Result:
+    function: Callable[..., _Result], *arguments: object, **named: object
+) -> _Result:
     """Call a function, and call it again after growing waits as long as its errors look temporary."""
     from tenacity import (
         Retrying,

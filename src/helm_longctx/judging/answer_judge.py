@@ -19,8 +19,8 @@ from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import scored_record
 from helm_longctx.judging.judge import (
     Judge,
+    JudgeReply,
     JudgeRequest,
-    Reply,
     ask_judges,
     check_settings,
     find_judges,
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 _NO_VERDICT: dict[str, Any] = {"replies": {}, "failed": 1.0}
 
-_Replies = Mapping[str, Mapping[str, Reply]]
+_Replies = Mapping[str, Mapping[str, JudgeReply]]
 """Replies by judge and question."""
 
 
@@ -189,7 +189,7 @@ class AnswerAnnotator(JudgeAnnotator):
         task, record = _task_and_record(state)
         own = self.judgements[task]
         text = own.silence_reply or ""
-        reply = Reply(text=text, verdict=own.read(text, record), error=None)
+        reply = JudgeReply(text=text, verdict=own.read(text, record), error=None)
         return {judge.name: dict.fromkeys(questions, reply) for judge in self._judges}
 
     def _verdicts(self, state: RequestState, replies: _Replies) -> dict[str, Any]:

@@ -127,7 +127,7 @@ class Caveat(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """What a run was asked with, and the statistics of the run.
 
     Args:
@@ -142,7 +142,7 @@ class Outcome:
 
 def find_outcome(
     entry: Entry, files: str | None, means: Mapping[tuple[str, str], float]
-) -> Outcome:
+) -> RunOutcome:
     """Return the outcome of a benchmark's run.
 
     Args:
@@ -150,13 +150,13 @@ def find_outcome(
         means: the means in `stats.json` by name and task.
     """
     if files is None:
-        return Outcome(entry, means)
+        return RunOutcome(entry, means)
     # Files that are not on this machine have not changed.
     today = digest_own_files(entry.tasks, entry.settings.path)
-    return Outcome(entry, means, files_changed=today not in (None, files))
+    return RunOutcome(entry, means, files_changed=today not in (None, files))
 
 
-def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
+def task_caveats(outcome: RunOutcome, task: Task) -> Iterator[Caveat]:
     """Yield why a task's scores in a run are not comparable."""
     entry = outcome.entry
     settings = entry.settings

@@ -312,7 +312,7 @@ def task_weights(
     return weights
 
 
-class Item(NamedTuple):
+class PairedInstance(NamedTuple):
     """An instance of a task at a length, on which models are compared."""
 
     entry: str
@@ -377,7 +377,7 @@ class Standing:
 class _Contrast(NamedTuple):
     """The scores of two models on an instance, and the addresses of both answers on HELM's pages."""
 
-    item: Item
+    item: PairedInstance
     one: float
     other: float
     links: tuple[str, str]
@@ -416,7 +416,7 @@ class _Question:
         repeats: the answers of the first model, for what all answers to the instance share.
     """
 
-    item: Item
+    item: PairedInstance
     cell: _Cell
     weight: float
     repeats: Sequence[InstanceScore]
@@ -608,7 +608,7 @@ def _mean_or_nan(repeats: Sequence[InstanceScore]) -> float:
 def _question(
     cell: _Cell, weight: float, name: str, repeats: Sequence[InstanceScore]
 ) -> _Question:
-    item = Item(
+    item = PairedInstance(
         entry=cell.entry,
         task=cell.task,
         length=cell.length,

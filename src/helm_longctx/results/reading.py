@@ -24,7 +24,7 @@ from helm_longctx.results.comparability import (
     task_caveats,
 )
 from helm_longctx.results.statistics.intervals import (
-    Clusters,
+    ClusterWeights,
     Interval,
     ValueKind,
     cluster_errors,
@@ -49,8 +49,8 @@ from helm_longctx.runs.files import (
     reading,
 )
 from helm_longctx.runs.scores import (
+    AnswerValue,
     InstanceScore,
-    Value,
     mean_over_questions,
     read_scores,
     values_of,
@@ -84,7 +84,7 @@ VALUES: Mapping[str, float | None] = {_WRONG: 0.0, _LEFT_OUT: None, BEST: 1.0}
 
 def cut_values(
     rows: Sequence[InstanceScore], value: float | None, metric: str = ""
-) -> list[Value]:
+) -> list[AnswerValue]:
     """Return a metric, or the score, of answers, where cut ones have another value, or are left out for None."""
     if value is None:
         return values_of((row for row in rows if not row.values.get(CUT)), metric)
@@ -131,7 +131,7 @@ class Statistic:
 
     interval: Interval
     error: float = math.nan
-    clusters: Clusters = field(default_factory=dict)
+    clusters: ClusterWeights = field(default_factory=dict)
 
 
 def task_statistics(
@@ -187,7 +187,7 @@ def task_statistics(
 
 
 def _score_of(
-    name: str, task: Task, values: Callable[[str], Sequence[Value]]
+    name: str, task: Task, values: Callable[[str], Sequence[AnswerValue]]
 ) -> Statistic:
     # A score of several metrics is the mean of their means.
     means = [
@@ -440,7 +440,7 @@ class Result:
             return (self.interval.high - self.interval.low) / (2 * normal_quantile())
         return self.statistics[MAIN_METRIC].error
 
-    def clusters_of(self, metric: str = MAIN_METRIC) -> Clusters:
+    def clusters_of(self, metric: str = MAIN_METRIC) -> ClusterWeights:
         """Return the `cluster_errors` of a statistic in texts that other tasks can share; of a mean the score's."""
         if self.is_published:
             return {}

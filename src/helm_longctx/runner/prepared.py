@@ -102,7 +102,7 @@ class PreparedRun:
         return self.spec.adapter_spec.method == ADAPTER_METHOD
 
     @cached_property
-    def _keys(self) -> list[prefixes.Key]:
+    def _keys(self) -> list[prefixes.PrefixDigests]:
         return prefixes.prefix_keys(request.text() for request in self.requests)
 
     def order(self) -> list[int]:
@@ -123,7 +123,7 @@ class PreparedRun:
         self, numbers: Sequence[int], pays: prefixes.Pays
     ) -> list[prefixes.Beginning | None]:
         """Return the beginnings that requests share with each other; see `cacheable_beginnings`."""
-        keys: list[prefixes.Key] = [[]] * len(numbers)
+        keys: list[prefixes.PrefixDigests] = [[]] * len(numbers)
         if self.sender.caches_prompts:
             keys = [self._keys[number] for number in numbers]
         requests = [self.requests[number].request for number in numbers]

@@ -28,12 +28,12 @@ _GITHUB_API = "https://api.github.com"
 _MOST_NAMED = 5
 """Number of changed files that a line names."""
 
-Result = Literal["same", "differs", "vanished", "gated", "not read", "one row"]
+CheckResult = Literal["same", "differs", "vanished", "gated", "not read", "one row"]
 
-_FAILING: frozenset[Result] = frozenset(("differs", "vanished"))
+_FAILING: frozenset[CheckResult] = frozenset(("differs", "vanished"))
 """The results with which the exit status is 1."""
 
-_SHAPE_TODO: Mapping[Result, str] = {
+_SHAPE_TODO: Mapping[CheckResult, str] = {
     "differs": "compare the file with the loader; correct the loader or the pin",
     "vanished": "find where the file is now, or say on the benchmark's page that only mirrors have it",
     "gated": "say `gated: true` in the data card, and how a user gets access",
@@ -41,7 +41,7 @@ _SHAPE_TODO: Mapping[Result, str] = {
 """What a release manager has to do about the result of a file."""
 
 
-class Shape(NamedTuple):
+class SourceShape(NamedTuple):
     """How a source's first rows compare with a loader.
 
     Args:
@@ -58,7 +58,7 @@ class Shape(NamedTuple):
     entry: str
     source: str
     columns: str
-    result: Result
+    result: CheckResult
     why: str = ""
 
 
@@ -97,7 +97,7 @@ class DataCheck:
         gated: the pages whose data cards say that access needs a login.
     """
 
-    shapes: list[Shape]
+    shapes: list[SourceShape]
     repositories: list[RepositoryState]
     gated: frozenset[str] = frozenset()
     pages: Mapping[str, str] = field(default_factory=dict)
@@ -109,10 +109,10 @@ class DataCheck:
         states = {state.result for state in self.repositories}
         return not has_failing_shape and states.isdisjoint(_FAILING_STATES)
 
-    def _fails(self, shape: Shape) -> bool:
+    def _fails(self, shape: SourceShape) -> bool:
         return shape.result in _FAILING or self.is_newly_gated(shape)
 
-    def is_newly_gated(self, shape: Shape) -> bool:
+    def is_newly_gated(self, shape: SourceShape) -> bool:
         """Whether a file needs a login, and the data card does not say so."""
         return (
             shape.result == "gated"
@@ -181,7 +181,7 @@ def _find_sources(entries: Iterable[Entry]) -> list[Source]:
     return [source for source in sources.values() if source.is_published]
 
 
-def check_shapes(entries: Iterable[Entry]) -> Iterator[Shape]:
+def check_shapes(entries: Iterable[Entry]) -> Iterator[SourceShape]:
     """Read a row of each source of run entries over the network, and give it to the loaders."""
     seen: set[tuple[str, ...]] = set()
     # Many tasks can name a source. Its digests and numbers of rows are compared once.
@@ -214,7 +214,7 @@ def check_shapes(entries: Iterable[Entry]) -> Iterator[Shape]:
             yield from shapes
 
 
-def _load_first(entry: Entry, task: Any, root: Path) -> tuple[Result, str]:
+def _load_first(entry: Entry, task: Any, root: Path) -> tuple[CheckResult, str]:
     """Give the rows under a data root to a task's loader. Return the result, and why the loader refused them."""
     try:
         next(load_examples(task, entry.settings, DataRoot(root, mirror=True)), None)
@@ -228,7 +228,7 @@ def _load_first(entry: Entry, task: Any, root: Path) -> tuple[Result, str]:
 class _Finding(NamedTuple):
     """What is wrong with a source: a result other than "same", and why; "same" if nothing is."""
 
-    result: Result
+    result: CheckResult
     why: str = ""
 
 
@@ -251,10 +251,10 @@ def _find_reason(source: Source, root: Path, error: Exception) -> _Finding:
     return _Finding(_classify(error), why)
 
 
-def _peek(entry: str, source: Source, root: Path, compared: _Finding) -> Shape:
+def _peek(entry: str, source: Source, root: Path, compared: _Finding) -> SourceShape:
     """Write the first rows of a source into a data root, unless something is wrong with it already."""
     nothing = "no row of it can be read without the whole file"
-    shape = Shape(
+    shape = SourceShape(
         entry=entry, source=source.label, columns="", result="not read", why=nothing
     )
     if compared.result != "same":

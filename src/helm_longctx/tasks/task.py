@@ -226,7 +226,7 @@ AnswerKind = Literal[
 - `chain`: the variables that hold a value.
 """
 
-Strategy = Callable[[Sequence[Message]], str | None]
+AnswerReader = Callable[[Sequence[Message]], str | None]
 """(conversation) → its answer, or None if the conversation does not belong to the task."""
 
 
@@ -240,7 +240,7 @@ class Baseline:
         constant: the answer of the null model to every question.
     """
 
-    kind: AnswerKind | Strategy
+    kind: AnswerKind | AnswerReader
     constant: str
 
 

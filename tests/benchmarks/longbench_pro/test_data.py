@@ -67,7 +67,7 @@ def test_the_file_is_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     """All tasks share one pass through the file, which is made again after the file has changed."""
     passes: Counter[Path] = Counter()
 
-    class Counted(tasks.Questions):
+    class Counted(tasks.QuestionsByTask):
         def __init__(self, path: Path):
             passes[path] += 1
             super().__init__(path)

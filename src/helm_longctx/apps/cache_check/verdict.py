@@ -31,7 +31,7 @@ from helm_longctx.apps.cache_check.states import (
     PARALLEL,
     REFERENCES,
     STATES,
-    Reply,
+    StateReply,
 )
 from helm_longctx.models.apis.answer_logprobs import mean_difference
 from helm_longctx.results.statistics.comparison import (
@@ -52,7 +52,7 @@ _MEASURES = 2
 
 
 @dataclass(frozen=True)
-class Cell:
+class StateCell:
     """What was measured in a state at a length.
 
     Args:
@@ -112,7 +112,7 @@ class Cell:
         )
 
 
-def distance(reply: Reply, reference: Reply) -> float:
+def distance(reply: StateReply, reference: StateReply) -> float:
     """Return how far an answer is from another one, from 0.
 
     With log-probabilities it is the mean difference of the log-probabilities of the reference's tokens, up to the first
@@ -136,7 +136,7 @@ def smallest_share(questions: int, cells: int) -> float | None:
     return smallest_shares(questions, SIGNIFICANCE / (cells * _MEASURES))[0]
 
 
-def judge(replies: Sequence[Reply], tie: float | None = None) -> list[Cell]:
+def judge(replies: Sequence[StateReply], tie: float | None = None) -> list[StateCell]:
     """Return the cells of all lengths and states, with corrected p-values.
 
     Args:
@@ -144,7 +144,7 @@ def judge(replies: Sequence[Reply], tie: float | None = None) -> list[Cell]:
             answers usually differ by.
     """
     states = [state for state in STATES if state not in REFERENCES]
-    groups: dict[tuple[int, str], list[Reply]] = defaultdict(list)
+    groups: dict[tuple[int, str], list[StateReply]] = defaultdict(list)
     for reply in replies:
         groups[reply.length, reply.kind].append(reply)
     kinds = list(TEXTS)
@@ -162,7 +162,9 @@ def judge(replies: Sequence[Reply], tie: float | None = None) -> list[Cell]:
     ]
 
 
-def find_small(replies: Sequence[Reply], cells: Sequence[Cell]) -> list[Cell]:
+def find_small(
+    replies: Sequence[StateReply], cells: Sequence[StateCell]
+) -> list[StateCell]:
     """Return the cells that differ only if differences below the tie count. There are none without `--cold`.
 
     Args:
@@ -185,7 +187,7 @@ class _Changes(NamedTuple):
         tie: the least gap that counts.
     """
 
-    triples: list[tuple[Reply, Reply, Reply]]
+    triples: list[tuple[StateReply, StateReply, StateReply]]
     noise: np.ndarray
     gaps: np.ndarray
     hits: np.ndarray
@@ -199,7 +201,7 @@ class _Changes(NamedTuple):
 
 
 def compare_answers(
-    replies: Sequence[Reply], state: str, tie: float | None = None
+    replies: Sequence[StateReply], state: str, tie: float | None = None
 ) -> _Changes:
     """Compare the answers in a state with cold ones to the same questions.
 
@@ -234,7 +236,9 @@ def compare_answers(
     )
 
 
-def _judge(replies: Sequence[Reply], state: str, given_tie: float | None) -> Cell:
+def _judge(
+    replies: Sequence[StateReply], state: str, given_tie: float | None
+) -> StateCell:
     triples, noise, gaps, hits, tie = changed = compare_answers(
         replies, state, given_tie
     )
@@ -243,7 +247,7 @@ def _judge(replies: Sequence[Reply], state: str, given_tie: float | None) -> Cel
     better = int(np.sum(lost < 0))
     smallest = min(_signed_ranks(gaps[np.abs(gaps) > tie]), sign_test(worse, better))
     in_state = [reply for reply in replies if reply.state == state]
-    cell = Cell(
+    cell = StateCell(
         length=replies[0].length,
         state=state,
         n=len(triples),
@@ -318,7 +322,7 @@ class Build(NamedTuple):
         return self.p_value < SIGNIFICANCE
 
 
-def judge_builds(replies: Sequence[Reply]) -> list[Build]:
+def judge_builds(replies: Sequence[StateReply]) -> list[Build]:
     """Compare the cold answers of builds behind one address. A single build is not compared.
 
     A router can send all prompts of a question to one build, and answers to one question resemble each other, so each
@@ -348,7 +352,7 @@ def judge_builds(replies: Sequence[Reply]) -> list[Build]:
     return [build._replace(p_value=p_value) for build, p_value in adjusted]
 
 
-def _compare_build(replies: Sequence[Reply], name: str) -> float:
+def _compare_build(replies: Sequence[StateReply], name: str) -> float:
     """Return the probability that so few answers of a build are right if all builds answer alike.
 
     Questions that the build and others answered have a pair of first answers, and a sign test. Of all other questions

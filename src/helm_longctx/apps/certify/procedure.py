@@ -8,17 +8,17 @@ from dataclasses import asdict, dataclass
 from statistics import fmean, median
 from typing import Any
 
-from helm_longctx.apps.certify.answers import PLACES, Answered, Block, Reply
+from helm_longctx.apps.certify.answers import PLACES, Answered, AskedBlock, KeptReply
 from helm_longctx.apps.certify.search import (
-    Cell,
     Design,
     KindAnswers,
+    KindCell,
     LengthTest,
     Search,
 )
 from helm_longctx.errors import InputError
 from helm_longctx.results.statistics.sequential import (
-    Decision,
+    ThresholdDecision,
     count_until_decision,
     decide,
 )
@@ -61,7 +61,7 @@ class _Place:
 
     place: str
     shares: Mapping[int, float]
-    decision: Decision
+    decision: ThresholdDecision
 
 
 class _Diagnosis:
@@ -80,7 +80,7 @@ class _Diagnosis:
         self._error = search.design.error / len(PLACES)
 
     @property
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[KindCell]:
         """The cells whose answers are pooled, the shortest length last."""
         lengths = [
             length for length in self._search.tests if not self._is_refused(length)
@@ -94,7 +94,7 @@ class _Diagnosis:
         return any(cell.is_refused for cell in cells if cell)
 
     def _is_effective(self, length: int) -> bool:
-        return self._search.tests[length].decision is Decision.ABOVE
+        return self._search.tests[length].decision is ThresholdDecision.ABOVE
 
     @property
     def places(self) -> list[_Place]:
@@ -118,7 +118,7 @@ class _Diagnosis:
             places.append(_Place(name, shares, decision))
         return places
 
-    def next_blocks(self) -> list[Block]:
+    def next_blocks(self) -> list[AskedBlock]:
         """Return what to ask next: at the shortest of the lengths that are not effective, because it costs least."""
         rows = self._rows()
         cells = self.cells
@@ -139,7 +139,7 @@ class _Diagnosis:
         blocks = []
         for number in range(start, start + max(0, min(count, left))):
             blocks.append(
-                Block(self._kind.kind, length, self._kind.question(number), 1)
+                AskedBlock(self._kind.kind, length, self._kind.question(number), 1)
             )
         return blocks
 
@@ -204,7 +204,7 @@ def _list_findings(
     return findings
 
 
-def _token_ratio(replies: Sequence[Reply]) -> float | None:
+def _token_ratio(replies: Sequence[KeptReply]) -> float | None:
     """Return the median ratio of the server's tokens to ours, or None if the server reports none."""
     ratios = [
         reply.counted / reply.sent for reply in replies if reply.counted and reply.sent
@@ -212,10 +212,10 @@ def _token_ratio(replies: Sequence[Reply]) -> float | None:
     return median(ratios) if ratios else None
 
 
-def _describe_parts(places: Mapping[str, Decision]) -> tuple[str, str] | None:
+def _describe_parts(places: Mapping[str, ThresholdDecision]) -> tuple[str, str] | None:
     """Return a word and a sentence about the parts that are not used, or None if all are, or if it is open."""
-    lost = Decision.BELOW
-    used = Decision.ABOVE
+    lost = ThresholdDecision.BELOW
+    used = ThresholdDecision.ABOVE
     ends = (places.get(_START), places.get(_END))
     if ends == (lost, used):
         return (
@@ -282,7 +282,7 @@ def _record_kind(kind: KindAnswers, is_measured: bool) -> dict[str, Any]:
     }
 
 
-def _record_cell(cell: Cell) -> dict[str, Any]:
+def _record_cell(cell: KindCell) -> dict[str, Any]:
     interval = cell.interval
     counted = [reply.counted for reply in cell.replies if reply.counted]
     dollars = [reply.dollars for reply in cell.replies if not reply.failure]
@@ -311,7 +311,7 @@ def _record_cell(cell: Cell) -> dict[str, Any]:
     }
 
 
-Ask = Callable[[Sequence[Block]], list[Answered]]
+Ask = Callable[[Sequence[AskedBlock]], list[Answered]]
 """(blocks) → the same blocks with their replies."""
 
 
@@ -328,7 +328,7 @@ class LimitReachedError(InputError):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CertifyOutcome:
     """What was asked, and the result.
 
     Args:
@@ -349,18 +349,22 @@ class Outcome:
     def holds(self) -> bool | None:
         """Whether the kinds that can be measured lose less than allowed at the claim. None if that is open."""
         decision = self.search.decision
-        return None if decision is Decision.OPEN else decision is Decision.ABOVE
+        return (
+            None
+            if decision is ThresholdDecision.OPEN
+            else decision is ThresholdDecision.ABOVE
+        )
 
     def record(self) -> dict[str, Any]:
         """Return the certificate as JSON data, without what depends on the machine."""
         design = self.search.design
         searches = list(self.search.kinds.values())
         blocks: list[Answered] = []
-        cells: list[Cell] = []
+        cells: list[KindCell] = []
         for search in searches:
             blocks += _all_blocks(search)
             cells += [search.base, *search.cells.values()]
-        replies: list[Reply] = []
+        replies: list[KeptReply] = []
         answers = []
         for answered in blocks:
             replies += answered.replies
@@ -421,7 +425,7 @@ class Outcome:
         }
 
 
-def run(design: Design, ask: Ask) -> Outcome:
+def run(design: Design, ask: Ask) -> CertifyOutcome:
     """Ask until everything is decided."""
     search = Search(design)
     stop = ""
@@ -438,7 +442,7 @@ def run(design: Design, ask: Ask) -> Outcome:
             stop = str(error)
         for block in answered:
             search.add(block)
-    return Outcome(search, _diagnose(search), stop)
+    return CertifyOutcome(search, _diagnose(search), stop)
 
 
 def _diagnose(search: Search) -> _Diagnosis | None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import orjson
 
-from helm_longctx.config.shared import JsonPath, OutputPath, Suite, check_folder
+from helm_longctx.config.shared import JsonPath, OutputPath, SuiteOption, check_folder
 from helm_longctx.documents.document import (
     Block,
     Cell,
@@ -337,7 +337,7 @@ def _row(board: Board, curve: _Curve) -> list[Cell]:
 
 
 def checkpoints(
-    suite: Suite,
+    suite: SuiteOption,
     json_path: JsonPath = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:

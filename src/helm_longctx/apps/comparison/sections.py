@@ -10,7 +10,7 @@ import orjson
 import typer
 
 from helm_longctx.apps.app import for_each_length
-from helm_longctx.config.shared import JsonPath, OutputPath, Suite, check_folder
+from helm_longctx.config.shared import JsonPath, OutputPath, SuiteOption, check_folder
 from helm_longctx.documents.document import (
     Figure,
     Section,
@@ -365,7 +365,7 @@ def _gain_blocks(gains: Sequence[Gain]) -> list[Table]:
 
 
 def compare(
-    suite: Suite,
+    suite: SuiteOption,
     models: Annotated[
         list[str] | None,
         typer.Argument(

@@ -40,7 +40,7 @@ _FEWEST_MODELS = 5
 _CLOSE = 0.01
 """Largest difference from a printed correlation, which has two digits, of one that is equal to it."""
 
-Scores = Mapping[str, Mapping[str, float]]
+ScoresByModel = Mapping[str, Mapping[str, float]]
 """For each task or run entry the models' scores."""
 
 
@@ -170,7 +170,7 @@ def _correlate_rows(
     )
 
 
-def _correlate(scores: Scores) -> dict[tuple[str, str], Correlation]:
+def _correlate(scores: ScoresByModel) -> dict[tuple[str, str], Correlation]:
     """Return the correlations of all pairs of rows that share enough models."""
     found = {}
     for one, other in combinations(scores, 2):
@@ -179,7 +179,7 @@ def _correlate(scores: Scores) -> dict[tuple[str, str], Correlation]:
     return found
 
 
-def compare(row: PrintedCorrelation, scores: Scores) -> dict[str, Any]:
+def compare(row: PrintedCorrelation, scores: ScoresByModel) -> dict[str, Any]:
     """Return a printed correlation with ours, and whether they are equal to the printed digits."""
     rhos = []
     for column in row.columns:

@@ -44,7 +44,7 @@ from helm_longctx.tasks.task import Task
 
 _FEWEST_MODELS = 5
 
-Scores = Mapping[ShownModel, Mapping[str, float]]
+ScoresByShownModel = Mapping[ShownModel, Mapping[str, float]]
 
 _Correlations = Mapping[tuple[str, str], Correlation]
 
@@ -130,7 +130,11 @@ def _task_section(
 
 
 def _draw_points(
-    board: Board, parts: Sequence[str], scores: Scores, found: _Correlations, name: str
+    board: Board,
+    parts: Sequence[str],
+    scores: ScoresByShownModel,
+    found: _Correlations,
+    name: str,
 ) -> Figure:
     rows: list[dict[str, Any]] = [
         {"model": show_model(model), **{part: each.get(part) for part in parts}}

@@ -13,7 +13,13 @@ import orjson
 import typer
 
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder
-from helm_longctx.apps.gate.gate import Gate, Question, gate_json, read_gate, read_looks
+from helm_longctx.apps.gate.gate import (
+    Gate,
+    GateQuestion,
+    gate_json,
+    read_gate,
+    read_looks,
+)
 from helm_longctx.config.estimates import print_estimates
 from helm_longctx.config.load import SELECTION, read_options, takes_options
 from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
@@ -31,8 +37,8 @@ from helm_longctx.tasks.token_estimate import estimate_tokens
 if TYPE_CHECKING:
     from helm_longctx.apps.gate.asking import DepthPlan, Goal, LengthPlan
     from helm_longctx.apps.gate.distributions import Asked
-    from helm_longctx.apps.gate.divergences import Decision
-    from helm_longctx.apps.gate.teacher_forcing import Comparison
+    from helm_longctx.apps.gate.divergences import DivergenceDecision
+    from helm_longctx.apps.gate.teacher_forcing import TextComparison
     from helm_longctx.config.plan import Plan
     from helm_longctx.config.schema import RunConfig
     from helm_longctx.runner.estimate import Estimate, TaskSample
@@ -226,7 +232,7 @@ def _run_gate(
         with redirect_stdout(prints):
             runs, is_new = _ask(sample, folder)
     decided = read_gate(
-        folder, Question(*models, goal.margin, goal.power, runs, looks), BENCHMARKS
+        folder, GateQuestion(*models, goal.margin, goal.power, runs, looks), BENCHMARKS
     )
     _show(decided, folder, is_new)
     return int(decided.verdict)
@@ -256,7 +262,7 @@ def _compare_distributions(
     from helm_longctx.apps.gate import divergences
     from helm_longctx.apps.gate.kinds import find_main_kind
     from helm_longctx.apps.gate.teacher_forcing import (
-        Comparison,
+        TextComparison,
         cost_of_question,
         find_way,
         make_arms,
@@ -300,7 +306,7 @@ def _compare_distributions(
             way = found_way
             print("One of them reads no given texts, so answers are compared:")
             print(divergences.describe_sample(asked, margin, goal.power, way, earlier))
-        comparison = Comparison(
+        comparison = TextComparison(
             sides, models, kept, margin, way, config.limits.max_cost
         )
         path = folder.path / "logprobs.json"
@@ -331,12 +337,12 @@ def _compare_distributions(
 
 
 def _ask_until_worse(
-    comparison: Comparison,
+    comparison: TextComparison,
     runs: Sequence[Sequence[Asked]],
     margin: float,
     earlier: Sequence[int],
     lengths: int,
-) -> Decision:
+) -> DivergenceDecision:
     """Ask the questions of all runs, and stop before the last one if the candidate is certainly worse.
 
     Args:

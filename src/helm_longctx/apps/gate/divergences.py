@@ -95,7 +95,7 @@ def count_fewest() -> int:
 
 
 @dataclass(frozen=True)
-class Part:
+class StretchComparison:
     """The comparison of a stretch of the texts of a length.
 
     Args:
@@ -134,7 +134,7 @@ class _AnswerPart:
 
 
 @dataclass(frozen=True)
-class Decision:
+class DivergenceDecision:
     """The decision on a comparison.
 
     Args:
@@ -145,7 +145,7 @@ class Decision:
     """
 
     margin: float
-    parts: Sequence[Part]
+    parts: Sequence[StretchComparison]
     answers: Sequence[_AnswerPart]
     differences: Mapping[int | None, float]
     noisier: Sequence[int | None]
@@ -158,7 +158,7 @@ def decide(
     written: Sequence[Written],
     margin: float,
     looks: Looks | None = None,
-) -> Decision:
+) -> DivergenceDecision:
     """Decide on each length and stretch, and on all of them.
 
     The error of calling a candidate worse is divided among the parts. A candidate passes if it passes in each part.
@@ -202,7 +202,7 @@ def decide(
         verdict = Verdict.WORSE
     elif parts and verdicts_of_parts == {Verdict.NO_WORSE}:
         verdict = Verdict.NO_WORSE
-    return Decision(
+    return DivergenceDecision(
         margin=margin,
         parts=parts,
         answers=answers,
@@ -252,7 +252,9 @@ def _count_questions(
     return {length: len(names) for length, names in groups.items()}
 
 
-def _judge_part(rows: Sequence[Point], margin: float, levels: _Levels) -> Part:
+def _judge_part(
+    rows: Sequence[Point], margin: float, levels: _Levels
+) -> StretchComparison:
     """Decide on a part by its divergence, its loss, and its most likely tokens."""
     groups = [row.group for row in rows]
     most = CAPS * margin
@@ -279,7 +281,7 @@ def _judge_part(rows: Sequence[Point], margin: float, levels: _Levels) -> Part:
         levels.other,
         levels.passing,
     )
-    return Part(
+    return StretchComparison(
         name=f"{label(rows[0].length)} {rows[0].stretch}".strip(),
         divergence=divergence.bounds,
         loss=loss.bounds,
@@ -400,12 +402,12 @@ def _judge_any(
     )
 
 
-def _describe_part(rows: Sequence[Point], verdict: Verdict) -> Part:
+def _describe_part(rows: Sequence[Point], verdict: Verdict) -> StretchComparison:
     groups = [row.group for row in rows]
     divergence = mean_interval([row.shift for row in rows], groups, ValueKind.NATS)
     loss = mean_interval([row.excess_loss for row in rows], groups, ValueKind.NATS)
     changed = mean_interval([row.changed for row in rows], groups, ValueKind.DIFFERENCE)
-    return Part(
+    return StretchComparison(
         name=f"{label(rows[0].length)} {rows[0].stretch}".strip(),
         divergence=divergence,
         loss=loss,
@@ -573,7 +575,7 @@ def describe_sample(
     )
 
 
-def parts_table(decision: Decision, way: Way) -> Table:
+def parts_table(decision: DivergenceDecision, way: Way) -> Table:
     """Return the table of distributions that the terminal shows."""
     numbers = ("questions", "divergence", "noise", "same token", "loss")
     rows = []
@@ -602,7 +604,7 @@ def parts_table(decision: Decision, way: Way) -> Table:
     )
 
 
-def answers_table(decision: Decision) -> Table:
+def answers_table(decision: DivergenceDecision) -> Table:
     """Return the table of what is wrong with the candidate's answers."""
     numbers = ("questions", "faulty")
     rows = []
@@ -633,7 +635,7 @@ def _verdict_text(verdict: Verdict) -> str:
     return verdict.name.lower().replace("_", " ")
 
 
-def explain(decision: Decision) -> str:
+def explain(decision: DivergenceDecision) -> str:
     """Say what a verdict means."""
     margin = decision.margin
     if decision.verdict is Verdict.NO_WORSE and margin:
@@ -663,7 +665,7 @@ def explain(decision: Decision) -> str:
     )
 
 
-def _list_reasons(decision: Decision) -> list[str]:
+def _list_reasons(decision: DivergenceDecision) -> list[str]:
     margin = decision.margin
     change = largest_change(margin)
     worse = [part for part in decision.parts if part.verdict is Verdict.WORSE]
@@ -685,7 +687,7 @@ def _list_reasons(decision: Decision) -> list[str]:
     return reasons
 
 
-def explain_differences(decision: Decision) -> str:
+def explain_differences(decision: DivergenceDecision) -> str:
     """Say at which lengths the candidate differs from the base at all."""
     lengths = []
     for length, value in decision.differences.items():
@@ -695,7 +697,7 @@ def explain_differences(decision: Decision) -> str:
     return f"{beside} candidate differs from the base by more than both from themselves at {shown}."
 
 
-def decision_json(decision: Decision, requests: int) -> dict[str, Any]:
+def decision_json(decision: DivergenceDecision, requests: int) -> dict[str, Any]:
     """Return the results for programs."""
     parts = [
         {

@@ -5,14 +5,21 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from helm_longctx._version import VERSION
-from helm_longctx.apps.gate.answers import Agreement, AnswerPair, part_name
+from helm_longctx.apps.gate.answers import AnswerPair, ArmAgreement, part_name
 from helm_longctx.apps.gate.findings import Finding
-from helm_longctx.apps.gate.gate import ALL, ANSWERS, Gate, Part, Question, is_counted
+from helm_longctx.apps.gate.gate import (
+    ALL,
+    ANSWERS,
+    Gate,
+    GatePart,
+    GateQuestion,
+    is_counted,
+)
 from helm_longctx.documents.document import (
-    Answer,
     Cell,
     Column,
     Figure,
+    HeadlineAnswer,
     Page,
     Report,
     Section,
@@ -166,12 +173,12 @@ def _place(part: str) -> str:
     return words.get(part) or (f"at the {part}" if part in words else f"at {part}")
 
 
-def _verdict_of(name: str, part: Part) -> str:
+def _verdict_of(name: str, part: GatePart) -> str:
     """Return the verdict on a part in words; empty if it has no part in the whole verdict."""
     return _VERDICTS[part.drop.verdict] if is_counted(name, part.drop) else ""
 
 
-def _answer(gate: Gate) -> Answer:
+def _answer(gate: Gate) -> HeadlineAnswer:
     question = gate.question
     verdict = gate.verdict
     different = f"{percent(gate.difference_share)} % of the scores differ between both."
@@ -180,7 +187,7 @@ def _answer(gate: Gate) -> Answer:
         f" {points(question.margin)} at 2.5 %, adjusted for the number of lengths and depths. Both are right although"
         " somebody looks again after more instances."
     )
-    return Answer(
+    return HeadlineAnswer(
         f"Is {one_line(question.candidate)} (candidate) worse than {one_line(question.base)} (base)?",
         explain(gate),
         different,
@@ -211,7 +218,7 @@ def _plot(gate: Gate) -> Figure:
 
 
 def _parts(
-    name: str, title: str, parts: Mapping[str, Part], question: Question
+    name: str, title: str, parts: Mapping[str, GatePart], question: GateQuestion
 ) -> Table:
     columns = (
         Column("part", is_number=False),
@@ -233,7 +240,7 @@ def _parts(
     )
 
 
-def _part_row(name: str, part: Part) -> list[Cell]:
+def _part_row(name: str, part: GatePart) -> list[Cell]:
     found = part.drop.comparison
     drop = part.drop
     effect = found.effect
@@ -254,7 +261,9 @@ def _part_row(name: str, part: Part) -> list[Cell]:
     ]
 
 
-def _agreements(name: str, title: str, first: str, rows: Iterable[Agreement]) -> Table:
+def _agreements(
+    name: str, title: str, first: str, rows: Iterable[ArmAgreement]
+) -> Table:
     columns = (
         Column(first, is_number=False),
         Column("answers", "requests that both have answered"),
@@ -269,7 +278,7 @@ def _agreements(name: str, title: str, first: str, rows: Iterable[Agreement]) ->
     return Table(name, title, columns, [_agreement_row(row) for row in rows])
 
 
-def _agreement_row(each: Agreement) -> list[Cell]:
+def _agreement_row(each: ArmAgreement) -> list[Cell]:
     shares = (each.equal, each.equal_tokens, each.equal_scores)
     change = "–" if each.difference is None else f"{100 * each.difference:+.1f}"
     return [

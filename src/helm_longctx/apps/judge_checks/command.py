@@ -33,11 +33,11 @@ from helm_longctx.tasks.registry import BENCHMARKS
 if TYPE_CHECKING:
     import pandas as pd
 
-    from helm_longctx.apps.judge_checks.measures import Agreement, Measure
+    from helm_longctx.apps.judge_checks.measures import Measure, RaterAgreement
     from helm_longctx.apps.judge_checks.ratings import Results
     from helm_longctx.judging.check_items import Check
     from helm_longctx.results.statistics.comparison import Comparison
-_Compared = tuple[str, str, "Agreement"]
+_Compared = tuple[str, str, "RaterAgreement"]
 """(metric, names of the two raters, their agreement)."""
 
 

@@ -59,7 +59,7 @@ class _Estimate:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class RaterAgreement:
     """The agreement of two raters.
 
     Args:
@@ -78,7 +78,7 @@ class Agreement:
     note: str
 
 
-def agreement(one: ArrayLike, other: ArrayLike) -> Agreement:
+def agreement(one: ArrayLike, other: ArrayLike) -> RaterAgreement:
     """Compute the agreement of two raters. Their ratings are of the same items in the same order."""
     first, second = common_ratings(one, other)
     pairs = np.stack([first, second])
@@ -102,7 +102,7 @@ def agreement(one: ArrayLike, other: ArrayLike) -> Agreement:
     same = _Estimate(share.mean)
     if share.n >= _FEWEST:
         same = _Estimate(share.mean, share.low, share.high)
-    return Agreement(
+    return RaterAgreement(
         n=first.size,
         same=same,
         kappa=kappa,
@@ -114,7 +114,7 @@ def agreement(one: ArrayLike, other: ArrayLike) -> Agreement:
 
 def pairwise(
     ratings: Mapping[str, ArrayLike], jury: Collection[str]
-) -> Iterator[tuple[str, Agreement]]:
+) -> Iterator[tuple[str, RaterAgreement]]:
     """Yield the names and the agreement of every two raters, and of the whole jury if it has more than two judges."""
     for one, other in combinations(ratings, 2):
         yield f"{one} / {other}", agreement(ratings[one], ratings[other])
@@ -125,7 +125,7 @@ def pairwise(
         )
 
 
-def agreement_of_all(ratings: Sequence[ArrayLike]) -> Agreement:
+def agreement_of_all(ratings: Sequence[ArrayLike]) -> RaterAgreement:
     """Compute Krippendorff's alpha of any number of raters. The other statistics, defined for two raters, are NaN."""
     table = np.stack([np.asarray(rating, dtype=float) for rating in ratings])
     pairable = table[:, (~np.isnan(table)).sum(axis=0) >= 2]
@@ -135,7 +135,7 @@ def agreement_of_all(ratings: Sequence[ArrayLike]) -> Agreement:
     )
     undefined = _Estimate(math.nan)
     # The table stands for the grades, because a missing kappa needs no explanation for more than two raters.
-    return Agreement(
+    return RaterAgreement(
         pairable.shape[1],
         undefined,
         undefined,
@@ -323,7 +323,7 @@ def differences(rows: pd.DataFrame) -> list[tuple[str, str, Comparison]]:
     return adjusted_comparisons
 
 
-def agreements(rows: pd.DataFrame) -> Iterator[tuple[str, str, Agreement]]:
+def agreements(rows: pd.DataFrame) -> Iterator[tuple[str, str, RaterAgreement]]:
     """Compare the scores of the first repetition: each judge with the expected scores, and every two judges.
 
     Yields:

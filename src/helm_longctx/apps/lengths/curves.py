@@ -523,7 +523,7 @@ def _unit(board: Board) -> str:
     )
 
 
-class Split(NamedTuple):
+class PropertySplit(NamedTuple):
     """A model's mean over the tasks with a property, and over the others, at a length."""
 
     model: ShownModel
@@ -542,7 +542,7 @@ def by_depth(rows: Iterable[InstanceScore]) -> dict[int, Interval]:
     return {depth: interval_of(depths[depth]) for depth in sorted(depths)}
 
 
-def splits(results: Iterable[Result], benchmark: Benchmark) -> list[Split]:
+def splits(results: Iterable[Result], benchmark: Benchmark) -> list[PropertySplit]:
     """Average the tasks with each trait apart from those without, such as LV-Eval's sets with confusing facts.
 
     Models that lack a task at a length are left out there.
@@ -575,7 +575,7 @@ def splits(results: Iterable[Result], benchmark: Benchmark) -> list[Split]:
                     for part in parts
                 )
                 found.append(
-                    Split(
+                    PropertySplit(
                         model=model,
                         length=length,
                         trait=trait,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from helm_longctx.config.shared import OutputPath, Suite
+from helm_longctx.config.shared import OutputPath, SuiteOption
 from helm_longctx.documents.document import (
     Block,
     Cell,
@@ -439,7 +439,7 @@ def _windows(result: Result) -> list[tuple[int, Interval]]:
 
 
 def likelihood(
-    suite: Suite, output_path: OutputPath = Path("benchmark_output")
+    suite: SuiteOption, output_path: OutputPath = Path("benchmark_output")
 ) -> None:
     """Show what the context gives: log-probabilities of gold answers with and without it, beside the accuracy.
 

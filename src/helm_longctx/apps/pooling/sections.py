@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from helm_longctx.documents.document import (
-    Answer,
     Cell,
     Column,
     Figure,
+    HeadlineAnswer,
     Section,
     Table,
     number_cell,
@@ -339,7 +339,7 @@ def pooling_sections(boards: Iterable[Board]) -> list[Section]:
                 NAME,
                 _QUESTION,
                 [
-                    Answer(
+                    HeadlineAnswer(
                         _QUESTION, "This ranking was not computed.", str(error), False
                     )
                 ],
@@ -369,7 +369,7 @@ def pooling_sections(boards: Iterable[Board]) -> list[Section]:
     ]
 
 
-def _answer(found: _PooledRanking, order: Sequence[str]) -> Answer:
+def _answer(found: _PooledRanking, order: Sequence[str]) -> HeadlineAnswer:
     best = order[0]
     ranks = found.pooling.ranks
     verdict = f"{one_line(best)} ranks first of {len(order)} models over {count(found.instances)} instances."
@@ -396,7 +396,9 @@ def _answer(found: _PooledRanking, order: Sequence[str]) -> Answer:
         ends = range_text(agreement.low, agreement.high, decimals)
         rho = in_brackets(decimals(agreement.rho), ends and f"95 % interval {ends}")
         text = f"Spearman's rank correlation with the means over tasks and lengths is {rho}, over {agreement.n} models."
-    return Answer(_QUESTION, verdict, certainty, is_sure, f"{text} {note}".strip())
+    return HeadlineAnswer(
+        _QUESTION, verdict, certainty, is_sure, f"{text} {note}".strip()
+    )
 
 
 def _chance(strength: Interval) -> Interval:

@@ -58,7 +58,7 @@ from helm_longctx.runs.prompts import (
     evidence_of,
     instance_names,
 )
-from helm_longctx.runs.records import Key, QuestionRecord
+from helm_longctx.runs.records import QuestionRecord, RecordKey
 from helm_longctx.runs.scores import InstanceScore, match_scores, read_steps
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.metric_names import CONDITIONS, GENERATED_DATA, PLAIN_NUMBERS
@@ -136,7 +136,7 @@ def write_instance_pages(
 def _write_page(
     report: Report, group: str, runs: Sequence[_OwnRun], path: Path, server: str
 ) -> None:
-    instances: dict[Key, _Instance] = {}
+    instances: dict[RecordKey, _Instance] = {}
     for number, (run, results) in enumerate(runs):
         _add_run(instances, number, run, results, server)
     texts = _folder_of(path)
@@ -206,7 +206,7 @@ def _folder_of(path: Path) -> Path:
 
 
 def _add_run(
-    instances: dict[Key, _Instance],
+    instances: dict[RecordKey, _Instance],
     number: int,
     run: Run,
     results: Sequence[Result],
@@ -214,7 +214,7 @@ def _add_run(
 ) -> None:
     """Add a run's answers, holding one of them in memory at a time."""
     rows: list[tuple[str, str | None, str]] = []
-    keys: list[Key] = []
+    keys: list[RecordKey] = []
     scores = (score for result in results for score in result.answers)
     for record, score in match_scores(run.path, scores):
         # The report has no scores of HELM's perturbed copies.
@@ -237,7 +237,7 @@ def _add_run(
 
 
 def _add_record(
-    instances: dict[Key, _Instance],
+    instances: dict[RecordKey, _Instance],
     number: int,
     record: QuestionRecord,
     score: InstanceScore | None,

@@ -8,10 +8,10 @@ from itertools import product
 from helm_longctx.apps.app import for_each_length
 from helm_longctx.apps.report.links import link_unread
 from helm_longctx.documents.document import (
-    Answer,
     Cell,
     Column,
     Figure,
+    HeadlineAnswer,
     Section,
     Table,
     number_cell,
@@ -93,7 +93,7 @@ def _answer(
     length: int | None,
     ranking: Sequence[Result],
     differences: Differences,
-) -> Answer:
+) -> HeadlineAnswer:
     asked = "How good is the model" if len(ranking) == 1 else "Which model is better"
     question = f"{asked} at {label(length)}?" if length is not None else f"{asked}?"
     what, where = (
@@ -128,15 +128,17 @@ def _answer(
         outside,
         _WIDEST if any(each.is_published for each in ranking) else "",
     ]
-    return Answer(question, verdict, certainty, is_sure, " ".join(filter(None, notes)))
+    return HeadlineAnswer(
+        question, verdict, certainty, is_sure, " ".join(filter(None, notes))
+    )
 
 
 def _floor_answer(
     question: str, board: Board, ranking: Sequence[Result], floors: Sequence[Result]
-) -> Answer:
+) -> HeadlineAnswer:
     about = "Floors need no understanding of the context, so they have no rank."
     if not floors:
-        return Answer(
+        return HeadlineAnswer(
             question,
             "No model has a score, only floors and models without the context.",
             about,
@@ -147,7 +149,7 @@ def _floor_answer(
     if ranking:
         first = ranking[0]
         about += f" Of {len(ranking)} published models, {show_model(first.model)} has the highest: {_score_text(first)}."
-    return Answer(question, verdict, about, False, _WIDEST if ranking else "")
+    return HeadlineAnswer(question, verdict, about, False, _WIDEST if ranking else "")
 
 
 def _certainty(

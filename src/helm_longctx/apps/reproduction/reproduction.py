@@ -83,7 +83,7 @@ class Measurement:
 _Kind = Literal["agrees", "differs", "cannot tell", "not comparable", "cannot compare"]
 
 
-class Verdict(NamedTuple):
+class ReproductionVerdict(NamedTuple):
     """Whether a measurement agrees with a published number, and a sentence that says so."""
 
     kind: _Kind
@@ -337,14 +337,14 @@ def _plain(model: str) -> str:
 
 def judge_agreement(
     own: Measurement, row: Reported, protocol: Protocol, effort: str | None
-) -> Verdict:
+) -> ReproductionVerdict:
     """Say whether a measurement agrees with a published number.
 
     Args:
         effort: the reasoning effort of the user's model, if it is known.
     """
     if own.is_generated:
-        return Verdict("cannot compare", describe_generated(own))
+        return ReproductionVerdict("cannot compare", describe_generated(own))
     published = published_interval(row, protocol, [own])
     reasons = [
         *own.reasons,
@@ -359,7 +359,7 @@ def judge_agreement(
     reasons += _cut_reasons(own, published)
     what = f"{row.text or format(row.value, 'g')} of {row.label}"
     if reasons:
-        return Verdict(
+        return ReproductionVerdict(
             "not comparable",
             f"Not comparable with the published {what}: {'; '.join(reasons)}.",
         )
@@ -374,7 +374,7 @@ def judge_agreement(
         power = f"the questions are too few to contradict, because {power}"
     if math.isnan(published.low):
         power = f"the page does not say of how many questions, and at best {power}"
-    return Verdict(
+    return ReproductionVerdict(
         kind, f"{_BEGINNINGS[kind]} the published {what}: {difference}; {power}."
     )
 

@@ -60,7 +60,7 @@ _Choices = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Scores:
+class CellScores:
     """Models' scores in all cells of a benchmark.
 
     Args:
@@ -73,9 +73,9 @@ class Scores:
     questions: Floats
     price: Floats
 
-    def of_models(self, models: NDArray[np.intp]) -> Scores:
+    def of_models(self, models: NDArray[np.intp]) -> CellScores:
         """Return the scores of some of the models."""
-        return Scores(self.table[models], self.questions, self.price)
+        return CellScores(self.table[models], self.questions, self.price)
 
     def question_counts(self, share: float) -> Floats:
         """Return the number of questions in a share of each cell's questions: shape (rows, columns)."""
@@ -114,7 +114,7 @@ class Subset:
 
 
 def find_subset(
-    scores: Scores, wish: float, most: float, seed: int = 0
+    scores: CellScores, wish: float, most: float, seed: int = 0
 ) -> Subset | None:
     """Return the cheapest rows, columns and share of questions with an agreement, or None if there is no such subset.
 
@@ -155,7 +155,7 @@ def find_subset(
 
 
 def agreement(
-    scores: Scores, subset: Subset, reference: Floats, seed: int = 1
+    scores: CellScores, subset: Subset, reference: Floats, seed: int = 1
 ) -> Correlation:
     """Correlate a subset's means with a reference over the same models, with its interval.
 
@@ -207,7 +207,7 @@ def _agreements(
 
 
 def _draw(
-    scores: Scores, share: float, random: np.random.Generator
+    scores: CellScores, share: float, random: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Return some models' scores with the noise of fewer questions, one row for each, and their overall means."""
     # Two models always correlate perfectly, so a draw has at least three.
@@ -243,7 +243,7 @@ _Price = Callable[[Task, int | None], float]
 
 
 @dataclass(frozen=True)
-class Row:
+class SubsetPart:
     """A part that a subset can contain: a category, or one of its tasks."""
 
     entry: str
@@ -263,9 +263,9 @@ class _Proposal:
 
     subset: Subset | None
     benchmark: Benchmark
-    rows: tuple[Row, ...]
+    rows: tuple[SubsetPart, ...]
     lengths: tuple[int | None, ...]
-    scores: Scores
+    scores: CellScores
     checks: Mapping[str, Correlation]
 
     @property
@@ -273,7 +273,7 @@ class _Proposal:
         """The agreement with the mean of everything, on the models that the search did not use."""
         return next(iter(self.checks.values()), None)
 
-    def selection(self) -> Iterator[tuple[Row, int | None, float]]:
+    def selection(self) -> Iterator[tuple[SubsetPart, int | None, float]]:
         """Yield the rows and lengths of the subset, and the share of the questions that is asked."""
         if self.subset:
             shares = (
@@ -354,7 +354,7 @@ def _propose(
                 task.sample(Settings(length)) for task in tasks
             )
             prices[index, column] = _price_of(row.tasks, length, price)
-    scores = Scores(table, questions, prices)
+    scores = CellScores(table, questions, prices)
     subset, rest = search_half(scores, wish, most, seed)
     # The rankings that a subset should keep.
     flat = rest.table.reshape(len(rest.table), -1)
@@ -371,8 +371,8 @@ def _propose(
 
 
 def search_half(
-    scores: Scores, wish: float, most: float, seed: int = 0
-) -> tuple[Subset | None, Scores]:
+    scores: CellScores, wish: float, most: float, seed: int = 0
+) -> tuple[Subset | None, CellScores]:
     """Find the cheapest subset on half of the models, and return it with the scores of the other half.
 
     Args:
@@ -405,7 +405,7 @@ def tokens(task: Task, length: int | None) -> float:
 
 def _arrange(
     benchmark: Benchmark, results: Iterable[Result]
-) -> tuple[tuple[Row, ...], tuple[int | None, ...], Floats]:
+) -> tuple[tuple[SubsetPart, ...], tuple[int | None, ...], Floats]:
     """Return the scores of models that have all of them, by tasks if all results have tasks, else by categories."""
     own = [result for result in results if result.benchmark == benchmark.name]
     own = [result for result in own if result.context == "full"]
@@ -417,10 +417,11 @@ def _arrange(
             continue
         if by_task:
             rows += [
-                Row(entry, task.title, category, (task,)) for task in category.tasks
+                SubsetPart(entry, task.title, category, (task,))
+                for task in category.tasks
             ]
         else:
-            rows.append(Row(entry, category.title, category, category.tasks))
+            rows.append(SubsetPart(entry, category.title, category, category.tasks))
     keys = [(row.entry, row.tasks[0].name if by_task else "") for row in rows]
     scores = {}
     models: dict[ShownModel, None] = {}

@@ -64,7 +64,7 @@ METHODS = _pinned_file(
 )
 
 
-class Texts(NamedTuple):
+class OfficialTexts(NamedTuple):
     """The official texts. A text around values is the list of its parts.
 
     Args:
@@ -81,7 +81,7 @@ class Texts(NamedTuple):
 
 
 @cache
-def read_texts(root: DataRoot) -> Texts:
+def read_texts(root: DataRoot) -> OfficialTexts:
     """Read the official texts. The files are parsed, and no code of them is executed.
 
     Raises:
@@ -104,7 +104,7 @@ def read_texts(root: DataRoot) -> Texts:
         raise InputError(
             f"{root.path / 'beam'}: not BEAM's files; get them with: helm-longctx fetch beam"
         ) from error
-    return Texts(question, judge, system, same)
+    return OfficialTexts(question, judge, system, same)
 
 
 def _find_contents(module: ast.Module, function: str) -> list[list[str]]:

@@ -66,7 +66,7 @@ def source_of(length: int) -> HubFile | UnpublishedFile:
     return HubFile(REPOSITORY, name, path)
 
 
-class Questions:
+class DomainQuestions:
     """The questions of a file by domain. One pass finds them, and only those that are asked for are kept.
 
     Args:
@@ -92,7 +92,9 @@ class Questions:
         return self._rows.rows(self._places.get(domain, []))
 
 
-_read = lru_cache(maxsize=1)(lambda path, domains, modified: Questions(path, domains))
+_read = lru_cache(maxsize=1)(
+    lambda path, domains, modified: DomainQuestions(path, domains)
+)
 
 
 @take_sample

@@ -10,7 +10,7 @@ from functools import partial
 from helm_longctx.benchmarks.helmet import asking, citations, prompts, scoring, verdicts
 from helm_longctx.benchmarks.helmet.data import books, passages, recall
 from helm_longctx.benchmarks.helmet.data.icl import (
-    Split,
+    SplitTexts,
     load_icl,
     named_splits,
     split_tenth,
@@ -297,7 +297,7 @@ def _icl(
     hub: HubDataset,
     label: str,
     num_labels: int,
-    split: Split,
+    split: SplitTexts,
     *shots: int,
 ) -> Task:
     return _make_task(

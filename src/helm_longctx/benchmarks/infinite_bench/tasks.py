@@ -341,7 +341,7 @@ def _find(pattern: re.Pattern[str], row: FileRow) -> str:
     return match[0]
 
 
-class Row(NamedTuple):
+class InfiniteBenchTask(NamedTuple):
     """A task: its published title, number of examples, output budget of base models, metric and baseline answers.
 
     `compare` scores an output with the scorer of 2024-06. `later` does with the scorer of 2024-08, where that differs.
@@ -377,14 +377,16 @@ def can_read(record: Record, name: str) -> bool:
 
 
 ROWS = {
-    "passkey": Row(
+    "passkey": InfiniteBenchTask(
         "Retrieve.PassKey", 590, 6, "accuracy", _has_first_digits, "span", "12345"
     ),
-    "number_string": Row(
+    "number_string": InfiniteBenchTask(
         "Retrieve.Number", 590, 12, "accuracy", _has_first_digits, None, ""
     ),
-    "kv_retrieval": Row("Retrieve.KV", 500, 50, "accuracy", _has_word, "lookup", "0"),
-    "longbook_sum_eng": Row(
+    "kv_retrieval": InfiniteBenchTask(
+        "Retrieve.KV", 500, 50, "accuracy", _has_word, "lookup", "0"
+    ),
+    "longbook_sum_eng": InfiniteBenchTask(
         "En.Sum",
         103,
         1200,
@@ -393,17 +395,19 @@ ROWS = {
         "summary",
         "It is a long book.",
     ),
-    "longbook_qa_eng": Row("En.QA", 351, 40, "f1", _best_english_f1, "span", "the"),
-    "longbook_choice_eng": Row(
+    "longbook_qa_eng": InfiniteBenchTask(
+        "En.QA", 351, 40, "f1", _best_english_f1, "span", "the"
+    ),
+    "longbook_choice_eng": InfiniteBenchTask(
         "En.MC", 229, 40, "accuracy", find_choice, "choice", "A", _find_choice_or_letter
     ),
-    "longdialogue_qa_eng": Row(
+    "longdialogue_qa_eng": InfiniteBenchTask(
         "En.Dia", 200, 40, "accuracy", _has_name, "frequency", "JOHN", _has_any_name
     ),
-    "longbook_qa_chn": Row(
+    "longbook_qa_chn": InfiniteBenchTask(
         "Zh.QA", 189, 40, "f1", words.best_character_f1, "span", "的"
     ),
-    "code_debug": Row(
+    "code_debug": InfiniteBenchTask(
         "Code.Debug",
         394,
         5,
@@ -413,9 +417,15 @@ ROWS = {
         "A.",
         _find_function_or_letter,
     ),
-    "code_run": Row("Code.Run", 400, 5, "accuracy", _has_last_number, "span", "0"),
-    "math_calc": Row("Math.Calc", 50, 30000, "value_share", _count_values, "span", "0"),
-    "math_find": Row("Math.Find", 350, 3, "accuracy", _has_first_number, "span", "0"),
+    "code_run": InfiniteBenchTask(
+        "Code.Run", 400, 5, "accuracy", _has_last_number, "span", "0"
+    ),
+    "math_calc": InfiniteBenchTask(
+        "Math.Calc", 50, 30000, "value_share", _count_values, "span", "0"
+    ),
+    "math_find": InfiniteBenchTask(
+        "Math.Find", 350, 3, "accuracy", _has_first_number, "span", "0"
+    ),
 }
 
 _API_TOKENS = 4096

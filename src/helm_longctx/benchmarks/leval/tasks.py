@@ -222,7 +222,7 @@ MEASURES = {"exact_match": "exam", "f1": "f1", "rougeL": "rouge"}
 """The value of the column `evaluation` in rows that the metrics score; other rows are for judges and people."""
 
 
-class Dataset(NamedTuple):
+class LEvalTask(NamedTuple):
     """A task: its official name, its name in the paper, metric, number of requests, and git's id of the file."""
 
     name: str
@@ -240,7 +240,7 @@ class Dataset(NamedTuple):
 
 
 DATASETS = tuple(
-    Dataset(row["name"], row["title"], row["metric"], int(row["rows"]), row["blob"])
+    LEvalTask(row["name"], row["title"], row["metric"], int(row["rows"]), row["blob"])
     for row in read_table(__package__, "datasets.csv")
 )
 
@@ -309,7 +309,7 @@ def _examples(
         )
 
 
-def _task(dataset: Dataset) -> Task:
+def _task(dataset: LEvalTask) -> Task:
     name = dataset.name
     metric = dataset.metric
     closed = metric == "exact_match"

@@ -136,7 +136,7 @@ _COMPARE: dict[str, _Compare] = {
 }
 
 
-class Dataset(NamedTuple):
+class LongBenchTask(NamedTuple):
     """A data set.
 
     Args:
@@ -154,7 +154,7 @@ class Dataset(NamedTuple):
 
 
 DATASETS = tuple(
-    Dataset(
+    LongBenchTask(
         row["name"],
         row["title"],
         row["metric"],
@@ -203,7 +203,7 @@ def _repeat_line(messages: Sequence[Message]) -> str | None:
     return dict(pairwise(lines)).get(lines[-1], lines[-1])
 
 
-def _find_constant(dataset: Dataset) -> str:
+def _find_constant(dataset: LongBenchTask) -> str:
     """Return the answer of a model that has not read the prompt."""
     match dataset.metric:
         case "count_score":
@@ -215,7 +215,7 @@ def _find_constant(dataset: Dataset) -> str:
     return "的" if "chinese" in dataset.traits else "the"
 
 
-def _task(dataset: Dataset, extended: bool = False) -> Task:
+def _task(dataset: LongBenchTask, extended: bool = False) -> Task:
     name = f"{dataset.name}_e" if extended else dataset.name
     source = HubZip(
         # The organization THUDM is called zai-org now.

@@ -185,7 +185,7 @@ SOURCE = HubFile(
     sha256="92ff05f6088e212d06c5a731ab86000b69cee6a0900cbbd524a25851e3c30de0",
 )
 
-Question = Literal["question_nonthinking", "question_thinking"]
+QuestionField = Literal["question_nonthinking", "question_thinking"]
 """The column with the question: it asks for the answer alone, or for reasoning first."""
 
 _TEXTS = ("context", "language", "token_length", "secondary_task", "difficulty")
@@ -196,7 +196,7 @@ COLUMNS: Types = {
 }
 
 
-class Questions:
+class QuestionsByTask:
     """The questions of the file by task and length. One pass finds them, and only those that are asked for are kept."""
 
     def __init__(self, path: Path):
@@ -210,7 +210,7 @@ class Questions:
         return self._rows.rows(self._places.get((task, length), []))
 
 
-_read = lru_cache(maxsize=1)(lambda path, modified: Questions(path))
+_read = lru_cache(maxsize=1)(lambda path, modified: QuestionsByTask(path))
 
 
 @take_sample
@@ -219,7 +219,7 @@ def load(
     settings: Settings,
     root: DataRoot,
     secondary_task: str,
-    question: Question,
+    question: QuestionField,
 ) -> Iterator[Example]:
     """Load the questions of a task at a length in file order."""
     path = root / SOURCE.path
@@ -305,7 +305,7 @@ def _task(secondary_task: str, thinks: bool = False) -> Task:
     metric = TASKS[secondary_task]
     name = name_of(secondary_task)
     is_summary = metric == "summary"
-    question: Question = "question_thinking" if thinks else "question_nonthinking"
+    question: QuestionField = "question_thinking" if thinks else "question_nonthinking"
     return Task(
         name=f"{name}_thinking" if thinks else name,
         alias=name if thinks else "",

@@ -108,7 +108,7 @@ def load(
                 )
 
 
-Select = Callable[[Iterable[str], Iterable[str]], list[str]]
+SelectDocuments = Callable[[Iterable[str], Iterable[str]], list[str]]
 """(documents with the answer, other documents) → as many of them as fit, the last one cut."""
 
 
@@ -116,7 +116,7 @@ def _draw_own(
     patients: Mapping[str, Any],
     patient: str,
     question: Mapping[str, Any],
-    select: Select,
+    select: SelectDocuments,
     rng: random.Random,
 ) -> Iterator[_Draw]:
     texts = patients[patient]["texts"]
@@ -133,7 +133,7 @@ def _draw_pairs(
     patients: Mapping[str, Any],
     patient: str,
     question: Mapping[str, Any],
-    select: Select,
+    select: SelectDocuments,
     rng: random.Random,
 ) -> Iterator[_Draw]:
     others: list[str] = []

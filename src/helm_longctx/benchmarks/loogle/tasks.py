@@ -194,7 +194,7 @@ SUMMARY = "longdep_summarization"
 CLOZE = "shortdep_cloze"
 
 
-class Row(NamedTuple):
+class LoogleTask(NamedTuple):
     """A task: its title, output budget, largest number of questions, and the answer of the null model."""
 
     title: str
@@ -204,10 +204,10 @@ class Row(NamedTuple):
 
 
 ROWS = {
-    "shortdep_qa": Row("Short QA", 300, 6000, "It is not known."),
-    "longdep_qa": Row("Long QA", 500, 6000, "It is not known."),
-    SUMMARY: Row("Summaries", 500, 516, "The paper proves a theorem."),
-    CLOZE: Row("Cloze", 50, 6000, "{}"),
+    "shortdep_qa": LoogleTask("Short QA", 300, 6000, "It is not known."),
+    "longdep_qa": LoogleTask("Long QA", 500, 6000, "It is not known."),
+    SUMMARY: LoogleTask("Summaries", 500, 516, "The paper proves a theorem."),
+    CLOZE: LoogleTask("Cloze", 50, 6000, "{}"),
 }
 """The tasks by their official names. The README counts 6,000 questions of all tasks, and 516 papers."""
 

@@ -217,7 +217,7 @@ _WITHOUT_SPACES = ("zh", "ja")
 _PERIODS = {"zh": "。", "ja": "。", "fa": "۔"}
 
 
-class Sample(NamedTuple):
+class OneRulerSample(NamedTuple):
     """A prompt and its answers."""
 
     prompt: str
@@ -239,7 +239,7 @@ class _Needles(NamedTuple):
 
 def hide_needles(
     needles: _Needles, material: Material, tokens: int, count: CountTokens, seed: int
-) -> Iterator[Sample]:
+) -> Iterator[OneRulerSample]:
     """Yield samples of a task about needles without end."""
     random = Random(seed)
     sentences = fill_length(material.sentences, tokens, count)
@@ -274,7 +274,7 @@ def hide_needles(
             queries = [other]
             answers = [material.texts["none"]]
         fields = {f"query{number}": query for number, query in enumerate(queries, 1)}
-        yield Sample(fill(template, {"context": context, **fields}), answers)
+        yield OneRulerSample(fill(template, {"context": context, **fields}), answers)
 
 
 def _make_template(material: Material, queries: int) -> str:
@@ -320,7 +320,7 @@ class _Lists(NamedTuple):
 
 def _list_words(
     lists: _Lists, material: Material, tokens: int, count: CountTokens, seed: int
-) -> Iterator[Sample]:
+) -> Iterator[OneRulerSample]:
     """Yield samples of a task about lists without end.
 
     A list grows by one word until it has more tokens than the limit, so the last one is too long. The next sample
@@ -331,7 +331,7 @@ def _list_words(
     Random(seed).shuffle(words)
     times = lists[2:] if tokens <= _SHORT_LIST else lists[:2]
     size = 1
-    sample = Sample("", [])
+    sample = OneRulerSample("", [])
     while True:
         total = 0
         while total < tokens:
@@ -341,7 +341,7 @@ def _list_words(
             items = common * times[0] + other * times[1]
             Random(seed).shuffle(items)
             context = " ".join(number_words(items))
-            sample = Sample(
+            sample = OneRulerSample(
                 fill(material.list_prompt, {"context": context, "query": ""}), common
             )
             total = count(sample.prompt)
@@ -467,7 +467,7 @@ _SIZES = {STANDARD[f"{k}k"]: k * 1000 for k in (8, 32, 64, 128)}
 _MAIN = "en"
 """The language whose tasks have their names without a language, as the page's table has them."""
 
-_Samples = Callable[[Material, int, CountTokens, int], Iterator[Sample]]
+_Samples = Callable[[Material, int, CountTokens, int], Iterator[OneRulerSample]]
 """(files, tokens, counter, seed) → samples in the official order."""
 
 NEEDLES = {

@@ -65,7 +65,7 @@ _SYNTH_COLUMNS: Types = {
 _REAL_COLUMNS: Types = {TEXT: str, "question": str, "answer": (str, int)}
 
 
-class Entry(NamedTuple):
+class LabelledLine(NamedTuple):
     """A line of a text. The label is empty if the text has no labels."""
 
     date: str
@@ -73,9 +73,9 @@ class Entry(NamedTuple):
     label: str
 
 
-def read_entries(text: str) -> Iterator[Entry]:
+def read_entries(text: str) -> Iterator[LabelledLine]:
     """Yield the lines of a text that have a date and a user."""
-    return (Entry(*match) for match in _ENTRY.findall(text))
+    return (LabelledLine(*match) for match in _ENTRY.findall(text))
 
 
 def find_synth_rows(length: int, split: str, column: str) -> HubRows:

@@ -93,7 +93,7 @@ def read_essays(root: DataRoot) -> WordsInSentences:
     return WordsInSentences(re.sub(r"\s+", " ", _read(root, ESSAYS)["text"]).split(" "))
 
 
-class Question(NamedTuple):
+class DocumentQuestion(NamedTuple):
     """A question on documents.
 
     Args:
@@ -107,7 +107,7 @@ class Question(NamedTuple):
     related: list[int]
 
 
-_Documents = tuple[list[Question], list[str]]
+_Documents = tuple[list[DocumentQuestion], list[str]]
 """Questions in the official order, and the documents that they refer to by number."""
 
 
@@ -126,7 +126,9 @@ def _read_squad(root: DataRoot) -> _Documents:
             for qa in paragraph["qas"]:
                 if not qa["is_impossible"]:
                     answers = [answer["text"] for answer in qa["answers"]]
-                    questions.append(Question(qa["question"], answers, [own], related))
+                    questions.append(
+                        DocumentQuestion(qa["question"], answers, [own], related)
+                    )
     return questions, texts
 
 
@@ -143,7 +145,9 @@ def _read_hotpotqa(root: DataRoot) -> _Documents:
     questions = []
     for row, context in zip(rows, contexts, strict=True):
         documents = [number[text] for text in context]
-        questions.append(Question(row["question"], [row["answer"]], documents, []))
+        questions.append(
+            DocumentQuestion(row["question"], [row["answer"]], documents, [])
+        )
     return questions, texts
 
 

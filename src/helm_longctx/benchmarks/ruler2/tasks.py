@@ -41,11 +41,11 @@ from helm_longctx.tasks.generation import (
 from helm_longctx.tasks.task import (
     TEXT_GROUP,
     AnswerKind,
+    AnswerReader,
     Baseline,
     Example,
     Scorer,
     Settings,
-    Strategy,
     Task,
     are_all,
     has_text,
@@ -80,7 +80,7 @@ HOTPOTQA = HubDataset(
 LETTERS = "ABCD"
 
 
-class Question(NamedTuple):
+class OptionsQuestion(NamedTuple):
     """A question of MMLU with its options, and the letter of the right one."""
 
     text: str
@@ -96,7 +96,7 @@ class _Asked(NamedTuple):
     related: list[str]
 
 
-def read_mmlu(root: DataRoot) -> tuple[list[Question], list[Question]]:
+def read_mmlu(root: DataRoot) -> tuple[list[OptionsQuestion], list[OptionsQuestion]]:
     """Read the questions that are asked, and those that surround them."""
     test, train = (
         [*map(_read_question, JsonLines(root / path, _MMLU_COLUMNS))]
@@ -105,7 +105,7 @@ def read_mmlu(root: DataRoot) -> tuple[list[Question], list[Question]]:
     return test, train
 
 
-def _read_question(row: FileRow) -> Question:
+def _read_question(row: FileRow) -> OptionsQuestion:
     choices = row["choices"]
     is_list = are_all(is_text)(choices) and len(choices) == len(LETTERS)
     if not is_list or row["answer"] not in range(len(LETTERS)):
@@ -114,7 +114,7 @@ def _read_question(row: FileRow) -> Question:
         )
     pairs = zip(LETTERS, choices, strict=True)
     options = "\n".join(f"{letter}. {choice}" for letter, choice in pairs)
-    return Question(
+    return OptionsQuestion(
         re.sub(r"\s+", " ", f"{row['question']}\n{options}"), LETTERS[row["answer"]]
     )
 
@@ -566,7 +566,7 @@ def _task(
     template: str,
     samples: _Samples,
     score: Scorer,
-    kind: AnswerKind | Strategy,
+    kind: AnswerKind | AnswerReader,
     constant: str = "0",
     evidence: str = "",
 ) -> Task:
@@ -624,7 +624,7 @@ def _ask(
     title: str,
     template: str,
     wanted: str,
-    kind: AnswerKind | Strategy,
+    kind: AnswerKind | AnswerReader,
     evidence: str = "",
 ) -> Task:
     samples = partial(_number_documents, wanted=wanted)

@@ -61,7 +61,7 @@ _CHARACTERS = 4
 
 
 @dataclass(frozen=True)
-class Settings:
+class ClientSettings:
     """The arguments in `client_spec.args` that all clients share.
 
     Args:
@@ -116,7 +116,7 @@ class ProviderClient(ApiClient):
         api_key: the key. Without it, the key is a token of the client in `…_CLIENT_ID` or in the variable that the
             package reads; with a `base_url` there is no key.
         base_url: the address. By default it is the provider's own.
-        settings: see `Settings`.
+        settings: see `ClientSettings`.
 
     Raises:
         InputError: the package is not installed, an argument is invalid, or the variable of `api_key_env` is not
@@ -137,10 +137,10 @@ class ProviderClient(ApiClient):
         require_modules(
             (self.provider.package,), type(self).__name__, self.provider.install
         )
-        names = [field.name for field in fields(Settings)]
+        names = [field.name for field in fields(ClientSettings)]
         for name in settings.keys() - names:
             raise bad_argument(type(self).__name__, "argument", name, names)
-        self.settings = Settings(**settings)
+        self.settings = ClientSettings(**settings)
         self._package: Any = import_module(self.provider.package)
         self._http = http_library(self._package)
         self._tokens: TokenSource | None = None

@@ -16,7 +16,7 @@ from helm.benchmark.window_services.no_tokenizer_window_service import (
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.availability import PATIENCE
-from helm_longctx.models.endpoints.probe import Endpoint
+from helm_longctx.models.endpoints.probe import ProbedEndpoint
 from helm_longctx.models.fast_tokenizers import FILE, read_fast_tokenizer
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.benchmark import Benchmark
@@ -137,7 +137,7 @@ def find_tokenizer(*candidates: str | None) -> Tokenizer | None:
 
 
 def make_entries(
-    endpoint: Endpoint, name: str, tokenizer: Tokenizer | None
+    endpoint: ProbedEndpoint, name: str, tokenizer: Tokenizer | None
 ) -> dict[str, dict[str, Any]]:
     """Return an entry for each of HELM's files."""
     config = tokenizer.config(name) if tokenizer else None
@@ -212,7 +212,9 @@ def describe_model(name: str, about: str, can_chat: bool) -> dict[str, Any]:
 
 
 def find_gaps(
-    endpoint: Endpoint, tokenizer: Tokenizer | None, benchmarks: Sequence[Benchmark]
+    endpoint: ProbedEndpoint,
+    tokenizer: Tokenizer | None,
+    benchmarks: Sequence[Benchmark],
 ) -> Iterator[str]:
     """Yield a line for each reason why parts of the benchmarks do not fit an endpoint."""
     context = endpoint.context

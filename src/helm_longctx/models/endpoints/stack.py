@@ -24,7 +24,7 @@ from helm_longctx.models.apis.parameters import Change
 from helm_longctx.models.apis.prefix_cache import fill_cold_fields, find_cold_fields
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.sending import ask_again
-from helm_longctx.models.endpoints.probe import Endpoint, make_client
+from helm_longctx.models.endpoints.probe import ProbedEndpoint, make_client
 from helm_longctx.models.results import answer_of, failure_of, usage_of
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.models.scoring import AnswerRequest
@@ -79,7 +79,7 @@ class Stack:
         tokenizer: a tokenizer of transformers with its chat template; None if none is known.
     """
 
-    def __init__(self, endpoint: Endpoint, tokenizer: Any = None):
+    def __init__(self, endpoint: ProbedEndpoint, tokenizer: Any = None):
         self.endpoint = endpoint
         self.tokenizer = tokenizer
         self.client = make_client(endpoint)

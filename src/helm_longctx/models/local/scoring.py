@@ -30,7 +30,7 @@ _TAIL = 2000
 """Characters at a prompt's end that are tokenized again with each answer, if the prompt is longer."""
 
 
-Scorer = Callable[[Sequence[list[int]], Sequence[int]], Sequence[Sequence[float]]]
+ScoreTokens = Callable[[Sequence[list[int]], Sequence[int]], Sequence[Sequence[float]]]
 """(token ids of texts, the first token that is scored in each) → the log-probabilities of its tokens from there."""
 
 
@@ -161,7 +161,7 @@ def _score_tokens(logits: Any, targets: Sequence[int], top: int) -> list[Scored]
     ]
 
 
-def make_scorer(local: LocalModel, chunk_size: int) -> Scorer:
+def make_scorer(local: LocalModel, chunk_size: int) -> ScoreTokens:
     """Return the function of a local model for `respond`; see `score_tokens`."""
 
     def score(
@@ -174,7 +174,7 @@ def make_scorer(local: LocalModel, chunk_size: int) -> Scorer:
 
 
 def respond(
-    tokenizer: Any, score: Scorer, request: ScoringRequest, prompt: str
+    tokenizer: Any, score: ScoreTokens, request: ScoringRequest, prompt: str
 ) -> dict[str, Any]:
     """Return the log-probabilities that a request asks for, as a response that the request cache can keep.
 

@@ -51,7 +51,7 @@ class Conditions(NamedTuple):
         return " ".join(filter(None, (title, judge, label(self.length))))
 
 
-class Section(NamedTuple):
+class BoardSection(NamedTuple):
     """The scores of a benchmark, or of one set of the user's questions, with context or without.
 
     Args:
@@ -81,10 +81,10 @@ class Section(NamedTuple):
         )
 
 
-def all_sections(benchmarks: Iterable[Benchmark]) -> list[Section]:
+def all_sections(benchmarks: Iterable[Benchmark]) -> list[BoardSection]:
     """Return the sections of all scores that runs at the standard lengths can have."""
     return [
-        Section(
+        BoardSection(
             benchmark, None, closed, [Conditions(length, closed) for length in lengths]
         )
         for benchmark in benchmarks
@@ -93,7 +93,7 @@ def all_sections(benchmarks: Iterable[Benchmark]) -> list[Section]:
     ]
 
 
-def _board_sections(boards: Sequence[Board]) -> list[Section]:
+def _board_sections(boards: Sequence[Board]) -> list[BoardSection]:
     """Return the sections of a suite's scores."""
     sections = []
     for board in boards:
@@ -110,7 +110,7 @@ def _board_sections(boards: Sequence[Board]) -> list[Section]:
         columns.sort(key=lambda each: (each.length or 0, each.judge))
         for closed in sorted({column.closed for column in columns}):
             of = [column for column in columns if column.closed == closed]
-            sections.append(Section(board.benchmark, board, closed, of))
+            sections.append(BoardSection(board.benchmark, board, closed, of))
     return sections
 
 
@@ -140,7 +140,7 @@ def _group_names(board: Board) -> Iterator[str]:
 
 
 def make_schema(
-    sections: Iterable[Section],
+    sections: Iterable[BoardSection],
     run_groups: Collection[str] | None = None,
     statistics: Collection[str] | None = None,
 ) -> dict[str, Any]:
@@ -417,7 +417,9 @@ def _restrict(group: _Group, statistics: Collection[str]) -> _Group:
     return {**group, "metrics": kept}
 
 
-def _groups(section: Section, chosen: Collection[str] | None) -> list[list[_Group]]:
+def _groups(
+    section: BoardSection, chosen: Collection[str] | None
+) -> list[list[_Group]]:
     """Return the groups of a section, a list for each of `KINDS`."""
     overall, categories, tasks = (
         [
@@ -460,7 +462,7 @@ def _groups(section: Section, chosen: Collection[str] | None) -> list[list[_Grou
     ]
 
 
-def _overall_leaf(section: Section, at: Conditions) -> Iterator[_Group]:
+def _overall_leaf(section: BoardSection, at: Conditions) -> Iterator[_Group]:
     benchmark = section.benchmark
     # With a single category, the overall score is that category's.
     has_folder = section.board is not None and bool(section.board.folder)
@@ -477,7 +479,7 @@ def _overall_leaf(section: Section, at: Conditions) -> Iterator[_Group]:
         }
 
 
-def _category_leaves(section: Section, at: Conditions) -> Iterator[_Group]:
+def _category_leaves(section: BoardSection, at: Conditions) -> Iterator[_Group]:
     for category in section.benchmark.categories:
         tasks = category.tasks_at(at.length)
         if not tasks or (at.closed and not all(task.closed_book for task in tasks)):
@@ -499,7 +501,7 @@ def _category_leaves(section: Section, at: Conditions) -> Iterator[_Group]:
         }
 
 
-def _task_leaves(section: Section, at: Conditions) -> Iterator[_Group]:
+def _task_leaves(section: BoardSection, at: Conditions) -> Iterator[_Group]:
     for task in section.benchmark.tasks:
         if (task.closed_book or not at.closed) and task.exists_at(at.length):
             about = f"{task.title}: {headline_text(task)}{_about(at)}."
@@ -521,7 +523,7 @@ def _about(at: Conditions) -> str:
 
 
 def _leaf(
-    section: Section, part: str, title: str, at: Conditions, about: str
+    section: BoardSection, part: str, title: str, at: Conditions, about: str
 ) -> _Group:
     """Return a group of one column, with the fields `at`, `part` and `title` by which groups are combined."""
     return {
@@ -535,12 +537,12 @@ def _leaf(
     }
 
 
-def _taxonomy(section: Section, title: str) -> dict[str, str]:
+def _taxonomy(section: BoardSection, title: str) -> dict[str, str]:
     """Return what HELM's page of scenarios shows; a group without it is not on that page."""
     return {"task": title or section.title, "what": section.benchmark.title}
 
 
-def _leaderboards(section: Section, leaves: list[_Group]) -> Iterator[_Group]:
+def _leaderboards(section: BoardSection, leaves: list[_Group]) -> Iterator[_Group]:
     """Yield the tables of all categories: of all lengths, and of each length. Those in the mean come first."""
     averaged = {
         OVERALL,
@@ -567,7 +569,7 @@ def _leaderboards(section: Section, leaves: list[_Group]) -> Iterator[_Group]:
         )
 
 
-def _by_length(section: Section, leaves: list[_Group]) -> Iterator[_Group]:
+def _by_length(section: BoardSection, leaves: list[_Group]) -> Iterator[_Group]:
     """Yield the tables of one category or task at all lengths."""
     parts = dict.fromkeys(
         (leaf["part"], leaf["title"]) for leaf in leaves if section.benchmark.axis
@@ -587,7 +589,7 @@ def _by_length(section: Section, leaves: list[_Group]) -> Iterator[_Group]:
 
 
 def _combine(
-    section: Section,
+    section: BoardSection,
     part: str,
     title: str,
     at: Conditions,

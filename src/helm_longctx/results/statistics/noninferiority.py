@@ -192,7 +192,7 @@ _Outcomes = tuple[tuple[float, float], ...]
 """The possible differences of a cluster, and the share of each, with the sum 1."""
 
 
-class Sample(NamedTuple):
+class EqualClusters(NamedTuple):
     """A sample as if its clusters had equal sizes.
 
     Args:
@@ -204,7 +204,7 @@ class Sample(NamedTuple):
     outcomes: _Outcomes
 
     @classmethod
-    def of(cls, clusters: Clusters) -> Sample:
+    def of(cls, clusters: Clusters) -> EqualClusters:
         """Return the sample of observed clusters."""
         sums, sizes, (counts,) = clusters
         shares: dict[float, float] = defaultdict(float)
@@ -345,7 +345,7 @@ def clusters_needed(
 
 
 def clusters_to_decide(
-    sample: Sample,
+    sample: EqualClusters,
     margin: float,
     power: float,
     errors: tuple[float, float],
@@ -529,7 +529,7 @@ class _Test:
         more = 0
         if is_open and (is_suspect or p_drop is None):
             # As many as are needed if the differences vary as in these.
-            sample = Sample.of(self._clusters)
+            sample = EqualClusters.of(self._clusters)
             n = self._comparison.effect.n
             looks = tuple(look / n for look in self._able)
             errors = (ONE_SIDED, ONE_SIDED / parts)

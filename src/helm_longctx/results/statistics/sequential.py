@@ -60,7 +60,7 @@ _STEPS = 40
 """Number of bisections for an end of an interval, so that it is exact to 2⁻⁴⁰ of the bounds' distance."""
 
 
-class Decision(Enum):
+class ThresholdDecision(Enum):
     """What is known about a mean and a threshold."""
 
     ABOVE = "above"
@@ -68,7 +68,9 @@ class Decision(Enum):
     OPEN = "open"
 
 
-def decide(values: ArrayLike, threshold: float, error: float = _ERROR) -> Decision:
+def decide(
+    values: ArrayLike, threshold: float, error: float = _ERROR
+) -> ThresholdDecision:
     """Say whether the mean is above or below a threshold, or that the values do not decide it yet.
 
     The decision is the first one that was possible in the order of the values, so more values never change it. It is
@@ -90,8 +92,8 @@ def decide(values: ArrayLike, threshold: float, error: float = _ERROR) -> Decisi
     above = _first(_wealth(scores, threshold), error)
     below = _first(_wealth(1 - scores, 1 - threshold), error)
     if above == below:
-        return Decision.OPEN
-    return Decision.ABOVE if above < below else Decision.BELOW
+        return ThresholdDecision.OPEN
+    return ThresholdDecision.ABOVE if above < below else ThresholdDecision.BELOW
 
 
 def count_until_decision(

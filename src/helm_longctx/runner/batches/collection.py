@@ -18,8 +18,8 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import UNKNOWN_PROBLEM, Failure, Problem, failure_of_error
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.batches import (
+    BatchLine,
     LostResultsError,
-    Outcome,
     ResultsNotReadyError,
     Service,
     is_missing,
@@ -347,7 +347,7 @@ class _Tally:
         self._strays = list[str]()
         self._stray_count = 0
 
-    def count(self, outcomes: Iterable[Outcome], problem: Problem) -> Counter[str]:
+    def count(self, outcomes: Iterable[BatchLine], problem: Problem) -> Counter[str]:
         """Return how many requests have no answer, by kind of failure.
 
         Args:
@@ -384,7 +384,7 @@ class _Tally:
                 )
         return counts
 
-    def _add(self, outcome: Outcome) -> None:
+    def _add(self, outcome: BatchLine) -> None:
         name = outcome.name
         if name not in self._part.requests or name in self._answered:
             self._stray_count += 1

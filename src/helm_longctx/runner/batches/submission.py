@@ -30,7 +30,7 @@ from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.judging.answer_judge import is_answered, judge_names, judge_requests
 from helm_longctx.judging.judge import JudgeRequest, make_judge
 from helm_longctx.judging.keys.client import RenewingClient, judge_client
-from helm_longctx.models.apis.batches import Format, Service, UnsureError
+from helm_longctx.models.apis.batches import BatchFormat, Service, UnsureError
 from helm_longctx.models.apis.caching import with_beginning
 from helm_longctx.models.apis.client import ProviderClient
 from helm_longctx.models.apis.protocol import Body, without_prompt
@@ -65,11 +65,11 @@ _THREADS = 4
 PROBE = "Answer with one word."
 """Prompt of the small request that is sent on its own before a run's first batch."""
 
-Questions = Sequence[tuple[str, JudgeRequest]]
+JudgeQuestions = Sequence[tuple[str, JudgeRequest]]
 
 
 @dataclass(frozen=True)
-class Plan:
+class BatchPlan:
     """How requests are put into batches.
 
     Args:
@@ -103,7 +103,7 @@ class AsBatches(Strategy):
     completes = False
     purpose = "sent as batches"
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: BatchPlan):
         self._plan = plan
 
     def make(self, runner: LongContextRunner, spec: RunSpec) -> None:
@@ -300,7 +300,7 @@ class _Submission:
 
 
 def _write_files(
-    lines: Iterable[tuple[str, bytes]], limits: Format, folder: Path
+    lines: Iterable[tuple[str, bytes]], limits: BatchFormat, folder: Path
 ) -> Iterator[tuple[list[str], Path]]:
     """Write requests, one of which is in memory at a time, into files within the limits.
 
@@ -486,7 +486,7 @@ def reply_store(client: ProviderClient) -> DigestStore:
 class JudgesAsBatches(AsBatches):
     """Sends requests to judges about existing answers. These are in the runner's journal or in a complete run."""
 
-    def __init__(self, plan: Plan, local_path: Path):
+    def __init__(self, plan: BatchPlan, local_path: Path):
         super().__init__(plan)
         self._local_path = local_path
 
@@ -547,7 +547,7 @@ class JudgesAsBatches(AsBatches):
 def _send_questions(
     receiver: Receiver,
     client: ProviderClient,
-    questions: Questions,
+    questions: JudgeQuestions,
     ledger: Ledger,
     batch_size: int | None,
 ) -> None:

@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from helm_longctx.environment import (
     MAX_COST,
-    Settings,
+    EnvironmentValues,
     max_cost,
     number_setting,
     require,
@@ -70,7 +70,7 @@ _REGISTRIES: Sequence[tuple[Callable[[Any], None], Mapping[str, Any]]] = (
 
 
 @dataclass(frozen=True)
-class Job:
+class WorkerData:
     """The data of the driver's process that a worker needs.
 
     Args:
@@ -83,7 +83,9 @@ class Job:
     arguments: Mapping[str, Any]
     paces: Any = field(repr=False)
     folder: str = field(default_factory=os.getcwd)
-    settings: Settings = field(default_factory=lambda: _list_settings(), repr=False)
+    settings: EnvironmentValues = field(
+        default_factory=lambda: _list_settings(), repr=False
+    )
     registered: Sequence[tuple[Callable[[Any], None], Sequence[Any]]] = field(
         default_factory=lambda: [
             (register, [*entries.values()]) for register, entries in _REGISTRIES
@@ -109,14 +111,14 @@ class Job:
         use_paces(partial(_SharedPace, self.paces))
 
 
-def _list_settings() -> Settings:
+def _list_settings() -> EnvironmentValues:
     values = {**os.environ, **settings_in_use().values}
     ours = {
         name: value
         for name, value in values.items()
         if name.startswith("HELM_LONGCTX_")
     }
-    return Settings(ours)
+    return EnvironmentValues(ours)
 
 
 class _Paces:
@@ -165,13 +167,13 @@ class _SharedPace(Pace):
         return _import_ray().get(self._actor.call.remote(self._key, method, *arguments))
 
 
-def ask_shard(job: Job, run_spec: RunSpec, shard: Shard) -> None:
+def ask_shard(job: WorkerData, run_spec: RunSpec, shard: Shard) -> None:
     """Send the requests of a shard. This is a Ray task."""
     job.enter()
     LongContextRunner(**job.arguments, strategy=OneShard(shard)).run_one(run_spec)
 
 
-def _make_run(job: Job, run_spec: RunSpec, *shards: None) -> None:
+def _make_run(job: WorkerData, run_spec: RunSpec, *shards: None) -> None:
     """Make a run from the answers of its shards, for which Ray waits. This is a Ray task."""
     job.enter()
     LongContextRunner(**job.arguments).run_one(run_spec)
@@ -218,7 +220,7 @@ class _RayTasks(Strategy):
                 spec.name: cluster.submit(_make_run, spec, *shards[spec.name])
                 for spec in missing
             }
-            self._progress = Progress(tasks_of_shards)
+            self._progress = ShardProgress(tasks_of_shards)
             try:
                 yield
             finally:
@@ -250,7 +252,7 @@ class _RayTasks(Strategy):
             ) from error
 
 
-def _make_job(runner: LongContextRunner) -> Job:
+def _make_job(runner: LongContextRunner) -> WorkerData:
     """Return the data that workers need to make runs like a runner of this process."""
     ray = _import_ray()
     execution = runner.executor.execution_spec
@@ -286,13 +288,13 @@ def _make_job(runner: LongContextRunner) -> Job:
         "max_task_retries": -1,
         "scheduling_strategy": here,
     }
-    return Job(arguments, ray.remote(_Paces).options(**options).remote())
+    return WorkerData(arguments, ray.remote(_Paces).options(**options).remote())
 
 
 class Cluster:
     """Submits tasks to Ray, with the resources that their models need."""
 
-    def __init__(self, job: Job):
+    def __init__(self, job: WorkerData):
         ray = _import_ray()
         self._resources: dict[str, float] = ray.cluster_resources()
         self._job = ray.put(job)
@@ -333,7 +335,7 @@ class Cluster:
         return {"num_cpus": 1, "num_gpus": number_setting(_GPUS, 1) if is_on_gpu else 0}
 
 
-class Progress:
+class ShardProgress:
     """Shows how many shards of all runs are done: as a bar on a terminal, otherwise in the log."""
 
     def __init__(self, tasks: Sequence[Any]):

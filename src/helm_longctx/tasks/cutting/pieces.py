@@ -78,7 +78,7 @@ _SAMPLE = (
     * 4
 )
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 
 
 class NotApartError(Exception):
@@ -113,7 +113,7 @@ class PieceTokenizer:
         self.before = ids[:before]
         self.after = ids[len(ids) - after :]
 
-    def read(self, text: str, read: Callable[[LongText], Result]) -> Result:
+    def read(self, text: str, read: Callable[[LongText], _Result]) -> _Result:
         """Apply `read` (it must keep no state) to a text in pieces, or in one if a position is no boundary."""
         if self.is_local:
             try:

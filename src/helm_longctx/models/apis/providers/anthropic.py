@@ -202,7 +202,7 @@ class _AnthropicBatches(batches.Service):
     """Anthropic's message batches."""
 
     name = "anthropic"
-    format = batches.Format(b'{"requests":[', b",\n", b"]}", 100_000, 256_000_000)
+    format = batches.BatchFormat(b'{"requests":[', b",\n", b"]}", 100_000, 256_000_000)
 
     def __init__(self, client: ProviderClient, run_path: Path):
         self._bulk = client.bulk_library()
@@ -212,7 +212,7 @@ class _AnthropicBatches(batches.Service):
         """Return an element of the list of requests."""
         return orjson.dumps({"custom_id": name, "params": body})
 
-    def create(self, part: batches.Part, file: IO[bytes]) -> str:
+    def create(self, part: batches.BatchShare, file: IO[bytes]) -> str:
         """Create the batch. The package's own method would hold all requests in memory, several times."""
         from anthropic.types.messages import MessageBatch
 
@@ -222,7 +222,7 @@ class _AnthropicBatches(batches.Service):
             )
         return str(batch.id)
 
-    def find(self, part: batches.Part, others: set[str]) -> batches.Search:
+    def find(self, part: batches.BatchShare, others: set[str]) -> batches.BatchSearch:
         """Look for a batch of the same time and size. When it has ended, its results show whether it is the part's.
 
         Anthropic stores no metadata with a batch.
@@ -248,10 +248,10 @@ class _AnthropicBatches(batches.Service):
                     next((found.name for found in results if found.name), None)
                     in part.requests
                 ):
-                    return batches.Search(batch.id, True)
-        return batches.Search(None, is_final)
+                    return batches.BatchSearch(batch.id, True)
+        return batches.BatchSearch(None, is_final)
 
-    def progress(self, part: batches.Part) -> batches.Progress:
+    def progress(self, part: batches.BatchShare) -> batches.BatchProgress:
         """Return the batch's status. Anthropic counts the requests only when the batch has ended."""
         batch = batches.retrieve(self._batches, part)
         total = len(part.requests)
@@ -265,10 +265,12 @@ class _AnthropicBatches(batches.Service):
             and not batch.results_url
             and _can_results_come(part, batch)
         ):
-            return batches.Progress(batches.STORING, False, done, total, problem)
-        return batches.Progress(status, status == "ended", done, total, problem)
+            return batches.BatchProgress(batches.STORING, False, done, total, problem)
+        return batches.BatchProgress(status, status == "ended", done, total, problem)
 
-    def outcomes(self, part: batches.Part) -> Generator[batches.Outcome, None, None]:
+    def outcomes(
+        self, part: batches.BatchShare
+    ) -> Generator[batches.BatchLine, None, None]:
         """Yield the outcomes in the results of an ended batch, as Anthropic orders them."""
         batch = batches.retrieve(self._batches, part)
         try:
@@ -278,11 +280,11 @@ class _AnthropicBatches(batches.Service):
                 raise batches.ResultsNotReadyError(part.batch) from error
             raise
 
-    def cancel(self, part: batches.Part) -> None:
+    def cancel(self, part: batches.BatchShare) -> None:
         """Cancel the batch."""
         self._batches.cancel(part.batch)
 
-    def _results(self, batch: Any) -> Generator[batches.Outcome, None, None]:
+    def _results(self, batch: Any) -> Generator[batches.BatchLine, None, None]:
         # Anthropic keeps results for 29 days, and the batch longer.
         if not batch.results_url:
             raise batches.LostResultsError
@@ -299,7 +301,7 @@ class _AnthropicBatches(batches.Service):
             )
 
 
-def _can_results_come(part: batches.Part, batch: Any) -> bool:
+def _can_results_come(part: batches.BatchShare, batch: Any) -> bool:
     """Whether the missing results of a batch can still appear: it counts answers, and was not archived."""
     counts = batch.request_counts
     has_answers = counts.succeeded + counts.errored > 0
@@ -321,7 +323,7 @@ _STATUSES = {
 """The status that a type of error has outside of batches (https://platform.claude.com/docs/en/api/errors)."""
 
 
-def read_result(row: Body) -> batches.Reading:
+def read_result(row: Body) -> batches.BatchReading:
     """Read the outcome from a line of the results of a message batch."""
     result = row["result"]
     if result["type"] == "succeeded":
