@@ -219,6 +219,17 @@ def test_numbers_of_rows_and_digests_differ(hub: Hub) -> None:
         assert difference == f"x.zip has SHA-256 {right}, expected {'0' * 64}"
 
 
+def test_the_digest_of_a_small_file_is_computed(hub: Hub) -> None:
+    """For small files the hub announces git's id in the place of the SHA-256. Then the file is read and compared."""
+    hub.repos["org/small"] = {"x.csv": b"a,b\n"}
+    hub.etag = "a" * 40
+    source = HubFile("org/small", "x.csv", "x.csv", commit=COMMIT)
+    right = hashlib.sha256(b"a,b\n").hexdigest()
+    assert replace(source, sha256=right).find_differences() == []
+    (difference,) = replace(source, sha256="0" * 64).find_differences()
+    assert difference == f"x.csv has SHA-256 {right}, expected {'0' * 64}"
+
+
 def test_rows_in_json_are_a_split(hub: Hub, tmp_path: Path) -> None:
     """A split can be an array of rows in a JSON file, whose digest is checked."""
     content = json.dumps([{"a": 1}, {"a": 2}]).encode()

@@ -8,6 +8,7 @@ not used: its older versions run the loading scripts of data sets, and it keeps 
 its own.
 """
 
+import hashlib
 import io
 import json
 import os
@@ -570,12 +571,28 @@ class RangedStream(ResumingStream):
         return position
 
 
+def _digest_on_hub(
+    repo: str, name: str, commit: str, kind: Literal["dataset", "model"]
+) -> str:
+    """Read a file at a commit, and return its SHA-256."""
+    with _open_on_hub(repo, name, commit, kind) as file:
+        digest = hashlib.sha256()
+        while block := file.read(1 << 20):
+            digest.update(block)
+        return digest.hexdigest()
+
+
 @contextmanager
-def _open_on_hub(repo: str, name: str, commit: str) -> Iterator[BinaryIO]:
-    """Open a file of a data set at a commit for reading in parts."""
+def _open_on_hub(
+    repo: str,
+    name: str,
+    commit: str,
+    kind: Literal["dataset", "model"] = "dataset",
+) -> Iterator[BinaryIO]:
+    """Open a file at a commit for reading in parts."""
     from huggingface_hub import get_hf_file_metadata, get_token, hf_hub_url
 
-    url = hf_hub_url(repo, name, repo_type="dataset", revision=commit)
+    url = hf_hub_url(repo, name, repo_type=kind, revision=commit)
     # The address is the hub's own. The one to which it redirects must not get the token.
     stream = RangedStream(url, get_hf_file_metadata(url).size, get_token() or None)
     with io.BufferedReader(stream, 1 << 16) as file:
@@ -617,9 +634,13 @@ def _compare_digests(
         metadata = get_hf_file_metadata(
             hf_hub_url(repo, name, repo_type=kind, revision=commit)
         )
+        if not expected:
+            continue
         given = metadata.etag or ""
-        # For small files the hub announces git's blob id, of 40 digits.
-        if expected and len(given) == len(expected) and given != expected:
+        if len(given) != len(expected):
+            # For small files the hub announces git's blob id, of 40 digits. Their content is read.
+            given = _digest_on_hub(repo, name, commit, kind)
+        if given != expected:
             differences.append(f"{name} has SHA-256 {given}, expected {expected}")
     return differences
 
