@@ -128,12 +128,12 @@ def _find_other_content(proof: Proof, root: DataRoot) -> Iterator[str]:
     A mirror can have files that another program cut, and their scores would be taken for those of the published outputs.
     """
     for source in proof.sources:
-        if isinstance(source, RepositoryFolder):
-            if not source.is_pinned_content(root):
-                yield source.path
-        elif isinstance(source, WebFile) and root.has(source.path):
-            if not source.is_pinned_content(root):
-                yield source.path
+        if not isinstance(source, RepositoryFolder | WebFile):
+            continue
+        # A missing file is listed as such.
+        is_missing = isinstance(source, WebFile) and not root.has(source.path)
+        if not is_missing and not source.is_pinned_content(root):
+            yield source.path
 
 
 def _verify_cell(cell: PrintedScore, scores: OutputScores) -> VerifiedScore:

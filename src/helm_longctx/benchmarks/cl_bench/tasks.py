@@ -2,8 +2,8 @@
 
 Source: Tencent-Hunyuan/CL-bench at 360d60f, infer.py, eval.py (`build_rubrics_text`, `call_judge_api`,
 `process_single_item`, `calculate_statistics`); the hub data sets tencent/CL-bench at b28a583 and
-tencent/CL-bench-Life at cd2589f. A record has the question's `rubrics` and `category`, and the reply of a judge in `judge`, or the
-replies of several in `jury`.
+tencent/CL-bench-Life at cd2589f. A record has the question's `rubrics` and `category`, and the reply of a judge in
+`judge`, or the replies of several in `jury`.
 """
 
 import json
