@@ -79,7 +79,7 @@ def read_cells(root: DataRoot) -> Iterator[PrintedScore]:
 @pytest.fixture
 def proof(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proof:
     """Return made outputs in a repository whose archive, and whose table, a local server sends."""
-    monkeypatch.setattr(web, "ARCHIVES", f"{served.url}/files")
+    monkeypatch.setattr(web, "_ARCHIVES", f"{served.url}/files")
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
         for name, content in make_files().items():
