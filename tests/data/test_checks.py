@@ -310,7 +310,7 @@ def test_repositories_on_github(monkeypatch: pytest.MonkeyPatch) -> None:
             self.send_json(200, answers[self.path.removeprefix("/v1")])
 
     with serve_handler(GitHub) as url:
-        monkeypatch.setattr(data_checks, "GITHUB_API", url)
+        monkeypatch.setattr(data_checks, "_GITHUB_API", url)
         (state,) = check_repositories([pinned])
         assert (state.result, state.about) == (
             "changed",

@@ -60,7 +60,7 @@ def folder(
     served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> RepositoryFolder:
     """Return a folder whose archive is served."""
-    monkeypatch.setattr(web, "ARCHIVES", f"{served.url}/files")
+    monkeypatch.setattr(web, "_ARCHIVES", f"{served.url}/files")
     served.files["owner/name/tar.gz/c0ffee"] = archive(FILES)
     tree = tree_id(write_tree(tmp_path / "expected"))
     return RepositoryFolder(

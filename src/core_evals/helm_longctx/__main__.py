@@ -26,7 +26,7 @@ from core_evals.helm_longctx.settings import (
 )
 from helm_longctx.cli.main import main as run_command
 from helm_longctx.data.root import ENVIRONMENT
-from helm_longctx.environment import Settings, is_installed, require_modules
+from helm_longctx.environment import EnvironmentValues, is_installed, require_modules
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import print_error
 from helm_longctx.judging.keys.client import describe_key, family_of
@@ -106,7 +106,7 @@ def main(text: str) -> None:
     data = None if name in MEDICAL else request["extra"]["data_path"]
     values = {ENVIRONMENT: str(Path(data).expanduser().resolve())} if data else {}
     sys.argv = ["helm-longctx", "run", str(path)]
-    with Settings(values).use():
+    with EnvironmentValues(values).use():
         run_command()
 
 

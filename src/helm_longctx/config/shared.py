@@ -39,7 +39,7 @@ def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
-Suite = Annotated[
+SuiteOption = Annotated[
     str, typer.Option(help="Name of the suite.", autocompletion=complete_suite)
 ]
 OutputPath = Annotated[

@@ -44,10 +44,10 @@ from helm_longctx.data.root import USE_A_MIRROR, DataRoot
 from helm_longctx.data.unpack import MOST_NAMED, check_ratio, first_in_zip, unzip
 from helm_longctx.errors import InputError, ShapeError
 
-PARQUET_REVISION = "refs/convert/parquet"
+_PARQUET_REVISION = "refs/convert/parquet"
 _PARQUET = ".parquet"
 """The end of the names of parquet files."""
-PARTIAL = "partial-"
+_PARTIAL = "partial-"
 """Start of the names of all splits in the conversion of a data set that is too large to be converted whole."""
 TIMEOUT = 30
 """Seconds to wait for the first response. huggingface_hub itself would wait forever."""
@@ -227,7 +227,7 @@ class HubDataset(Source):
         files = {split: self._own_files(split, available) for split in self.splits}
         if all(files.values()):
             return _ParquetFiles(commit, files, is_conversion=False)
-        commit, available = list_files(self.repo_id, PARQUET_REVISION)
+        commit, available = list_files(self.repo_id, _PARQUET_REVISION)
         converted = {
             split: self._converted_files(split, available) for split in self.splits
         }
@@ -255,9 +255,9 @@ class HubDataset(Source):
         names = [name for name in files if name.startswith(f"{config}/{split}/")]
         if names:
             return names
-        if any(name.startswith(f"{config}/{PARTIAL}{split}/") for name in files):
+        if any(name.startswith(f"{config}/{_PARTIAL}{split}/") for name in files):
             raise ShapeError(
-                f"its parquet conversion has only {config}/{PARTIAL}{split}: the hub converts the first 5 GB of a split,"
+                f"its parquet conversion has only {config}/{_PARTIAL}{split}: the hub converts the first 5 GB of a split,"
                 f" so rows are missing, and the repository has no parquet files of its own; {USE_A_MIRROR}"
             )
         folders = sorted({"/".join(name.split("/")[:2]) for name in files})

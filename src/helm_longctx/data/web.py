@@ -34,11 +34,11 @@ from helm_longctx.data.root import USE_A_MIRROR
 from helm_longctx.data.unpack import normalize
 from helm_longctx.errors import InputError
 
-API = "https://storage.googleapis.com/storage/v1/b"
-ARCHIVES = "https://codeload.github.com"
+_API = "https://storage.googleapis.com/storage/v1/b"
+_ARCHIVES = "https://codeload.github.com"
 """Server of repository archives: `<ARCHIVES>/<owner>/<name>/tar.gz/<commit>`."""
 
-BLOCK = 1 << 20
+_BLOCK = 1 << 20
 
 _GITHUB = re.compile(
     r"https://(?:raw|media)\.githubusercontent\.com/(?:media/)?(?P<repo>[^/]+/[^/]+)/(?P<revision>[^/]+)/(?P<name>.+)"
@@ -143,7 +143,7 @@ class BucketFile(SingleFile):
 
     @property
     def _url(self) -> str:
-        return f"{API}/{self.bucket}/o/{quote(self.name, safe='')}"
+        return f"{_API}/{self.bucket}/o/{quote(self.name, safe='')}"
 
     def _describe(self) -> dict[str, Any]:
         """Ask the bucket for the size, the generation and the MD5 of the file."""
@@ -168,7 +168,7 @@ class BucketFile(SingleFile):
         # The generation selects one version of the content, so all parts belong together even if the file changes.
         address = f"{self._url}?alt=media&generation={about['generation']}"
         with ResumingStream(address, size) as stream, part.open("wb") as out:
-            while block := stream.read(BLOCK):
+            while block := stream.read(_BLOCK):
                 digest.update(block)
                 out.write(block)
         md5 = digest.hexdigest()
@@ -224,7 +224,7 @@ class RepositoryFolder(Source):
     @property
     def url(self) -> str:
         """Address of the archive of the whole repository."""
-        return f"{ARCHIVES}/{self.repo}/tar.gz/{self.commit}"
+        return f"{_ARCHIVES}/{self.repo}/tar.gz/{self.commit}"
 
     @property
     def target_folder(self) -> str:

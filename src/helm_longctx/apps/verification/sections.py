@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from helm_longctx.apps.verification.verification import (
-    Verdict,
+    ScoreVerdict,
     Verification,
     VerifiedScore,
     group_reasons,
 )
 from helm_longctx.documents.document import Table, text_table
 
-MOST_NAMES = 6
+_MOST_NAMES = 6
 """Number of cells that a sentence names."""
 
 _INTRODUCTION = """# Proof with published outputs
@@ -40,7 +40,7 @@ def summarize(verifications: Sequence[Verification]) -> Table:
             verification.proof.title,
             f"{verification.outputs:,}",
             f"{len(verification.cells):,}",
-            *(f"{verification.counts[verdict]:,}" for verdict in Verdict),
+            *(f"{verification.counts[verdict]:,}" for verdict in ScoreVerdict),
         ]
         for verification in verifications
     ]
@@ -51,10 +51,10 @@ def summarize(verifications: Sequence[Verification]) -> Table:
             "what was published",
             "outputs",
             "cells",
-            *(v.value for v in Verdict),
+            *(v.value for v in ScoreVerdict),
         ),
         rows,
-        right=("outputs", "cells", *(verdict.value for verdict in Verdict)),
+        right=("outputs", "cells", *(verdict.value for verdict in ScoreVerdict)),
     )
 
 
@@ -119,7 +119,7 @@ def _describe(verification: Verification) -> Iterator[str]:
             )
             yield f"- {_name_cells(cells)}: {reason} {check}"
     different = [
-        cell for cell in verification.cells if cell.verdict is Verdict.DIFFERENT
+        cell for cell in verification.cells if cell.verdict is ScoreVerdict.DIFFERENT
     ]
     if different:
         yield ""
@@ -134,13 +134,15 @@ def _tabulate_models(verification: Verification) -> Table:
     rows = []
     for model in models:
         cells = [each for each in verification.cells if each.cell.model == model]
-        counts = [sum(cell.verdict is verdict for cell in cells) for verdict in Verdict]
+        counts = [
+            sum(cell.verdict is verdict for cell in cells) for verdict in ScoreVerdict
+        ]
         rows.append([model, str(len(cells)), *map(str, counts)])
-    names = [verdict.value for verdict in Verdict]
+    names = [verdict.value for verdict in ScoreVerdict]
     return text_table("", ("model", "cells", *names), rows, right=("cells", *names))
 
 
-def _name_cells(cells: Sequence[VerifiedScore], most: int = MOST_NAMES) -> str:
+def _name_cells(cells: Sequence[VerifiedScore], most: int = _MOST_NAMES) -> str:
     names = [
         f"{verified.cell.model} {verified.cell.column}"
         f" (printed {verified.cell.text}, from the outputs {_format_score(verified) or 'none'})"

@@ -76,7 +76,7 @@ _BAD_ARCHIVE = (
     *(zipfile.BadZipFile, zlib.error, struct.error),
 )
 """What reading a damaged archive raises."""
-MOST_BYTES = 64 << 20
+_MOST_BYTES = 64 << 20
 """Largest size of all documents of a question in bytes, against archives that unpack without end."""
 
 
@@ -138,9 +138,9 @@ def _load_1_1(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
                             f"{path}: it has no file {missing!r}; fetch it again"
                         )
                     files.append(member)
-                if sum(member.file_size for member in files) > MOST_BYTES:
+                if sum(member.file_size for member in files) > _MOST_BYTES:
                     raise InputError(
-                        f"{path}: the documents in {folder} have more than {MOST_BYTES:,} bytes"
+                        f"{path}: the documents in {folder} have more than {_MOST_BYTES:,} bytes"
                     )
                 documents = []
                 for index, member in enumerate(files, 1):
@@ -168,7 +168,7 @@ def _plain_name(name: str) -> str:
 
 JUDGE = "together/qwen3-235b-a22b-instruct-2507-fp8"
 """The default judge. The wheel names a Qwen 235B without a version; this is HELM's deployment of such a model."""
-JUDGE_1_1 = "openai/gpt-5.6-luna"
+_JUDGE_1_1 = "openai/gpt-5.6-luna"
 """The grader of version 1.1, at medium effort."""
 
 _VERDICTS = {"CORRECT": 1.0, "INCORRECT": 0.0}
@@ -253,7 +253,7 @@ _QUESTIONS_1_1 = replace(
     scorers=score_silence(_score_1_1),
     sources=lambda length: (QUESTIONS_1_1, DOCUMENTS_1_1),
     optional_sources=lambda length: (),
-    official_judge=JUDGE_1_1,
+    official_judge=_JUDGE_1_1,
     judgement=JUDGEMENT_1_1,
 )
 

@@ -129,7 +129,7 @@ TASKS = HubFile(
 )
 LIFE = HubDataset("tencent/CL-bench-Life", {"train": 405}, labelled=False)
 COLUMNS: Types = {"messages": list, "rubrics": list, "metadata": dict}
-RUBRICS = Shape("a list", lambda value: isinstance(value, list))
+_RUBRICS = Shape("a list", lambda value: isinstance(value, list))
 DELIMITER = "<|TASK|>"
 """Stands between the context and the task in single turns of CL-bench Life; CL-bench has nothing between them."""
 
@@ -177,7 +177,7 @@ def _task(
         variants={"paper": Variant(temperature=1.0)},
         official_judge=JUDGE,
         judgement=JUDGEMENT,
-        record_shapes={"rubrics": RUBRICS, "category": TEXT, **REPLIES},
+        record_shapes={"rubrics": _RUBRICS, "category": TEXT, **REPLIES},
         **task_fields(__package__),
     )
 

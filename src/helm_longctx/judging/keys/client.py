@@ -60,7 +60,7 @@ _LIBRARIES = {
 
 _IN_FILE = "the key in HELM's credentials file"
 
-SECONDS = 30.0
+_SECONDS = 30.0
 """Longest wait for the reply, if calls have no shorter limit. A judge that needs longer is not known to be missing, so
 the run begins."""
 
@@ -445,7 +445,7 @@ def _ask(record: ModelDeployment, credentials: Mapping[str, Any]) -> Availabilit
         # HELM's client wants a folder for files. This request does not need it.
         with tempfile.TemporaryDirectory() as folder:
             clients = AutoClient(credentials, folder, BlackHoleCacheBackendConfig())
-            client = judge_client(record.name, clients, min(SECONDS, setting(TIMEOUT)))
+            client = judge_client(record.name, clients, min(_SECONDS, setting(TIMEOUT)))
             model = record.model_name or record.name
             messages = messages_before(record)
             return ask_model(client, tiny_request(model, record.name, messages))

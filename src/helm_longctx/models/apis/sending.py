@@ -205,7 +205,7 @@ def try_once(send: Callable[[Request], RequestResult], request: Request) -> Atte
     return attempt
 
 
-ATTEMPTS = 4
+_ATTEMPTS = 4
 """Attempts of a request of a check whose failures can pass."""
 
 
@@ -213,7 +213,7 @@ def ask_again(
     send: Callable[[Request], RequestResult], request: Request
 ) -> RequestResult:
     """Send a request of a check, again if a failure can pass, so that a busy server is not taken for a broken one."""
-    for _ in range(ATTEMPTS):
+    for _ in range(_ATTEMPTS):
         result = send(request)
         failure = failure_of(result)
         if failure is None or not failure.is_retriable:
@@ -324,7 +324,7 @@ def _is_rate_limit(attempt: Attempt) -> bool:
     )
 
 
-LONGEST_WAIT = 80.0
+_LONGEST_WAIT = 80.0
 """Largest number of seconds between two attempts."""
 
 
@@ -398,7 +398,7 @@ class Sender:
         self._rate_limits = 0
         self._attempts = Retrying(
             stop=stop_after_attempt(retries.tries),
-            wait=wait_exponential(retries.first_wait, LONGEST_WAIT)
+            wait=wait_exponential(retries.first_wait, _LONGEST_WAIT)
             + wait_random(0, retries.first_wait),
             sleep=sleep_using_event(self._stopped),
             retry=retry_if_result(retries.may_help),
