@@ -24,7 +24,7 @@ import core_evals.helm_longctx.command as command
 from core_evals.helm_longctx.__main__ import log_judges
 from core_evals.helm_longctx.medical import MEDICAL
 from helm_longctx.judging.keys.client import describe_key
-from helm_longctx.models.apis.oauth import ClientCredentials, TokenSource
+from helm_longctx.models.apis import oauth
 from helm_longctx.models.apis.sending import Retries, Sender
 from tests.core_evals.asking import ask
 from tests.core_evals.evaluating import KEY, SAMPLES
@@ -265,13 +265,13 @@ def test_the_page_s_searches_of_logs(
     tokens = iter(["first-token", "second-token", "third-token"])
     life = 3600.0
 
-    def request(client: ClientCredentials) -> Any:
-        from helm_longctx.models.apis.oauth import Token
+    def request(client: oauth.ClientCredentials) -> Any:
+        return oauth._Token(next(tokens), time.time() + life)
 
-        return Token(next(tokens), time.time() + life)
-
-    monkeypatch.setattr("helm_longctx.models.apis.oauth.request_token", request)
-    source = TokenSource(ClientCredentials("http://localhost:3/token", "me", "secret"))
+    monkeypatch.setattr(oauth, "request_token", request)
+    source = oauth.TokenSource(
+        oauth.ClientCredentials("http://localhost:3/token", "me", "secret")
+    )
     life = 0.0
     first = source.current()
     life = 3600.0
