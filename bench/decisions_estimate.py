@@ -25,7 +25,7 @@ from tests.support.simulations import (
     power_of_pairs,
 )
 
-from helm_longctx.results.statistics.power import Sample, detectable_difference
+from helm_longctx.results.statistics.power import PairedQuestions, detectable_difference
 from helm_longctx.runner.estimate import TaskSample
 from helm_longctx.runner.planning import find_spreads
 
@@ -63,7 +63,7 @@ def rows(rounds: int, seed: int) -> Iterator[str | Figure]:
     spread = find_spreads(
         TaskSample("helmet_recall", "json_kv", 8192, 100, 100), {}
     ).unpaired
-    difference = detectable_difference([Sample(spread, 100, 100)])
+    difference = detectable_difference([PairedQuestions(spread, 100, 100)])
     for mean in (0.5, 0.8, 0.95):
         yield f"{mean:g}: {find_power(difference, [Task([1] * 100, 0.0)], mean, rounds, random)}"
 

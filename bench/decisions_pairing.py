@@ -19,7 +19,7 @@ import numpy as np
 from decisions_certify import DESIGN, SHORTEST
 from simulation import Figure, clustered_figure
 
-from helm_longctx.apps.certify.answers import Answered, Block, Reply
+from helm_longctx.apps.certify.answers import Answered, AskedBlock, KeptReply
 from helm_longctx.apps.certify.search import SEEDS, Design, Search
 from helm_longctx.results.statistics.intervals import Floats
 
@@ -116,14 +116,14 @@ def _answer_base(
     """
     search = Search(design)
 
-    def reply(block: Block) -> list[Reply]:
+    def reply(block: AskedBlock) -> list[KeptReply]:
         if not block.has_text:
-            return [Reply(0.0)] * block.count
+            return [KeptReply(0.0)] * block.count
         own = levels[block.seed - search.design.seed]
         level = np.where(
             random.random(block.count) < pairing, own, random.random(block.count)
         )
-        return [Reply(float(is_right)) for is_right in level < score]
+        return [KeptReply(float(is_right)) for is_right in level < score]
 
     while (blocks := search.next_blocks()) and blocks[0].length == SHORTEST:
         for block in blocks:

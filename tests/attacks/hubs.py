@@ -25,6 +25,7 @@ import huggingface_hub.constants
 import pyarrow
 import pyarrow.parquet
 
+from helm_longctx.benchmarks.flenqa.tasks import SOURCE as FLENQA
 from helm_longctx.cli.main import main
 from helm_longctx.data import download, release, unpack, web
 from helm_longctx.data import hub as hub_data
@@ -43,7 +44,7 @@ BOOKS_ENTRY = "infinite_bench:task=longbook_qa_eng"
 ROW = {"id": 1, "context": "text", "input": "Who?", "answer": ["Ada"], "options": []}
 
 FACTS = "alonj/FLenQA"
-FACTS_FILE = "data/eval-00000-of-00001.parquet"
+(FACTS_FILE,) = FLENQA.files["eval"]
 FACTS_ENTRY = "flenqa:task=pir,length=250"
 FACTS_ROW = {
     "dataset": "PIR",
@@ -266,11 +267,11 @@ def run_command(address: str, folder: Path, *arguments: str) -> Outcome:
     with ExitStack() as stack:
         stack.enter_context(point_at(address, folder))
         for target, name, value in (
-            (data_checks, "SECONDS", ASK_SECONDS),
+            (data_checks, "_SECONDS", ASK_SECONDS),
             (download, "ASK_SECONDS", ASK_SECONDS),
             (download, "_MOST_DESCRIPTION", LARGE),
             (download, "WAIT", 0.001),
-            (download, "ATTEMPTS", 3),
+            (download, "_ATTEMPTS", 3),
             (sys, "argv", ["helm-longctx", *arguments]),
         ):
             stack.enter_context(mock.patch.object(target, name, value))
@@ -298,7 +299,7 @@ def find_check_fault(
     repo = BOOKS if is_books else FACTS
     hub = Hub(
         {repo: {BOOKS_FILE if is_books else FACTS_FILE: content}},
-        commits={BOOKS: [BOOKS_PIN]},
+        commits={BOOKS: [BOOKS_PIN], FACTS: [FLENQA.commit]},
         acts=acts,
     )
     with serve(hub):
@@ -428,12 +429,12 @@ def fetch(source: Source, root: Path) -> str:
     """Fetch a source, and return what was raised."""
     with ExitStack() as stack:
         for target, name, value in (
-            (unpack, "ROOM", ROOM),
+            (unpack, "_ROOM", ROOM),
             (download, "WAIT", 0.001),
-            (download, "ATTEMPTS", 3),
+            (download, "_ATTEMPTS", 3),
             (download, "ASK_SECONDS", ASK_SECONDS),
             (download, "TIMEOUTS", (2.0, 2.0)),
-            (release, "MOST_PINNED", 1 << 20),
+            (release, "_MOST_PINNED", 1 << 20),
         ):
             stack.enter_context(mock.patch.object(target, name, value))
         try:
@@ -470,7 +471,7 @@ def attack_folders(folder: Path) -> Iterator[tuple[str, bool]]:
     for number, (name, content) in enumerate(TARS.items()):
         with serve_file("/tar.gz/", content) as address:
             source = web.RepositoryFolder("o/r", DIGEST, "f", DIGEST, "r/f", ("x",))
-            with mock.patch.object(web, "ARCHIVES", address):
+            with mock.patch.object(web, "_ARCHIVES", address):
                 fault = find_fetch_fault(source, folder / str(number))
         yield f"tar.gz, {name}: {fault}", not fault
 

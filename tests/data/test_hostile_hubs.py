@@ -68,7 +68,7 @@ def test_a_download_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A download of unknown size ends before the disk is full."""
-    monkeypatch.setattr(download, "BLOCKS_PER_CHECK", 2)
+    monkeypatch.setattr(download, "_BLOCKS_PER_CHECK", 2)
     monkeypatch.setattr(download, "SPACE_MARGIN", 1 << 60)
     with (
         attack(hubs.pour(b"0")) as server,

@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from requests import PreparedRequest, Response
     from tenacity import RetryCallState
 
-ATTEMPTS = 8
+_ATTEMPTS = 8
 """Number of attempts in a row without a new byte after which a download fails."""
 WAIT = 1.0
-WAIT_MOST = 60.0
+_WAIT_MOST = 60.0
 """Seconds to wait before the second attempt, doubled with each further attempt, and the longest wait."""
 _RETRY_AFTER_MOST = 300.0
 """Longest wait in seconds that a server's `Retry-After` header may ask for."""
@@ -61,7 +61,7 @@ SOURCE = ".source.json"
 SPACE_MARGIN = 256 << 20
 """Bytes of disk space that always stay free."""
 
-BLOCKS_PER_CHECK = 64
+_BLOCKS_PER_CHECK = 64
 """Blocks of 1 MiB of a download without an announced size after which the free disk space is checked again."""
 
 ASK_SECONDS = 120.0
@@ -69,7 +69,7 @@ ASK_SECONDS = 120.0
 _MOST_DESCRIPTION = 64 << 20
 """Largest size in bytes of a description. A list of 100,000 files with their digests has about 20 MB."""
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 
 _log = logging.getLogger(__name__)
 
@@ -222,14 +222,14 @@ class ResumingStream(io.RawIOBase):
 
 
 def run_within(
-    seconds: float, function: Callable[..., Result], *arguments: object
-) -> Result:
+    seconds: float, function: Callable[..., _Result], *arguments: object
+) -> _Result:
     """Return what a function returns. It runs in a thread, which is left alone after this time.
 
     Raises:
         InputError: the function took longer. Every error of the function is raised as it is.
     """
-    outcomes: queue.SimpleQueue[tuple[Result | None, BaseException | None]]
+    outcomes: queue.SimpleQueue[tuple[_Result | None, BaseException | None]]
     outcomes = queue.SimpleQueue()
 
     def work() -> None:
@@ -248,7 +248,7 @@ def run_within(
         ) from None
     if error is not None:
         raise error
-    return cast(Result, result)
+    return cast(_Result, result)
 
 
 class Description(NamedTuple):
@@ -320,13 +320,13 @@ def copy_stream(stream: ResumingStream, out: BinaryIO, folder: Path) -> None:
     while block := source.read(1 << 20):
         out.write(block)
         count += 1
-        if count % BLOCKS_PER_CHECK == 0:
+        if count % _BLOCKS_PER_CHECK == 0:
             check_space(folder)
 
 
 def retry(
-    function: Callable[..., Result], *arguments: object, **named: object
-) -> Result:
+    function: Callable[..., _Result], *arguments: object, **named: object
+) -> _Result:
     """Call a function, and call it again after growing waits as long as its errors look temporary."""
     from tenacity import (
         Retrying,
@@ -335,7 +335,7 @@ def retry(
         wait_exponential,
     )
 
-    growing = wait_exponential(WAIT, WAIT_MOST)
+    growing = wait_exponential(WAIT, _WAIT_MOST)
 
     def wait(state: RetryCallState) -> float:
         error = state.outcome and state.outcome.exception()
@@ -348,11 +348,11 @@ def retry(
         error = state.outcome and state.outcome.exception()
         what = (error and status_of(error)) or type(error).__name__
         seconds = state.next_action.sleep if state.next_action else 0
-        about = f"attempt {state.attempt_number + 1} of {ATTEMPTS} in {seconds:.0f} s"
+        about = f"attempt {state.attempt_number + 1} of {_ATTEMPTS} in {seconds:.0f} s"
         _log.warning("the download broke off (%s); %s", what, about)
 
     again = retry_if_exception(_is_temporary)
-    most = stop_after_attempt(ATTEMPTS)
+    most = stop_after_attempt(_ATTEMPTS)
     return Retrying(stop=most, wait=wait, retry=again, before_sleep=log, reraise=True)(
         function, *arguments, **named
     )

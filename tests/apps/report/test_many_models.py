@@ -28,7 +28,7 @@ def test_more_models_than_a_report_compares(
         return read_run(path, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(reading, "read_run", count)
-    monkeypatch.setattr(build, "MOST_MODELS", 3)
+    monkeypatch.setattr(build, "_MOST_MODELS", 3)
     report = ("report", "--suite", "s", "--output-path", tmp_path)
     assert command(*report) == 2
     (line,) = command.err.splitlines()
@@ -36,5 +36,5 @@ def test_more_models_than_a_report_compares(
     assert line.endswith("divide the runs among several suites")
     assert len(read) == 4
     assert not (tmp_path / "reports").exists()
-    monkeypatch.setattr(build, "MOST_MODELS", 8)
+    monkeypatch.setattr(build, "_MOST_MODELS", 8)
     assert command(*report) == 0, command.err
