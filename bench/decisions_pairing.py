@@ -196,7 +196,8 @@ class RuleBefore:
         # A value of 1 adds the stake.
         stakes = self._tests[side].next_shares(shares, number, 1.0) - shares
         largest = shares / -least if least < 0 else np.full(len(shares), inf)
-        return np.maximum(0.0, shares + np.minimum(stakes, largest) * values)
+        wealth = shares + np.minimum(stakes, largest) * values
+        return np.asarray(np.maximum(0.0, wealth))
 
 
 class Rates(NamedTuple):
