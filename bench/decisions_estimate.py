@@ -26,7 +26,7 @@ from tests.support.simulations import (
     power_of_pairs,
 )
 
-from helm_longctx.results.statistics.power import Sample, detectable_difference
+from helm_longctx.results.statistics.power import PairedQuestions, detectable_difference
 from helm_longctx.runner.estimate import TaskSample
 from helm_longctx.runner.planning import find_spreads
 
@@ -74,7 +74,7 @@ def compare_other_questions(
         yield from describe(f"mean of tasks, {name}", mean, found, rounds)
     planned = TaskSample("helmet_recall", "json_kv", 8192, 100, 100)
     spread = find_spreads(planned, {}).unpaired
-    difference = detectable_difference([Sample(spread, 100, 100)])
+    difference = detectable_difference([PairedQuestions(spread, 100, 100)])
     for mean in (0.5, 0.8, 0.95):
         found = find_power(difference, [Task([1] * 100, 0.0)], mean, rounds, random)
         name = "100 of json_kv at 8k, by HELMET's published scores"

@@ -30,7 +30,7 @@ from helm_longctx.apps.cache_check.states import (
     COLD,
     CONTROL,
     PARALLEL,
-    Reply,
+    StateReply,
     plan_busy,
 )
 from helm_longctx.apps.cache_check.verdict import judge, judge_builds
@@ -47,7 +47,7 @@ from helm_longctx.apps.gate.divergences import (
     FIRST_LOOKS,
     OF_DIVERGENCE,
     QUESTIONS,
-    Decision,
+    DivergenceDecision,
     count_twice,
     decide,
     find_differing_lengths,
@@ -333,7 +333,7 @@ def compare_builds(rounds: int, seed: int) -> Iterator[Figure]:
             )
 
 
-def _route(chance: Random, copies: int, routes_questions: bool) -> list[Reply]:
+def _route(chance: Random, copies: int, routes_questions: bool) -> list[StateReply]:
     replies = []
     for number in range(40):
         build = chance.randrange(2)
@@ -342,7 +342,7 @@ def _route(chance: Random, copies: int, routes_questions: bool) -> list[Reply]:
             for state in (COLD, CONTROL):
                 name = build if routes_questions else chance.randrange(2)
                 replies.append(
-                    Reply(
+                    StateReply(
                         1024,
                         number,
                         state,
@@ -361,7 +361,7 @@ def ask_in_parallel(rounds: int, random: np.random.Generator) -> Iterator[Figure
         before = []
         for _ in range(rounds):
             replies = [
-                _answer(Reply(1024, number, state), load, random)
+                _answer(StateReply(1024, number, state), load, random)
                 for number in range(20)
                 for state in (COLD, CONTROL, "warm", PARALLEL)
             ]
@@ -379,7 +379,7 @@ def ask_in_parallel(rounds: int, random: np.random.Generator) -> Iterator[Figure
         )
 
 
-def _answer(reply: Reply, load: float, random: np.random.Generator) -> Reply:
+def _answer(reply: StateReply, load: float, random: np.random.Generator) -> StateReply:
     """Return a reply whose log-probabilities have the noise of a copy, and of a load if it has company."""
     own = 0.02 * random.normal(size=20)
     if reply.state in (PARALLEL, BUSY, BUSY_CONTROL):
@@ -408,7 +408,7 @@ def break_candidates(seeds: int) -> Iterator[Figure]:
             )
 
 
-def _compare_candidate(name: str, seed: int, way: Way) -> Decision:
+def _compare_candidate(name: str, seed: int, way: Way) -> DivergenceDecision:
     compared = compare_with_twin(name, seed, way, QUESTIONS)
     points: list[Point] = []
     written: list[Written] = []

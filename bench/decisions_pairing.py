@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from simulation import Figure, clustered_figure
 
-from helm_longctx.apps.certify.answers import Answered, Block, Reply
+from helm_longctx.apps.certify.answers import Answered, AskedBlock, KeptReply
 from helm_longctx.apps.certify.search import (
     KIND_SHARE,
     SEEDS,
@@ -111,8 +111,10 @@ class RuleNow:
     ) -> Floats:
         """Return the shares of one of the tests after the answers to a question."""
         kind, seed = self._order[number]
-        values = self._test.values(is_right.astype(float), kind.kind, seed)
-        return self._test.tests[side].next_shares(shares, number, values[side])
+        scores: Floats = is_right.astype(float)
+        values = self._test.values(scores, kind.kind, seed)
+        test = self._test.tests[side]
+        return np.asarray(test.next_shares(shares, number, values[side]))
 
 
 class RuleBefore:
@@ -327,14 +329,14 @@ def _answer_base(
     """
     search = Search(design)
 
-    def reply(block: Block) -> list[Reply]:
+    def reply(block: AskedBlock) -> list[KeptReply]:
         if not block.has_text:
-            return [Reply(0.0)] * block.count
+            return [KeptReply(0.0)] * block.count
         own = levels[block.seed - search.design.seed]
         level = np.where(
             random.random(block.count) < pairing, own, random.random(block.count)
         )
-        return [Reply(float(is_right)) for is_right in level < score]
+        return [KeptReply(float(is_right)) for is_right in level < score]
 
     while (blocks := search.next_blocks()) and blocks[0].length == SHORTEST:
         for block in blocks:

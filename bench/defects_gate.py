@@ -44,7 +44,7 @@ from helm_longctx.apps.gate.divergences import (
 from helm_longctx.failures import Failure, FailureError
 from helm_longctx.models.apis.echo import ECHO, find_span_tokens
 from helm_longctx.models.apis.sending import Retries, Sender
-from helm_longctx.models.endpoints.probe import Endpoint, make_client
+from helm_longctx.models.endpoints.probe import ProbedEndpoint, make_client
 from helm_longctx.models.results import add_facts, check_result
 from helm_longctx.models.scoring import SpanRequest, distributions_of
 from helm_longctx.results.statistics.noninferiority import Verdict
@@ -143,7 +143,7 @@ class ReadingArm(Arm):
         self.model = model
         self.address = upstream.address
         self.client: Any = make_client(
-            Endpoint(upstream.address, "openai", upstream.model, ("completions",))
+            ProbedEndpoint(upstream.address, "openai", upstream.model, ("completions",))
         )
         self.client._way = ECHO  # the command's probe is short, so it does not reach a fault that begins at a length
 
@@ -194,7 +194,7 @@ class FlakyArm(Arm):
     """An arm that is a server, with the command's own retries."""
 
     def __init__(self, address: str):
-        client = make_client(Endpoint(address, "openai", NAME, ("chat",)))
+        client = make_client(ProbedEndpoint(address, "openai", NAME, ("chat",)))
         self.sender = Sender(client, Retries(tries=6, first_wait=0.01))
 
     def __call__(self, request: Request) -> RequestResult:

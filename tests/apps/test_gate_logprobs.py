@@ -30,7 +30,7 @@ from helm_longctx.apps.gate.distributions import (
     pair_tokens,
 )
 from helm_longctx.apps.gate.divergences import (
-    Decision,
+    DivergenceDecision,
     count_fewest,
     decide,
     find_differing_lengths,
@@ -669,7 +669,9 @@ def test_the_answers_of_the_candidate_count() -> None:
     answer has them, too."""
     points = make_points([0.0] * 48)
 
-    def decide_with(faults: int, noise: str = "", margin: float = 0.05) -> Decision:
+    def decide_with(
+        faults: int, noise: str = "", margin: float = 0.05
+    ) -> DivergenceDecision:
         written = [
             Written(None, str(number), "empty" if number < faults else "", noise)
             for number in range(48)

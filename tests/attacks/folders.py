@@ -361,7 +361,7 @@ def find_refusal(entry: dict[str, Any]) -> str:
     from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
 
     from helm_longctx.config.local_models import expand, make_files, read_sampling
-    from helm_longctx.config.schema import LocalModel
+    from helm_longctx.config.schema import LocalModels
     from helm_longctx.errors import InputError
     from helm_longctx.models.local.huggingface import LongContextHuggingFaceClient
 
@@ -369,7 +369,7 @@ def find_refusal(entry: dict[str, Any]) -> str:
     is_chat = options.pop("style", None) == "chat"
     nowhere = BlackHoleCacheConfig()
     try:
-        (model,) = expand(LocalModel(**options))
+        (model,) = expand(LocalModels(**options))
         read_sampling(model)
         spec = make_files(model)["model_deployments.yaml"]["client_spec"]
         path = entry["path"]

@@ -83,7 +83,7 @@ def test_many_runs_and_damaged_ones(
     run = make_run(tmp_path, PLAIN)
     (run.parent / "damaged").mkdir()
     (run.parent / "damaged" / "stats.json").write_text("[")
-    monkeypatch.setattr(score_log, "ROWS", 2)
+    monkeypatch.setattr(score_log, "_ROWS", 2)
     caplog.set_level(logging.INFO, "helm")
     caplog.clear()
     log_scores(

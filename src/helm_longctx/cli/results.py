@@ -14,7 +14,7 @@ import yaml
 from helm_longctx.config.shared import (
     LocalPath,
     OutputPath,
-    Suite,
+    SuiteOption,
     complete_suite,
     fill_registries,
 )
@@ -93,7 +93,7 @@ def schema(
 
 
 def summarize(
-    suite: Suite,
+    suite: SuiteOption,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON instead of tables.")
     ] = False,
@@ -178,7 +178,7 @@ def reference(
     benchmark: Annotated[
         str, typer.Argument(help="Benchmark with published results, e.g. lv_eval.")
     ],
-    suite: Suite,
+    suite: SuiteOption,
     model: Annotated[
         list[str] | None, typer.Option(help="Only these models, e.g. `Qwen*`.")
     ] = None,
@@ -198,7 +198,7 @@ def reference(
 
 
 def serve(
-    suite: Suite,
+    suite: SuiteOption,
     schema_path: _SchemaPath = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),

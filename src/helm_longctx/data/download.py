@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from requests import PreparedRequest, Response
     from tenacity import RetryCallState
 
-ATTEMPTS = 8
+_ATTEMPTS = 8
 """Number of attempts in a row without a new byte after which a download fails."""
 WAIT = 1.0
-WAIT_MOST = 60.0
+_WAIT_MOST = 60.0
 """Seconds to wait before the second attempt, doubled with each further attempt, and the longest wait."""
 _RETRY_AFTER_MOST = 300.0
 """Longest wait in seconds that a server's `Retry-After` header may ask for."""
@@ -49,7 +49,7 @@ SOURCE = ".source.json"
 SPACE_MARGIN = 256 << 20
 """Bytes of disk space that always stay free."""
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 
 _log = logging.getLogger(__name__)
 
@@ -207,8 +207,8 @@ class ResumingStream(io.RawIOBase):
 
 
 def retry(
-    function: Callable[..., Result], *arguments: object, **named: object
-) -> Result:
+    function: Callable[..., _Result], *arguments: object, **named: object
+) -> _Result:
     """Call a function, and call it again after growing waits as long as its errors look temporary."""
     from tenacity import (
         Retrying,
@@ -217,7 +217,7 @@ def retry(
         wait_exponential,
     )
 
-    growing = wait_exponential(WAIT, WAIT_MOST)
+    growing = wait_exponential(WAIT, _WAIT_MOST)
 
     def wait(state: RetryCallState) -> float:
         error = state.outcome and state.outcome.exception()
@@ -230,11 +230,11 @@ def retry(
         error = state.outcome and state.outcome.exception()
         what = (error and status_of(error)) or type(error).__name__
         seconds = state.next_action.sleep if state.next_action else 0
-        about = f"attempt {state.attempt_number + 1} of {ATTEMPTS} in {seconds:.0f} s"
+        about = f"attempt {state.attempt_number + 1} of {_ATTEMPTS} in {seconds:.0f} s"
         _log.warning("the download broke off (%s); %s", what, about)
 
     again = retry_if_exception(_is_temporary)
-    most = stop_after_attempt(ATTEMPTS)
+    most = stop_after_attempt(_ATTEMPTS)
     return Retrying(stop=most, wait=wait, retry=again, before_sleep=log, reraise=True)(
         function, *arguments, **named
     )

@@ -37,7 +37,7 @@ from helm_longctx.data.web import pin_address
 from helm_longctx.errors import InputError
 from helm_longctx.locks import hold_lock
 
-MOST_PINNED = 16 << 20
+_MOST_PINNED = 16 << 20
 """Largest size of a pinned file in bytes. Without a limit, a server that never stops sending would fill the disk."""
 
 _log = logging.getLogger(__name__)
@@ -137,7 +137,7 @@ class PinnedFile(SingleFile):
     def find_differences(self) -> list[str]:
         """Download the file, which is small, and compare its digest."""
         with ResumingStream(self.url) as stream:
-            io.BufferedReader(stream).read(MOST_PINNED)
+            io.BufferedReader(stream).read(_MOST_PINNED)
             sha256 = stream.digest.hexdigest()
         return (
             []
@@ -149,12 +149,12 @@ class PinnedFile(SingleFile):
         """Download the file. Its digest is in the code, so it has no record."""
         check_space(part.parent)
         with ResumingStream(self.url) as stream:
-            size = part.write_bytes(io.BufferedReader(stream).read(MOST_PINNED))
+            size = part.write_bytes(io.BufferedReader(stream).read(_MOST_PINNED))
             sha256 = stream.digest.hexdigest()
         # `read` stops at the limit, so a file of exactly this size may have been longer.
-        if size == MOST_PINNED:
+        if size == _MOST_PINNED:
             raise InputError(
-                f"the downloaded file is larger than {MOST_PINNED} bytes; {USE_A_MIRROR}"
+                f"the downloaded file is larger than {_MOST_PINNED} bytes; {USE_A_MIRROR}"
             )
         if sha256 != self.sha256:
             raise InputError(

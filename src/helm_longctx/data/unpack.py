@@ -25,15 +25,15 @@ BLOCK = 1 << 20
 MOST_NAMED = 12
 """Most files that an error names."""
 
-MOST_NAMES = 1 << 20
+_MOST_NAMES = 1 << 20
 """Largest size in bytes of a tar header that holds a long name or further attributes."""
 
-MOST_ENDS = 10
+_MOST_ENDS = 10
 """Largest number of reads at the end of an archive. tarfile would skip a member that claims 2**60 bytes endlessly."""
 
 _RATIO = 200
 """Highest ratio of unpacked to packed size. Text reaches 3 to 10; the formats allow about a thousand."""
-ROOM = 1 << 30
+_ROOM = 1 << 30
 """Bytes that any file may unpack to at any ratio, because a part of an archive may repeat one sentence."""
 
 _NAMES = (
@@ -191,7 +191,7 @@ def check_ratio(name: str, unpacked: int, packed: int) -> None:
 
     Raises an `InputError` if the ratio is too high.
     """
-    if unpacked > ROOM + _RATIO * packed:
+    if unpacked > _ROOM + _RATIO * packed:
         raise InputError(
             f"{name} unpacks to more than {_RATIO} times its size: it looks like a decompression bomb"
         )
@@ -223,7 +223,7 @@ class _InflatingStream(gzip.GzipFile):
     def read(self, size: int | None = -1) -> bytes:
         data = super().read(size)
         self._ends += not data
-        if self._ends > MOST_ENDS:
+        if self._ends > _MOST_ENDS:
             raise EOFError("a member claims to extend beyond the end of the archive")
         check_ratio(self._archive, self.tell(), self.packed.count)
         return data
@@ -239,7 +239,7 @@ class _Member(tarfile.TarInfo):
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Member:
         """Parse a header from its bytes."""
         member = super().frombuf(buf, encoding, errors)
-        if member.size > MOST_NAMES and member.type in _NAMES:
+        if member.size > _MOST_NAMES and member.type in _NAMES:
             raise tarfile.ReadError("a header is too large")
         return member
 

@@ -46,7 +46,7 @@ CHAT_BUFFER = 100
 CHAT_HEADER = "Role: user\nContent: "
 """The text before a user turn when its tokens are counted (HELMET model_utils.py, OpenAIModel.prepare_inputs)."""
 
-MIDDLE = ("middle", "middle_joined", "context_middle")
+_MIDDLE = ("middle", "middle_joined", "context_middle")
 """The rules that cut the middle of a prompt or of its context."""
 
 _SPECIAL_TOKENS = 8
@@ -127,7 +127,7 @@ class Truncator:
                 prompt[:start] + fitted.prompt + prompt[end:] if fitted.cut else prompt,
                 fitted.cut,
             )
-        if sample.cut in MIDDLE:
+        if sample.cut in _MIDDLE:
             return self._around_middle(prompt, sample, limit)
         if sample.context_span is None:  # a conversation of which no part may be cut
             return FittedPrompt(prompt)
@@ -185,7 +185,7 @@ class Truncator:
         if sample.cut == "context_middle":
             # The official code counts the markup of the chat template, which is not known here, with the context.
             limit = self.window - max(sample.reserved, max_tokens) - CHAT_BUFFER
-        elif sample.cut in MIDDLE:
+        elif sample.cut in _MIDDLE:
             limit = self.window - max(cutters.RESERVED, max_tokens + CHAT_BUFFER)
         else:
             # The official code adds the thinking tokens to the output and to the length after the cut (eval.py:69).
@@ -222,7 +222,9 @@ class Truncator:
 
 def _text_to_count(prompt: str, sample: Sample, style: Style) -> str:
     return (
-        CHAT_HEADER + prompt if style == "chat" and sample.cut not in MIDDLE else prompt
+        CHAT_HEADER + prompt
+        if style == "chat" and sample.cut not in _MIDDLE
+        else prompt
     )
 
 

@@ -24,7 +24,7 @@ from helm_longctx.results.comparability import (
     task_caveats,
 )
 from helm_longctx.results.statistics.intervals import (
-    Clusters,
+    ClusterWeights,
     Interval,
     ValueKind,
     cluster_errors,
@@ -49,8 +49,8 @@ from helm_longctx.runs.files import (
     reading,
 )
 from helm_longctx.runs.scores import (
+    AnswerValue,
     InstanceScore,
-    Value,
     mean_over_questions,
     read_scores,
     values_of,
@@ -73,18 +73,18 @@ from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP, Settings, Task
 CUT = "output_truncated"
 """The statistic that is 1 for answers that the token limit cut."""
 
-WRONG = "score_cut_as_wrong"
-LEFT_OUT = "score_cut_left_out"
+_WRONG = "score_cut_as_wrong"
+_LEFT_OUT = "score_cut_left_out"
 BEST = "score_cut_at_best"
 """The names of the bounds in a result's statistics, and in exports. Tasks without cut answers do not have them."""
 
-VALUES: Mapping[str, float | None] = {WRONG: 0.0, LEFT_OUT: None, BEST: 1.0}
+VALUES: Mapping[str, float | None] = {_WRONG: 0.0, _LEFT_OUT: None, BEST: 1.0}
 """The score that a cut answer gets in each of them; None if the answer is left out."""
 
 
 def cut_values(
     rows: Sequence[InstanceScore], value: float | None, metric: str = ""
-) -> list[Value]:
+) -> list[AnswerValue]:
     """Return a metric, or the score, of answers, where cut ones have another value, or are left out for None."""
     if value is None:
         return values_of((row for row in rows if not row.values.get(CUT)), metric)
@@ -104,7 +104,7 @@ WITHOUT_ERRORS = "score_without_known_errors"
 """The name of the score in a result's statistics, and in exports. Tasks without known errors do not have it."""
 
 
-def find_errata(
+def _find_errata(
     benchmark: Benchmark, rows: Sequence[InstanceScore]
 ) -> Mapping[str, tuple[Erratum, ...]]:
     """Return the known errors of the questions of a task that were asked, by instance."""
@@ -131,7 +131,7 @@ class Statistic:
 
     interval: Interval
     error: float = math.nan
-    clusters: Clusters = field(default_factory=dict)
+    clusters: ClusterWeights = field(default_factory=dict)
 
 
 def task_statistics(
@@ -187,7 +187,7 @@ def task_statistics(
 
 
 def _score_of(
-    name: str, task: Task, values: Callable[[str], Sequence[Value]]
+    name: str, task: Task, values: Callable[[str], Sequence[AnswerValue]]
 ) -> Statistic:
     # A score of several metrics is the mean of their means.
     means = [
@@ -440,7 +440,7 @@ class Result:
             return (self.interval.high - self.interval.low) / (2 * normal_quantile())
         return self.statistics[MAIN_METRIC].error
 
-    def clusters_of(self, metric: str = MAIN_METRIC) -> Clusters:
+    def clusters_of(self, metric: str = MAIN_METRIC) -> ClusterWeights:
         """Return the `cluster_errors` of a statistic in texts that other tasks can share; of a mean the score's."""
         if self.is_published:
             return {}
@@ -536,7 +536,7 @@ def read_run(
     for name, rows in answers.items():
         first = rows[0]
         task = next((each for each in tasks if each.name == name), None)
-        errata = find_errata(benchmark, rows) if benchmark else {}
+        errata = _find_errata(benchmark, rows) if benchmark else {}
         statistics = task_statistics(
             task,
             rows,

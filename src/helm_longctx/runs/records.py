@@ -52,7 +52,7 @@ _END = "records"
 _LEVEL = 3
 """Level of compression. Higher ones take several times as long for a tenth less."""
 
-Key = tuple[str, str, int]
+RecordKey = tuple[str, str, int]
 """A record's task, instance id and repeat, from 0. A task is empty in HELM's own scenarios."""
 
 
@@ -85,7 +85,7 @@ class QuestionRecord:
     is_perturbed: bool = False
 
     @property
-    def key(self) -> Key:
+    def key(self) -> RecordKey:
         """What no other record of the run has, apart from perturbed copies."""
         return self.task, self.instance, self.repeat
 
@@ -299,7 +299,7 @@ def _read_helm_files(run: Path) -> Iterator[QuestionRecord]:
     """Yield the request states of HELM's files with the statistics, which have nearly always the same order."""
     path = run / STATES
     rows = _read_statistics(run)
-    waiting: dict[Key, dict[str, float]] = {}
+    waiting: dict[RecordKey, dict[str, float]] = {}
     for state in read_states(path):
         with reading(path):
             record = QuestionRecord.from_state(state, {})
@@ -314,7 +314,7 @@ def _read_helm_files(run: Path) -> Iterator[QuestionRecord]:
         yield replace(record, values=waiting.pop(record.key, {}))
 
 
-def _read_statistics(run: Path) -> Iterator[dict[Key, dict[str, float]]]:
+def _read_statistics(run: Path) -> Iterator[dict[RecordKey, dict[str, float]]]:
     """Yield the statistics in each row of HELM's file. A run without scores has none."""
     path = run / INSTANCE_STATS
     if not path.is_file():
@@ -325,11 +325,11 @@ def _read_statistics(run: Path) -> Iterator[dict[Key, dict[str, float]]]:
         yield values
 
 
-def _read_values(row: Mapping[str, Any]) -> dict[Key, dict[str, float]]:
+def _read_values(row: Mapping[str, Any]) -> dict[RecordKey, dict[str, float]]:
     """Return the statistics of a row of HELM's file, by the record that they are of."""
     instance = str(row["instance_id"])
     repeat = repeat_of(row)
-    values: dict[Key, dict[str, float]] = {}
+    values: dict[RecordKey, dict[str, float]] = {}
     for task, of_task in values_by_task(row, TEST_SPLIT).items():
         values[task, instance, repeat] = of_task
     return values

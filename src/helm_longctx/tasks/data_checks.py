@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -22,18 +22,18 @@ from helm_longctx.tasks.data_cards import find_origin
 from helm_longctx.tasks.entry import Entry
 from helm_longctx.tasks.loading import load_examples
 
-GITHUB_API = "https://api.github.com"
+_GITHUB_API = "https://api.github.com"
 """Server that knows the commits of repositories on GitHub."""
 
-MOST_NAMED = 5
+_MOST_NAMED = 5
 """Number of changed files that a line names."""
 
-Result = Literal["same", "differs", "vanished", "gated", "not read", "one row"]
+CheckResult = Literal["same", "differs", "vanished", "gated", "not read", "one row"]
 
-FAILING: frozenset[Result] = frozenset(("differs", "vanished"))
+_FAILING: frozenset[CheckResult] = frozenset(("differs", "vanished"))
 """The results with which the exit status is 1."""
 
-_SHAPE_TODO: Mapping[Result, str] = {
+_SHAPE_TODO: Mapping[CheckResult, str] = {
     "differs": "compare the file with the loader; correct the loader or the pin",
     "vanished": "find where the file is now, or say on the benchmark's page that only mirrors have it",
     "gated": "say `gated: true` in the data card, and how a user gets access",
@@ -41,7 +41,7 @@ _SHAPE_TODO: Mapping[Result, str] = {
 """What a release manager has to do about the result of a file."""
 
 
-class Shape(NamedTuple):
+class SourceShape(NamedTuple):
     """How a source's first rows compare with a loader.
 
     Args:
@@ -58,7 +58,7 @@ class Shape(NamedTuple):
     entry: str
     source: str
     columns: str
-    result: Result
+    result: CheckResult
     why: str = ""
 
 
@@ -97,7 +97,7 @@ class DataCheck:
         gated: the pages whose data cards say that access needs a login.
     """
 
-    shapes: list[Shape]
+    shapes: list[SourceShape]
     repositories: list[RepositoryState]
     gated: frozenset[str] = frozenset()
     pages: Mapping[str, str] = field(default_factory=dict)
@@ -109,10 +109,10 @@ class DataCheck:
         states = {state.result for state in self.repositories}
         return not has_failing_shape and states.isdisjoint(_FAILING_STATES)
 
-    def _fails(self, shape: Shape) -> bool:
-        return shape.result in FAILING or self.is_newly_gated(shape)
+    def _fails(self, shape: SourceShape) -> bool:
+        return shape.result in _FAILING or self.is_newly_gated(shape)
 
-    def is_newly_gated(self, shape: Shape) -> bool:
+    def is_newly_gated(self, shape: SourceShape) -> bool:
         """Whether a file needs a login, and the data card does not say so."""
         return (
             shape.result == "gated"
@@ -181,11 +181,11 @@ def _find_sources(entries: Iterable[Entry]) -> list[Source]:
     return [source for source in sources.values() if source.is_published]
 
 
-def check_shapes(entries: Iterable[Entry]) -> Iterator[Shape]:
+def check_shapes(entries: Iterable[Entry]) -> Iterator[SourceShape]:
     """Read a row of each source of run entries over the network, and give it to the loaders."""
     seen: set[tuple[str, ...]] = set()
     # Many tasks can name a source. Its digests and numbers of rows are compared once.
-    compared: dict[tuple[str, ...], Finding] = {}
+    compared: dict[tuple[str, ...], _Finding] = {}
     for entry in entries:
         for task in entry.tasks:
             every = task.all_sources(entry.settings.length)
@@ -214,7 +214,7 @@ def check_shapes(entries: Iterable[Entry]) -> Iterator[Shape]:
             yield from shapes
 
 
-def _load_first(entry: Entry, task: Any, root: Path) -> tuple[Result, str]:
+def _load_first(entry: Entry, task: Any, root: Path) -> tuple[CheckResult, str]:
     """Give the rows under a data root to a task's loader. Return the result, and why the loader refused them."""
     try:
         next(load_examples(task, entry.settings, DataRoot(root, mirror=True)), None)
@@ -225,36 +225,36 @@ def _load_first(entry: Entry, task: Any, root: Path) -> tuple[Result, str]:
     return "same", ""
 
 
-class Finding(NamedTuple):
+class _Finding(NamedTuple):
     """What is wrong with a source: a result other than "same", and why; "same" if nothing is."""
 
-    result: Result
+    result: CheckResult
     why: str = ""
 
 
-def _compare(source: Source, root: Path) -> Finding:
+def _compare(source: Source, root: Path) -> _Finding:
     """Compare what is known of a source with what its server has."""
     try:
         differences = source.find_differences()
     except Exception as error:  # of huggingface_hub, requests and pyarrow
         return _find_reason(source, root, error)
     return (
-        Finding("differs", "; ".join(differences)) if differences else Finding("same")
+        _Finding("differs", "; ".join(differences)) if differences else _Finding("same")
     )
 
 
-def _find_reason(source: Source, root: Path, error: Exception) -> Finding:
+def _find_reason(source: Source, root: Path, error: Exception) -> _Finding:
     """Say what an error means for a source."""
     if isinstance(error, ShapeError):
-        return Finding("differs", str(error))
+        return _Finding("differs", str(error))
     why = explain_failure(error, root, source.refusal, source.remedy)
-    return Finding(_classify(error), why)
+    return _Finding(_classify(error), why)
 
 
-def _peek(entry: str, source: Source, root: Path, compared: Finding) -> Shape:
+def _peek(entry: str, source: Source, root: Path, compared: _Finding) -> SourceShape:
     """Write the first rows of a source into a data root, unless something is wrong with it already."""
     nothing = "no row of it can be read without the whole file"
-    shape = Shape(
+    shape = SourceShape(
         entry=entry, source=source.label, columns="", result="not read", why=nothing
     )
     if compared.result != "same":
@@ -315,9 +315,13 @@ def check_repositories(
         if pin is None:
             continue
         key = (str(pin.kind), pin.repo, pin.commit)
-        known = pins.get(key)
-        files = (*known.files, *pin.files) if known else pin.files
-        pins[key] = Pin(pin.repo, pin.kind, pin.commit, files)
+        known = pins.get(key, Pin(pin.repo, pin.kind, pin.commit, files=()))
+        digests = pin.digests or dict.fromkeys(pin.files, "")
+        pins[key] = replace(
+            known,
+            files=(*known.files, *pin.files),
+            digests={**known.digests, **digests},
+        )
         pages[key] = find_origin(source).page
     for key, pin in pins.items():
         page = pages[key]
@@ -328,7 +332,7 @@ def check_repositories(
             yield _explain(page, pin, error, is_gated=page in gated)
 
 
-class Look(NamedTuple):
+class _Look(NamedTuple):
     """What a server says of a repository.
 
     Args:
@@ -344,7 +348,7 @@ class Look(NamedTuple):
     changed: tuple[str, ...]
 
 
-def _look_at_hub(pin: Pin) -> Look:
+def _look_at_hub(pin: Pin) -> _Look:
     from huggingface_hub import HfApi
 
     api = HfApi()
@@ -353,16 +357,18 @@ def _look_at_hub(pin: Pin) -> Look:
     newest = head.sha or ""
     newer = None
     changed: set[str] = set()
-    if pin.commit and pin.commit != newest:
+    # Of some pins only the first digits are known.
+    if pin.commit and not newest.startswith(pin.commit):
         commits = [
             commit.commit_id
             for commit in api.list_repo_commits(pin.repo, repo_type=kind)
         ]
-        newer = commits.index(pin.commit) if pin.commit in commits else None
+        matches = [commit for commit in commits if commit.startswith(pin.commit)]
+        newer = commits.index(matches[0]) if matches else None
         pinned = api.repo_info(
             pin.repo,
             repo_type=kind,
-            revision=pin.commit,
+            revision=matches[0] if matches else pin.commit,
             files_metadata=True,
             timeout=TIMEOUT,
         )
@@ -370,7 +376,7 @@ def _look_at_hub(pin: Pin) -> Look:
         after = _content_ids(head)
         names = before.keys() | after.keys()
         changed = {name for name in names if before.get(name) != after.get(name)}
-    return Look(
+    return _Look(
         name=head.id or pin.repo,
         head=newest,
         is_gated=bool(getattr(head, "gated", False)),
@@ -384,12 +390,12 @@ def _content_ids(info: Any) -> dict[str, str]:
     return {file.rfilename: file.blob_id or "" for file in info.siblings or []}
 
 
-def _look_at_github(pin: Pin) -> Look:
+def _look_at_github(pin: Pin) -> _Look:
     import requests
 
     def ask(path: str) -> dict[str, Any]:
         response = requests.get(
-            f"{GITHUB_API}/repos/{pin.repo}{path}", timeout=TIMEOUTS
+            f"{_GITHUB_API}/repos/{pin.repo}{path}", timeout=TIMEOUTS
         )
         response.raise_for_status()
         answer: dict[str, Any] = response.json()
@@ -406,12 +412,12 @@ def _look_at_github(pin: Pin) -> Look:
         changed = tuple(
             sorted(file["filename"] for file in comparison.get("files", ()))
         )
-    return Look(
+    return _Look(
         name=about["full_name"], head=head, is_gated=False, newer=newer, changed=changed
     )
 
 
-def _judge(page: str, pin: Pin, look: Look, is_gated: bool) -> RepositoryState:
+def _judge(page: str, pin: Pin, look: _Look, is_gated: bool) -> RepositoryState:
     """Say what a repository's state means for a release."""
     state = RepositoryState(page=page, pin=pin.commit, head=look.head, result="same")
     if look.name.lower() != pin.repo.lower():
@@ -425,10 +431,13 @@ def _judge(page: str, pin: Pin, look: Look, is_gated: bool) -> RepositoryState:
         now = "needs a login now" if look.is_gated else "needs no login any more"
         todo = f"say `gated: {str(look.is_gated).lower()}` in the data card"
         return state._replace(result="gated", about=f"it {now}", todo=todo)
+    if not pin.commit and pin.digests and all(pin.digests.values()):
+        about = "no commit is pinned, and the content is compared with its digest"
+        return state._replace(result="unpinned", about=about)
     if not pin.commit:
         todo = f"compare the files, and pin {look.head}"
         return state._replace(result="unpinned", about="no commit is pinned", todo=todo)
-    if look.head == pin.commit:
+    if look.head.startswith(pin.commit):
         return state
     ours = [name for name in look.changed if name.startswith(pin.files)]
     count = (
@@ -443,18 +452,29 @@ def _judge(page: str, pin: Pin, look: Look, is_gated: bool) -> RepositoryState:
     return state._replace(result="changed", about=about, todo=todo)
 
 
-NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_NUMBERS = (
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+)
 
 
 def _count(commits: int) -> str:
-    number = NUMBERS[commits] if commits < len(NUMBERS) else str(commits)
+    number = _NUMBERS[commits] if commits < len(_NUMBERS) else str(commits)
     return f"{number} {'commit' if commits == 1 else 'commits'} newer"
 
 
 def _name_some(names: Iterable[str]) -> str:
     names = [*names]
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return (", ".join(names[:MOST_NAMED]) or "none") + more
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return (", ".join(names[:_MOST_NAMED]) or "none") + more
 
 
 def _explain(page: str, pin: Pin, error: Exception, is_gated: bool) -> RepositoryState:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import orjson
 
-from helm_longctx.config.shared import JsonPath, OutputPath, Suite, check_folder
+from helm_longctx.config.shared import JsonPath, OutputPath, SuiteOption, check_folder
 from helm_longctx.documents.document import (
     Block,
     Cell,
@@ -38,11 +38,11 @@ from helm_longctx.results.comparison import (
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import (
     FAILURES_DECIDE,
-    SIGNIFICANCE,
     compare_intervals,
     mix_failures,
 )
 from helm_longctx.results.statistics.intervals import Floats, Interval, normal_quantile
+from helm_longctx.results.statistics.level import LEVEL_TEXT, SIGNIFICANCE
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.registry import BENCHMARKS
 
@@ -51,7 +51,7 @@ SPAN = 3
 
 
 @dataclass(frozen=True)
-class Curve:
+class _Curve:
     """The scores of a part of a benchmark over the steps of a training.
 
     Args:
@@ -236,7 +236,7 @@ def find_trend(means: Sequence[float], last: SampledChange) -> tuple[float, floa
     return slope * (len(half) - 1), p_value
 
 
-def _find_curves(board: Board) -> Iterator[Curve]:
+def _find_curves(board: Board) -> Iterator[_Curve]:
     """Yield a curve for each training, length, and task or mean of tasks for which several of its steps have scores."""
     trainings: dict[str, dict[int, str]] = defaultdict(dict)
     for result in board.tasks:
@@ -285,7 +285,7 @@ def _find_curves(board: Board) -> Iterator[Curve]:
                         ),
                         None,
                     )
-                    yield Curve(
+                    yield _Curve(
                         family=family,
                         part=part,
                         length=length,
@@ -295,7 +295,7 @@ def _find_curves(board: Board) -> Iterator[Curve]:
                     )
 
 
-ABOUT = (
+_ABOUT = (
     "The score at the first and at the last step, and the step from which on each score is above the floor. The floor is"
     " the best score that needs no understanding, such as the score of longctx/null and longctx/lexical; its own error"
     " counts, and without a floor's run nothing is said. Questions without an answer count as wrong at a step, and as"
@@ -307,7 +307,7 @@ ABOUT = (
 
 def checkpoint_sections(board: Board) -> list[Section]:
     """Return a section for each training with several steps: curves, and when scores leave the floor and still rise."""
-    families: dict[str, list[Curve]] = defaultdict(list)
+    families: dict[str, list[_Curve]] = defaultdict(list)
     for curve in _find_curves(board):
         families[curve.family].append(curve)
     columns = [
@@ -326,7 +326,7 @@ def checkpoint_sections(board: Board) -> list[Section]:
         name = f"checkpoints-{board.file_name}-{number}"
         rows = [_row(board, each) for each in found]
         table = Table(
-            f"{name}-table", f"{board.title}: steps of {family}", columns, rows, ABOUT
+            f"{name}-table", f"{board.title}: steps of {family}", columns, rows, _ABOUT
         )
         blocks: list[Block] = [_draw_curves(board, name, family, found), table]
         sections.append(Section(name, f"Scores over the steps of {family}", blocks))
@@ -334,7 +334,7 @@ def checkpoint_sections(board: Board) -> list[Section]:
 
 
 def _draw_curves(
-    board: Board, name: str, family: str, found: Sequence[Curve]
+    board: Board, name: str, family: str, found: Sequence[_Curve]
 ) -> Figure:
     steps = sorted({step for curve in found for step in curve.scores})
     # Each length is a curve, in the place of a model.
@@ -350,13 +350,16 @@ def _draw_curves(
     ]
     parts = list(dict.fromkeys(board.titles[curve.part] for curve in found))
     spec = curves(parts, list(map(str, steps)), "step", over="step")
-    about = f"A curve for each length; vertical lines are 95 % intervals. {MARK} marks scores that are not comparable."
+    about = (
+        f"A curve for each length; vertical lines are {LEVEL_TEXT} intervals."
+        f" {MARK} marks scores that are not comparable."
+    )
     return Figure(
         f"{name}-curves", f"Score over the steps of {family}", about, spec, rows
     )
 
 
-def _row(board: Board, curve: Curve) -> list[Cell]:
+def _row(board: Board, curve: _Curve) -> list[Cell]:
     first, *_, last = curve.scores.values()
     start = curve.start
     change = curve.trend and curve.trend.comparison.effect
@@ -383,7 +386,7 @@ def _row(board: Board, curve: Curve) -> list[Cell]:
 
 
 def checkpoints(
-    suite: Suite,
+    suite: SuiteOption,
     json_path: JsonPath = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:

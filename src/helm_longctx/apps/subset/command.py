@@ -40,13 +40,13 @@ from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Settings, Task
 
-SHARES = (1.0, 0.5, 0.25, 0.1, 0.05)
+_SHARES = (1.0, 0.5, 0.25, 0.1, 0.05)
 """Shares of a task's questions that are tried."""
 
-FEWEST = 10
+_FEWEST = 10
 """Smallest number of questions that a task keeps."""
 
-DRAWS = 30
+_DRAWS = 30
 """Number of draws of half of the models, and of questions. A subset must agree in each draw. With fewer draws, subsets
 would be chosen that are good only for these models."""
 
@@ -60,7 +60,7 @@ _Choices = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Scores:
+class CellScores:
     """Models' scores in all cells of a benchmark.
 
     Args:
@@ -73,13 +73,13 @@ class Scores:
     questions: Floats
     price: Floats
 
-    def of_models(self, models: NDArray[np.intp]) -> Scores:
+    def of_models(self, models: NDArray[np.intp]) -> CellScores:
         """Return the scores of some of the models."""
-        return Scores(self.table[models], self.questions, self.price)
+        return CellScores(self.table[models], self.questions, self.price)
 
     def question_counts(self, share: float) -> Floats:
         """Return the number of questions in a share of each cell's questions: shape (rows, columns)."""
-        return np.minimum(self.questions, np.maximum(self.questions * share, FEWEST))
+        return np.minimum(self.questions, np.maximum(self.questions * share, _FEWEST))
 
     def noise(self, share: float) -> Floats:
         """Return the standard deviation of each cell's score if only a share of its questions is asked.
@@ -114,12 +114,12 @@ class Subset:
 
 
 def find_subset(
-    scores: Scores, wish: float, most: float, seed: int = 0
+    scores: CellScores, wish: float, most: float, seed: int = 0
 ) -> Subset | None:
     """Return the cheapest rows, columns and share of questions with an agreement, or None if there is no such subset.
 
     All combinations are tried, up to `MOST_SETS` sets of rows and of columns. Agreement is Spearman's correlation of
-    the mean over the subset with the mean over all cells. It must be reached in `DRAWS` draws of half of the models,
+    the mean over the subset with the mean over all cells. It must be reached in `_DRAWS` draws of half of the models,
     with the noise of fewer questions.
 
     Args:
@@ -127,10 +127,10 @@ def find_subset(
         most: the highest price, as a share of the whole.
     """
     best: Subset | None = None
-    for share in SHARES:
+    for share in _SHARES:
         # All shares have the same draws, so that they differ only in their noise.
         random = np.random.default_rng(seed)
-        draws = [_draw(scores, share, random) for _ in range(DRAWS)]
+        draws = [_draw(scores, share, random) for _ in range(_DRAWS)]
         cost = scores.cost(share) / scores.price.sum()
         of_rows, of_columns = map(_sets, cost.shape)
         # All combinations of sets of rows and sets of columns, in blocks.
@@ -155,11 +155,11 @@ def find_subset(
 
 
 def agreement(
-    scores: Scores, subset: Subset, reference: Floats, seed: int = 1
+    scores: CellScores, subset: Subset, reference: Floats, seed: int = 1
 ) -> Correlation:
     """Correlate a subset's means with a reference over the same models, with its interval.
 
-    The result is the mean over `DRAWS` draws of the questions. The interval is for the choice of models.
+    The result is the mean over `_DRAWS` draws of the questions. The interval is for the choice of models.
 
     Args:
         reference: shape (models,). NaN for a missing value.
@@ -168,7 +168,7 @@ def agreement(
     random = np.random.default_rng(seed)
     noise = scores.noise(subset.share)
     correlations = []
-    for _ in range(DRAWS):
+    for _ in range(_DRAWS):
         table = scores.table + noise * random.standard_normal(noise.shape)
         chosen = table[:, subset.rows][:, :, subset.columns]
         correlations.append(spearman(chosen.mean(axis=(1, 2)), reference))
@@ -215,7 +215,7 @@ def _agreements(
 
 
 def _draw(
-    scores: Scores, share: float, random: np.random.Generator
+    scores: CellScores, share: float, random: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Return some models' scores with the noise of fewer questions, one row for each, and their overall means."""
     # Two models always correlate perfectly, so a draw has at least three.
@@ -246,12 +246,12 @@ FEWEST_MODELS = 16
 """Smallest number of models with all scores: eight to find a subset and eight to check it. With four, an agreement of
 0.99 on these was one of 0.71 to 0.85 on others."""
 
-Price = Callable[[Task, int | None], float]
+_Price = Callable[[Task, int | None], float]
 """(task, length) → the price of a request."""
 
 
 @dataclass(frozen=True)
-class Row:
+class SubsetPart:
     """A part that a subset can contain: a category, or one of its tasks."""
 
     entry: str
@@ -271,9 +271,9 @@ class _Proposal:
 
     subset: Subset | None
     benchmark: Benchmark
-    rows: tuple[Row, ...]
+    rows: tuple[SubsetPart, ...]
     lengths: tuple[int | None, ...]
-    scores: Scores
+    scores: CellScores
     checks: Mapping[str, Correlation]
 
     @property
@@ -281,7 +281,7 @@ class _Proposal:
         """The agreement with the mean of everything, on the models that the search did not use."""
         return next(iter(self.checks.values()), None)
 
-    def selection(self) -> Iterator[tuple[Row, int | None, float]]:
+    def selection(self) -> Iterator[tuple[SubsetPart, int | None, float]]:
         """Yield the rows and lengths of the subset, and the share of the questions that is asked."""
         if self.subset:
             shares = (
@@ -295,7 +295,7 @@ class _Proposal:
                         float(shares[row, column]),
                     )
 
-    def cost(self, price: Price, whole: bool = False) -> float:
+    def cost(self, price: _Price, whole: bool = False) -> float:
         """Return the price of the subset, or of everything, in the unit of `price`."""
         cells = list(self.selection())
         if whole:
@@ -334,7 +334,7 @@ def _propose(
     results: Iterable[Result],
     wish: float,
     most: float,
-    price: Price,
+    price: _Price,
     seed: int = 0,
 ) -> _Proposal:
     """Find the cheapest subset on half of the models, and check it on the other half.
@@ -362,7 +362,7 @@ def _propose(
                 task.sample(Settings(length)) for task in tasks
             )
             prices[index, column] = _price_of(row.tasks, length, price)
-    scores = Scores(table, questions, prices)
+    scores = CellScores(table, questions, prices)
     subset, rest = search_half(scores, wish, most, seed)
     # The rankings that a subset should keep.
     flat = rest.table.reshape(len(rest.table), -1)
@@ -379,8 +379,8 @@ def _propose(
 
 
 def search_half(
-    scores: Scores, wish: float, most: float, seed: int = 0
-) -> tuple[Subset | None, Scores]:
+    scores: CellScores, wish: float, most: float, seed: int = 0
+) -> tuple[Subset | None, CellScores]:
     """Find the cheapest subset on half of the models, and return it with the scores of the other half.
 
     Args:
@@ -413,7 +413,7 @@ def tokens(task: Task, length: int | None) -> float:
 
 def _arrange(
     benchmark: Benchmark, results: Iterable[Result]
-) -> tuple[tuple[Row, ...], tuple[int | None, ...], Floats]:
+) -> tuple[tuple[SubsetPart, ...], tuple[int | None, ...], Floats]:
     """Return the scores of models that have all of them, by tasks if all results have tasks, else by categories."""
     own = [result for result in results if result.benchmark == benchmark.name]
     own = [result for result in own if result.context == "full"]
@@ -425,10 +425,11 @@ def _arrange(
             continue
         if by_task:
             rows += [
-                Row(entry, task.title, category, (task,)) for task in category.tasks
+                SubsetPart(entry, task.title, category, (task,))
+                for task in category.tasks
             ]
         else:
-            rows.append(Row(entry, category.title, category, category.tasks))
+            rows.append(SubsetPart(entry, category.title, category, category.tasks))
     keys = [(row.entry, row.tasks[0].name if by_task else "") for row in rows]
     scores = {}
     models: dict[ShownModel, None] = {}
@@ -456,7 +457,7 @@ def _find_tasks(tasks: Iterable[Task], length: int | None) -> list[Task]:
     return [task for task in tasks if task.exists_at(length)]
 
 
-def _price_of(tasks: Iterable[Task], length: int | None, price: Price) -> float:
+def _price_of(tasks: Iterable[Task], length: int | None, price: _Price) -> float:
     settings = Settings(length)
     total = 0.0
     for task in _find_tasks(tasks, length):
@@ -560,7 +561,7 @@ def subset(
     print(f"Run it: helm-longctx run --conf-path {to} --model …")
 
 
-def _dollars(deployment: str, local_path: Path) -> Price:
+def _dollars(deployment: str, local_path: Path) -> _Price:
     """Return a function that gives the price of a request by the deployment's prices."""
     fill_registries(local_path)
     try:
@@ -583,7 +584,7 @@ def _dollars(deployment: str, local_path: Path) -> Price:
     return price
 
 
-def _print(proposal: _Proposal, dollars: Price | None) -> None:
+def _print(proposal: _Proposal, dollars: _Price | None) -> None:
     lengths: dict[tuple[str, str], list[str]] = {}
     for row, length, share in proposal.selection():
         key = (row.title, f"{share:.0%}")

@@ -21,7 +21,7 @@ from helm_longctx.models.apis.protocol import turns
 from helm_longctx.models.local.answers import AnswerDecoder
 from helm_longctx.models.local.model import (
     Generation,
-    Job,
+    LocalRequest,
     ModelError,
     OutOfMemoryError,
 )
@@ -140,7 +140,7 @@ class LongContextHuggingFaceClient(CachingClient):
         self._chunk_size = chunk_size
         self._reuse_prefix = reuse_prefix
         self.concurrency = batch
-        self._gatherer: Gatherer[Job, Generation] = Gatherer(
+        self._gatherer: Gatherer[LocalRequest, Generation] = Gatherer(
             lambda jobs: self._weights.load().generate_all(jobs, batch), batch
         )
 
@@ -313,7 +313,7 @@ class LongContextHuggingFaceClient(CachingClient):
 
         is_finished = has_stop if stops else None
         sampling = _sampling(request)
-        job = Job(
+        job = LocalRequest(
             prompt,
             request.max_tokens,
             stop_ids,

@@ -9,7 +9,7 @@ from typing import Any
 from helm_longctx.errors import shorten
 from helm_longctx.models.local.model import ModelError
 
-MOST_SECONDS = 10.0
+_MOST_SECONDS = 10.0
 """Seconds that a template may take for a short conversation."""
 
 _QUESTION = "longctxquestion"
@@ -24,14 +24,14 @@ def check_template(tokenizer: Any, path: str) -> None:
     """Render a short conversation.
 
     Raises:
-        ModelError: the template has an error, leaves the question out, or does not end in `MOST_SECONDS`.
+        ModelError: the template has an error, leaves the question out, or does not end in `_MOST_SECONDS`.
     """
     outcome: list[str | BaseException] = []
     thread = threading.Thread(
         target=lambda: outcome.append(_render(tokenizer)), daemon=True
     )
     thread.start()
-    thread.join(MOST_SECONDS)
+    thread.join(_MOST_SECONDS)
     if not outcome:
         # This raises the exception in the thread, at its next step in Python.
         identifier = ctypes.c_ulong(thread.ident or 0)
@@ -39,7 +39,7 @@ def check_template(tokenizer: Any, path: str) -> None:
             identifier, ctypes.py_object(_StopError)
         )
         raise ModelError(
-            f"{path}: its chat template takes more than {MOST_SECONDS:g} seconds"
+            f"{path}: its chat template takes more than {_MOST_SECONDS:g} seconds"
         )
     (rendered,) = outcome
     if isinstance(rendered, BaseException):

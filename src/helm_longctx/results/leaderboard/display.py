@@ -318,10 +318,10 @@ def _elide_all(value: Any, evidence: Sequence[str]) -> Any:
     return [_elide_all(part, evidence) for part in value] if kind is list else value
 
 
-INSTANCES = "instances.json"
+_INSTANCES = "instances.json"
 _PREDICTIONS = "display_predictions.json"
-REQUESTS = "display_requests.json"
-OUTPUTS = (INSTANCES, _PREDICTIONS, REQUESTS)
+_REQUESTS = "display_requests.json"
+OUTPUTS = (_INSTANCES, _PREDICTIONS, _REQUESTS)
 
 _Trial = tuple[str, str, int]
 """An answer's instance id, perturbation as JSON, and trial."""

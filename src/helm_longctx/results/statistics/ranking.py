@@ -57,7 +57,7 @@ def rank_ranges(
     return ranges
 
 
-FEWEST = 4
+_FEWEST = 4
 """Smallest number of pairs for an interval."""
 
 _MOST_EXACT = 9
@@ -180,7 +180,7 @@ def _correlate(
             else abs(rho) * math.sqrt((pairs - 2) / (1 - rho**2))
         )
         p_value = max(2 * float(stdtr(pairs - 2, -ratio)), _find_least_p_value(pairs))
-    if pairs < FEWEST:
+    if pairs < _FEWEST:
         return Correlation(rho=rho, p_value=p_value, low=math.nan, high=math.nan, n=n)
     # Fisher's transformation of 1 is infinite. The middle between 1 and the next correlation of n ranks stands for it.
     largest = 1 - 6 / (pairs * (pairs**2 - 1))

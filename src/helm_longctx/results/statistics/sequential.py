@@ -33,7 +33,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from helm_longctx.results.statistics.intervals import LEVEL, Floats, Interval
+from helm_longctx.results.statistics.intervals import Floats, Interval
+from helm_longctx.results.statistics.level import LEVEL
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -51,7 +52,7 @@ SCORES = Bounds(0.0, 1.0)
 DIFFERENCES = Bounds(-1.0, 1.0)
 """Bounds of the difference of two scores of the same question."""
 
-ERROR = 1 - LEVEL
+_ERROR = 1 - LEVEL
 """Probability of a wrong decision, or of an interval that does not contain the mean, unless another one is given."""
 
 _STAKES = np.sin(np.pi * np.arange(1, 21) / 40) ** 2
@@ -63,7 +64,7 @@ _STEPS = 40
 """Number of bisections for an end of an interval, so that it is exact to 2⁻⁴⁰ of the bounds' distance."""
 
 
-class Decision(Enum):
+class ThresholdDecision(Enum):
     """What is known about a mean and a threshold."""
 
     ABOVE = "above"
@@ -71,7 +72,9 @@ class Decision(Enum):
     OPEN = "open"
 
 
-def decide(values: ArrayLike, threshold: float, error: float = ERROR) -> Decision:
+def decide(
+    values: ArrayLike, threshold: float, error: float = _ERROR
+) -> ThresholdDecision:
     """Say whether the mean is above or below a threshold, or that the values do not decide it yet.
 
     The decision is the first one that was possible in the order of the values, so more values never change it. It is
@@ -93,12 +96,12 @@ def decide(values: ArrayLike, threshold: float, error: float = ERROR) -> Decisio
     above = _first(_wealth(scores, threshold), error)
     below = _first(_wealth(1 - scores, 1 - threshold), error)
     if above == below:
-        return Decision.OPEN
-    return Decision.ABOVE if above < below else Decision.BELOW
+        return ThresholdDecision.OPEN
+    return ThresholdDecision.ABOVE if above < below else ThresholdDecision.BELOW
 
 
 def count_until_decision(
-    values: ArrayLike, threshold: float, most: int, error: float = ERROR
+    values: ArrayLike, threshold: float, most: int, error: float = _ERROR
 ) -> int:
     """Return how many further scores can decide at the soonest: if all of them are 1, or all of them are 0.
 
@@ -117,7 +120,7 @@ def count_until_decision(
     return min(max(soonest + 1 - len(known), 0), most)
 
 
-def sequential_interval(values: ArrayLike, error: float = ERROR) -> Interval:
+def sequential_interval(values: ArrayLike, error: float = _ERROR) -> Interval:
     """Return the mean of the values and an interval that contains the expected value at all sample sizes together.
 
     More values never make the interval wider, because what an earlier sample excluded stays excluded. So it can lie
