@@ -34,6 +34,7 @@ FILE = "longbook_qa_eng.jsonl"
 ROW = {"id": 1, "context": "text", "input": "Who?", "answer": ["Ada"], "options": []}
 CONTENT = json.dumps(ROW).encode() + b"\n"
 HEAD = "f" * 40
+OTHER = b'[{"a": 1}]'
 FLENQA_FILE = "data/eval-00000-of-00001-e3c7225e84e4d34b.parquet"
 BETWEEN = "e" * 40
 
@@ -123,6 +124,45 @@ def test_what_changed(
     assert command("fetch", "--check", ENTRY) == status, command.out
     assert result in command.out
     assert told in command.out.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("entry", "repos", "told"),
+    [
+        (
+            "flenqa:task=pir,length=250",
+            {
+                "alonj/FLenQA": {"README.md": b""},
+                "alonj/FLenQA@refs/convert/parquet": {
+                    "default/partial-eval/0000.parquet": to_parquet([{"a": 1}])
+                },
+            },
+            "its parquet conversion has only default/partial-eval: the hub converts the first 5 GB",
+        ),
+        (
+            "longbench_v2",
+            {"zai-org/LongBench-v2": {"data.json": OTHER}},
+            f"data.json has SHA-256 {hashlib.sha256(OTHER).hexdigest()}, expected 15d61c22",
+        ),
+    ],
+    ids=["cut conversion", "other digest"],
+)
+def test_content_that_differs(
+    hub: Hub,
+    command: Command,
+    entry: str,
+    repos: dict[str, dict[str, bytes]],
+    told: str,
+) -> None:
+    """A conversion that the hub cut, and a file with another digest, have their line, and the status is 1."""
+    hub.repos |= repos
+    for source in parse_entry(BENCHMARKS, entry).sources:
+        assert source.pin
+        hub.commits[source.pin.repo] = [source.pin.commit]
+    assert command("fetch", "--check", entry) == 1
+    assert told in command.out.replace("\n", " ")
+    assert "To do: " in command.out
+    assert "compare the file with the loader" in command.out.replace("\n", " ")
 
 
 def test_the_check_as_json(hub: Hub, command: Command) -> None:
