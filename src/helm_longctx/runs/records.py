@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -208,10 +209,16 @@ class QuestionRecord:
         return replace(record, rest=tuple(_find_changes(record._make_state(), state)))
 
     def to_state(self) -> State:
-        """Return HELM's request state of the record."""
+        """Return HELM's request state of the record. Raises a `DamagedRunError` if its changes do not fit."""
         state = self._make_state()
-        for change in self.rest:
-            _apply(change, state)
+        try:
+            for change in self.rest:
+                _apply(change, state)
+        except FORMAT_ERRORS as error:
+            raise DamagedRunError(
+                f"{RECORDS}: the record of {self.instance} cannot be read ({type(error).__name__}); remove the file, and"
+                " HELM's files are read in its place"
+            ) from error
         return state
 
     def _make_state(self) -> State:
@@ -396,7 +403,7 @@ def has_records(run: Path) -> bool:
     if not path.is_file():
         return False
     with _reading_records(path), path.open("rb") as file:
-        first = next(_lines(file), b"")
+        first = next(_lines(file, _MOST_STAMP), b"")
         return bool(parse(first) == _stamp(run))
 
 
@@ -444,16 +451,32 @@ def _to_comparable(record: QuestionRecord) -> str:
     return json.dumps(record.to_json(), sort_keys=True)
 
 
-def _lines(file: Any) -> Iterator[bytes]:
+_MOST_STAMP = 1 << 12
+"""Bytes of the first line that are read."""
+
+_ROOM = 1 << 20
+_MOST_TIMES = 4
+"""Records may unpack to so many bytes, and this many times the size of HELM's files, which have the same content."""
+
+
+def _lines(file: Any, most: int = sys.maxsize - 1) -> Iterator[bytes]:
+    """Yield lines that have at most so many bytes in all. A small file can unpack to more than memory holds."""
     stream = zstandard.ZstdDecompressor().stream_reader(
         file, read_across_frames=True, closefd=False
     )
-    return iter(io.BufferedReader(stream, buffer_size=1 << 20))
+    lines = io.BufferedReader(stream, buffer_size=1 << 20)
+    left = most
+    while line := lines.readline(left + 1):
+        left -= len(line)
+        if left < 0:
+            raise ValueError("the records unpack to more than HELM's files hold")
+        yield line
 
 
 def _read_lines(path: Path) -> Iterator[QuestionRecord]:
     with _reading_records(path), path.open("rb") as file:
-        lines = _lines(file)
+        in_helm_files = sum(_stamp(path.parent).values())
+        lines = _lines(file, _ROOM + _MOST_TIMES * in_helm_files)
         next(lines)
         yield from _parse_lines(lines)
 

@@ -28,7 +28,12 @@ from helm.common.hierarchical_logger import hwarn
 from helm_longctx.errors import InputError
 from helm_longctx.locks import hold_lock
 from helm_longctx.results.leaderboard.builder import environment_of, fill_in
-from helm_longctx.runs.files import INSTANCE_STATS, STATES, find_sample
+from helm_longctx.runs.files import (
+    FORMAT_ERRORS,
+    INSTANCE_STATS,
+    STATES,
+    find_sample,
+)
 from helm_longctx.runs.helm_files import State, write_states
 from helm_longctx.runs.prompts import (
     LIMIT,
@@ -422,7 +427,7 @@ class _FullTexts:
 
     def copy_prompts(self, limit: int) -> None:
         """Write the prompts of more than `limit` bytes from the run's prompt store, up to the first damaged one."""
-        with suppress(OSError, ValueError, KeyError, zstandard.ZstdError):
+        with suppress(*FORMAT_ERRORS, zstandard.ZstdError):
             for digest, data in read_prompts(self._run):
                 if len(data) > limit:
                     self._write(digest, data)

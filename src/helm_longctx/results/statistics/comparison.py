@@ -27,6 +27,7 @@ from helm_longctx.results.statistics.intervals import (
     group_codes,
     normal_quantile,
 )
+from helm_longctx.results.statistics.level import SIGNIFICANCE
 
 Looks = tuple[int, ...]
 """The sizes of the sample at all looks until now, ascending. The last one is the size now."""
@@ -164,9 +165,6 @@ def _step(looks: Looks) -> tuple[float, float]:
     same = math.sqrt(looks[-2] / looks[-1])
     return same, math.sqrt(1 - same**2)
 
-
-SIGNIFICANCE = 0.05
-"""Two models are tied if the p-value, corrected for the number of tests, is not below this."""
 
 FAILURES_DECIDE = "cannot tell: failures decide"
 """What is said if the answers show a difference that failures could explain."""
@@ -512,8 +510,8 @@ def compare_intervals_with_failures(
         return answered_only
     as_wrong, as_right = (
         compare_intervals(
-            _mix_failures(one, one_share, value),
-            _mix_failures(other, other_share, value),
+            mix_failures(one, one_share, value),
+            mix_failures(other, other_share, value),
         )
         for value in (0.0, 1.0)
     )
@@ -528,7 +526,7 @@ def compare_intervals_with_failures(
     return replace(answered_only, failures=failures)
 
 
-def _mix_failures(interval: Interval, share: float, value: float) -> Interval:
+def mix_failures(interval: Interval, share: float, value: float) -> Interval:
     """Return a mean with its interval if a share of the questions has a value instead of no answer."""
     mean, low, high = (
         end * (1 - share) + value * share
