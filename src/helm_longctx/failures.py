@@ -360,7 +360,9 @@ def failure_of_error(error: BaseException) -> Failure:
     )
     # HELM's clients raise this for a failure that is final.
     is_final = any(type(cause).__name__ == "NonRetriableException" for cause in chain)
-    return Failure.BAD_REQUEST if is_final and kind is Failure.UNKNOWN else kind
+    if is_final and kind is Failure.UNKNOWN:
+        return Failure.BAD_REQUEST
+    return kind
 
 
 def _is_web_page(error: BaseException) -> bool:
@@ -479,7 +481,9 @@ def check_reason(reason: object) -> str:
     if kind := failure_of_reason(reason):
         raise FailureError(kind, describe_reason(reason))
     ending = ending_of(reason)
-    return ending.value if ending and reason not in (None, "", "unknown") else "unknown"
+    if ending and reason not in (None, "", "unknown"):
+        return ending.value
+    return "unknown"
 
 
 def failure_of_body(body: object, status: int | None = None) -> Failure:
@@ -494,7 +498,8 @@ def failure_of_body(body: object, status: int | None = None) -> Failure:
 
 
 def _classify_text(text: str, status: int | None) -> Failure:
-    text = text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]} {text[-_TAIL:]}"
+    if len(text) > _HEAD + _TAIL:
+        text = f"{text[:_HEAD]} {text[-_TAIL:]}"
     if status is None and (found := _STATUS_IN_TEXT.search(text)):
         status = int(next(filter(None, found.groups())))
     for kind, pattern in _PYTHON_WORDS:
@@ -518,7 +523,9 @@ def _classify_text(text: str, status: int | None) -> Failure:
         return _KIND_BY_STATUS.get(status, Failure.BAD_REQUEST)
     if _MALFORMED.search(text):
         return Failure.MALFORMED
-    return Failure.TEMPORARY if _TEMPORARY.search(text) else Failure.UNKNOWN
+    if _TEMPORARY.search(text):
+        return Failure.TEMPORARY
+    return Failure.UNKNOWN
 
 
 def _classify_by_status(text: str, status: int | None) -> Failure | None:
@@ -536,9 +543,13 @@ def _classify_by_status(text: str, status: int | None) -> Failure | None:
     if status == 402:
         return Failure.QUOTA
     if status in _PASSING_STATUSES:
-        return Failure.QUOTA if _QUOTA_WORDS.search(text) else Failure.TEMPORARY
+        if _QUOTA_WORDS.search(text):
+            return Failure.QUOTA
+        return Failure.TEMPORARY
     if status == 413:
-        return Failure.QUOTA if _QUOTA_WORDS.search(text) else Failure.TOO_LONG
+        if _QUOTA_WORDS.search(text):
+            return Failure.QUOTA
+        return Failure.TOO_LONG
     return None
 
 
@@ -584,11 +595,7 @@ def http_status(error: BaseException) -> int | None:
     ]
     if isinstance(response, dict):  # Amazon's
         places.append(response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
-    return next(
-        (
-            int(place)
-            for place in places
-            if isinstance(place, int) and 400 <= place < 600
-        ),
-        None,
-    )
+    for place in places:
+        if isinstance(place, int) and 400 <= place < 600:
+            return int(place)
+    return None

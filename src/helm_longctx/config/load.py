@@ -5,7 +5,7 @@ Errors name the file, the line and the key, and say what to do.
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -143,7 +143,9 @@ def _plain(node: Any) -> Any:
     plain = next(
         (kind for kind in (bool, int, float, str) if isinstance(node, kind)), None
     )
-    return node if plain is None or isinstance(node, bool | date) else plain(node)
+    if plain is None or isinstance(node, bool | date):
+        return node
+    return plain(node)
 
 
 def _merge(values: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,11 +169,10 @@ def _explain(details: Any) -> tuple[KeyPath, str]:
     """Return the key path of a mistake, and a text that says what is wrong and what to do."""
     location = details["loc"]
     # pydantic adds the tag of a union after the place of the union's value.
-    unions = [
-        number + 2
-        for number, part in enumerate(location)
-        if part in ("models", "judges", "keys")
-    ]
+    unions = []
+    for number, part in enumerate(location):
+        if part in ("models", "judges", "keys"):
+            unions.append(number + 2)
     path = tuple(
         part
         for number, part in enumerate(location)
@@ -233,13 +234,12 @@ class _Setting:
         about = about or f"{text[0].upper()}{text[1:]}." + (
             f" [default: {default}]" if shown else ""
         )
-        kind = (
-            list[str]
-            if self.form.many in ("repeated", "pairs")
-            else _kind(self.field.annotation)
-        )
+        if self.form.many in ("repeated", "pairs"):
+            kind: Any = list[str]
+        else:
+            kind = _kind(self.field.annotation)
         declared = typer.Option(*self.names, help=about.replace("[", r"\["))
-        option = Annotated[kind | None, declared]  # type: ignore[valid-type]
+        option = Annotated[kind | None, declared]
         return inspect.Parameter(
             self.parameter,
             inspect.Parameter.KEYWORD_ONLY,
@@ -286,15 +286,13 @@ def takes_options(*names: str, **helps: str) -> Callable[[Command], Command]:
 
     def add(command: Command) -> Command:
         signature = inspect.signature(command, eval_str=True)
-        own = [
-            parameter
-            for parameter in signature.parameters.values()
-            if parameter.kind is not parameter.VAR_KEYWORD
-        ]
-        made = [
-            SETTINGS[name].make_parameter(helps.get(name, ""))
-            for name in names or SETTINGS
-        ]
+        own = []
+        for parameter in signature.parameters.values():
+            if parameter.kind is not parameter.VAR_KEYWORD:
+                own.append(parameter)
+        made = []
+        for name in names or SETTINGS:
+            made.append(SETTINGS[name].make_parameter(helps.get(name, "")))
         # The options of the schema stand between a command's own arguments and its last options.
         parameters = sorted(
             [*own, *made], key=lambda parameter: (parameter.kind, parameter in own)
@@ -309,9 +307,10 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
     """Return the given values of options as a configuration file has them, and each option's key path."""
     values: dict[str, Any] = {}
     names: dict[KeyPath, str] = {}
-    given = {
-        name: arguments[name] for name in SETTINGS if arguments.get(name) is not None
-    }
+    given = {}
+    for name in SETTINGS:
+        if arguments.get(name) is not None:
+            given[name] = arguments[name]
     settings: list[tuple[KeyPath, str, Any]] = []
     for name, value in given.items():
         setting = SETTINGS[name]
@@ -341,11 +340,10 @@ def _list_models(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]
     models = split_names(given.get("model", []))
     for number, name in enumerate(models):
         yield ("models", number), "--model", name
-    keys = {
-        name: SETTINGS[name]
-        for name in given
-        if SETTINGS[name].path[0] == "models" and name != "model"
-    }
+    keys = {}
+    for name in given:
+        if SETTINGS[name].path[0] == "models" and name != "model":
+            keys[name] = SETTINGS[name]
     paths = given.get("model_path", [])
     url = "model_url" in keys
     if keys and not (paths or url):
@@ -363,13 +361,15 @@ def _list_models(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]
             raise InputError(
                 f"{setting.names[0]} belongs to --model-url, not to --model-path; leave it out"
             )
-        numbers = (
-            range(len(models), len(models) + len(paths))
-            if is_local
-            else [len(models) + len(paths)]
-        )
+        if is_local:
+            numbers: Sequence[int] = range(len(models), len(models) + len(paths))
+        else:
+            numbers = [len(models) + len(paths)]
         for number in numbers:
-            value = paths[number - len(models)] if name == "model_path" else given[name]
+            if name == "model_path":
+                value = paths[number - len(models)]
+            else:
+                value = given[name]
             if setting.form.many == "pairs":
                 for key, option, part in _read_pairs(setting, value):
                     yield ("models", number, setting.path[-1], key), option, part

@@ -48,7 +48,9 @@ class _ModelFacts(NamedTuple):
 def model_name(model: str | Endpoint | LocalModels) -> str:
     """Return the name in HELM of a model of a configuration."""
     name = model if isinstance(model, str) else str(model.name)
-    return name if isinstance(model, str) or "/" in name else f"endpoint/{name}"
+    if isinstance(model, str) or "/" in name:
+        return name
+    return f"endpoint/{name}"
 
 
 def list_models(
@@ -68,17 +70,20 @@ def list_models(
 
 def plain_models(config: RunConfig) -> list[str]:
     """Return the names of the models that run each entry as it is, without a sampling of their own."""
-    return [
-        model_name(model)
-        for model, _ in list_models(config)
-        if isinstance(model, str) or not model.sampling
-    ]
+    models = []
+    for model, _ in list_models(config):
+        if isinstance(model, str) or not model.sampling:
+            models.append(model_name(model))
+    return models
 
 
 def expand(model: LocalModels) -> list[LocalModels]:
     """Return a mapping for each folder and revision of one, in order of steps, or raise an `InputError`."""
     paths = _find_paths(model.path)
-    revisions = model.revision if isinstance(model.revision, list) else [model.revision]
+    if isinstance(model.revision, list):
+        revisions: list[str | None] = [*model.revision]
+    else:
+        revisions = [model.revision]
     many = len(paths) * len(revisions) > 1
     expanded = []
     for path in paths:
@@ -138,7 +143,9 @@ def find_missing(folder: Path) -> str:
 def _make_name(model: LocalModels, path: str, revision: str | None, many: bool) -> str:
     is_folder = Path(path).is_dir()
     # The first part of an absolute path is its root, which is no name.
-    whole = Path(path).resolve().parts[1:] if is_folder else path.split("/")
+    whole = path.split("/")
+    if is_folder:
+        whole = [*Path(path).resolve().parts[1:]]
     parts = [make_safe_name(part) for part in whole[-2:]]
     last = "-".join(filter(None, (parts[-1], revision[:12] if revision else "")))
     organization = parts[-2] if len(parts) > 1 else ""
@@ -176,7 +183,10 @@ def _read_facts(model: LocalModels) -> _ModelFacts:
     if folder == Path(model.path):
         _check_layers(model, config, folder)
     code = config.get("auto_map")
-    needed = code.get("AutoModelForCausalLM") if isinstance(code, dict) else None
+    if isinstance(code, dict):
+        needed = code.get("AutoModelForCausalLM")
+    else:
+        needed = None
     if needed and model.engine == "transformers" and not model.remote_code:
         from transformers import CONFIG_MAPPING
 
@@ -210,9 +220,11 @@ def _read_object(model: LocalModels, path: Path) -> dict[str, Any]:
 
 def _parts_of_config(config: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a configuration and its part about texts, if it has one."""
-    return [
-        part for part in (config, config.get("text_config")) if isinstance(part, dict)
-    ]
+    parts = []
+    for part in (config, config.get("text_config")):
+        if isinstance(part, dict):
+            parts.append(part)
+    return parts
 
 
 def _find_window(model: LocalModels, config: dict[str, Any]) -> int | None:
@@ -252,7 +264,10 @@ def _check_quantization(model: LocalModels, config: dict[str, Any]) -> None:
         return
     from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
 
-    method = named.get("quant_method") if isinstance(named, dict) else None
+    if isinstance(named, dict):
+        method = named.get("quant_method")
+    else:
+        method = None
     # The methods of bitsandbytes have names of their own without the method (transformers/quantizers/auto.py).
     has_own_name = isinstance(named, dict) and (
         "load_in_4bit" in named or "load_in_8bit" in named
@@ -267,7 +282,10 @@ def _check_quantization(model: LocalModels, config: dict[str, Any]) -> None:
 def _download_settings(model: LocalModels) -> Path:
     from huggingface_hub import snapshot_download
 
-    revision = model.revision if isinstance(model.revision, str) else None
+    if isinstance(model.revision, str):
+        revision = model.revision
+    else:
+        revision = None
     try:
         return Path(
             snapshot_download(
@@ -275,7 +293,10 @@ def _download_settings(model: LocalModels) -> Path:
             )
         )
     except Exception as error:  # of the hub and of HTTP
-        revision = f" with revision={model.revision!r}" if model.revision else ""
+        if model.revision:
+            revision = f" with revision={model.revision!r}"
+        else:
+            revision = ""
         problem = "is neither a folder nor a model that can be downloaded from the hub"
         raise InputError(
             f"path={model.path!r}{revision} {problem} ({describe_error(error)})"
@@ -288,7 +309,10 @@ def read_sampling(model: LocalModels | Endpoint) -> dict[str, Any]:
     Of a model on a server, the tokenizer says where the file is; a folder need not have it. Raises an `InputError` if
     there is no such model, or the file cannot be read.
     """
-    name = model.path if isinstance(model, LocalModels) else model.tokenizer or ""
+    if isinstance(model, LocalModels):
+        name = model.path
+    else:
+        name = model.tokenizer or ""
     if not isinstance(model, LocalModels) and os.path.isdir(name):
         folder = Path(name)  # read without transformers, whose import takes seconds
     else:
@@ -339,13 +363,11 @@ def _digest_files(model: LocalModels, facts: _ModelFacts) -> str:
     if model.adapter is not None and Path(model.adapter).is_dir():
         folders.append(Path(model.adapter))
     digests = [digest_folder(folder) for folder in folders]
-    return (
-        digests[0]
-        if len(digests) == 1
-        else digest(" ".join(digests))[:16]
-        if digests
-        else ""
-    )
+    if len(digests) == 1:
+        return digests[0]
+    if digests:
+        return digest(" ".join(digests))[:16]
+    return ""
 
 
 def make_files(model: LocalModels) -> dict[str, dict[str, Any]]:
@@ -381,7 +403,10 @@ def make_files(model: LocalModels) -> dict[str, dict[str, Any]]:
         arguments |= {"engine": model.engine, "window": facts.window}
     elif model.attention is not None:
         arguments["attn_implementation"] = model.attention
-    limits = {"max_sequence_length": facts.window} if facts.window else {}
+    if facts.window:
+        limits = {"max_sequence_length": facts.window}
+    else:
+        limits = {}
     spec = {
         "class_name": client,
         "args": {key: value for key, value in arguments.items() if value is not None},

@@ -84,11 +84,11 @@ class ModelBook:
     @property
     def missing(self) -> list[Endpoint]:
         """The endpoints that the files in `local_path` lack, or describe otherwise than the configuration does."""
-        return [
-            endpoint
-            for name, (endpoint, _) in self._endpoints.items()
-            if name in self._files
-        ]
+        missing = []
+        for name, (endpoint, _) in self._endpoints.items():
+            if name in self._files:
+                missing.append(endpoint)
+        return missing
 
     @property
     def local_models(self) -> list[str]:
@@ -108,9 +108,10 @@ class ModelBook:
             if name in self._files:
                 with self._config.places.at(path):
                     is_judge = path[0] == "judge"
-                    asked = (
-                        self._ask_judge(name, endpoint) if is_judge else _ask(endpoint)
-                    )
+                    if is_judge:
+                        asked = self._ask_judge(name, endpoint)
+                    else:
+                        asked = _ask(endpoint)
                     _check_model(
                         name, asked, find_entries(self._config.local_path, name)
                     )
@@ -161,16 +162,18 @@ class ModelBook:
             return
         self._endpoints[name] = model, path
         described = _describe(model)
-        tokenizer = load_tokenizer(model.tokenizer) if model.tokenizer else None
+        if model.tokenizer:
+            tokenizer = load_tokenizer(model.tokenizer)
+        else:
+            tokenizer = None
         headers: list[str] = []
         for value in model.headers.values():
             headers += _IN_HEADER.findall(value)
         tokens = f"{model.token_env}_TOKEN_URL" if model.token_env else None
-        variables = [
-            variable
-            for variable in (model.api_key_env, tokens, *headers)
-            if variable and not read_setting(variable)
-        ]
+        variables = []
+        for variable in (model.api_key_env, tokens, *headers):
+            if variable and not read_setting(variable):
+                variables.append(variable)
         if variables and not self._config.dry_run:
             raise InputError(
                 f"the environment variable {variables[0]} is not set; set it to the key"
@@ -196,11 +199,10 @@ class ModelBook:
     def _add_local(self, model: LocalModels, name: str) -> None:
         existing = find_entries(self._config.local_path, name)
         other = REGISTERED.get(name)
-        is_other = (
-            other.client_spec.class_name not in LOCAL_CLIENTS
-            if other
-            else name in get_all_models()
-        )
+        if other:
+            is_other = other.client_spec.class_name not in LOCAL_CLIENTS
+        else:
+            is_other = name in get_all_models()
         if is_other or (
             _DEPLOYMENTS in existing and _MADE_FROM not in existing[_DEPLOYMENTS]
         ):
@@ -262,10 +264,10 @@ def _describe(model: Endpoint) -> probe.ProbedEndpoint:
 
 
 def _access(model: Endpoint) -> dict[str, Any]:
-    return {
-        name: getattr(model, name)
-        for name in ("api_key_env", "token_env", "headers", "nvcf")
-    }
+    access = {}
+    for name in ("api_key_env", "token_env", "headers", "nvcf"):
+        access[name] = getattr(model, name)
+    return access
 
 
 def _ask(model: Endpoint, key: str | None = None) -> _Files:
@@ -286,7 +288,9 @@ def _ask(model: Endpoint, key: str | None = None) -> _Files:
             raise
         hlog(f"prompts will not be cut to the model's context: {error}")
         tokenizer = None
-    context = parse_length(model.context) if model.context else endpoint.context
+    context = endpoint.context
+    if model.context:
+        context = parse_length(model.context)
     hlog(
         f"{endpoint.url}: {endpoint.model} answers {' and '.join(endpoint.routes)}; context: {context or 'unknown'}"
     )
@@ -312,7 +316,10 @@ def _is_same(model: Endpoint, wanted: _Files, existing: Mapping[str, Any]) -> bo
     if _DEPLOYMENTS not in existing:
         return False
     # Values that the configuration leaves to the server are not compared: the server was asked for them before.
-    open_fields = {"max_sequence_length"} if model.context is None else set()
+    if model.context is None:
+        open_fields = {"max_sequence_length"}
+    else:
+        open_fields = set()
     open_fields |= {"tokenizer_name"} if model.tokenizer is None else set()
     open_fields |= (
         {"window_service_spec"} if open_fields else set()
@@ -324,11 +331,10 @@ def _is_same(model: Endpoint, wanted: _Files, existing: Mapping[str, Any]) -> bo
 
     def select_compared(row: Mapping[str, Any]) -> dict[str, Any]:
         spec = row.get("client_spec") or {}
-        arguments = {
-            key: value
-            for key, value in spec.get("args", {}).items()
-            if key not in open_arguments
-        }
+        arguments = {}
+        for key, value in spec.get("args", {}).items():
+            if key not in open_arguments:
+                arguments[key] = value
         return {
             **{key: value for key, value in row.items() if key not in open_fields},
             "client_spec": {

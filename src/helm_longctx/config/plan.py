@@ -97,9 +97,9 @@ class Plan:
 
     def commands(self) -> list[str]:
         """Return the equivalent shell commands: `helm-longctx models add` for new endpoints, and `helm-run`."""
-        add = [
-            _add_command(endpoint, self.config.local_path) for endpoint in self.missing
-        ]
+        add = []
+        for endpoint in self.missing:
+            add.append(_add_command(endpoint, self.config.local_path))
         # helm-run drops entries whose model is not among --models-to-run (helm/benchmark/run.py:66). So entries that
         # name a model get a second command without that option.
         groups = [
@@ -134,11 +134,11 @@ class Plan:
         asking = (
             spec for spec in self.specs if is_long_context(spec) and retry_factor(spec)
         )
-        return [
-            spec
-            for spec in asking
-            if find_incomplete_files(folder / earlier_name(spec.name))
-        ]
+        specs = []
+        for spec in asking:
+            if find_incomplete_files(folder / earlier_name(spec.name)):
+                specs.append(spec)
+        return specs
 
 
 def make_plan(config: RunConfig) -> Plan:
@@ -169,7 +169,9 @@ def make_plan(config: RunConfig) -> Plan:
         # Again, because the style of prompts can depend on the server.
         specs = _make_specs(config, entries)
     # The weights of one model after the other are in memory. HELM's order alternates between models.
-    order = {name: number for number, name in enumerate(book.local_models)}
+    order = {}
+    for number, name in enumerate(book.local_models):
+        order[name] = number
     specs = sorted(
         specs, key=lambda spec: order.get(spec.adapter_spec.model_deployment, -1)
     )
@@ -199,11 +201,10 @@ def make_settings(config: RunConfig) -> EnvironmentValues:
             about = f"={name}: this environment variable is not set; set it, or name another one"
             raise config.places.error(path, about)
     # The other usual variables of the families whose keys the configuration names are not used.
-    families = [
-        name
-        for name in type(config.judge.keys).model_fields
-        if getattr(config.judge.keys, name)
-    ]
+    families = []
+    for name in type(config.judge.keys).model_fields:
+        if getattr(config.judge.keys, name):
+            families.append(name)
     kinds = ("API_KEY", *(field.upper() for field in CredentialNames.model_fields))
     unused: list[str] = []
     for family in families:
@@ -214,7 +215,10 @@ def make_settings(config: RunConfig) -> EnvironmentValues:
 
 def _limits(config: RunConfig) -> dict[str, str]:
     limits = config.limits
-    tries = None if limits.max_retries is None else limits.max_retries + 1
+    if limits.max_retries is None:
+        tries = None
+    else:
+        tries = limits.max_retries + 1
     values = {
         TIMEOUT: limits.request_timeout,
         MAX_COST: limits.max_cost,
@@ -225,12 +229,15 @@ def _limits(config: RunConfig) -> dict[str, str]:
         with config.places.at(("limits", "prices")):
             read_prices(limits.prices)
     # All digits are written, but 25.0 as 25.
-    whole = {
-        name: int(value)
-        for name, value in values.items()
-        if isinstance(value, float) and value.is_integer()
-    }
-    return {name: str(value) for name, value in (values | whole).items() if value}
+    whole = {}
+    for name, value in values.items():
+        if isinstance(value, float) and value.is_integer():
+            whole[name] = int(value)
+    limits_text = {}
+    for name, value in (values | whole).items():
+        if value:
+            limits_text[name] = str(value)
+    return limits_text
 
 
 def _keys(config: RunConfig) -> dict[str, tuple[str, tuple[str, ...]]]:
@@ -276,13 +283,13 @@ def _make_specs(config: RunConfig, entries: Sequence[_PlannedEntry]) -> list[Run
 def _run_command(
     config: RunConfig, entries: Sequence[str], models: Sequence[str]
 ) -> str:
-    variables = {name: shlex.quote(value) for name, value in _limits(config).items()}
+    variables = {}
+    for name, value in _limits(config).items():
+        variables[name] = shlex.quote(value)
     # The shell fills in the key, so no key is printed.
-    variables |= {
-        name: f'"${source}"'
-        for name, (source, _) in _keys(config).items()
-        if source != name
-    }
+    for name, (source, _) in _keys(config).items():
+        if source != name:
+            variables[name] = f'"${source}"'
     options = {
         "--run-entries": entries,
         "--models-to-run": models,
@@ -293,9 +300,10 @@ def _run_command(
         "--local-path": [str(config.local_path)],
         "--runner-class-name": [RUNNER],
     }
-    lines = [
-        f"{option} {shlex.join(values)}" for option, values in options.items() if values
-    ]
+    lines = []
+    for option, values in options.items():
+        if values:
+            lines.append(f"{option} {shlex.join(values)}")
     command = " ".join(
         [*(f"{name}={value}" for name, value in variables.items()), "helm-run"]
     )
@@ -316,11 +324,10 @@ def _add_command(endpoint: Endpoint, local_path: Path) -> str:
     values = {name: getattr(endpoint, name) for name in names} | {
         "local_path": local_path
     }
-    given = {
-        f"--{name.replace('_', '-')}": str(value)
-        for name, value in values.items()
-        if value
-    }
+    given = {}
+    for name, value in values.items():
+        if value:
+            given[f"--{name.replace('_', '-')}"] = str(value)
     words = ["helm-longctx", "models", "add", model_name(endpoint)]
     for option in given.items():
         if option != ("--api", "openai"):
@@ -390,17 +397,14 @@ def _combine(config: RunConfig) -> Iterator[_Parts]:
             # The configuration's arguments replace the protocol's own.
             yield name, {**own, **config.arguments}, key_path
     for number, text in enumerate(config.entries or []):
-        yield from (
-            _split(config.places, entry, ("entries", number))
-            for entry in expand_entry(text)
-        )
+        for entry in expand_entry(text):
+            yield _split(config.places, entry, ("entries", number))
     for number, path in enumerate(config.conf_paths or []):
         entries = read_conf(str(path))
         if isinstance(entries, InputError):
             raise config.places.error(("conf_paths", number), f": {entries}")
-        yield from (
-            _split(config.places, text, ("conf_paths", number)) for text in entries
-        )
+        for text in entries:
+            yield _split(config.places, text, ("conf_paths", number))
 
 
 def _check_questions(config: RunConfig) -> None:
@@ -476,11 +480,10 @@ def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[_Parts]:
             ("lengths",), " is given, but no task has lengths; leave it out"
         )
     for name, own, path in parts:
-        shared = {
-            key: value
-            for key, value in config.arguments.items()
-            if key in _list_arguments(name, own)
-        }
+        shared = {}
+        for key, value in config.arguments.items():
+            if key in _list_arguments(name, own):
+                shared[key] = value
         for length_path, length in _lengths(config, name, own):
             at = {} if length is None else {"length": length}
             if length_path:
@@ -516,9 +519,10 @@ def _lengths(
             ("lengths",),
             f" is missing, and {name} has lengths; give a list such as [8k, 128k]",
         )
-    return [
-        (("lengths", number), length) for number, length in enumerate(config.lengths)
-    ]
+    lengths: list[tuple[KeyPath, Any]] = []
+    for number, length in enumerate(config.lengths):
+        lengths.append((("lengths", number), length))
+    return lengths
 
 
 def _list_arguments(name: str, own: Mapping[str, Any]) -> list[str]:
@@ -576,9 +580,8 @@ def _judge(
 
 
 def _format(name: str, arguments: Mapping[str, Any]) -> str:
-    texts = {
-        key: str(value).lower() if isinstance(value, bool) else value
-        for key, value in arguments.items()
-    }
+    texts = {}
+    for key, value in arguments.items():
+        texts[key] = str(value).lower() if isinstance(value, bool) else value
     pairs = ",".join(f"{key}={text}" for key, text in texts.items())
     return f"{name}:{pairs}" if pairs else name

@@ -32,9 +32,11 @@ def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
     """Return the suites in the output folder whose names start with a text, for the completion of a shell."""
     runs = Path(context.params.get("output_path") or "benchmark_output") / "runs"
     # HELM makes a link `latest` in the folder of the suites.
-    names = sorted(
-        path.name for path in runs.glob("*") if path.is_dir() and path.name != "latest"
-    )
+    names = []
+    for path in runs.glob("*"):
+        if path.is_dir() and path.name != "latest":
+            names.append(path.name)
+    names.sort()
     return [name for name in names if name.startswith(incomplete)]
 
 
@@ -129,7 +131,9 @@ def credential_names(local_path: Path) -> list[str]:
 
     path = local_path / "credentials.conf"
     try:
-        return sorted(ConfigFactory.parse_file(str(path))) if path.is_file() else []
+        if path.is_file():
+            return sorted(ConfigFactory.parse_file(str(path)))
+        return []
     except OSError:
         raise
     except Exception:  # its message could quote a key, so it is dropped
@@ -178,16 +182,14 @@ def make_specs(
     expanded: list[str] = []
     for entry in [*(entries or []), *(options["entry"] or [])]:
         expanded += expand_entry(entry)
-    of_tasks = {
-        name: options[name]
-        for name in ("tasks", "length", "argument", "model")
-        if options[name]
-    }
-    config = (
-        load_config(None, read_options(of_tasks))
-        if of_tasks.keys() - {"model"}
-        else None
-    )
+    of_tasks = {}
+    for name in ("tasks", "length", "argument", "model"):
+        if options[name]:
+            of_tasks[name] = options[name]
+    if of_tasks.keys() - {"model"}:
+        config = load_config(None, read_options(of_tasks))
+    else:
+        config = None
     for text in (*expanded, *((config and config.tasks) or [])):
         check_name(split_entry(text)[0], may_be_helms)
     from helm_longctx.helm.command_line import make_run_specs  # this imports HELM
@@ -227,7 +229,10 @@ def set_log_levels(quiet: bool, verbose: bool) -> Iterator[TextIO]:
         raise InputError(
             "run: --quiet and --verbose cannot be used together; give one of them"
         )
-    helms = "ERROR" if quiet else os.environ.get("HELM_LOG_LEVEL", "INFO").upper()
+    if quiet:
+        helms = "ERROR"
+    else:
+        helms = os.environ.get("HELM_LOG_LEVEL", "INFO").upper()
     ours = "ERROR" if quiet else logging.getLogger("helm_longctx").level
     filtered = nullcontext(sys.stderr) if verbose else _filter_log()
     with _log_from("helm", helms), _log_from("helm_longctx", ours), filtered as prints:
@@ -239,7 +244,9 @@ def show_log() -> Iterator[None]:
     """Write the log to standard error while the block runs, redacted, if the calling program writes it nowhere."""
     register_environment()
     redact_logs()
-    loggers = [logging.getLogger(name) for name in ("helm", "helm_longctx")]
+    loggers = []
+    for name in ("helm", "helm_longctx"):
+        loggers.append(logging.getLogger(name))
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter(LOG_FORMAT))
     silent = [logger for logger in loggers if not logger.hasHandlers()]

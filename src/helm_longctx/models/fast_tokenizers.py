@@ -123,11 +123,10 @@ def read_fast_tokenizer(
 
     folder = Path(name)
     if not folder.is_dir():
-        found = (
-            try_to_load_from_cache(name, FILE, revision=revision)
-            if name.count("/") == 1
-            else None
-        )
+        if name.count("/") == 1:
+            found = try_to_load_from_cache(name, FILE, revision=revision)
+        else:
+            found = None
         if not isinstance(found, str):
             return None
         folder = Path(found).parent
@@ -136,11 +135,10 @@ def read_fast_tokenizer(
     try:
         config = json.loads((folder / CONFIG).read_bytes())
         model = folder / "config.json"
-        model_type = (
-            json.loads(model.read_bytes()).get("model_type")
-            if model.is_file()
-            else None
-        )
+        if model.is_file():
+            model_type = json.loads(model.read_bytes()).get("model_type")
+        else:
+            model_type = None
         has_older = (
             any((folder / name).exists() for name in _OLD_FILES)
             and _DECODER not in config
@@ -154,11 +152,9 @@ def read_fast_tokenizer(
         # A saved tokenizer can have settings for training.
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        return (
-            FastTokenizer(tokenizer, config, load)
-            if _add_tokens(tokenizer, config)
-            else None
-        )
+        if _add_tokens(tokenizer, config):
+            return FastTokenizer(tokenizer, config, load)
+        return None
     except (
         Exception
     ):  # the package raises plain Exception; transformers then says what is wrong
@@ -177,20 +173,18 @@ def _add_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> bool:
             getattr(token, name) != value for name, value in record.items()
         ):
             return False
-    named = {
-        key: value
-        for key, value in config.items()
-        if key.endswith("_token") and value is not None
-    }
+    named = {}
+    for key, value in config.items():
+        if key.endswith("_token") and value is not None:
+            named[key] = value
     lists = (
         config.get(key) or ()
         for key in ("additional_special_tokens", "extra_special_tokens")
     )
-    others = [
-        value
-        for key, value in named.items()
-        if key not in _SPECIAL or not isinstance(value, str)
-    ]
+    others = []
+    for key, value in named.items():
+        if key not in _SPECIAL or not isinstance(value, str):
+            others.append(value)
     if (
         not {
             _content(token)

@@ -245,14 +245,18 @@ class Function:
 
     def __init__(self, function: Callable[[Any], Any], batch_size: int | None = None):
         self._function = function
-        self._gatherer = Gatherer(self._answer_all, batch_size) if batch_size else None
+        self._gatherer: Gatherer[Prompt, str] | None = None
+        if batch_size:
+            self._gatherer = Gatherer(self._answer_all, batch_size)
         # Clients of servers live in one event loop. It has a thread, so that it works inside of a running loop.
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._run_loop, daemon=True).start()
 
     def __call__(self, prompt: Prompt) -> Any:
         """Return what the function returns for a prompt."""
-        return self._gatherer(prompt) if self._gatherer else self._call(prompt)
+        if self._gatherer:
+            return self._gatherer(prompt)
+        return self._call(prompt)
 
     def close(self) -> None:
         """End the thread of the event loop."""
@@ -284,8 +288,13 @@ class Function:
 
 
 def _describe(value: object) -> str:
-    size = f" of length {len(value)}" if isinstance(value, list | tuple) else ""
-    return "None" if value is None else f"a value of type {type(value).__name__}{size}"
+    if isinstance(value, list | tuple):
+        size = f" of length {len(value)}"
+    else:
+        size = ""
+    if value is None:
+        return "None"
+    return f"a value of type {type(value).__name__}{size}"
 
 
 class FunctionClient(Client):

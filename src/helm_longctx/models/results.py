@@ -34,13 +34,18 @@ class LongContextResult(RequestResult):
 
 def facts_of(result: RequestResult) -> AnswerFacts:
     """Return the facts of a result. One of HELM's own clients has none."""
-    return result.facts if isinstance(result, LongContextResult) else NO_FACTS
+    if isinstance(result, LongContextResult):
+        return result.facts
+    return NO_FACTS
 
 
 def add_facts(result: RequestResult, **facts: Any) -> RequestResult:
     """Return a result with further or other facts; the names are the fields of `AnswerFacts`."""
     known = replace(facts_of(result), **facts)
-    values = {name: value for name, value in vars(result).items() if name != "facts"}
+    values = {}
+    for name, value in vars(result).items():
+        if name != "facts":
+            values[name] = value
     return LongContextResult(**values, facts=known)
 
 
@@ -51,15 +56,16 @@ def parse_result(content: Mapping[str, Any]) -> RequestResult:
         DaciteError: a field is missing.
         ValueError, TypeError, KeyError: the facts have another form.
     """
-    plain = {name: value for name, value in content.items() if name != "facts"}
+    plain = {}
+    for name, value in content.items():
+        if name != "facts":
+            plain[name] = value
     # HELM's clients return whole numbers where floats are declared.
     result = dacite.from_dict(RequestResult, plain, dacite.Config(check_types=False))
     facts = content.get("facts")
-    return (
-        LongContextResult(**vars(result), facts=AnswerFacts.from_json(facts))
-        if facts
-        else result
-    )
+    if facts:
+        return LongContextResult(**vars(result), facts=AnswerFacts.from_json(facts))
+    return result
 
 
 def usage_of(result: RequestResult) -> Usage | None:
@@ -170,7 +176,9 @@ def _classify_error(result: RequestResult) -> Failure:
     is_final = (
         result.error_flags is not None and result.error_flags.is_retriable is False
     )
-    return Failure.BAD_REQUEST if is_final and kind is Failure.UNKNOWN else kind
+    if is_final and kind is Failure.UNKNOWN:
+        return Failure.BAD_REQUEST
+    return kind
 
 
 def check_result(result: RequestResult) -> RequestResult:

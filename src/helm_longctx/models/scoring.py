@@ -112,11 +112,10 @@ def scored_texts(request: ScoringRequest, prompt: str) -> Iterator[tuple[str, st
             )
         prompts.append(prompt[: shift + start] + prompt[shift + end :])
     for text in prompts:
-        gap = (
-            SEPARATOR
-            if text and not text[-1].isspace() and not request.messages
-            else ""
-        )
+        if text and not text[-1].isspace() and not request.messages:
+            gap = SEPARATOR
+        else:
+            gap = ""
         for answer in request.answers:
             yield text, gap + answer
 

@@ -191,14 +191,11 @@ def register_secret(value: str) -> None:
         return
     # Its encodings in URLs, JSON, Python's `repr` and base64.
     forms = {value, quote(value, safe=""), quote_plus(value), repr(value)[1:-1]}
-    forms |= {
-        json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)
-    }
-    forms |= {
-        form
-        for before in range(3)
-        for form in _base64(value.encode("utf-8", "surrogatepass"), before)
-    }
+    for ascii_only in (True, False):
+        forms.add(json.dumps(value, ensure_ascii=ascii_only)[1:-1])
+    for before in range(3):
+        for form in _base64(value.encode("utf-8", "surrogatepass"), before):
+            forms.add(form)
     with _lock:
         # The longest form comes first, because replacing a part of a longer value would leave the rest of it.
         forms = {form for form in (*_forms, *forms) if len(form) >= _SHORTEST}

@@ -118,7 +118,9 @@ def cache_check(
     from helm_longctx.config.plan import make_plan, make_settings
 
     names = split_names([length])
-    lengths = [parse_length(name, "cache-check: --length") for name in names]
+    lengths = []
+    for name in names:
+        lengths.append(parse_length(name, "cache-check: --length"))
     fields = _read_fields(cold)
     models = split_names(options["model"] or [])
     if options["model_url"]:

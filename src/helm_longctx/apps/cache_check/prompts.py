@@ -100,10 +100,14 @@ class CheckPrompt:
 
     def find_values(self, answer: str) -> list[bool]:
         """Return for each key that is asked for whether the answer has its value."""
-        numbers = {
-            int(number) for number in _NUMBER.findall(answer) if len(number) < 10
-        }
-        return [self.lines[index][1] in numbers for index in self.asked_lines]
+        numbers = set()
+        for number in _NUMBER.findall(answer):
+            if len(number) < 10:
+                numbers.add(int(number))
+        hits = []
+        for index in self.asked_lines:
+            hits.append(self.lines[index][1] in numbers)
+        return hits
 
 
 @dataclass(frozen=True)
@@ -150,12 +154,16 @@ class RegisterQuestion:
         if self.is_spread:
             first = self.seed % (DEPTHS // len(PLACES)) * len(PLACES)
             depths = range(first, first + len(PLACES))
-            return [(2 * depth + 1) * self.size // (2 * DEPTHS) for depth in depths]
+            lines = []
+            for depth in depths:
+                lines.append((2 * depth + 1) * self.size // (2 * DEPTHS))
+            return lines
         if self.shared is not None:
             line = tokens_per_line(self.kind)
-            return sorted(
-                {max(self.border - 1 - int((block - 1) / line), 0) for block in BLOCKS}
-            )
+            maxs = set()
+            for block in BLOCKS:
+                maxs.add(max(self.border - 1 - int((block - 1) / line), 0))
+            return sorted(maxs)
         return [1, self.border - 1, self.border, self.border + 1, self.size - 2]
 
     @property

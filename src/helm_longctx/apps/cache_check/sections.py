@@ -85,17 +85,18 @@ def describe_builds(builds: Sequence[Build]) -> Iterator[str]:
 
 def open_cells(cells: Sequence[StateCell]) -> list[StateCell]:
     """Return the cells that say nothing: too few answers, or a cache that was not used."""
-    return [
-        cell
-        for cell in cells
-        if not cell.differs and (cell.n < needed_wins(len(cells)) or cell.was_not_warm)
-    ]
+    undecided = []
+    for cell in cells:
+        if not cell.differs and (cell.n < needed_wins(len(cells)) or cell.was_not_warm):
+            undecided.append(cell)
+    return undecided
 
 
 def _row(cell: StateCell) -> list[TableCell]:
-    note = (
-        "differs" if cell.differs else "not from the cache" if cell.was_not_warm else ""
-    )
+    if cell.differs:
+        note = "differs"
+    else:
+        note = "not from the cache" if cell.was_not_warm else ""
     found, cold = (
         percent(value) if cell.n else "–"
         for value in (cell.state_found, (cell.cold_found + cell.control_found) / 2)
@@ -133,19 +134,21 @@ def _verdict(cells: Sequence[StateCell], model: str) -> str:
         kind for kind in dict.fromkeys(cell.kind for cell in cells) if kind not in kinds
     ]:
         text += f" It was seen only in texts of these kinds: {', '.join(kinds)}; not in: {', '.join(fine)}."
-    most_lost = [
-        name for name, share in zip(PLACES, first.lost, strict=True) if share >= _LOST
-    ]
-    return (
-        f"{text} Values are lost most at: {', '.join(most_lost)}."
-        if most_lost
-        else text
-    )
+    most_lost = []
+    for name, share in zip(PLACES, first.lost, strict=True):
+        if share >= _LOST:
+            most_lost.append(name)
+    if most_lost:
+        return f"{text} Values are lost most at: {', '.join(most_lost)}."
+    return text
 
 
 def _notes(cells: Sequence[StateCell], replies: Sequence[StateReply]) -> list[str]:
     notes = []
-    cached = {reply.cached_tokens for reply in replies if reply.cached_tokens}
+    cached = set()
+    for reply in replies:
+        if reply.cached_tokens:
+            cached.add(reply.cached_tokens)
     if all(cell.cached is None for cell in cells):
         notes.append(
             "The server does not say how many tokens it read from its cache, so a warm request may have been cold."
@@ -163,7 +166,10 @@ def _notes(cells: Sequence[StateCell], replies: Sequence[StateReply]) -> list[st
             f"By less than --tie, but beyond chance, answers differ from cold ones to the same prompts: {names}."
             f" --tie {LEAST_TIE:g} counts them. If all states do by about as much, the server rounds what it caches."
         )
-    compared = {(reply.length, reply.kind) for reply in replies if reply.state == BUSY}
+    compared = set()
+    for reply in replies:
+        if reply.state == BUSY:
+            compared.add((reply.length, reply.kind))
     if any(
         cell.state == PARALLEL
         and not cell.differs
@@ -187,11 +193,10 @@ def _notes(cells: Sequence[StateCell], replies: Sequence[StateReply]) -> list[st
         and reply.cached_tokens > reply.length / 2
         for reply in replies
     ):
-        why = (
-            "so --cold does not keep requests away from the cache"
-            if is_exact
-            else "so its counts are wrong"
-        )
+        if is_exact:
+            why = "so --cold does not keep requests away from the cache"
+        else:
+            why = "so its counts are wrong"
         notes.append(
             f"The server says that it read cold prompts from its cache, too, {why}."
         )

@@ -129,7 +129,9 @@ class CertificateRunner(LongContextRunner):
             sender = make_sender(self.executor.context, self.model)
             asking = Asking(sender, journal, spending, len(questions))
             try:
-                pending = [PendingRequest(question.request) for question in questions]
+                pending = []
+                for question in questions:
+                    pending.append(PendingRequest(question.request))
                 states: list[RequestState | None] = [
                     *ask_all(pending, asking, self.parallelism)
                 ]
@@ -170,9 +172,11 @@ class CertificateRunner(LongContextRunner):
                 )
                 replies[question.block].append(reply)
         pairs = zip(blocks, replies, strict=True)
-        return [
-            Answered(block, own_replies) for block, own_replies in pairs if own_replies
-        ]
+        groups = []
+        for block, own_replies in pairs:
+            if own_replies:
+                groups.append(Answered(block, own_replies))
+        return groups
 
     def _reply(
         self,

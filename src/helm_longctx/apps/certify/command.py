@@ -100,7 +100,10 @@ def plan_lengths(
     for length, (fewest, most) in counts.items():
         usage = Usage(input_tokens=max(length, 1), output_tokens=budget)
         of_one = prices.dollars(usage) or 0.0 if prices else None
-        dollars = None if of_one is None else (fewest * of_one, most * of_one)
+        if of_one is None:
+            dollars = None
+        else:
+            dollars = (fewest * of_one, most * of_one)
         plans.append(_PlannedLength(length, fewest, most, dollars))
     return plans
 
@@ -239,7 +242,10 @@ def certify(
     design = Design(
         longest, least, tuple(kinds), loss / 100, error, most, each_kind=each_kind
     )
-    suffix = f",thinking_tokens={thinking_tokens}" if thinking_tokens else ""
+    if thinking_tokens:
+        suffix = f",thinking_tokens={thinking_tokens}"
+    else:
+        suffix = ""
     entries = {kind: entry + suffix for kind, entry in kinds.items()}
     with set_log_levels(quiet, verbose) as prints:
         _certify(options, entries, design, to, seed, prints)
@@ -273,7 +279,9 @@ def _certify(
             "one model, by --model or --model-url",
         )
     # A certificate has one run entry for each kind.
-    texts = [f"{entry},length={design.shortest}" for entry in entries.values()]
+    texts = []
+    for entry in entries.values():
+        texts.append(f"{entry},length={design.shortest}")
     config = load_config(
         None, read_options({**options, "suite": "certificates", "entry": texts})
     )
@@ -370,7 +378,10 @@ def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
         dollars = ["unknown", "unknown"]
         if planned.dollars:
             dollars = [f"${value:,.2f}" for value in planned.dollars]
-        length = length_label(planned.length) if planned.length else "no text"
+        if planned.length:
+            length = length_label(planned.length)
+        else:
+            length = "no text"
         rows.append([length, str(planned.fewest), str(planned.most), *dollars])
     columns = (
         "length",

@@ -82,12 +82,16 @@ class _Diagnosis:
     @property
     def cells(self) -> list[KindCell]:
         """The cells whose answers are pooled, the shortest length last."""
-        lengths = [
-            length for length in self._search.tests if not self._is_refused(length)
-        ]
+        lengths = []
+        for length in self._search.tests:
+            if not self._is_refused(length):
+                lengths.append(length)
         lost = [length for length in lengths if not self._is_effective(length)]
         chosen = lost or lengths[:1]
-        return [self._kind.cell(length) for length in sorted(chosen, reverse=True)]
+        cells = []
+        for length in sorted(chosen, reverse=True):
+            cells.append(self._kind.cell(length))
+        return cells
 
     def _is_refused(self, length: int) -> bool:
         cells = [kind.cells.get(length) for kind in self._search.measured]
@@ -109,9 +113,10 @@ class _Diagnosis:
         for number, name in enumerate(PLACES):
             shares = {}
             for cell in cells:
-                values = [
-                    reply.places[number] for reply in cell.replies if reply.places
-                ]
+                values = []
+                for reply in cell.replies:
+                    if reply.places:
+                        values.append(reply.places[number])
                 if values:
                     shares[cell.length] = fmean(values)
             decision = decide([row[number] for row in rows], _HALF, self._error)
@@ -167,7 +172,10 @@ def _list_findings(
         findings.append(_Finding("refuses", text))
     if failing:
         length = min(failing)
-        cells = [search.cells[length] for search in searches if length in search.cells]
+        cells = []
+        for search in searches:
+            if length in search.cells:
+                cells.append(search.cells[length])
         failed = sum(cell.failure_count for cell in cells)
         asked = sum(len(cell.replies) for cell in cells)
         text = (
@@ -197,7 +205,9 @@ def _list_findings(
         )
     if diagnosis and part:
         name, sentence = part
-        lengths = [length_label(cell.length) for cell in reversed(diagnosis.cells)]
+        lengths = []
+        for cell in reversed(diagnosis.cells):
+            lengths.append(length_label(cell.length))
         findings.append(
             _Finding(name, f"{sentence} (prompts of {', '.join(lengths)}).")
         )
@@ -206,9 +216,10 @@ def _list_findings(
 
 def _token_ratio(replies: Sequence[KeptReply]) -> float | None:
     """Return the median ratio of the server's tokens to ours, or None if the server reports none."""
-    ratios = [
-        reply.counted / reply.sent for reply in replies if reply.counted and reply.sent
-    ]
+    ratios = []
+    for reply in replies:
+        if reply.counted and reply.sent:
+            ratios.append(reply.counted / reply.sent)
     return median(ratios) if ratios else None
 
 
@@ -285,7 +296,10 @@ def _record_kind(kind: KindAnswers, is_measured: bool) -> dict[str, Any]:
 def _record_cell(cell: KindCell) -> dict[str, Any]:
     interval = cell.interval
     counted = [reply.counted for reply in cell.replies if reply.counted]
-    dollars = [reply.dollars for reply in cell.replies if not reply.failure]
+    dollars = []
+    for reply in cell.replies:
+        if not reply.failure:
+            dollars.append(reply.dollars)
     dollars_per_request = None
     if dollars and None not in dollars:
         dollars_per_request = fmean(dollar for dollar in dollars if dollar is not None)
@@ -349,11 +363,9 @@ class CertifyOutcome:
     def holds(self) -> bool | None:
         """Whether the kinds that can be measured lose less than allowed at the claim. None if that is open."""
         decision = self.search.decision
-        return (
-            None
-            if decision is ThresholdDecision.OPEN
-            else decision is ThresholdDecision.ABOVE
-        )
+        if decision is ThresholdDecision.OPEN:
+            return None
+        return decision is ThresholdDecision.ABOVE
 
     def record(self) -> dict[str, Any]:
         """Return the certificate as JSON data, without what depends on the machine."""

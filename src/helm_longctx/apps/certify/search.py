@@ -141,7 +141,11 @@ class KindCell:
     @property
     def scores(self) -> list[float]:
         """The scores of the answers."""
-        return [reply.score for reply in self.replies if reply.score is not None]
+        scores = []
+        for reply in self.replies:
+            if reply.score is not None:
+                scores.append(reply.score)
+        return scores
 
     @property
     def failure_count(self) -> int:
@@ -150,7 +154,9 @@ class KindCell:
 
     def scores_with(self, failure: float) -> list[float]:
         """Return the scores in the order of the questions, in which a request without an answer has a given score."""
-        scores = [failure if reply.is_failed else reply.score for reply in self.replies]
+        scores = []
+        for reply in self.replies:
+            scores.append(failure if reply.is_failed else reply.score)
         return [score for score in scores if score is not None]
 
     @property
@@ -177,7 +183,9 @@ class KindCell:
             is ThresholdDecision.ABOVE
         )
         is_above = is_above and self.failure_count <= _MOST_FAILED * len(self.replies)
-        return ThresholdDecision.ABOVE if is_above else ThresholdDecision.OPEN
+        if is_above:
+            return ThresholdDecision.ABOVE
+        return ThresholdDecision.OPEN
 
     @property
     def interval(self) -> Interval:
@@ -289,28 +297,36 @@ class KindAnswers:
         scores = []
         for answered in self.base.answered:
             if answered.block.seed == seed:
-                scores += [
-                    reply.score for reply in answered.replies if reply.score is not None
-                ]
-        return mean + self.pairing * (fmean(scores) - mean) if scores else mean
+                for reply in answered.replies:
+                    if reply.score is not None:
+                        scores.append(reply.score)
+        if scores:
+            return mean + self.pairing * (fmean(scores) - mean)
+        return mean
 
     @property
     def floor(self) -> float:
         """The score that needs no text: of the model without texts, or of a constant answer if that is higher."""
         guesses = []
         for answered in self.without_text:
-            guesses += [
-                reply.score for reply in answered.replies if reply.score is not None
-            ]
+            for reply in answered.replies:
+                if reply.score is not None:
+                    guesses.append(reply.score)
         return max(fmean(guesses) if guesses else 0.0, self.baselines.get("null", 0.0))
 
     @property
     def baselines(self) -> dict[str, float]:
         """The mean scores of the baselines at the shortest length, by name."""
-        floors = [reply.floors for reply in self.base.replies if reply.floors]
+        floors = []
+        for reply in self.base.replies:
+            if reply.floors:
+                floors.append(reply.floors)
         if not floors:
             return {}
-        return {name: fmean(floor[name] for floor in floors) for name in floors[0]}
+        baselines = {}
+        for name in floors[0]:
+            baselines[name] = fmean(floor[name] for floor in floors)
+        return baselines
 
     @property
     def least(self) -> float:
@@ -487,11 +503,9 @@ class LengthTest:
         if below.is_above and (not above.is_above or below.count < above.count):
             return ThresholdDecision.BELOW
         is_above = above.is_above and (not below.is_above or above.count < below.count)
-        return (
-            ThresholdDecision.ABOVE
-            if is_above and not self.has_too_many_failures
-            else ThresholdDecision.OPEN
-        )
+        if is_above and not self.has_too_many_failures:
+            return ThresholdDecision.ABOVE
+        return ThresholdDecision.OPEN
 
     @property
     def next_count(self) -> int:
@@ -647,14 +661,17 @@ class Search:
             )
         test = self.tests[length]
         questions = self.order[test.asked : test.asked + test.next_count]
-        return [AskedBlock(kind.kind, length, seed, 1) for kind, seed in questions]
+        blocks = []
+        for kind, seed in questions:
+            blocks.append(AskedBlock(kind.kind, length, seed, 1))
+        return blocks
 
     def most_at(self, length: int) -> int:
         """Return the largest number of further questions at a length, of those that the tokens allow."""
         design = self.design
-        further = sum(
-            max(len(kind.base.answered) - design.first, 0) for kind in self.measured
-        )
+        further = 0
+        for kind in self.measured:
+            further += max(len(kind.base.answered) - design.first, 0)
         spared = math.ceil(further * design.texts * design.shortest / design.claim)
         spared = min(spared, _MOST_SPARED)
         asked = 0
@@ -679,14 +696,15 @@ class Search:
         if self.tests[claim].decision is not ThresholdDecision.BELOW:
             return None
         low = lengths.index(self.effective or self.design.shortest)
-        others = [
-            n
-            for n, test in self.tests.items()
-            if test.decision is not ThresholdDecision.ABOVE
-        ]
+        others = []
+        for n, test in self.tests.items():
+            if test.decision is not ThresholdDecision.ABOVE:
+                others.append(n)
         high = lengths.index(min(others))
         middle = lengths[(low + high) // 2]
-        return middle if high - low > 1 and self.most_at(middle) >= _FEWEST else None
+        if high - low > 1 and self.most_at(middle) >= _FEWEST:
+            return middle
+        return None
 
     def _each_kind(self) -> list[AskedBlock]:
         """Return more questions of the kinds that are still open at an effective claim."""
@@ -715,12 +733,17 @@ def find_shifts(kinds: Sequence[KindAnswers]) -> dict[str, float]:
 
     As the kinds are drawn with equal chances, the mean loss is the same. It is 0 if the kinds differ much.
     """
-    means = {answers.kind: answers.base_interval.mean for answers in kinds}
+    means = {}
+    for answers in kinds:
+        means[answers.kind] = answers.base_interval.mean
     of_kinds = np.var([*means.values()])
     within = np.mean([np.var(answers.base.scores) for answers in kinds])
     if of_kinds > _KIND_VARIANCE * (of_kinds + within):
         return dict.fromkeys(means, 0.0)
-    return {kind: fmean(means.values()) - mean for kind, mean in means.items()}
+    shifts = {}
+    for kind, mean in means.items():
+        shifts[kind] = fmean(means.values()) - mean
+    return shifts
 
 
 def plan_tests(

@@ -106,9 +106,8 @@ def _log(identity: str, now: str, results: Sequence[TaskResult]) -> dict[str, An
     model = results[0].result.model
     evaluations = []
     for result in results:
-        evaluations += [
-            _result(result, metric, score) for metric, score in result.metrics()
-        ]
+        for metric, score in result.metrics():
+            evaluations.append(_result(result, metric, score))
     return {
         "schema_version": _SCHEMA,
         "evaluation_id": identity,
@@ -206,7 +205,10 @@ def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, An
     The details of the headline have its bounds because of cut answers, and its value without known errors.
     """
     interval = score.interval
-    uncertainty: dict[str, Any] = {"num_samples": interval.n} if interval.n else {}
+    if interval.n:
+        uncertainty: dict[str, Any] = {"num_samples": interval.n}
+    else:
+        uncertainty = {}
     if not math.isnan(score.error):
         uncertainty["standard_error"] = {"value": score.error, "method": "clustered"}
     if not math.isnan(interval.low):
@@ -228,9 +230,9 @@ def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, An
             **score_numbers(result.result),
             "unread": unread_share(result.result),
         }
-        details |= {
-            name: f"{value:.6g}" for name, value in numbers.items() if value is not None
-        }
+        for name, value in numbers.items():
+            if value is not None:
+                details[name] = f"{value:.6g}"
     return {"score": interval.mean, "details": details, "uncertainty": uncertainty}
 
 

@@ -75,11 +75,10 @@ def log_scores(
                     f"--log-to {target}: {type(error).__name__}: {error}; the suite is complete"
                 ) from error
             values = sum(map(len, points.values()))
-            mark = (
-                f" ({Caveat(kind=GENERATED, task='').text})"
-                if series.has_generated
-                else ""
-            )
+            if series.has_generated:
+                mark = f" ({Caveat(kind=GENERATED, task='').text})"
+            else:
+                mark = ""
             lines.append(
                 f"{target}: {name}: {values} values of {len(points)} steps{mark}"
             )

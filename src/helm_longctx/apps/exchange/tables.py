@@ -164,9 +164,9 @@ def _write_parquet(
 
     content = [list(row) for row in rows]
     try:
-        values = {
-            name: [row[index] for row in content] for index, name in enumerate(columns)
-        }
+        values = {}
+        for index, name in enumerate(columns):
+            values[name] = [row[index] for row in content]
         table = pyarrow.table(values)
         parquet.write_table(
             table, path, compression="zstd", row_group_size=_ROWS_AT_ONCE
@@ -241,7 +241,8 @@ def _answer(row: _Row, location: str, entry: str) -> ForeignAnswer:
     length = row.get("length")
     references = row.get("references")
     # The cells of our tables have the accepted answers in one text.
-    references = references.split(" | ") if isinstance(references, str) else references
+    if isinstance(references, str):
+        references = references.split(" | ")
     fields: dict[str, Any] = {
         "entry": row.get("entry"),
         "question": row.get("question"),
@@ -264,7 +265,10 @@ def _answer(row: _Row, location: str, entry: str) -> ForeignAnswer:
         group=str(row.get("group") or ""),
         is_generated=row.get("source") == GENERATED_SOURCE,
     )
-    text = None if failure or row["answer"] is None else str(row["answer"])
+    if failure or row["answer"] is None:
+        text = None
+    else:
+        text = str(row["answer"])
     task = str(row.get("task") or "")
     model = str(row.get("model") or "")
     return ForeignAnswer(location, task, text, fields, output, model)
@@ -285,16 +289,20 @@ def _score(row: _Row, location: str) -> Iterator[OutputScore]:
     benchmark = next((owner for owner in BENCHMARKS if name in owner.entries), None)
     metric = str(row.get("metric") or MAIN_METRIC)
     task = str(row.get("task") or "")
-    tasks = (
-        [known for known in benchmark.tasks if known.name == task] if benchmark else []
-    )
+    if benchmark:
+        tasks = [known for known in benchmark.tasks if known.name == task]
+    else:
+        tasks = []
     if metric != MAIN_METRIC and not _is_needed(metric, tasks, bool(published_model)):
         return
     if benchmark is None or value is None or not 0 <= value <= 1:
         raise InputError(
             f"{location}: it must have a score from 0 to 1, and the name of a run entry in the column 'entry'"
         )
-    length = parse_length(row["length"], location) if row.get("length") else None
+    if row.get("length"):
+        length = parse_length(row["length"], location)
+    else:
+        length = None
     scores: dict[str, float] = {}
     metrics: dict[str, dict[str, float]] = {}
     if metric == MAIN_METRIC:
@@ -372,7 +380,10 @@ def write_paper_tables(
     if kind == "md":
         texts = [escape_markdown(_ABOUT)]
         for table in tables:
-            reasons = f"\n\n{escape_markdown(table.about)}" if table.about else ""
+            if table.about:
+                reasons = f"\n\n{escape_markdown(table.about)}"
+            else:
+                reasons = ""
             texts.append(
                 f"**{escape_markdown(table.title)}**\n\n{markdown_table(table)}{reasons}"
             )
@@ -413,5 +424,7 @@ def _list_reasons(wide: _Wide) -> str:
                 continue
             for caveat in result.caveats:
                 columns[caveat.text][wide.columns[part]] = None
-    texts = [f"{reason} ({', '.join(titles)})" for reason, titles in columns.items()]
+    texts = []
+    for reason, titles in columns.items():
+        texts.append(f"{reason} ({', '.join(titles)})")
     return f"{MARK} {'; '.join(texts)}." if texts else ""

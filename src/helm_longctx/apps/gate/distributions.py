@@ -70,7 +70,9 @@ class Way:
     def count(self, is_twice: bool = False) -> int:
         """Return the number of requests about a question."""
         once = self.base + self.candidate
-        return once + self.base_again + self.candidate_again if is_twice else once
+        if is_twice:
+            return once + self.base_again + self.candidate_again
+        return once
 
 
 TEXTS = Way(
@@ -243,7 +245,10 @@ def divergence(base: Distribution, candidate: Distribution) -> float:
     """
     first = _probabilities(base)
     second = _probabilities(candidate)
-    shared = [(first[text], second[text]) for text in first if text in second]
+    shared = []
+    for text in first:
+        if text in second:
+            shared.append((first[text], second[text]))
     missing = [first[text] for text in first if text not in second]
     rest = max(1 - math.fsum(first.values()), _SMALLEST)
     budget = max(1 - math.fsum(q for _, q in shared), _SMALLEST)
@@ -306,7 +311,9 @@ def compare(
         FailureError: a request has no answer.
     """
     fields = {"prompt": asked.prompt, "max_tokens": ANSWER_TOKENS, "temperature": 0}
-    order = [(side, False) for side in ((0, 1) if is_base_first else (1, 0))]
+    order = []
+    for side in (0, 1) if is_base_first else (1, 0):
+        order.append((side, False))
     if is_twice:
         order += [(side, True) for side, _ in reversed(order)]
     if way is TEXTS:
@@ -373,9 +380,9 @@ def _find_fault(
     others = [row.text for row in other]
     if len(others) < len(texts) and texts[: len(others)] == others:
         return "cut"
-    return (
-        "longer" if len(texts) < len(others) and others[: len(texts)] == texts else ""
-    )
+    if len(texts) < len(others) and others[: len(texts)] == texts:
+        return "longer"
+    return ""
 
 
 def _own_gap(row: Distribution) -> float:
@@ -466,7 +473,9 @@ def _reads_other_text(
     rows: Mapping[tuple[int, bool], Sequence[Distribution]], text: str
 ) -> bool:
     """Whether the base's tokens are those of a text, and the candidate's are not."""
-    told = ["".join(row.text for row in rows[side, False]) for side in (0, 1)]
+    told = []
+    for side in (0, 1):
+        told.append("".join(row.text for row in rows[side, False]))
     return text in told[0] and text not in told[1]
 
 
@@ -487,10 +496,9 @@ def _find_written_fault(forced: str, written: str, rows: Sequence[Distribution])
         return ""  # the texts of tokens lack spaces or have parts of characters
     # A token at the start can have characters of the prompt, so places are counted from the end.
     ends = list(accumulate(len(row.text) for row in rows))
-    starts = [
-        len(forced) - ends[-1] + end - len(row.text)
-        for end, row in zip(ends, rows, strict=True)
-    ]
+    starts = []
+    for end, row in zip(ends, rows, strict=True):
+        starts.append(len(forced) - ends[-1] + end - len(row.text))
     for start, row in zip(starts, rows, strict=True):
         token = row.text[-start:] if start < 0 else row.text
         rest = written[max(start, 0) :]

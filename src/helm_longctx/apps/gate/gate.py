@@ -132,15 +132,19 @@ class Gate:
     @property
     def difference_share(self) -> float:
         """The share of the requests with a score in both arms whose scores differ."""
-        differences = [
-            pair.difference for pair in self.pairs if pair.difference is not None
-        ]
+        differences = []
+        for pair in self.pairs:
+            if pair.difference is not None:
+                differences.append(pair.difference)
         return fmean(abs(difference) >= EQUAL for difference in differences)
 
 
 def decide(drops: Mapping[str, Drop], findings: Sequence[Finding]) -> Verdict:
     """Return the verdict on the drops in each part and on what the requests show."""
-    verdicts = [drop.verdict for name, drop in drops.items() if is_counted(name, drop)]
+    verdicts = []
+    for name, drop in drops.items():
+        if is_counted(name, drop):
+            verdicts.append(drop.verdict)
     for finding in findings:
         if finding.decides_worse:
             verdicts.append(Verdict.WORSE)
@@ -303,8 +307,12 @@ def _sizes(parts: Iterable[Mapping[str, Any]]) -> dict[str, list[int]]:
 def gate_json(gate: Gate) -> dict[str, Any]:
     """Return the results as plain data. Scores and differences are in 0…1."""
     question = gate.question
-    parts = [_part_json(name, part) for name, part in gate.parts.items()]
-    tasks = [_part_json(name, part) for name, part in gate.tasks.items()]
+    parts = []
+    for name, part in gate.parts.items():
+        parts.append(_part_json(name, part))
+    tasks = []
+    for name, part in gate.tasks.items():
+        tasks.append(_part_json(name, part))
     now = _sizes([*parts, *tasks])
     earlier = question.looks
     looks = {}

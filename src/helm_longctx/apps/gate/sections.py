@@ -119,47 +119,61 @@ def explain(gate: Gate) -> str:
     """Return the verdict with its main reason, as a sentence or several."""
     margin = points(gate.question.margin)
     verdict = gate.verdict
-    worse = [name for name, part in gate.parts.items() if part.drop.is_worse]
+    worse = []
+    for name, part in gate.parts.items():
+        if part.drop.is_worse:
+            worse.append(name)
     if verdict is Verdict.NO_WORSE:
         seen = gate.visible_drop
-        depth = (
-            f" A drop of {100 * seen:.1f} points at one depth would have been found"
-            if seen
-            else ""
-        )
-        chance = f" with a probability of {gate.question.power:.0%}." if seen else ""
+        if seen:
+            depth = (
+                f" A drop of {100 * seen:.1f} points at one depth would have been found"
+            )
+        else:
+            depth = ""
+        if seen:
+            chance = f" with a probability of {gate.question.power:.0%}."
+        else:
+            chance = ""
         return f"No worse: at each length the drop is smaller than {margin}.{depth}{chance}"
     if verdict is Verdict.WORSE:
-        places = [_place(name) for name in worse if name not in (ALL, ANSWERS)]
+        places = []
+        for name in worse:
+            if name not in (ALL, ANSWERS):
+                places.append(_place(name))
         if worse == [ALL]:
             places = ["at all lengths together"]
-        reason = (
-            f"the drop is larger than {margin} {', '.join(places)}" if places else ""
-        )
-        few = (
-            f"the share of requests without a scored answer grows by more than {margin}"
-            if ANSWERS in worse
-            else ""
-        )
+        if places:
+            reason = f"the drop is larger than {margin} {', '.join(places)}"
+        else:
+            reason = ""
+        if ANSWERS in worse:
+            few = f"the share of requests without a scored answer grows by more than {margin}"
+        else:
+            few = ""
         found = "; ".join(
             f"{finding.text} ({finding.requests} requests)"
             for finding in gate.findings
             if finding.decides_worse
         )
         return f"Worse: {'; '.join(filter(None, (reason, few, found)))}."
-    missing = {name: more for name, more in gate.missing.items() if name != ANSWERS}
+    missing = {}
+    for name, more in gate.missing.items():
+        if name != ANSWERS:
+            missing[name] = more
     counts = ", ".join(f"{more:,} {_place(part)}" for part, more in missing.items())
-    sentences = [f"more instances are needed, {counts}"] if counts else []
+    if counts:
+        sentences = [f"more instances are needed, {counts}"]
+    else:
+        sentences = []
     if ANSWERS in gate.missing:
         sentences.append(
             "requests have a scored answer of only one deployment; run the same command again, and if they fail again,"
             f" with {gate.missing[ANSWERS]:,} more instances, so that their number decides"
         )
-    sentences += [
-        f"{finding.text} ({finding.requests} requests)"
-        for finding in gate.findings
-        if finding.leaves_open
-    ]
+    for finding in gate.findings:
+        if finding.leaves_open:
+            sentences.append(f"{finding.text} ({finding.requests} requests)")
     return f"Cannot tell whether the drop is smaller than {margin}: {'; '.join(sentences)}."
 
 
@@ -175,7 +189,9 @@ def _place(part: str) -> str:
 
 def _verdict_of(name: str, part: GatePart) -> str:
     """Return the verdict on a part in words; empty if it has no part in the whole verdict."""
-    return _VERDICTS[part.drop.verdict] if is_counted(name, part.drop) else ""
+    if is_counted(name, part.drop):
+        return _VERDICTS[part.drop.verdict]
+    return ""
 
 
 def _answer(gate: Gate) -> HeadlineAnswer:
@@ -197,10 +213,11 @@ def _answer(gate: Gate) -> HeadlineAnswer:
 
 
 def _plot(gate: Gate) -> Figure:
-    rows: list[Mapping[str, object]] = [
-        {"model": name, **interval_row(part.drop.comparison.effect), "kind": "own"}
-        for name, part in gate.parts.items()
-    ]
+    rows: list[Mapping[str, object]] = []
+    for name, part in gate.parts.items():
+        rows.append(
+            {"model": name, **interval_row(part.drop.comparison.effect), "kind": "own"}
+        )
     margin = -gate.question.margin
     rows.append(
         {
@@ -280,7 +297,10 @@ def _agreements(
 
 def _agreement_row(each: ArmAgreement) -> list[Cell]:
     shares = (each.equal, each.equal_tokens, each.equal_scores)
-    change = "–" if each.difference is None else f"{100 * each.difference:+.1f}"
+    if each.difference is None:
+        change = "–"
+    else:
+        change = f"{100 * each.difference:+.1f}"
     return [
         Cell(each.part),
         Cell(f"{each.answers:,}", each.answers),
@@ -295,14 +315,15 @@ def _findings(findings: Sequence[Finding]) -> Table:
         Column("requests"),
         Column("what was found", is_number=False),
     )
-    rows = [
-        [
-            Cell(finding.kind),
-            Cell(f"{finding.requests:,}", finding.requests),
-            Cell(finding.text),
-        ]
-        for finding in findings
-    ]
+    rows = []
+    for finding in findings:
+        rows.append(
+            [
+                Cell(finding.kind),
+                Cell(f"{finding.requests:,}", finding.requests),
+                Cell(finding.text),
+            ]
+        )
     nothing = [
         [
             Cell("nothing"),

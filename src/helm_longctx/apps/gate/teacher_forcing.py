@@ -54,7 +54,9 @@ def find_way(deployments: tuple[str, str]) -> Way:
     if "chat" not in styles:
         return TEXTS
     if "completion" in styles:
-        names = [deployments[styles.index(style)] for style in ("chat", "completion")]
+        names = []
+        for style in ("chat", "completion"):
+            names.append(deployments[styles.index(style)])
         raise InputError(
             f"gate: --logprobs: {names[0]} gets chats and {names[1]} completions; give both the same type"
         )
@@ -83,7 +85,9 @@ def read_questions(
     scenario = make_scenario(spec)
     assert isinstance(scenario, LongContextScenario)
     asked = scenario.entry.settings.request
-    style = "chat" if asked.style == "auto" and way is not TEXTS else asked.style
+    style = asked.style
+    if style == "auto" and way is not TEXTS:
+        style = "chat"
     # The model draws no tokens.
     request = RequestSettings(
         style=style, truncation=asked.truncation, metric=LIKELIHOOD
@@ -281,7 +285,10 @@ class TextComparison:
             raise InputError(
                 f"gate: {error}; what was compared is kept in {self._path}"
             ) from error
-        read = compared.usage.input_tokens + ANSWER_TOKENS if compared.usage else 0
+        if compared.usage:
+            read = compared.usage.input_tokens + ANSWER_TOKENS
+        else:
+            read = 0
         if read:
             dollars = cost_of_question(read, self._deployments, self._way, is_twice)
         self._spent += dollars

@@ -86,11 +86,10 @@ _COLUMNS = (
 
 def likelihood_sections(boards: Sequence[Board]) -> list[Section]:
     """Return the sections of all boards with log-probabilities; nothing if there are none."""
-    officials = {
-        (board.benchmark.name, board.folder): board
-        for board in boards
-        if not board.metric
-    }
+    officials = {}
+    for board in boards:
+        if not board.metric:
+            officials[(board.benchmark.name, board.folder)] = board
     found = []
     for board in boards:
         if board.metric == LIKELIHOOD:
@@ -166,25 +165,30 @@ def _about(board: Board, result: Result) -> list[Cell]:
 
 
 def _interval(result: Result, name: str) -> Interval | None:
-    return result.statistics[name].interval if name in result.statistics else None
+    if name in result.statistics:
+        return result.statistics[name].interval
+    return None
 
 
 def _answers(board: Board, official: Board | None) -> Iterator[Block]:
-    rows = [
-        [
-            *_about(board, each),
-            number_cell(each.interval.n, count),
-            _mean_nats(_interval(each, MEAN_LOGPROB)),
-            _mean_nats(_interval(each, f"{MEAN_LOGPROB}_without_context")),
-            _mean_nats(_interval(each, _GAIN), signed_decimals),
-            _mean_nats(_interval(each, f"{ANSWER_LOGPROB}_gain"), signed_decimals),
-            score_cell(each),
-            score_cell(
-                official.score(each.model, each.task, each.length) if official else None
-            ),
-        ]
-        for each in _own(board)
-    ]
+    rows = []
+    for each in _own(board):
+        rows.append(
+            [
+                *_about(board, each),
+                number_cell(each.interval.n, count),
+                _mean_nats(_interval(each, MEAN_LOGPROB)),
+                _mean_nats(_interval(each, f"{MEAN_LOGPROB}_without_context")),
+                _mean_nats(_interval(each, _GAIN), signed_decimals),
+                _mean_nats(_interval(each, f"{ANSWER_LOGPROB}_gain"), signed_decimals),
+                score_cell(each),
+                score_cell(
+                    official.score(each.model, each.task, each.length)
+                    if official
+                    else None
+                ),
+            ]
+        )
     if rows:
         yield Table(
             f"{board.file_name}-answers",
@@ -303,14 +307,19 @@ def _separation(board: Board, official: Board | None) -> Iterator[Block]:
     places = dict.fromkeys((each.task, each.length) for each in _own(board))
     for task, length in places if official else ():
         assert official
-        models = [
-            model for model in board.competitors if official.score(model, task, length)
-        ]
-        pairs = [
-            (board.score(model, task, length), official.score(model, task, length))
-            for model in models
-        ]
-        both = [(ours, theirs) for ours, theirs in pairs if ours and theirs]
+        models = []
+        for model in board.competitors:
+            if official.score(model, task, length):
+                models.append(model)
+        pairs = []
+        for model in models:
+            pairs.append(
+                (board.score(model, task, length), official.score(model, task, length))
+            )
+        both = []
+        for ours, theirs in pairs:
+            if ours and theirs:
+                both.append((ours, theirs))
         if len(both) < _FEWEST_MODELS:
             continue
         values = (
@@ -352,7 +361,10 @@ def _separation(board: Board, official: Board | None) -> Iterator[Block]:
 
 def _ratio_cell(results: Sequence[tuple[Result, str]]) -> Cell:
     """Return the signal to noise of a statistic of each result."""
-    found = [each.statistics[name] for each, name in results if name in each.statistics]
+    found = []
+    for each, name in results:
+        if name in each.statistics:
+            found.append(each.statistics[name])
     if len(found) < 2:
         return Cell(DASH, note="fewer than two models have it")
     signal = signal_to_noise(

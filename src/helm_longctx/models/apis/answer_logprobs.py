@@ -29,9 +29,9 @@ def read_logprobs(body: Mapping[str, Any]) -> Iterator[dict[str, float]]:
         ):
             yield _list_tokens([(token, value), *(top or {}).items()])
     for place in found.get("content") or ():
-        likely = [
-            (top["token"], top["logprob"]) for top in place.get("top_logprobs") or ()
-        ]
+        likely = []
+        for top in place.get("top_logprobs") or ():
+            likely.append((top["token"], top["logprob"]))
         yield _list_tokens([(place["token"], place["logprob"]), *likely])
 
 

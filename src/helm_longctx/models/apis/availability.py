@@ -92,13 +92,11 @@ class Availability:
     @property
     def exists(self) -> bool | None:
         """Whether the model exists and the key is right; None if that is unknown."""
-        return (
-            True
-            if self.failure is None
-            else False
-            if self.failure in _MISSING
-            else None
-        )
+        if self.failure is None:
+            return True
+        if self.failure in _MISSING:
+            return False
+        return None
 
 
 def tiny_request(
@@ -137,11 +135,11 @@ def list_models(client: Any) -> list[ListedModel]:
     )  # Together answers with a bare list
     if not isinstance(rows, list):
         raise ValueError("the models route did not answer with a list")
-    return [
-        _model(row)
-        for row in rows
-        if isinstance(row, Mapping) and isinstance(row.get("id"), str)
-    ]
+    models = []
+    for row in rows:
+        if isinstance(row, Mapping) and isinstance(row.get("id"), str):
+            models.append(_model(row))
+    return models
 
 
 def list_available(client: Any) -> tuple[list[ListedModel], Availability]:
@@ -158,7 +156,10 @@ def list_available(client: Any) -> tuple[list[ListedModel], Availability]:
         elif status is None and not isinstance(error, ValueError | InputError):
             kind = Failure.UNREACHABLE
         # The cause of a connection error says more than the error.
-        cause = error if isinstance(error, InputError) else error.__cause__ or error
+        if isinstance(error, InputError):
+            cause: BaseException = error
+        else:
+            cause = error.__cause__ or error
         return [], Availability(kind, describe_error(cause))
 
 
@@ -188,12 +189,11 @@ def look_up(client: Any, name: str, models: Sequence[ListedModel]) -> Availabili
 def nearest(name: str, names: Sequence[str]) -> str:
     """List the names with the most similar spelling; the first names if none is similar."""
     by_lower = {each.lower(): each for each in names}
-    close = [
-        by_lower[close_match]
-        for close_match in get_close_matches(
-            name.lower(), by_lower, n=_NEAREST, cutoff=0.4
-        )
-    ]
+    close = []
+    for close_match in get_close_matches(
+        name.lower(), by_lower, n=_NEAREST, cutoff=0.4
+    ):
+        close.append(by_lower[close_match])
     return ", ".join(close or names[:_NEAREST])
 
 
@@ -203,7 +203,10 @@ def _get(client: Any, name: str) -> Any:
     if provider is None:
         raise ValueError("the client has no models route")
     route = f"{provider.version}/models".removeprefix(provider.address_part)
-    path = f"{route}/{name}" if name else f"{route}{provider.models_query}"
+    if name:
+        path = f"{route}/{name}"
+    else:
+        path = f"{route}{provider.models_query}"
     library = client.client
     if not isinstance(client, ApiClient):
         library = guard_library(library)
@@ -222,9 +225,10 @@ def _model(row: Mapping[str, Any]) -> ListedModel:
     context = next(
         (length for length in found if isinstance(length, int) and length > 0), None
     )
-    texts = {
-        field: str(row[field]) for field in ("root", "shutdown_date") if row.get(field)
-    }
+    texts = {}
+    for field in ("root", "shutdown_date"):
+        if row.get(field):
+            texts[field] = str(row[field])
     # In vLLM's list `root` is the hub name or the folder, and `id` can be any name.
     return ListedModel(
         str(row["id"]), context, texts.get("root"), texts.get("shutdown_date")

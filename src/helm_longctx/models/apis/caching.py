@@ -50,11 +50,9 @@ def with_beginning(
 
 def without_beginning(request: Request) -> Request:
     """Return the request without the length of its shared beginning, which does not change the answer."""
-    return (
-        replace(request, shared_characters=0, in_batch=False)
-        if isinstance(request, _SharedRequest)
-        else request
-    )
+    if isinstance(request, _SharedRequest):
+        return replace(request, shared_characters=0, in_batch=False)
+    return request
 
 
 def mark_beginning(
@@ -76,7 +74,8 @@ def mark_beginning(
     place = shared if place <= 0 else place
     if not text[place:].strip():  # a block must not be empty
         place = len(text)
-    parts = [
-        {"type": "text", "text": part} for part in (text[:place], text[place:]) if part
-    ]
+    parts = []
+    for part in (text[:place], text[place:]):
+        if part:
+            parts.append({"type": "text", "text": part})
     return [{**messages[0], "content": [{**parts[0], **mark}, *parts[1:]]}]

@@ -209,7 +209,9 @@ class ProviderClient(ApiClient):
 
     def _stream_fields(self, body: Body) -> Body:
         """Return the fields that ask for a stream. There are none if the provider answers this body in one piece."""
-        return {"stream": True} if self.settings.stream or body.get("stream") else {}
+        if self.settings.stream or body.get("stream"):
+            return {"stream": True}
+        return {}
 
     def _join(self, events: Iterable[Any]) -> Body:
         """Return the reply that a stream of events consists of."""
@@ -223,13 +225,13 @@ class ProviderClient(ApiClient):
 
         Raises a `FailureError` if the request asks for something that cannot be sent.
         """
-        return {
-            name: value
-            for name, value in self.parameters.apply(
-                self._wanted_body(request), sampling.asked_of(request)
-            ).items()
-            if name not in ("stream", "stream_options")
-        }
+        fields = {}
+        for name, value in self.parameters.apply(
+            self._wanted_body(request), sampling.asked_of(request)
+        ).items():
+            if name not in ("stream", "stream_options"):
+                fields[name] = value
+        return fields
 
     def result(self, request: Request, reply: Body) -> RequestResult:
         """Return the result of a request whose reply has arrived. Never raises."""
@@ -269,7 +271,9 @@ class ProviderClient(ApiClient):
         except Exception as error:  # the packages also raise errors of their HTTP library and of parsers
             return _failure_result(error)
         # The reply to a request in a batch has no times.
-        times = {name: reply.get(name) for name in ("request_time", "request_datetime")}
+        times = {}
+        for name in ("request_time", "request_datetime"):
+            times[name] = reply.get(name)
         return replace(self.result(request, reply), cached=cached, **times)
 
     def cache_key(self, request: Request) -> Mapping[str, Any]:
@@ -329,7 +333,10 @@ class ProviderClient(ApiClient):
             request, reply
         )  # raises if the reply is not an answer, which must not be cached
         if usage := usage_of(result):
-            free = 0 if self.provider.limits_cached_tokens else usage.cached_tokens
+            if self.provider.limits_cached_tokens:
+                free = 0
+            else:
+                free = usage.cached_tokens
             rate.correct(usage.input_tokens - free + usage.output_tokens - tokens)
         return {**reply, "sent": protocol.without_prompt(sent)}
 
@@ -414,11 +421,10 @@ class ProviderClient(ApiClient):
         if name is None and not (key or base_url or provider.reads_environment):
             name = provider.key_variable
         if name is not None and not (key := variable(name)):
-            what = (
-                f"api_key_env={name!r}"
-                if self.settings.api_key_env
-                else type(self).__name__
-            )
+            if self.settings.api_key_env:
+                what = f"api_key_env={name!r}"
+            else:
+                what = type(self).__name__
             raise InputError(
                 f"{what}: the environment variable {name} is not set; name a variable that holds the key"
             )
@@ -499,8 +505,14 @@ def _describe_reply(error: BaseException) -> str:
     """Return the server's own words for a failure, or else the cause."""
     status = getattr(error, "status_code", None)
     body = getattr(error, "body", None)
-    inner = body.get("error", body) if isinstance(body, Mapping) else None
-    message = inner.get("message") if isinstance(inner, Mapping) else inner
+    if isinstance(body, Mapping):
+        inner = body.get("error", body)
+    else:
+        inner = None
+    if isinstance(inner, Mapping):
+        message = inner.get("message")
+    else:
+        message = inner
     # The packages raise errors of their own, with ours as the cause.
     for cause in list_causes(error):
         if isinstance(cause, FailureError):
@@ -517,6 +529,9 @@ def _describe_reply(error: BaseException) -> str:
 
 def _describe_upstream(inner: object) -> str:
     """Return what the provider behind a router said: OpenRouter has it in `metadata`."""
-    metadata = inner.get("metadata") if isinstance(inner, Mapping) else None
+    if isinstance(inner, Mapping):
+        metadata = inner.get("metadata")
+    else:
+        metadata = None
     raw = metadata.get("raw") if isinstance(metadata, Mapping) else None
     return f" ({raw})" if raw else ""

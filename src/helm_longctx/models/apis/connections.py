@@ -284,7 +284,10 @@ def _open_socket(host: str, port: int, clock: Clock) -> socket.socket:
 def _set_options(opened: socket.socket) -> None:
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    idle = "TCP_KEEPALIVE" if sys.platform == "darwin" else "TCP_KEEPIDLE"
+    if sys.platform == "darwin":
+        idle = "TCP_KEEPALIVE"
+    else:
+        idle = "TCP_KEEPIDLE"
     for name in (idle, "TCP_KEEPINTVL"):
         if hasattr(socket, name):
             opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), _KEEP_ALIVE)

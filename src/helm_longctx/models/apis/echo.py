@@ -111,7 +111,10 @@ def shorten_reply(request: EchoRequest, reply: Body) -> Body:
             "the server's answer has no log-probabilities of the prompt",
         )
     pairs = list(zip(texts, _read_logprobs(logprobs), strict=True))
-    kept: Body = {name: reply[name] for name in ("model", "usage") if name in reply}
+    kept: Body = {}
+    for name in ("model", "usage"):
+        if name in reply:
+            kept[name] = reply[name]
     if "meta_info" in reply:
         kept["usage"] = {
             name: reply["meta_info"].get(name) or 0
@@ -123,14 +126,22 @@ def shorten_reply(request: EchoRequest, reply: Body) -> Body:
             spans.append([(*pairs[number], tops[number]) for number in part])
         return {**kept, "tokens": [], "spans": spans}
     # Without a start, the tokens are compared with the tokens of the prompt without the answer.
-    start = find_answer_start(texts, request.answer) if request.answer else 0
+    if request.answer:
+        start = find_answer_start(texts, request.answer)
+    else:
+        start = 0
     return {**kept, "tokens": pairs[start or 0 :], "is_whole": not start}
 
 
 def parse_reply(reply: Body) -> RequestResult:
     """Return the result of a shortened reply. Its completion has the tokens."""
-    tokens = [Token(str(text), float(logprob)) for text, logprob in reply["tokens"]]
-    distributions = make_distributions(reply["spans"]) if "spans" in reply else None
+    tokens = []
+    for text, logprob in reply["tokens"]:
+        tokens.append(Token(str(text), float(logprob)))
+    if "spans" in reply:
+        distributions = make_distributions(reply["spans"])
+    else:
+        distributions = None
     return LongContextResult(
         success=True,
         embedding=[],
@@ -260,9 +271,10 @@ def score(client: Any, request: ScoringRequest, way: str) -> RequestResult:
 def _join(
     results: Sequence[RequestResult], outputs: list[GeneratedOutput]
 ) -> RequestResult:
-    times = [
-        result.request_time for result in results if result.request_time is not None
-    ]
+    times = []
+    for result in results:
+        if result.request_time is not None:
+            times.append(result.request_time)
     joined = replace(
         results[0],
         completions=outputs,

@@ -93,9 +93,10 @@ class FunctionTransport:
 
     def _make_poll(self, request: Any, address: str) -> Any:
         names = ("Authorization", "NVCF-POLL-SECONDS")
-        headers = {
-            name: request.headers[name] for name in names if name in request.headers
-        }
+        headers = {}
+        for name in names:
+            if name in request.headers:
+                headers[name] = request.headers[name]
         return self._http.Request(
             "GET", address, headers=headers, extensions=request.extensions
         )

@@ -275,14 +275,15 @@ def find_tokens(prefix: str) -> TokenSource | None:
 
     Raises an `InputError` if the variables are incomplete, or the token server's address is not safe.
     """
-    names = [f"{prefix}_{name}" for name in ("CLIENT_ID", "CLIENT_SECRET", "TOKEN_URL")]
+    names = []
+    for name in ("CLIENT_ID", "CLIENT_SECRET", "TOKEN_URL"):
+        names.append(f"{prefix}_{name}")
     missing = [name for name in names if not variable(name)]
     # Of a host's variables only TOKEN_URL is sure to be meant for us: other programs also read GOOGLE_CLIENT_ID.
-    intended = (
-        any(map(variable, names))
-        if prefix.endswith("_JUDGE")
-        else bool(variable(names[2]))
-    )
+    if prefix.endswith("_JUDGE"):
+        intended = any(map(variable, names))
+    else:
+        intended = bool(variable(names[2]))
     if not intended:
         return None
     if missing:

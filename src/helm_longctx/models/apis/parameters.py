@@ -65,8 +65,13 @@ class Change:
             return body
         if self.most is not None:
             return {**body, self.parameter: min(body[self.parameter], self.most)}
-        rest = {name: value for name, value in body.items() if name != self.parameter}
-        return {**rest, self.new_name: body[self.parameter]} if self.new_name else rest
+        rest = {}
+        for name, value in body.items():
+            if name != self.parameter:
+                rest[name] = value
+        if self.new_name:
+            return {**rest, self.new_name: body[self.parameter]}
+        return rest
 
     def __str__(self) -> str:
         if self.value is not None:
@@ -163,9 +168,10 @@ def find_change(error: Exception, sent: Body) -> Change | None:
     if not _REFUSES.search(text):
         return None
     named = getattr(error, "param", None)
-    names = [
-        name for name in DROPPABLE if name in sent and (name == named or is_named(name))
-    ]
+    names = []
+    for name in DROPPABLE:
+        if name in sent and (name == named or is_named(name)):
+            names.append(name)
     return Change(names[0]) if names else None
 
 
@@ -184,7 +190,9 @@ def _find_limit(text: str, sent: Body) -> Change | None:
     )
     if name is None:
         return None
-    numbers = [int(digits.replace(",", "")) for digits in _NUMBER.findall(text)]
+    numbers = []
+    for digits in _NUMBER.findall(text):
+        numbers.append(int(digits.replace(",", "")))
     # The error can also name the budget.
     allowed = [number for number in numbers if _LEAST_BUDGET <= number < sent[name]]
     return Change(name, most=max(allowed)) if allowed else None

@@ -24,14 +24,17 @@ def find_cold_fields(
             number of tokens that it reads from there; 0 if it names no number, because vLLM then reads none; None if
             there is no answer.
     """
-    return next(
-        (dict(fields) for fields in _COLD_FIELDS if count_cached(fields) == 0), {}
-    )
+    for fields in _COLD_FIELDS:
+        if count_cached(fields) == 0:
+            return dict(fields)
+    return {}
 
 
 def fill_cold_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields as a single request has them: `RANDOM` in a value becomes another text in each call."""
-    return {
-        name: value.replace("RANDOM", token_hex(8)) if isinstance(value, str) else value
-        for name, value in fields.items()
-    }
+    filled = {}
+    for name, value in fields.items():
+        filled[name] = (
+            value.replace("RANDOM", token_hex(8)) if isinstance(value, str) else value
+        )
+    return filled

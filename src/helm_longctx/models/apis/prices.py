@@ -167,7 +167,10 @@ _read_once = cache(read_prices)
 
 def _user_prices(name: str, value: Mapping[str, Any]) -> Prices:
     batch = value.get("batch")
-    standard = {key: price for key, price in value.items() if key != "batch"}
+    standard = {}
+    for key, price in value.items():
+        if key != "batch":
+            standard[key] = price
     return Prices(
         "the user's prices",
         None,
@@ -265,11 +268,10 @@ def _table_date() -> date:
     from genai_prices.data import providers
     from genai_prices.types import StartDateConstraint
 
-    dates = {
-        price.constraint.start_date
-        for provider in providers
-        for model in provider.models
-        for price in (model.prices if isinstance(model.prices, list) else ())
-        if isinstance(price.constraint, StartDateConstraint)
-    }
+    dates = set()
+    for provider in providers:
+        for model in provider.models:
+            for price in model.prices if isinstance(model.prices, list) else ():
+                if isinstance(price.constraint, StartDateConstraint):
+                    dates.add(price.constraint.start_date)
     return max(each for each in dates if each <= datetime.now(timezone.utc).date())

@@ -80,7 +80,11 @@ def serialize(body: Body) -> bytes:
 
 def parameters_of(body: Body) -> Body:
     """Return the fields of a body that are not the prompt."""
-    return {name: value for name, value in body.items() if name not in _PROMPT}
+    parameters = {}
+    for name, value in body.items():
+        if name not in _PROMPT:
+            parameters[name] = value
+    return parameters
 
 
 def without_prompt(body: Body) -> Body:
@@ -131,7 +135,10 @@ def name_malformed() -> Iterator[None]:
     try:
         yield
     except (ValueError, RecursionError) as error:
-        what = "UTF-8" if isinstance(error, UnicodeDecodeError) else "a JSON object"
+        if isinstance(error, UnicodeDecodeError):
+            what = "UTF-8"
+        else:
+            what = "a JSON object"
         raise FailureError(
             Failure.MALFORMED, f"the server's answer is not {what}"
         ) from error
@@ -144,7 +151,10 @@ def check_error(reply: Body) -> None:
             failure_of_body(error), f"the server answered with an error: {error}"
         )
     minimax = reply.get("base_resp")
-    number = minimax.get("status_code") if isinstance(minimax, Mapping) else None
+    if isinstance(minimax, Mapping):
+        number = minimax.get("status_code")
+    else:
+        number = None
     if number:
         kind = MINIMAX_KINDS.get(number) or failure_of_body(minimax, 400)
         raise FailureError(kind, f"the server answered with an error: {minimax}")
@@ -263,9 +273,9 @@ def read_reasoning(
     for name in fields:
         value = message.get(name)
         if isinstance(value, list):
-            pieces = [
-                part if isinstance(part, str) else _read_piece(part) for part in value
-            ]
+            pieces = []
+            for part in value:
+                pieces.append(part if isinstance(part, str) else _read_piece(part))
             value = "".join(pieces)
         if value and isinstance(value, str):
             return value
@@ -308,17 +318,20 @@ def _has_text(event: Any) -> bool:
     if not isinstance(event, Mapping):
         return False
     choices = event.get("choices")
-    parts = (
-        [part for part in choices if isinstance(part, Mapping)]
-        if isinstance(choices, list)
-        else [event]
-    )
-    texts = [part.get("delta") or {"text": part.get("text")} for part in parts]
-    return any(
-        bool(text)
-        and isinstance(text, str | list)
-        and name not in ("role", "type", "tool_calls")
-        for fields in texts
-        if isinstance(fields, Mapping)
-        for name, text in fields.items()
-    )
+    if isinstance(choices, list):
+        parts = [part for part in choices if isinstance(part, Mapping)]
+    else:
+        parts = [event]
+    texts = []
+    for part in parts:
+        texts.append(part.get("delta") or {"text": part.get("text")})
+    for fields in texts:
+        if isinstance(fields, Mapping):
+            for name, text in fields.items():
+                if (
+                    bool(text)
+                    and isinstance(text, str | list)
+                    and name not in ("role", "type", "tool_calls")
+                ):
+                    return True
+    return False

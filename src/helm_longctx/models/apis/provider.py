@@ -191,7 +191,9 @@ class Provider:
     @property
     def forms(self) -> tuple[str, ...]:
         """What users can choose as the form of requests."""
-        return (*self.routes, "both") if len(self.routes) > 1 else tuple(self.routes)
+        if len(self.routes) > 1:
+            return (*self.routes, "both")
+        return tuple(self.routes)
 
     @property
     def environment(self) -> tuple[str, ...]:
@@ -325,7 +327,9 @@ def _find_record(client: type) -> Provider:
 
     Raises an `InputError` if no provider has such a client.
     """
-    records = {provider.client: provider for provider in providers().values()}
+    records = {}
+    for provider in providers().values():
+        records[provider.client] = provider
     for parent in client.__mro__:
         if parent in records:
             return records[parent]
@@ -360,14 +364,10 @@ def library_provider(client: object) -> Provider | None:
     if (own := getattr(client, "provider", None)) is not None:
         return own
     package = type(getattr(client, "client", None)).__module__.partition(".")[0]
-    return next(
-        (
-            provider
-            for provider in providers().values()
-            if provider.package == package and provider.reads_environment
-        ),
-        None,
-    )
+    for provider in providers().values():
+        if provider.package == package and provider.reads_environment:
+            return provider
+    return None
 
 
 def helm_clients() -> Iterator[tuple[str, HelmClient]]:

@@ -139,7 +139,9 @@ class Attempt:
     def _long_wait(self) -> float | None:
         """The seconds for which the server asks to wait, if they are more than a request may take."""
         seconds = None if self.error is None else retry_after(self.error)
-        return seconds if seconds is not None and seconds > request_timeout() else None
+        if seconds is not None and seconds > request_timeout():
+            return seconds
+        return None
 
     def _failure(self, outcome: RequestResult | Exception) -> Failure | None:
         for reply in self.replies:
@@ -148,11 +150,10 @@ class Attempt:
                 return Failure.REFUSED
             if Ending.REFUSED in map(ending_of, _reasons(reply)):
                 return Failure.REFUSED
-        kind = (
-            failure_of_error(outcome)
-            if isinstance(outcome, Exception)
-            else failure_of(outcome)
-        )
+        if isinstance(outcome, Exception):
+            kind: Failure | None = failure_of_error(outcome)
+        else:
+            kind = failure_of(outcome)
         if kind is None or kind is Failure.REFUSED:
             return kind or failure_of_reason(self._find_bad_reason(outcome))
         if self.error is not None:
@@ -166,7 +167,9 @@ class Attempt:
         )
         kind = kind if text is None else failure_of_text(str(text))
         # The server has replied, so the client could not read the reply.
-        return Failure.MALFORMED if self.replies and kind is Failure.UNKNOWN else kind
+        if self.replies and kind is Failure.UNKNOWN:
+            return Failure.MALFORMED
+        return kind
 
     def _find_bad_reason(self, outcome: RequestResult | Exception) -> object:
         """Return the finish reason for which a text is no answer, if there is one.
@@ -244,7 +247,10 @@ class _HoldingStore:
         held = self._attempt.held.get(
             self._place(key)
         )  # one of HELM's clients looks up twice
-        reply: dict[str, Any] | None = dict(held[2]) if held else self._store.get(key)
+        if held:
+            reply: dict[str, Any] | None = dict(held[2])
+        else:
+            reply = self._store.get(key)
         if reply:
             self._attempt.replies.append(reply)
         return reply
@@ -278,7 +284,9 @@ def _parts(reply: _RawReply) -> list[dict[str, Any]]:
 def _reasons(reply: _RawReply) -> list[object]:
     reasons = []
     for part in _parts(reply):
-        reasons += [part[name] for name in _REASONS if part.get(name) is not None]
+        for name in _REASONS:
+            if part.get(name) is not None:
+                reasons.append(part[name])
     return reasons
 
 

@@ -40,11 +40,9 @@ class _ToolRequest(SampledRequest):
 
 def with_tools(request: Request, tools: Sequence[Mapping[str, Any]]) -> Request:
     """Return the request with tools; the same request if there are none."""
-    return (
-        with_fields(_ToolRequest, request, tools=tuple(map(dict, tools)))
-        if tools
-        else request
-    )
+    if tools:
+        return with_fields(_ToolRequest, request, tools=tuple(map(dict, tools)))
+    return request
 
 
 def tools_of(request: Request) -> Sequence[Mapping[str, Any]]:
@@ -65,14 +63,19 @@ def with_calls(
 
 def read_openai_reasoning(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a message of OpenAI's protocol that have its reasoning."""
-    return {name: message[name] for name in _OPENAI_REASONING if message.get(name)}
+    reasoning = {}
+    for name in _OPENAI_REASONING:
+        if message.get(name):
+            reasoning[name] = message[name]
+    return reasoning
 
 
 def read_anthropic_reasoning(blocks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the blocks of an answer in Anthropic's protocol that have its reasoning, with their signatures."""
-    found = [
-        dict(block) for block in blocks if block.get("type") in _ANTHROPIC_REASONING
-    ]
+    found = []
+    for block in blocks:
+        if block.get("type") in _ANTHROPIC_REASONING:
+            found.append(dict(block))
     return {"blocks": found} if found else {}
 
 
@@ -129,7 +132,10 @@ def read_openai_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     """Return the calls in a message of OpenAI's protocol. Raises a `FailureError` if a call has no function."""
     calls = []
     for number, call in enumerate(message.get("tool_calls") or ()):
-        function = call.get("function") if isinstance(call, Mapping) else None
+        if isinstance(call, Mapping):
+            function = call.get("function")
+        else:
+            function = None
         if not isinstance(function, Mapping) or not isinstance(
             function.get("name"), str
         ):
@@ -139,11 +145,10 @@ def read_openai_calls(message: Mapping[str, Any]) -> list[ToolCall]:
             )
         # Some servers give no id.
         name = str(call.get("id") or f"call_{number}")
-        extra = {
-            field: value
-            for field, value in call.items()
-            if field not in ("id", "type", "index", "function") and value is not None
-        }
+        extra = {}
+        for field, value in call.items():
+            if field not in ("id", "type", "index", "function") and value is not None:
+                extra[field] = value
         calls.append(
             ToolCall(
                 id=name,
@@ -273,20 +278,20 @@ def anthropic_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, 
             continue
         results = []
         if message.get("calls"):
-            texts = (
-                [{"type": "text", "text": message["content"]}]
-                if message["content"].strip()
-                else []
-            )
-            uses = [
-                {
-                    "type": "tool_use",
-                    "id": call["id"],
-                    "name": call["name"],
-                    "input": call["arguments"],
-                }
-                for call in message["calls"]
-            ]
+            if message["content"].strip():
+                texts = [{"type": "text", "text": message["content"]}]
+            else:
+                texts = []
+            uses = []
+            for call in message["calls"]:
+                uses.append(
+                    {
+                        "type": "tool_use",
+                        "id": call["id"],
+                        "name": call["name"],
+                        "input": call["arguments"],
+                    }
+                )
             # Anthropic wants the thinking first, and unchanged.
             thinking = message.get("reasoning", {}).get("blocks", [])
             found.append({"role": "assistant", "content": [*thinking, *texts, *uses]})
@@ -299,11 +304,13 @@ def read_anthropic_calls(blocks: Iterable[Mapping[str, Any]]) -> list[ToolCall]:
     """Return the calls in the blocks of an answer in Anthropic's protocol."""
     uses = (block for block in blocks if block.get("type") == "tool_use")
     # The arguments of a streamed call are a text.
-    return [
-        ToolCall(
-            str(use.get("id")),
-            str(use.get("name")),
-            _read_arguments(use.get("partial_json") or use.get("input")),
+    calls = []
+    for use in uses:
+        calls.append(
+            ToolCall(
+                str(use.get("id")),
+                str(use.get("name")),
+                _read_arguments(use.get("partial_json") or use.get("input")),
+            )
         )
-        for use in uses
-    ]
+    return calls

@@ -233,7 +233,10 @@ def _unzip(pieces: Iterable[bytes], http: Any) -> Iterator[bytes]:
                     decoder = zlib.decompressobj(_GZIP)
                     is_first = False
                 yield decoder.decompress(rest, _PIECE)
-                rest = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
+                if decoder.eof:
+                    rest = decoder.unused_data
+                else:
+                    rest = decoder.unconsumed_tail
         yield decoder.flush()
     except zlib.error as error:
         if is_first:

@@ -50,11 +50,9 @@ class LexicalClient(BaselineClient):
 
     def answer(self, request: Request) -> str:
         """Return the answer that word matching finds, in earlier turns if the task of a conversation is unknown."""
-        return (
-            answer_conversation(request.messages)
-            if request.messages
-            else answer(request.prompt)
-        )
+        if request.messages:
+            return answer_conversation(request.messages)
+        return answer(request.prompt)
 
 
 class NullClient(BaselineClient):
@@ -62,9 +60,8 @@ class NullClient(BaselineClient):
 
     def answer(self, request: Request) -> str:
         """Return the task's constant answer, or an empty text if the task is unknown."""
-        recognition = (
-            recognise_conversation(request.messages)
-            if request.messages
-            else recognise(request.prompt)
-        )
+        if request.messages:
+            recognition = recognise_conversation(request.messages)
+        else:
+            recognition = recognise(request.prompt)
         return recognition.baseline.constant if recognition else ""

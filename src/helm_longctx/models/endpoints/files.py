@@ -34,10 +34,9 @@ def add_entries(
     Raises an `InputError` if a file is malformed, or has an entry of the same name although `replace` is not set.
     """
     # All texts are made before the first file is written, so a malformed file leaves the others unchanged.
-    texts = {
-        folder / file: _extend(folder / file, LISTS[file], entry, replace)
-        for file, entry in entries.items()
-    }
+    texts = {}
+    for file, entry in entries.items():
+        texts[folder / file] = _extend(folder / file, LISTS[file], entry, replace)
     folder.mkdir(parents=True, exist_ok=True)
     for path, text in texts.items():
         # Replacing a file is atomic: a running `helm-run` reads the old file or the new one, never a part.
@@ -72,11 +71,10 @@ def find_entries(folder: Path, name: str) -> dict[str, Any]:
 def _extend(path: Path, key: str, entry: Mapping[str, Any], replace: bool) -> str:
     yaml = _parser()
     document = _read(yaml, path, key)
-    same = [
-        row
-        for row in document[key]
-        if isinstance(row, CommentedMap) and row.get("name") == entry["name"]
-    ]
+    same = []
+    for row in document[key]:
+        if isinstance(row, CommentedMap) and row.get("name") == entry["name"]:
+            same.append(row)
     if same and not replace:
         raise InputError(
             f"{path} already has {entry['name']!r}; choose another name, or give --replace"

@@ -64,13 +64,13 @@ class ProbedEndpoint:
     def client_spec(self) -> dict[str, Any]:
         """Return the `client_spec` of a HELM deployment."""
         has_forms = len(self.provider.routes) > 1
-        form = (
-            ("both" if len(self.routes) > 1 else self.routes[0]) if has_forms else None
-        )
-        optional = {
-            name: getattr(self, name)
-            for name in ("api_key_env", "token_env", "headers", "nvcf")
-        }
+        if has_forms:
+            form = "both" if len(self.routes) > 1 else self.routes[0]
+        else:
+            form = None
+        optional = {}
+        for name in ("api_key_env", "token_env", "headers", "nvcf"):
+            optional[name] = getattr(self, name)
         optional = {"form": form, **optional, "headers": dict(self.headers)}
         given = {name: value for name, value in optional.items() if value}
         return {
@@ -208,7 +208,10 @@ def _choose(
 ) -> ListedModel:
     by_name = {listed.name: listed for listed in models}
     # HELM's names start with an organization, which a server need not know.
-    guesses = [endpoint.model] if endpoint.model else [name, name.partition("/")[2]]
+    if endpoint.model:
+        guesses = [endpoint.model]
+    else:
+        guesses = [name, name.partition("/")[2]]
     for guess in guesses:
         if guess in by_name:
             return by_name[guess]
@@ -237,11 +240,10 @@ def _check_words(
     said = f"{endpoint.url} answers a request for one word to {endpoint.model!r} with an empty text"
     if "chat" in silent:
         other = "completions" in results and results["completions"].exists
-        instead = (
-            ", or use the model for completions alone (type: completions)"
-            if other
-            else ""
-        )
+        if other:
+            instead = ", or use the model for completions alone (type: completions)"
+        else:
+            instead = ""
         raise InputError(
             f"{said} ({' and '.join(silent)}); check its weights and its chat template{instead}"
         )

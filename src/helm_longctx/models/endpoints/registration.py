@@ -146,9 +146,10 @@ def make_entries(
         "tokenizer_name": (name if config else tokenizer.name) if tokenizer else None,
         "max_sequence_length": endpoint.context,
     }
-    fields: dict[str, Any] = {
-        field: value for field, value in limits.items() if value is not None
-    }
+    fields: dict[str, Any] = {}
+    for field, value in limits.items():
+        if value is not None:
+            fields[field] = value
     if len(fields) == 1:
         # HELM's own adapters need both to cut a prompt. With only one they fail, unless the deployment has this class.
         kind = NoTokenizerWindowService
@@ -229,12 +230,11 @@ def find_gaps(
     ):
         outcome = "cut to it" if tokenizer else "too long for it"
         yield f"a context of {context} tokens: prompts of {longer} are {outcome}"
-    tasks = [
-        (entry, task)
-        for benchmark in benchmarks
-        for entry, category in benchmark.entries.items()
-        for task in category.tasks
-    ]
+    tasks = []
+    for benchmark in benchmarks:
+        for entry, category in benchmark.entries.items():
+            for task in category.tasks:
+                tasks.append((entry, task))
     if "completions" not in endpoint.routes:
         entries = ", ".join(
             dict.fromkeys(entry for entry, task in tasks if not task.chat)

@@ -208,12 +208,13 @@ class Stack:
                 ours == theirs,
                 f"{what}: the server counts {theirs} tokens, the tokenizer {ours}{why}",
             )
-        kinds = {
-            name: [_turn("user", kind.sample)]
-            for name, kind in KINDS.items()
-            if takes_turns
-        }
-        counts = {name: self._count_twice(messages) for name, messages in kinds.items()}
+        kinds = {}
+        for name, kind in KINDS.items():
+            if takes_turns:
+                kinds[name] = [_turn("user", kind.sample)]
+        counts = {}
+        for name, messages in kinds.items():
+            counts[name] = self._count_twice(messages)
         yield from _compare_counts(
             {name: (ours, theirs) for name, (ours, theirs) in counts.items() if theirs}
         )
@@ -272,7 +273,11 @@ class Stack:
         results = [self._ask(messages) for _ in range(_REPEATS)]
         if any(usage.cached_tokens for usage in map(usage_of, results) if usage):
             self._cached = messages
-        return [result.completions[0].text for result in results if result.completions]
+        answers = []
+        for result in results:
+            if result.completions:
+                answers.append(result.completions[0].text)
+        return answers
 
     def _check_builds(self) -> Iterator[_Finding]:
         """Check whether equal chats are answered by one build.
@@ -328,7 +333,9 @@ class Stack:
         """Return the log-probabilities and the texts of the answers to equal requests with fields."""
         replies = self._send_equal(request, fields)
         answers: list[Logprobs] = [tuple(read_logprobs(reply)) for reply in replies]
-        outputs = [self.client.result(request, reply).completions for reply in replies]
+        outputs = []
+        for reply in replies:
+            outputs.append(self.client.result(request, reply).completions)
         return answers, [
             output.text for completions in outputs for output in completions
         ]
@@ -397,7 +404,10 @@ def _find_reasoning_faults(result: RequestResult) -> Iterator[_Finding]:
     has_reasoning = answer.reasoning is not None
     if has_reasoning or (answer.usage is not None and answer.usage.reasoning_tokens):
         is_in_text = has_reasoning and answer.thinking is None
-        where = ", in its text, from which it is removed" if is_in_text else ""
+        if is_in_text:
+            where = ", in its text, from which it is removed"
+        else:
+            where = ""
         yield (
             None,
             f"the model reasons before it answers{where}; give thinking_tokens, or switch it off (reasoning_effort)",
@@ -412,9 +422,10 @@ def _compare_counts(counts: Mapping[str, tuple[int, int]]) -> Iterator[_Finding]
     """
     # A template adds the same number of tokens to each text.
     added = Counter(theirs - ours for ours, theirs in counts.values()).most_common(1)
-    equal = [
-        name for name, (ours, theirs) in counts.items() if theirs - ours == added[0][0]
-    ]
+    equal = []
+    for name, (ours, theirs) in counts.items():
+        if theirs - ours == added[0][0]:
+            equal.append(name)
     if equal:
         yield (
             True,
@@ -480,9 +491,14 @@ def find_regular_text(texts: Sequence[str]) -> list[int]:
     counts = Counter(texts).most_common()
     if len(counts) != 2 or counts[1][1] < _LEAST_TEXTS:
         return []
-    others = [place for place, text in enumerate(texts) if text == counts[1][0]]
+    others = []
+    for place, text in enumerate(texts):
+        if text == counts[1][0]:
+            others.append(place)
     step = others[1] - others[0]
-    return others if others == list(range(others[0] % step, len(texts), step)) else []
+    if others == list(range(others[0] % step, len(texts), step)):
+        return others
+    return []
 
 
 def _say_period(places: Sequence[int]) -> str:

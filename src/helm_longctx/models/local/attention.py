@@ -50,11 +50,9 @@ def _make_mask(**options: Any) -> Any:
     is_plain = (
         options.get("allow_is_causal_skip", True) and options.get("local_size") is None
     )
-    return (
-        None
-        if is_plain and options.get("attention_mask") is None
-        else sdpa_mask(**options)
-    )
+    if is_plain and options.get("attention_mask") is None:
+        return None
+    return sdpa_mask(**options)
 
 
 def attend(

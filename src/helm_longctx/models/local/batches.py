@@ -21,8 +21,11 @@ SHARE = 0.6
 
 def bytes_per_token(cache: Any) -> int:
     """Return the bytes that a cache has for a token of a prompt."""
-    parts = [part for layer in cache.layers for part in (layer.keys, layer.values)]
-    return sum(part.shape[1] * part.shape[3] * part.element_size() for part in parts)
+    size = 0
+    for layer in cache.layers:
+        for part in (layer.keys, layer.values):
+            size += part.shape[1] * part.shape[3] * part.element_size()
+    return size
 
 
 def free_bytes(device: Any) -> int:
@@ -42,11 +45,9 @@ def free_bytes(device: Any) -> int:
                 if line.startswith("MemAvailable")
             )
     except (OSError, StopIteration):  # not on Linux
-        return (
-            os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-            if hasattr(os, "sysconf")
-            else 1 << 31
-        )
+        if hasattr(os, "sysconf"):
+            return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        return 1 << 31
 
 
 def fitting(

@@ -112,7 +112,10 @@ def _read_header(file: Path) -> dict[str, Any] | None:
     try:
         with file.open("rb") as opened:
             (size,) = struct.unpack("<Q", opened.read(_SIZE))
-            header = json.loads(opened.read(size)) if size <= _MOST_HEADER else None
+            if size <= _MOST_HEADER:
+                header = json.loads(opened.read(size))
+            else:
+                header = None
     except (OSError, ValueError, struct.error, RecursionError):
         return None
     return header if isinstance(header, dict) else None

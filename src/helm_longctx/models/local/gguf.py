@@ -160,7 +160,9 @@ def _save(model: Any, tokenizer: Any, folder: Path) -> int:
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
     # A tensor that has two names, such as tied embeddings, is saved once, under the first.
-    tensors = {name: tensor.contiguous() for name, tensor in model.named_parameters()}
+    tensors = {}
+    for name, tensor in model.named_parameters():
+        tensors[name] = tensor.contiguous()
     check_space(folder.parent, sum(tensor.nbytes for tensor in tensors.values()))
     folder.mkdir()
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
@@ -228,7 +230,10 @@ def _read_tokenizer(source: Path) -> Any:
     merges = [tuple(merge.split(" ")) for merge in fields["merges"]]
     built = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
     # SmolLM's digits are words of their own, also for the spaces before them.
-    digits = [pre_tokenizers.Digits(individual_digits=True)] if rule == "smollm" else []
+    if rule == "smollm":
+        digits = [pre_tokenizers.Digits(individual_digits=True)]
+    else:
+        digits = []
     built.pre_tokenizer = pre_tokenizers.Sequence(
         [*digits, pre_tokenizers.ByteLevel(add_prefix_space=False)]
     )
@@ -241,18 +246,19 @@ def _read_tokenizer(source: Path) -> Any:
     built.add_special_tokens(
         [AddedToken(tokens[n], normalized=False, special=True) for n in special]
     )
-    names = {
-        name: tokens[fields[f"{name}_token_id"]]
-        for name in _SPECIAL
-        if f"{name}_token_id" in fields
-    }
+    names = {}
+    for name in _SPECIAL:
+        if f"{name}_token_id" in fields:
+            names[name] = tokens[fields[f"{name}_token_id"]]
     if fields.get("add_bos_token") and (begin := names.get("bos")):
         pairs = [(begin, vocabulary[begin])]
         built.post_processor = processors.TemplateProcessing(
             single=f"{begin} $A", special_tokens=pairs
         )
     options = {"unknown": "unk", "padding": "pad"}
-    named = {f"{options.get(name, name)}_token": token for name, token in names.items()}
+    named = {}
+    for name, token in names.items():
+        named[f"{options.get(name, name)}_token"] = token
     fast: Any = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=built, clean_up_tokenization_spaces=False, **named
     )
@@ -265,16 +271,14 @@ def _read_fields(source: Path) -> dict[str, Any]:
     from gguf import GGUFReader
 
     try:
-        fields = GGUFReader(source).fields
-        read = {
-            name: field.contents()
-            for name, field in fields.items()
-            if name.startswith("tokenizer.")
-        }
+        read = {}
+        for name, field in GGUFReader(source).fields.items():
+            if name.startswith("tokenizer."):
+                read[name] = field.contents()
     except Exception as error:  # numpy and gguf raise many kinds for a malformed file
         reason = f"{type(error).__name__}: {shorten(str(error), 200)}"
         raise InputError(f"{source} cannot be read as a GGUF file: {reason}") from error
-    return {
-        name.removeprefix("tokenizer.").removeprefix("ggml."): value
-        for name, value in read.items()
-    }
+    fields = {}
+    for name, value in read.items():
+        fields[name.removeprefix("tokenizer.").removeprefix("ggml.")] = value
+    return fields

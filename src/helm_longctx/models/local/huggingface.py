@@ -188,7 +188,9 @@ class LongContextHuggingFaceClient(CachingClient):
                 )
         key = CachingClient.make_cache_key(self._raw_request(request), request)
         response, cached = self.cache.get(key, lambda: self._respond(request))
-        tokens = [Token(text=text, logprob=0) for text in response["tokens"]]
+        tokens = []
+        for text in response["tokens"]:
+            tokens.append(Token(text=text, logprob=0))
         reasoning = response.get("reasoning")
         output = GeneratedOutput(
             response["text"],
@@ -275,7 +277,9 @@ class LongContextHuggingFaceClient(CachingClient):
                 # The lengths are included, so that the digest changes if text moves from one turn to the next.
                 sha.update(f"{name}\0{len(text)}\0".encode())
                 sha.update(text.encode("utf-8", "surrogatepass"))
-        further = {name: getattr(self._weights, name, None) for name in _FURTHER}
+        further = {}
+        for name in _FURTHER:
+            further[name] = getattr(self._weights, name, None)
         return {
             "model": self._weights.path,
             **{
@@ -301,9 +305,10 @@ class LongContextHuggingFaceClient(CachingClient):
                 # A vocabulary without a token gives the unknown token or None, at which generation must not stop.
                 ids = frozenset(tokenizer.convert_tokens_to_ids([*_NEWLINES]))
                 stop_ids = ids - {None, tokenizer.unk_token_id}
-        stops = [
-            stop for stop in request.stop_sequences if not (stop == "\n" and stop_ids)
-        ]
+        stops = []
+        for stop in request.stop_sequences:
+            if not (stop == "\n" and stop_ids):
+                stops.append(stop)
         encoded = time.perf_counter() - start
         model = self._weights.load()
 
@@ -323,11 +328,10 @@ class LongContextHuggingFaceClient(CachingClient):
             sampling,
         )
         # The tokens that are drawn for a prompt would depend on the others of a batch.
-        generation = (
-            model.generate(job)
-            if self.concurrency == 1 or sampling
-            else self._gatherer(job)
-        )
+        if self.concurrency == 1 or sampling:
+            generation = model.generate(job)
+        else:
+            generation = self._gatherer(job)
         response = self._make_response(
             prompt, generation, model.end_ids, stop_ids, stops
         )
@@ -361,7 +365,10 @@ class LongContextHuggingFaceClient(CachingClient):
         elif stop_ids.issuperset(last):
             reason = "stop"
         # The token that ended the answer is not a part of it.
-        tokens = generation.tokens if reason == "length" else generation.tokens[:-1]
+        if reason == "length":
+            tokens = generation.tokens
+        else:
+            tokens = generation.tokens[:-1]
         with self._tokenizer as tokenizer:
             self._decoder = self._decoder or AnswerDecoder(tokenizer)
             answer = self._decoder.decode(tokenizer, tokens, prompt)
@@ -427,8 +434,6 @@ def _serialize(arguments: Mapping[str, Any] | None) -> str:
 def _sampling(request: Request) -> dict[str, Any]:
     """Return how the tokens of an answer are drawn. It is empty if the most likely one is taken."""
     names = ("temperature", "top_p", "top_k", "min_p", "seed")
-    return (
-        {name: getattr(request, name, None) for name in names}
-        if request.temperature
-        else {}
-    )
+    if request.temperature:
+        return {name: getattr(request, name, None) for name in names}
+    return {}

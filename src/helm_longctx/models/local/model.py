@@ -307,9 +307,10 @@ class LocalModel:
             has_rule = bool(
                 getattr(self._model.generation_config, "no_repeat_ngram_size", None)
             )
-            self._per_token = (
-                batches.bytes_per_token(cache) if is_plain and not has_rule else 0
-            )
+            if is_plain and not has_rule:
+                self._per_token = batches.bytes_per_token(cache)
+            else:
+                self._per_token = 0
         if not self._per_token:
             return [[number] for number in range(len(jobs))]
         return list(
@@ -320,7 +321,10 @@ class LocalModel:
 
     def _generate_batch(self, jobs: Sequence[LocalRequest]) -> list[Generation]:
         if not self._per_token:
-            return [self._generate(replace(job, reuse_prefix=True)) for job in jobs]
+            outputs = []
+            for job in jobs:
+                outputs.append(self._generate(replace(job, reuse_prefix=True)))
+            return outputs
         start = time.perf_counter()
         caches = []
         reused = []
@@ -336,12 +340,12 @@ class LocalModel:
                 self._prefix = _CachedPrefix(job.prompt[:-1], _copy_cache(cache), 1)
         length = max(len(job.prompt) for job in jobs)
         # The rows are padded with a token that they have, so that penalties for repeated tokens stay the same.
-        rows = [
-            [job.prompt[0]] * (length - len(job.prompt)) + job.prompt for job in jobs
-        ]
-        mask = [
-            [0] * (length - len(job.prompt)) + [1] * len(job.prompt) for job in jobs
-        ]
+        rows = []
+        for job in jobs:
+            rows.append([job.prompt[0]] * (length - len(job.prompt)) + job.prompt)
+        mask = []
+        for job in jobs:
+            mask.append([0] * (length - len(job.prompt)) + [1] * len(job.prompt))
         ids = self._tensor(rows)
         seen = self._tensor(mask)
         kept = [cache for cache in caches if cache is not None]
@@ -353,12 +357,18 @@ class LocalModel:
         answers, first = self._write(ids, seen, cache, jobs)
         seconds = time.perf_counter() - start
         peak = self._peak_memory()
-        return [
-            Generation(
-                answer, count, seconds / len(jobs), (first - start) / len(jobs), peak
+        outputs = []
+        for answer, count in zip(answers, reused, strict=True):
+            outputs.append(
+                Generation(
+                    answer,
+                    count,
+                    seconds / len(jobs),
+                    (first - start) / len(jobs),
+                    peak,
+                )
             )
-            for answer, count in zip(answers, reused, strict=True)
-        ]
+        return outputs
 
     def check(self, ids: Sequence[int], more: int = 0) -> None:
         """Check that the model has tokens, and positions for them and for `more` tokens, or raise a `ModelError`.
@@ -402,11 +412,10 @@ class LocalModel:
         # The prefix is removed first: `generate` extends its cache in place, so after an error it fits no prompt.
         prefix = self._prefix
         self._prefix = None
-        reused = (
-            prefix.crop_to(job.prompt, job.chunk_size)
-            if prefix and job.reuse_prefix
-            else 0
-        )
+        if prefix and job.reuse_prefix:
+            reused = prefix.crop_to(job.prompt, job.chunk_size)
+        else:
+            reused = 0
         cache = prefix.cache if prefix and reused else None
         cache = self._read_prompt(ids, cache, reused, job.chunk_size)
         # Without a mask transformers warns that it cannot tell padding from the end token.

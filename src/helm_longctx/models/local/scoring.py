@@ -80,7 +80,10 @@ def score_tokens(
     def score() -> list[list[Scored]]:
         reader = _Reader(local, chunk_size)
         rows = zip(texts, starts, [*shared, 0], strict=True)
-        return [reader.score(list(ids), start, keep, top) for ids, start, keep in rows]
+        scores = []
+        for ids, start, keep in rows:
+            scores.append(reader.score(list(ids), start, keep, top))
+        return scores
 
     return local.work(score, f"a text of {max(map(len, texts), default=0)} tokens")
 
@@ -130,7 +133,10 @@ class _Reader:
         return scored
 
     def _read(self, chunk: Any, head: bool) -> Any:
-        so_far = {"past_key_values": self._cache} if self._cache is not None else {}
+        if self._cache is not None:
+            so_far = {"past_key_values": self._cache}
+        else:
+            so_far = {}
         # `base_model` is the model without its head, whose logits would need gigabytes.
         model = self._model if head else self._model.base_model
         output = model(input_ids=chunk, use_cache=True, **so_far)
@@ -155,10 +161,10 @@ def _score_tokens(logits: Any, targets: Sequence[int], top: int) -> list[Scored]
         return [Scored(value) for value in values]
     best = logprobs.topk(top, dim=-1)
     pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-    return [
-        Scored(value, tuple(zip(names, numbers, strict=True)))
-        for value, (names, numbers) in zip(values, pairs, strict=True)
-    ]
+    tokens = []
+    for value, (names, numbers) in zip(values, pairs, strict=True):
+        tokens.append(Scored(value, tuple(zip(names, numbers, strict=True))))
+    return tokens
 
 
 def make_scorer(local: LocalModel, chunk_size: int) -> ScoreTokens:
@@ -308,9 +314,9 @@ def read_spans(
     for part, row in zip(parts, scored, strict=True):
         of_part = []
         for number, token in zip(part, row, strict=True):
-            top = {
-                _name(tokenizer, other): value for other, value in reversed(token.top)
-            }
+            top = {}
+            for other, value in reversed(token.top):
+                top[_name(tokenizer, other)] = value
             text = _name(tokenizer, ids[number])
             of_part.append(Distribution(text=text, logprob=token.logprob, top=top))
         distributions.append(tuple(of_part))

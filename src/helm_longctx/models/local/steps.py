@@ -30,7 +30,9 @@ def find_step(name: str, given: int | None = None) -> _Step | None:
     """
     found = list(_STEP.finditer(name))
     if not found:
-        return None if given is None else _Step(name.rpartition("/")[0] or name, given)
+        if given is None:
+            return None
+        return _Step(name.rpartition("/")[0] or name, given)
     last = found[-1]
     group = 1 if last[1] else 3
     number = int(last[group]) * (1000 if last[group + 1] else 1)

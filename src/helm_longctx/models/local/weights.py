@@ -84,14 +84,16 @@ class Weights:
         dtype = dtype or ("bfloat16" if torch.cuda.is_available() else "float32")
         if dtype not in _DTYPES:
             raise bad_argument(path, "dtype", dtype, _DTYPES)
-        installed = [name for name, module in _ATTENTION.items() if find_spec(module)]
+        installed = []
+        for name, module in _ATTENTION.items():
+            if find_spec(module):
+                installed.append(name)
         if attn_implementation is not None and attn_implementation not in installed:
             needed = _ATTENTION.get(attn_implementation)
-            needs = (
-                f" (it needs the module {needed}, which is not installed)"
-                if needed
-                else ""
-            )
+            if needed:
+                needs = f" (it needs the module {needed}, which is not installed)"
+            else:
+                needs = ""
             allowed = f"one of {', '.join(installed)}{needs}"
             raise bad_argument(
                 path, "attn_implementation", attn_implementation, allowed
@@ -156,12 +158,15 @@ def describe_mismatch(report: Mapping[str, Iterable[Any]]) -> str:
     kinds = []
     for kind in _KEYS:
         # Of a tensor with another shape, the report also has the two shapes.
-        names = sorted(
-            str(key[0]) if isinstance(key, tuple | list) else str(key)
-            for key in report.get(kind) or ()
-        )
+        names = []
+        for key in report.get(kind) or ():
+            names.append(str(key[0]) if isinstance(key, tuple | list) else str(key))
+        names.sort()
         if names:
-            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            if len(names) > _SHOWN:
+                more = f" and {len(names) - _SHOWN} more"
+            else:
+                more = ""
             kinds.append(f"{kind.partition('_')[0]}: {', '.join(names[:_SHOWN])}{more}")
     return "; ".join(kinds)
 
@@ -202,7 +207,10 @@ def check_weights(model: Any, path: str) -> None:
     """Raise a `ModelError` if a loaded model has a weight that is not a number, or no weights in memory."""
     broken = list(_find_not_finite(model))
     if broken:
-        more = f" and {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else ""
+        if len(broken) > _SHOWN:
+            more = f" and {len(broken) - _SHOWN} more"
+        else:
+            more = ""
         raise ModelError(
             f"{path} cannot be used: weights that are not finite numbers (NaN or infinity):"
             f" {', '.join(broken[:_SHOWN])}{more}"
@@ -224,7 +232,10 @@ def _name_other_shapes(weights: Weights) -> str:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     folder = Path(weights.path)
-    saved = read_shapes(folder) if folder.is_dir() and not weights.remote_code else None
+    if folder.is_dir() and not weights.remote_code:
+        saved = read_shapes(folder)
+    else:
+        saved = None
     if not saved:
         return ""
     try:
@@ -257,7 +268,10 @@ def _add_adapter(model: Any, adapter: str) -> None:
             f"adapter={adapter!r} cannot be loaded into {model.config.name_or_path}: {reason};"
             " its tensors must have the shapes and names of this model"
         ) from error
-    found = _report_adapter(model, adapter) if report is None else report.to_dict()
+    if report is None:
+        found = _report_adapter(model, adapter)
+    else:
+        found = report.to_dict()
     if wrong := describe_mismatch(found):
         raise ModelError(
             f"adapter={adapter!r} does not fit {model.config.name_or_path}: {wrong}"

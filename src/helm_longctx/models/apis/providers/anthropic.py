@@ -63,7 +63,10 @@ class AnthropicClient(ProviderClient):
                 "the server's answer has no content or no stop reason",
             )
         blocks = [block for block in content if isinstance(block, Mapping)]
-        texts = [block.get("text") for block in blocks if block.get("type") == "text"]
+        texts = []
+        for block in blocks:
+            if block.get("type") == "text":
+                texts.append(block.get("text"))
         if len(blocks) < len(content) or not all(
             isinstance(text, str) for text in texts
         ):
@@ -89,9 +92,10 @@ class AnthropicClient(ProviderClient):
         protocol.check_text(request)
         settings = self.settings
         messages = protocol.turns(request)
-        system = [
-            message["content"] for message in messages if message["role"] == "system"
-        ]
+        system = []
+        for message in messages:
+            if message["role"] == "system":
+                system.append(message["content"])
         others = tools.anthropic_messages(
             each for each in messages if each["role"] != "system"
         )
@@ -106,13 +110,15 @@ class AnthropicClient(ProviderClient):
         }
         budget = settings.thinking_tokens
         effort = settings.reasoning_effort
-        thinking = (
-            {"type": "enabled", "budget_tokens": budget}
-            if budget
-            else ADAPTIVE
-            if effort
-            else None
-        )
+        if budget:
+            thinking: Mapping[str, object] | None = {
+                "type": "enabled",
+                "budget_tokens": budget,
+            }
+        elif effort:
+            thinking = ADAPTIVE
+        else:
+            thinking = None
         optional: Body = {
             # The protocol has no system role: the text stands in a field of its own.
             "system": "\n\n".join(system) or None,
@@ -135,11 +141,9 @@ class AnthropicClient(ProviderClient):
         token = variable("ANTHROPIC_AUTH_TOKEN")
         headers = [name.lower() for name in self.settings.headers or {}]
         # Older versions of the package, such as 0.97, also send this token if there is a key.
-        return (
-            (token,)
-            if token and self._has_key and "authorization" not in headers
-            else ()
-        )
+        if token and self._has_key and "authorization" not in headers:
+            return (token,)
+        return ()
 
     def _stream_fields(self, body: Body) -> Body:
         is_long = body["max_tokens"] > _LONGEST_IN_ONE_PIECE
@@ -180,8 +184,13 @@ class AnthropicClient(ProviderClient):
 
 
 def _join_blocks(content: list[Mapping[str, Any]], kind: str) -> str | None:
-    texts = [block.get(kind) for block in content if block.get("type") == kind]
-    return "".join(text for text in texts if isinstance(text, str)) if texts else None
+    texts = []
+    for block in content:
+        if block.get("type") == kind:
+            texts.append(block.get(kind))
+    if texts:
+        return "".join(text for text in texts if isinstance(text, str))
+    return None
 
 
 def _usage(usage: object) -> Usage | None:

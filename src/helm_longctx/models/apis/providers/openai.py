@@ -109,14 +109,13 @@ class OpenAIClient(ProviderClient):
                 .rstrip("/")
                 .removesuffix(self.provider.version)
             )
-            return (
-                f"{server}/generate" if request.way == echo.GENERATE else _COMPLETIONS
-            )
-        is_completion = (
-            request.messages is None
-            if self._form == "both"
-            else self._form == "completion"
-        )
+            if request.way == echo.GENERATE:
+                return f"{server}/generate"
+            return _COMPLETIONS
+        if self._form == "both":
+            is_completion = request.messages is None
+        else:
+            is_completion = self._form == "completion"
         return _COMPLETIONS if is_completion else CHAT
 
     def parse(self, request: Request, reply: Body) -> RequestResult:
@@ -133,7 +132,10 @@ class OpenAIClient(ProviderClient):
         _check_provider(choices[0], text)
         if message.get("refusal"):
             raise FailureError(Failure.REFUSED, f"{reason}: {message['refusal']}")
-        calls = tools.read_openai_calls(message) if tools.tools_of(request) else []
+        if tools.tools_of(request):
+            calls = tools.read_openai_calls(message)
+        else:
+            calls = []
         if calls:
             reason = "stop"
             text = text or ""
@@ -194,11 +196,9 @@ class OpenAIClient(ProviderClient):
 
     def _exchange(self, request: Request, body: Body) -> Body:
         reply = super()._exchange(request, body)
-        return (
-            echo.shorten_reply(request, reply)
-            if isinstance(request, echo.EchoRequest)
-            else reply
-        )
+        if isinstance(request, echo.EchoRequest):
+            return echo.shorten_reply(request, reply)
+        return reply
 
     def _wanted_body(self, request: Request) -> Body:
         if isinstance(request, echo.EchoRequest):
@@ -265,11 +265,9 @@ class OpenAIClient(ProviderClient):
             name in body for name in ("logprobs", "prompt_logprobs", "return_logprob")
         )
         streams = (self.settings.stream or body.get("stream")) and not is_whole
-        return (
-            {"stream": True, "stream_options": {"include_usage": True}}
-            if streams
-            else {}
-        )
+        if streams:
+            return {"stream": True, "stream_options": {"include_usage": True}}
+        return {}
 
     def _join(self, events: Iterable[Any]) -> Body:
         reply: Body = {}
@@ -280,15 +278,16 @@ class OpenAIClient(ProviderClient):
         reason = None
         chats = True
         for chunk in events:
-            reply |= {
-                name: chunk[name] for name in _FIELDS if chunk.get(name) is not None
-            }
+            for name in _FIELDS:
+                if chunk.get(name) is not None:
+                    reply[name] = chunk[name]
             for choice in _first_choices(chunk.get("choices")):
                 # Chunks of completions have a text in the place of a delta.
                 chats = "text" not in choice
-                delta = (
-                    (choice.get("delta") or {}) if chats else {"text": choice["text"]}
-                )
+                if chats:
+                    delta = choice.get("delta") or {}
+                else:
+                    delta = {"text": choice["text"]}
                 for name, text in delta.items():
                     if name == "content" and isinstance(text, list):
                         written, reasoning = protocol.read_parts(text)
@@ -303,14 +302,15 @@ class OpenAIClient(ProviderClient):
                     elif isinstance(text, str):
                         texts[name].append(text)
                 reason = choice.get("finish_reason") or reason
-                provider |= {
-                    name: choice[name] for name in _OF_PROVIDER if choice.get(name)
-                }
+                for name in _OF_PROVIDER:
+                    if choice.get(name):
+                        provider[name] = choice[name]
         if reason is None and not provider:
             raise protocol.cut_stream()
-        parts: Body = {
-            name: "".join(pieces) for name, pieces in texts.items() if pieces
-        }
+        parts: Body = {}
+        for name, pieces in texts.items():
+            if pieces:
+                parts[name] = "".join(pieces)
         if called := calls.join():
             parts["tool_calls"] = called
         if details:
