@@ -117,7 +117,7 @@ _WAIT_WORDS = re.compile(
     r"|per[ _-](?:minute|min|second|hour|day|month)\b|\b[TR]P[MD]\b",
     _FLAGS,
 )
-"""Words of limits that pass with time, which also count tokens."""
+"""Words of limits that pass with time. They also count tokens."""
 
 _TOO_LONG_WORDS = re.compile(
     r"context_length_exceeded|string_above_max_length|request_too_large|input_too_large|tokens_limit_reached"
@@ -335,11 +335,11 @@ def failure_of_error(error: BaseException) -> Failure:
     """Classify an exception by the statuses, codes and texts of it and of its causes."""
     chain = list(list_causes(error))
     if kind := next(
-        (each.kind for each in chain if isinstance(each, FailureError)), None
+        (cause.kind for cause in chain if isinstance(cause, FailureError)), None
     ):
         return kind
     # This comes before texts and statuses, because the message of an ImportError can contain any module's name.
-    if any(isinstance(each, ImportError) for each in chain):
+    if any(isinstance(cause, ImportError) for cause in chain):
         return Failure.MISSING_PACKAGE
     # The chat template of a model in this process refuses the turns.
     if any(type(cause).__module__.startswith("jinja2") for cause in chain):
@@ -348,14 +348,13 @@ def failure_of_error(error: BaseException) -> Failure:
         for code in _body_codes(getattr(cause, "body", None)):
             if code in _KIND_BY_CODE:
                 return _KIND_BY_CODE[code]
-    status = next(
-        (found for each in chain if (found := http_status(each)) is not None), None
-    )
+    statuses = [http_status(cause) for cause in chain]
+    status = next((status for status in statuses if status is not None), None)
     if _is_web_page(error) and status is not None and status < 500:
         return Failure.UNREACHABLE
     # Some of HELM's clients wrap a provider's exception in their own, so the useful text is often in the cause.
     kind = _classify_text(
-        "; ".join(f"{type(each).__name__}: {error_text(each)}" for each in chain),
+        "; ".join(f"{type(cause).__name__}: {error_text(cause)}" for cause in chain),
         status,
     )
     # HELM's clients raise this for a failure that is final.
@@ -366,7 +365,7 @@ def failure_of_error(error: BaseException) -> Failure:
 
 
 def _is_web_page(error: BaseException) -> bool:
-    """Whether the response behind an exception is a page for browsers, which no API sends: a proxy or firewall did."""
+    """Whether the response behind an exception is a page for browsers: a proxy or firewall sent it, no API."""
     headers = getattr(getattr(error, "response", None), "headers", None)
     return isinstance(headers, Mapping) and "text/html" in str(
         headers.get("content-type", "")
@@ -452,7 +451,7 @@ _FAILURES = {
 
 
 def ending_of(reason: object) -> Ending | None:
-    """Return what a finish reason of any protocol says; None if it is unknown. An answer without a reason is whole."""
+    """Return what a finish reason of any protocol says, or None if it is unknown. An answer without a reason is whole."""
     if reason in (None, ""):
         return Ending.WHOLE
     word = str(getattr(reason, "value", reason)).lower().removeprefix("finish_reason_")
@@ -466,7 +465,7 @@ def ending_of(reason: object) -> Ending | None:
 
 
 def failure_of_reason(reason: object) -> Failure | None:
-    """Return why a text with a finish reason is not an answer; None if it is one, which may be cut."""
+    """Return why a text with a finish reason is not an answer, or None if it is one, which may be cut."""
     return _FAILURES.get(ending_of(reason))
 
 
@@ -500,8 +499,8 @@ def failure_of_body(body: object, status: int | None = None) -> Failure:
 def _classify_text(text: str, status: int | None) -> Failure:
     if len(text) > _HEAD + _TAIL:
         text = f"{text[:_HEAD]} {text[-_TAIL:]}"
-    if status is None and (found := _STATUS_IN_TEXT.search(text)):
-        status = int(next(filter(None, found.groups())))
+    if status is None and (match := _STATUS_IN_TEXT.search(text)):
+        status = int(next(filter(None, match.groups())))
     for kind, pattern in _PYTHON_WORDS:
         if pattern.search(text):
             return kind
@@ -529,7 +528,7 @@ def _classify_text(text: str, status: int | None) -> Failure:
 
 
 def _classify_by_status(text: str, status: int | None) -> Failure | None:
-    """Return what a status means that decides before the words; None for one that does not."""
+    """Return what a status means that decides before the words, or None for one that does not."""
     if status is None:
         return None
     if status >= 500:
@@ -587,15 +586,15 @@ def http_status(error: BaseException) -> int | None:
     """Return the HTTP status of an exception. Providers' packages store it in different attributes."""
     response = getattr(error, "response", None)
     # `code` can also be a text (`invalid_api_key` in OpenAI's exceptions), so only error statuses count below.
-    places = [
+    statuses = [
         getattr(error, "status_code", None),
         getattr(response, "status_code", None),
         getattr(error, "http_status", None),
         getattr(error, "code", None),
     ]
     if isinstance(response, dict):  # Amazon's
-        places.append(response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
-    for place in places:
-        if isinstance(place, int) and 400 <= place < 600:
-            return int(place)
+        statuses.append(response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
+    for status in statuses:
+        if isinstance(status, int) and 400 <= status < 600:
+            return int(status)
     return None

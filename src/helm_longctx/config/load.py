@@ -19,7 +19,6 @@ from ruamel.yaml import YAML
 from ruamel.yaml.constructor import DuplicateKeyError, RoundTripConstructor
 from ruamel.yaml.error import YAMLError
 
-from helm_longctx.config.places import KeyPath, Places
 from helm_longctx.config.schema import (
     BAD_KEY,
     MOST_INSTANCES,
@@ -30,6 +29,7 @@ from helm_longctx.config.schema import (
     OnCommandLine,
     RunConfig,
 )
+from helm_longctx.config.source_map import KeyPath, SourceMap
 from helm_longctx.data.yaml_files import BoundedAliases, explain_yaml_error
 from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError, bad_argument, list_choices, shorten
@@ -69,30 +69,30 @@ def load_config(path: Path | None, options: Options | None = None) -> RunConfig:
     """Load a configuration from a YAML file, if one is given, and from options, or raise an `InputError`."""
     options = options or Options()
     document = _read(path) if path else {}
-    places = Places(str(path) if path else "", document, options.names)
+    source_map = SourceMap(str(path) if path else "", document, options.names)
     try:
         values = _merge(_plain(document), options.values)
     except RecursionError:
-        raise places.error(
+        raise source_map.error(
             (), " the file contains itself or is nested too deeply; write plain YAML"
         ) from None
     # This comes before the validation, whose errors print values.
     for keys, text in _texts(values):
         if redact(text) != text:
-            raise places.error(keys, f" {_REFUSAL}")
+            raise source_map.error(keys, f" {_REFUSAL}")
     try:
         config = RunConfig.model_validate(values)
     except ValidationError as error:
         # The first mistake is explained, and the others are counted.
         mistakes = map(_explain, error.errors(include_url=False))
         (where, what), *others = sorted(
-            mistakes, key=lambda mistake: places.line(mistake[0])
+            mistakes, key=lambda mistake: source_map.line(mistake[0])
         )
         more = ""
         if others:
             more = f" (and {len(others)} more mistake{'s' if len(others) > 1 else ''})"
-        raise places.error(where, what + more) from None
-    config._places = places
+        raise source_map.error(where, what + more) from None
+    config._source_map = source_map
     return config
 
 
@@ -149,7 +149,7 @@ def _plain(node: Any) -> Any:
 
 
 def _merge(values: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `values` with those in `others` in their place. Mappings are merged."""
+    """Return `values` replaced by those in `others`. Mappings are merged."""
     merged = dict(values)
     for key, value in others.items():
         both = isinstance(value, dict) and isinstance(merged.get(key), dict)
@@ -168,7 +168,7 @@ def _texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 def _explain(details: Any) -> tuple[KeyPath, str]:
     """Return the key path of a mistake, and a text that says what is wrong and what to do."""
     location = details["loc"]
-    # pydantic adds the tag of a union after the place of the union's value.
+    # pydantic adds the tag of a union after the location of the union's value.
     unions = []
     for number, part in enumerate(location):
         if part in ("models", "judges", "keys"):

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from helm_longctx.config.places import KeyPath
 from helm_longctx.config.schema import Endpoint, LocalModels, RunConfig
+from helm_longctx.config.source_map import KeyPath
 from helm_longctx.environment import require_modules
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.models.endpoints.registration import (
@@ -56,12 +56,12 @@ def model_name(model: str | Endpoint | LocalModels) -> str:
 def list_models(
     config: RunConfig,
 ) -> list[tuple[str | Endpoint | LocalModels, KeyPath]]:
-    """Return the models with their places; a path can stand for several. Raises an `InputError` if it has no model."""
+    """Return the models with their key paths. A path can stand for several. Raises an `InputError` if it has no model."""
     models: list[tuple[str | Endpoint | LocalModels, KeyPath]] = []
     for number, model in enumerate(config.models):
         path = ("models", number)
         if isinstance(model, LocalModels):
-            with config.places.at(path):
+            with config.source_map.at(path):
                 models += [(expanded, path) for expanded in expand(model)]
         else:
             models.append((model, path))
@@ -99,7 +99,7 @@ def expand(model: LocalModels) -> list[LocalModels]:
 
 
 def find_order(name: str, given: int | None = None) -> tuple[int, str]:
-    """Return the place of a model among others: by step, and then by name."""
+    """Return the order of a model among others: by step, and then by name."""
     step = find_step(name, given)
     return step.number if step else -1, name
 
@@ -142,7 +142,7 @@ def find_missing(folder: Path) -> str:
 
 def _make_name(model: LocalModels, path: str, revision: str | None, many: bool) -> str:
     is_folder = Path(path).is_dir()
-    # The first part of an absolute path is its root, which is no name.
+    # The first part of an absolute path is its root: that is no name.
     whole = path.split("/")
     if is_folder:
         whole = [*Path(path).resolve().parts[1:]]

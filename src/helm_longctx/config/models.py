@@ -19,8 +19,8 @@ from helm.common.hierarchical_logger import hlog
 
 from helm_longctx.config import local_models
 from helm_longctx.config.local_models import list_models, make_files, model_name
-from helm_longctx.config.places import KeyPath
 from helm_longctx.config.schema import Endpoint, LocalModels, RunConfig
+from helm_longctx.config.source_map import KeyPath
 from helm_longctx.environment import page_address, read_setting
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import is_model, unknown_model
@@ -62,7 +62,7 @@ _Files = dict[str, dict[str, Any]]
 
 
 class ModelBook:
-    """The models of a configuration and of its run entries, with places. `register` makes them known to HELM.
+    """The models of a configuration and of its run entries, with key paths. `register` makes them known to HELM.
 
     Raises an `InputError` if a name is unknown, an address, a tokenizer or a variable is wrong, or two models share a
     name.
@@ -78,7 +78,7 @@ class ModelBook:
             if judge not in ("auto", "none"):
                 models.append((judge, ("judge", "judges", number)))
         for model, path in [*models, *named]:
-            with config.places.at(path):
+            with config.source_map.at(path):
                 self._add(model, path)
 
     @property
@@ -106,7 +106,7 @@ class ModelBook:
         """
         for name, (endpoint, path) in self._endpoints.items():
             if name in self._files:
-                with self._config.places.at(path):
+                with self._config.source_map.at(path):
                     is_judge = path[0] == "judge"
                     if is_judge:
                         asked = self._ask_judge(name, endpoint)
@@ -148,7 +148,7 @@ class ModelBook:
         ]:
             allowed = f"limits.prices with a file of their prices ({page_address('costs')}), or no max_cost"
             message = f"={limit:g} needs the prices of {', '.join(unpriced)}, which are not known; give {allowed}"
-            raise self._config.places.error(("limits", "max_cost"), message)
+            raise self._config.source_map.error(("limits", "max_cost"), message)
 
     def _add(self, model: str | Endpoint | LocalModels, path: KeyPath) -> None:
         name = model_name(model)

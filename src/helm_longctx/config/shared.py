@@ -150,7 +150,7 @@ def register_local_path(local_path: Path) -> None:
             register_folder(local_path)
     except InputError:
         raise
-    except Exception as error:  # from HELM, which does not check the structure
+    except Exception as error:  # from HELM: it does not check the structure
         reason = f"{type(error).__name__} {shorten(str(error), 200)}"
         raise InputError(
             f"--local-path: HELM cannot read the YAML files in {local_path}: {reason}"

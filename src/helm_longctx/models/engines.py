@@ -74,17 +74,11 @@ def _find_vllm(engine: Any) -> Engine:
         outputs = engine.generate(
             [{"prompt_token_ids": ids} for ids in texts], settings, use_tqdm=False
         )
-        # At each place are the text's own token and others that are more likely; at the first one is nothing.
+        # At each position are the text's own token and others that are more likely; at the first one is nothing.
         scores = []
         for ids, start, output in zip(texts, starts, outputs, strict=True):
-            scores.append(
-                [
-                    place[token].logprob
-                    for token, place in list(
-                        zip(ids, output.prompt_logprobs, strict=True)
-                    )[start:]
-                ]
-            )
+            tokens = list(zip(ids, output.prompt_logprobs, strict=True))[start:]
+            scores.append([likely[token].logprob for token, likely in tokens])
         return scores
 
     return Engine(answer, score, str(config.model), tokenizer, config.max_model_len)
@@ -139,7 +133,7 @@ def _find_sglang(engine: Any) -> Engine:
 
 
 class EngineFunction(Function):
-    """An engine of the user in the place of a function.
+    """An engine of the user as a function.
 
     Args:
         batch: most prompts that the engine gets at once. It schedules them itself.
@@ -151,7 +145,7 @@ class EngineFunction(Function):
 
 
 class GivenEngineClient(FunctionClient):
-    """HELM's client of an engine of the user, which also gives log-probabilities of given texts."""
+    """HELM's client of an engine of the user. It also gives log-probabilities of given texts."""
 
     _answer: EngineFunction
     _turn = threading.Lock()
@@ -190,7 +184,7 @@ class EngineClient(GivenEngineClient):
     Args:
         pretrained_model_name_or_path, revision, dtype: the weights.
         engine: `vllm` or `sglang`.
-        window: the model's window in tokens; None for the engine's own.
+        window: the model's window in tokens, or None for the engine's own.
         batch: most prompts that the engine gets at once. It schedules them itself.
         load: further arguments of the engine.
         remote_code: whether the model's code on the hub runs, at the commit.

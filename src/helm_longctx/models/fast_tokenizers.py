@@ -1,6 +1,6 @@
 """Reads fast tokenizers of Hugging Face with the package `tokenizers` alone.
 
-transformers imports torch, which takes seconds and hundreds of MB. For models on servers, a tokenizer only counts and
+transformers imports torch. That takes seconds and hundreds of MB. For models on servers, a tokenizer only counts and
 cuts. So a tokenizer is read without transformers if its files say everything about it. `AutoTokenizer` then returns
 the same tokens. A class of its own in transformers can change what the files say, so all other tokenizers are read with
 transformers.
@@ -58,7 +58,7 @@ class FastTokenizer:
     Args:
         backend_tokenizer: the tokenizer of the package `tokenizers`.
         config: the content of its `tokenizer_config.json`.
-        load: loads the whole tokenizer, for example for its `decode`, which can clean up spaces.
+        load: loads the whole tokenizer, for example for its `decode`: it can clean up spaces.
     """
 
     is_fast = True
@@ -75,12 +75,12 @@ class FastTokenizer:
 
     @property
     def bos_token(self) -> str | None:
-        """The token at the start of a text; None if there is none."""
+        """The token at the start of a text, or None if there is none."""
         return _content(self._config.get("bos_token"))
 
     @property
     def eos_token(self) -> str | None:
-        """The token at the end of a text; None if there is none."""
+        """The token at the end of a text, or None if there is none."""
         return _content(self._config.get("eos_token"))
 
     @cached_property
@@ -110,7 +110,7 @@ class FastTokenizer:
 def read_fast_tokenizer(
     name: str, load: Callable[[], Any], revision: str | None = None
 ) -> FastTokenizer | None:
-    """Read a tokenizer without transformers; None if it cannot be read so with certainty.
+    """Read a tokenizer without transformers, or None if it cannot be read so with certainty.
 
     Args:
         name: a folder, or the name of a model on the hub whose tokenizer is in the cache.
@@ -124,12 +124,12 @@ def read_fast_tokenizer(
     folder = Path(name)
     if not folder.is_dir():
         if name.count("/") == 1:
-            found = try_to_load_from_cache(name, FILE, revision=revision)
+            cached = try_to_load_from_cache(name, FILE, revision=revision)
         else:
-            found = None
-        if not isinstance(found, str):
+            cached = None
+        if not isinstance(cached, str):
             return None
-        folder = Path(found).parent
+        folder = Path(cached).parent
     if not (folder / FILE).is_file():
         return None
     try:
@@ -177,21 +177,13 @@ def _add_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> bool:
     for key, value in config.items():
         if key.endswith("_token") and value is not None:
             named[key] = value
-    lists = (
-        config.get(key) or ()
-        for key in ("additional_special_tokens", "extra_special_tokens")
-    )
     others = []
     for key, value in named.items():
         if key not in _SPECIAL or not isinstance(value, str):
             others.append(value)
-    if (
-        not {
-            _content(token)
-            for token in (*others, *(each for tokens in lists for each in tokens))
-        }
-        <= known
-    ):
+    for key in ("additional_special_tokens", "extra_special_tokens"):
+        others += config.get(key) or ()
+    if not {_content(token) for token in others} <= known:
         return False
     special = dict.fromkeys(
         named[key] for key in _SPECIAL if key in named and isinstance(named[key], str)
@@ -203,5 +195,5 @@ def _add_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> bool:
 
 
 def _content(token: Any) -> Any:
-    """Return the text of a token, which can be a record."""
+    """Return the text of a token or of its record."""
     return token["content"] if isinstance(token, dict) else token

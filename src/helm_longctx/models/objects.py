@@ -69,7 +69,7 @@ def _mark_as_asked() -> Iterator[None]:
         yield
     finally:
         _asked_threads.remove(thread)
-        # Tasks and threads that the function started have copies of the context, which a reset does not reach.
+        # Tasks and threads that the function started have copies of the context. A reset does not reach them.
         asking.is_over = True
         _ASKING.reset(token)
 
@@ -79,9 +79,9 @@ class PromptFacts:
     """What is known of a prompt besides its text.
 
     Args:
-        length: the length's number of tokens; None for tasks without lengths.
-        depth: position of the evidence in the context, 0 (start) to 1 (end); None if there is no such position.
-        rest: number of characters after the context; None if the prompt has no context.
+        length: the length's number of tokens, or None for tasks without lengths.
+        depth: position of the evidence in the context, 0 (start) to 1 (end), or None if there is no such position.
+        rest: number of characters after the context, or None if the prompt has no context.
     """
 
     id: str
@@ -93,7 +93,7 @@ class PromptFacts:
 
 @dataclass(frozen=True)
 class _AskedRequest(Request):
-    """A request with the facts about its prompt, which go to models that are objects."""
+    """A request with the facts about its prompt. They go to models that are objects."""
 
     facts: PromptFacts | None = None
 
@@ -240,7 +240,7 @@ class Function:
     Args:
         function: takes a prompt and returns a text, or takes a list of prompts and returns a list of texts. What it
             returns can be awaitable.
-        batch_size: the most prompts of a list; None for a function of a single prompt.
+        batch_size: the most prompts of a list, or None for a function of a single prompt.
     """
 
     def __init__(self, function: Callable[[Any], Any], batch_size: int | None = None):
@@ -311,7 +311,7 @@ class FunctionClient(Client):
 
     @classmethod
     def takes_sampling(cls, arguments: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return `temperature`, which the function can know from its own settings. It gets no others."""
+        """Return `temperature`: the function can know it from its own settings. It gets no others."""
         return ("temperature",)
 
     @classmethod

@@ -82,7 +82,7 @@ def with_served_model(result: RequestResult, name: object) -> RequestResult:
 
 
 def finish_reason_of(output: GeneratedOutput) -> str:
-    """Return why an output ended; empty if that is not known."""
+    """Return why an output ended, or empty if that is not known."""
     return str((output.finish_reason or {}).get("reason") or "")
 
 
@@ -119,7 +119,7 @@ def _read_output(output: GeneratedOutput, facts: AnswerFacts) -> Answer:
 
 
 def _text_of(output: GeneratedOutput) -> str:
-    # HELM's clients pass on any JSON value in the place of the text.
+    # HELM's clients pass on any JSON value instead of the text.
     return output.text if isinstance(output.text, str) else ""
 
 

@@ -27,7 +27,7 @@ from helm_longctx.tasks.lengths import length_label
 QUESTION = "Do answers depend on what is in the server's prefix cache?"
 
 _LOST = 0.2
-"""Share of the values of a place that must be lost for the place to be named."""
+"""Share of the values at a depth that must be lost for the depth to be named."""
 
 
 def cache_blocks(
@@ -97,7 +97,7 @@ def _row(cell: StateCell) -> list[TableCell]:
         note = "differs"
     else:
         note = "not from the cache" if cell.was_not_warm else ""
-    found, cold = (
+    seen, cold = (
         percent(value) if cell.n else "–"
         for value in (cell.state_found, (cell.cold_found + cell.control_found) / 2)
     )
@@ -107,7 +107,7 @@ def _row(cell: StateCell) -> list[TableCell]:
         TableCell(f"{cell.n}", cell.n, f"{cell.failed} failed" if cell.failed else ""),
         TableCell(f"{cell.farther}", cell.farther),
         TableCell(f"{cell.nearer}", cell.nearer),
-        TableCell(found, cell.state_found),
+        TableCell(seen, cell.state_found),
         TableCell(cold, cell.cold_found),
         TableCell("–" if cell.cached is None else percent(cell.cached), cell.cached),
         TableCell(f"{cell.p_value:.2g}", cell.p_value),
@@ -121,15 +121,15 @@ def _verdict(cells: Sequence[StateCell], model: str) -> str:
         undecided = open_cells(cells)
         if undecided:
             names = ", ".join(
-                f"{each.name} at {length_label(each.length)}" for each in undecided
+                f"{cell.name} at {length_label(cell.length)}" for cell in undecided
             )
             return f"It is open whether the answers of {model} depend on its cache. Nothing is known about: {names}."
         lengths = ", ".join(dict.fromkeys(length_label(cell.length) for cell in cells))
         return f"No state of the cache changes the answers of {model} ({lengths})."
     first = differing[0]
-    states = ", ".join(dict.fromkeys(each.name for each in differing))
+    states = ", ".join(dict.fromkeys(cell.name for cell in differing))
     text = f"The answers of {model} depend on its cache: {states}; the shortest length is {length_label(first.length)}."
-    kinds = list(dict.fromkeys(each.kind for each in differing))
+    kinds = list(dict.fromkeys(cell.kind for cell in differing))
     if fine := [
         kind for kind in dict.fromkeys(cell.kind for cell in cells) if kind not in kinds
     ]:
@@ -159,8 +159,8 @@ def _notes(cells: Sequence[StateCell], replies: Sequence[StateReply]) -> list[st
         )
     if small := find_small(replies, cells):
         names = ", ".join(
-            f"{each.name} at {length_label(each.length)} ({each.gap:.1g} nats)"
-            for each in small
+            f"{cell.name} at {length_label(cell.length)} ({cell.gap:.1g} nats)"
+            for cell in small
         )
         notes.append(
             f"By less than --tie, but beyond chance, answers differ from cold ones to the same prompts: {names}."

@@ -200,9 +200,8 @@ def _list_findings(
         findings.append(_Finding("cuts", text))
     part = None
     if diagnosis:
-        part = _describe_parts(
-            {place.place: place.decision for place in diagnosis.places}
-        )
+        decisions = {share.place: share.decision for share in diagnosis.places}
+        part = _describe_parts(decisions)
     if diagnosis and part:
         name, sentence = part
         lengths = []
@@ -223,11 +222,13 @@ def _token_ratio(replies: Sequence[KeptReply]) -> float | None:
     return median(ratios) if ratios else None
 
 
-def _describe_parts(places: Mapping[str, ThresholdDecision]) -> tuple[str, str] | None:
+def _describe_parts(
+    decisions: Mapping[str, ThresholdDecision],
+) -> tuple[str, str] | None:
     """Return a word and a sentence about the parts that are not used, or None if all are, or if it is open."""
     lost = ThresholdDecision.BELOW
     used = ThresholdDecision.ABOVE
-    ends = (places.get(_START), places.get(_END))
+    ends = (decisions.get(_START), decisions.get(_END))
     if ends == (lost, used):
         return (
             "end_only",
@@ -238,7 +239,7 @@ def _describe_parts(places: Mapping[str, ThresholdDecision]) -> tuple[str, str] 
             "start_only",
             "Only the start of the text is used: what stands at its end is not found",
         )
-    if ends == (used, used) and places.get(_MIDDLE) is lost:
+    if ends == (used, used) and decisions.get(_MIDDLE) is lost:
         return (
             "middle_lost",
             "The middle of the text is not used: what stands at both ends is found",
@@ -393,9 +394,9 @@ class CertifyOutcome:
             search in measured and search.effective == design.claim
             for search in searches
         )
-        places = []
-        for place in self.diagnosis.places if self.diagnosis else ():
-            places.append({**asdict(place), "decision": place.decision.value})
+        parts = []
+        for part in self.diagnosis.places if self.diagnosis else ():
+            parts.append({**asdict(part), "decision": part.decision.value})
         total = None
         if None not in dollars:
             total = sum(dollar for dollar in dollars if dollar is not None)
@@ -414,7 +415,7 @@ class CertifyOutcome:
             "not_effective": self.search.not_effective,
             "lengths": [_record_test(test) for test in self.search.tests.values()],
             "kinds": [_record_kind(search, search in measured) for search in searches],
-            "places": places,
+            "places": parts,
             "tokens": {
                 "reported": any(reply.counted for reply in replies),
                 "by_tokenizer": median(ratios) if ratios else None,

@@ -174,7 +174,7 @@ def _describe_open(record: CertificateRecord) -> str:
 def _describe_lost(record: CertificateRecord) -> str:
     """Return what was lost at the claim, and what is known about the effective length."""
     claim = next(
-        each for each in record["lengths"] if each["length"] == record["claim"]
+        loss for loss in record["lengths"] if loss["length"] == record["claim"]
     )
     lost = []
     for kind in record["kinds"]:
@@ -226,7 +226,7 @@ def describe_kinds(record: CertificateRecord) -> tuple[Sequence[str], list[list[
 
 def describe_totals(record: CertificateRecord) -> list[str]:
     """Return lines about the server, the tokens, the price, and what is not decided."""
-    lines = [each["text"] for each in record["findings"]]
+    lines = [finding["text"] for finding in record["findings"]]
     accepted = record["accepted"]
     lines.append(
         f"The largest accepted length is {length_label(accepted) if accepted else 'unknown'}."

@@ -58,7 +58,7 @@ class Score(NamedTuple):
         judge: the judge, as in run entries. Empty if no judge decides the task's score.
         counts: whether averages and leaderboards have this score. Of several runs of a task, one counts.
         questions: where the questions are from; see `question_source`.
-        published_model: the model's name in the publication; empty for a score of a run.
+        published_model: the model's name in the publication, or empty for a score of a run.
     """
 
     run: str
@@ -310,7 +310,7 @@ class AnswerRow(NamedTuple):
         repeat: the number of the repeat, from 1.
         score: None if the answer has no score.
         failure: the statistic that counts requests without an answer for this reason, e.g. `request_too_long`.
-        failure_kind: the kind of failure (`failures.Failure`); empty if there is an answer.
+        failure_kind: the kind of failure (`failures.Failure`), or empty if there is an answer.
         package, comparability: see `Score`.
         record: everything that the scorer reads besides the answer, as a JSON object, so that it can be scored again.
         entry: the run entry that asks for this task alone. Empty if this version does not know the run's arguments.

@@ -494,7 +494,7 @@ def _find_written_fault(forced: str, written: str, rows: Sequence[Distribution])
         return "longer" if written.strip() != forced.strip() and rows else ""
     if not "".join(row.text for row in rows).endswith(forced):
         return ""  # the texts of tokens lack spaces or have parts of characters
-    # A token at the start can have characters of the prompt, so places are counted from the end.
+    # A token at the start can have characters of the prompt, so characters are counted from the end.
     ends = list(accumulate(len(row.text) for row in rows))
     starts = []
     for end, row in zip(ends, rows, strict=True):

@@ -137,26 +137,26 @@ def explain(gate: Gate) -> str:
             chance = ""
         return f"No worse: at each length the drop is smaller than {margin}.{depth}{chance}"
     if verdict is Verdict.WORSE:
-        places = []
+        where = []
         for name in worse:
             if name not in (ALL, ANSWERS):
-                places.append(_place(name))
+                where.append(_place(name))
         if worse == [ALL]:
-            places = ["at all lengths together"]
-        if places:
-            reason = f"the drop is larger than {margin} {', '.join(places)}"
+            where = ["at all lengths together"]
+        if where:
+            reason = f"the drop is larger than {margin} {', '.join(where)}"
         else:
             reason = ""
         if ANSWERS in worse:
             few = f"the share of requests without a scored answer grows by more than {margin}"
         else:
             few = ""
-        found = "; ".join(
+        reasons = "; ".join(
             f"{finding.text} ({finding.requests} requests)"
             for finding in gate.findings
             if finding.decides_worse
         )
-        return f"Worse: {'; '.join(filter(None, (reason, few, found)))}."
+        return f"Worse: {'; '.join(filter(None, (reason, few, reasons)))}."
     missing = {}
     for name, more in gate.missing.items():
         if name != ANSWERS:
@@ -188,7 +188,7 @@ def _place(part: str) -> str:
 
 
 def _verdict_of(name: str, part: GatePart) -> str:
-    """Return the verdict on a part in words; empty if it has no part in the whole verdict."""
+    """Return the verdict on a part in words, or empty if it has no part in the whole verdict."""
     if is_counted(name, part.drop):
         return _VERDICTS[part.drop.verdict]
     return ""
@@ -253,17 +253,17 @@ def _parts(
         Column("missing", "instances that are still needed to decide"),
     )
     return Table(
-        name, title, columns, [_part_row(each, part) for each, part in parts.items()]
+        name, title, columns, [_part_row(row, part) for row, part in parts.items()]
     )
 
 
 def _part_row(name: str, part: GatePart) -> list[Cell]:
-    found = part.drop.comparison
+    comparison = part.drop.comparison
     drop = part.drop
-    effect = found.effect
+    effect = comparison.effect
     ends = range_text(effect.low, effect.high, signed_percent)
     missing = 0 if name == ALL else drop.more
-    numbers = (effect.n, found.wins, found.losses)
+    numbers = (effect.n, comparison.wins, comparison.losses)
     return [
         Cell(name),
         number_cell(part.base),
@@ -295,17 +295,17 @@ def _agreements(
     return Table(name, title, columns, [_agreement_row(row) for row in rows])
 
 
-def _agreement_row(each: ArmAgreement) -> list[Cell]:
-    shares = (each.equal, each.equal_tokens, each.equal_scores)
-    if each.difference is None:
+def _agreement_row(agreement: ArmAgreement) -> list[Cell]:
+    shares = (agreement.equal, agreement.equal_tokens, agreement.equal_scores)
+    if agreement.difference is None:
         change = "–"
     else:
-        change = f"{100 * each.difference:+.1f}"
+        change = f"{100 * agreement.difference:+.1f}"
     return [
-        Cell(each.part),
-        Cell(f"{each.answers:,}", each.answers),
+        Cell(agreement.part),
+        Cell(f"{agreement.answers:,}", agreement.answers),
         *(number_cell(share) for share in shares),
-        Cell(change, each.difference),
+        Cell(change, agreement.difference),
     ]
 
 

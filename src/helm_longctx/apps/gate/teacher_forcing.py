@@ -97,8 +97,8 @@ def read_questions(
     with tempfile.TemporaryDirectory() as folder, Spool(Path(folder)) as spool:
         requests = runner.adapt(spec, scenario, spool)
         for number in spread_numbers(len(requests))[:most]:
-            each = requests[number]
-            request = each.whole()
+            prepared = requests[number]
+            request = prepared.whole()
             assert isinstance(request, ScoringRequest)
             if request.messages is not None and way is TEXTS:
                 raise InputError(
@@ -106,7 +106,7 @@ def read_questions(
                 )
             # Without a list of messages, a deployment that takes both forms would get a completion.
             messages = None if way is TEXTS else request.messages or []
-            group = f"{each.state.instance.sub_split} {each.sample.group or each.state.instance.id}"
+            group = f"{prepared.state.instance.sub_split} {prepared.sample.group or prepared.state.instance.id}"
             yield Asked(length, request.prompt, request.answers[0], group, messages)
 
 

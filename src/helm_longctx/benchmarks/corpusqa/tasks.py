@@ -80,11 +80,11 @@ class DomainQuestions:
         self._rows = JsonLines(path, COLUMNS)
         self._places: dict[str, list[int]] = defaultdict(list)
         self.corpora: dict[str, set[str]] = defaultdict(set)
-        for place, row in enumerate(self._rows):
+        for index, row in enumerate(self._rows):
             if domain := next(
                 (domain for domain in domains if row["id"].startswith(domain)), None
             ):
-                self._places[domain].append(place)
+                self._places[domain].append(index)
                 self.corpora[domain].add(_digest_documents(_messages(row)))
 
     def select(self, domain: str) -> Iterator[FileRow]:

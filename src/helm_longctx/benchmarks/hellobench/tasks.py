@@ -153,7 +153,7 @@ def read_scores(reply: Any, items: int) -> list[float] | None:
         scores = [float(item["evaluation_score"]) for item in json.loads(reply)]
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
         return None
-    # This also leaves out NaN, which `float` and Python's JSON parser accept.
+    # This also leaves out NaN: `float` and Python's JSON parser accept it.
     is_allowed = len(scores) == items and all(0 <= score <= 1 for score in scores)
     return scores if is_allowed else None
 

@@ -173,7 +173,7 @@ _COLUMNS: dict[str, type | tuple[type, ...]] = {
 
 
 def checks(root: DataRoot) -> list[Check]:
-    """Load the set and fill in the official rubrics, which are downloaded if they are missing.
+    """Load the set and fill in the official rubrics. They are downloaded if they are missing.
 
     Raises:
         InputError: the rubrics are missing and the data root is a mirror, or a download fails.

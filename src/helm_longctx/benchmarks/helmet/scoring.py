@@ -135,7 +135,7 @@ def _parse_ranking(output: str) -> dict[str, int]:
     The longest chain in the output counts, measured in characters. Brackets, colons and every "id" are removed first. A
     repeated id keeps its first rank. If there is no number, the whole text is the only id.
     """
-    # HELMET utils.py:136. Words such as "did" lose their "id", too, which does not change numbers.
+    # HELMET utils.py:136. Words such as "did" lose their "id", too. That does not change numbers.
     text = re.sub(r"[\[\]:]", "", output).lower().replace("id", "")
     # Numbers with `>` between them; a number alone is a chain of one (HELMET utils.py:140).
     chains = [match[0] for match in re.finditer(r"(\d+)(?:\s*>\s*(\d+))*", text)]

@@ -322,7 +322,7 @@ def _icl(
 _TREC = HubDataset(
     "CogComp/trec",
     {"train": 5452, "test": 500},
-    # The digests of the hub's conversion, which has commits of its own.
+    # The digests of the hub's conversion. It has commits of its own.
     sha256={
         "default/train/0000.parquet": "5ffb07b1cbd45e47b4dd1dd113dadd19e44eb260721114c6147e0ce6c1e47590",
         "default/test/0000.parquet": "6aa889b0289e02760644caa22ac9aa833e79e34fb1f1ced69f745a078550c56e",

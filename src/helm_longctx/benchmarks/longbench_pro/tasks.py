@@ -202,8 +202,8 @@ class QuestionsByTask:
     def __init__(self, path: Path):
         self._rows = JsonArray(path, COLUMNS)
         self._places: dict[tuple[str, str], list[int]] = defaultdict(list)
-        for place, row in enumerate(self._rows):
-            self._places[row["secondary_task"], row["token_length"]].append(place)
+        for index, row in enumerate(self._rows):
+            self._places[row["secondary_task"], row["token_length"]].append(index)
 
     def select(self, task: str, length: str) -> Iterator[FileRow]:
         """Yield the questions of a task at a length in file order, by their names in the file."""

@@ -135,7 +135,7 @@ class _Search:
 
 
 def _results(a: int, b: int) -> Iterator[tuple[str, Number | None]]:
-    """Yield the four operations on a >= b as equations with their results; None for a division by zero."""
+    """Yield the four operations on a >= b as equations with their results, or None for a division by zero."""
     for sign in "+-*":
         result = _OPERATIONS[sign](a, b)
         yield f"{a} {sign} {b} = {result}", result
@@ -169,7 +169,7 @@ def is_solution(numbers: Sequence[int], target: int, text: str) -> bool:
 
 
 def read_equation(line: str) -> tuple[int, int, int] | None:
-    """Return the operands and the result of a true equation; None for any other line.
+    """Return the operands and the result of a true equation, or None for any other line.
 
     As in the official code, a line is split at the first sign of `+-*/`, in this order, that occurs in it. So
     `-5 - 3 = -8` is not an equation.

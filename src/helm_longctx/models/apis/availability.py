@@ -78,9 +78,9 @@ class Availability:
     """Whether a model exists.
 
     Args:
-        failure: why it did not answer, or is not known to exist; None if it exists.
+        failure: why it did not answer, or is not known to exist, or None if it exists.
         reason: the text of the failure, without secrets and prompts.
-        listed: what the server's list says about the model; None if it was not looked up.
+        listed: what the server's list says about the model, or None if it was not looked up.
         is_silent: whether it answered with an empty text, and did not reason.
     """
 
@@ -91,7 +91,7 @@ class Availability:
 
     @property
     def exists(self) -> bool | None:
-        """Whether the model exists and the key is right; None if that is unknown."""
+        """Whether the model exists and the key is right, or None if that is unknown."""
         if self.failure is None:
             return True
         if self.failure in _MISSING:
@@ -170,8 +170,8 @@ def look_up(client: Any, name: str, models: Sequence[ListedModel]) -> Availabili
         models: the list. A model that it lacks is looked up by its name, because lists can lack aliases and the names
             of deployments.
     """
-    if found := next((model for model in models if model.name == name), None):
-        return Availability(listed=found)
+    if listed := next((model for model in models if model.name == name), None):
+        return Availability(listed=listed)
     try:
         row = _get(client, name)
         if not isinstance(row, Mapping) or "id" not in row:
@@ -188,7 +188,7 @@ def look_up(client: Any, name: str, models: Sequence[ListedModel]) -> Availabili
 
 def nearest(name: str, names: Sequence[str]) -> str:
     """List the names with the most similar spelling; the first names if none is similar."""
-    by_lower = {each.lower(): each for each in names}
+    by_lower = {listed_name.lower(): listed_name for listed_name in names}
     close = []
     for close_match in get_close_matches(
         name.lower(), by_lower, n=_NEAREST, cutoff=0.4
@@ -221,10 +221,12 @@ def _model(row: Mapping[str, Any]) -> ListedModel:
     meta = row.get("meta")
     lengths = {**meta, **row} if isinstance(meta, Mapping) else row
     # Some servers send 0 or null for a length that they do not know.
-    found = (lengths.get(field) for field in _CONTEXT)
-    context = next(
-        (length for length in found if isinstance(length, int) and length > 0), None
-    )
+    context = None
+    for field in _CONTEXT:
+        length = lengths.get(field)
+        if isinstance(length, int) and length > 0:
+            context = length
+            break
     texts = {}
     for field in ("root", "shutdown_date"):
         if row.get(field):
@@ -274,20 +276,22 @@ def _check(
         return False, f"{name}: {server} refuses the key"
     if state.failure is not None:
         return None, f"{name} was not checked: {server}: {state.reason}"
-    arguments = (deployment.client_spec.args.get(each) for each in MODEL_ARGUMENTS)
+    arguments = (
+        deployment.client_spec.args.get(argument) for argument in MODEL_ARGUMENTS
+    )
     model = str(
         next(filter(None, arguments), str(deployment.model_name).partition("/")[2])
     )
-    found = look_up(client, model, models)
-    if found.exists is None:
+    availability = look_up(client, model, models)
+    if availability.exists is None:
         return None, f"{name} is not in the list of {server}, which may be incomplete"
-    if found.listed is None:
+    if availability.listed is None:
         return (
             False,
-            f"{name}: {server} does not have the model {model}; {found.reason}",
+            f"{name}: {server} does not have the model {model}; {availability.reason}",
         )
     return True, f"{name} exists" + (
-        f" until {found.listed.shutdown}" if found.listed.shutdown else ""
+        f" until {availability.listed.shutdown}" if availability.listed.shutdown else ""
     )
 
 

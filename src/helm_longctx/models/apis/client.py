@@ -70,13 +70,13 @@ class ClientSettings:
             that no file has to contain a secret.
         extra_body: fields that are added to each request's body, or replace those in it.
         reasoning_effort: the reasoning effort, with a value that the provider expects.
-        thinking_tokens: tokens for reasoning, which are added to the limit of each answer.
+        thinking_tokens: tokens for reasoning. They are added to the limit of each answer.
         stream: whether all answers are streamed. If a server can only stream answers, they are always streamed.
         requests_per_minute, tokens_per_minute: limits for all threads that send to the same address and model.
         api_key_env: name of the environment variable with the key.
         token_env: start of the names of the variables `…_CLIENT_ID`, `…_CLIENT_SECRET` and `…_TOKEN_URL`, whose tokens
             are sent instead of a key.
-        timeout: seconds to wait for data of the server; None for `HELM_LONGCTX_TIMEOUT`.
+        timeout: seconds to wait for data of the server, or None for `HELM_LONGCTX_TIMEOUT`.
 
     Raises:
         InputError: a number is not above 0.
@@ -279,7 +279,7 @@ class ProviderClient(ApiClient):
     def cache_key(self, request: Request) -> Mapping[str, Any]:
         """Return the key under which the request cache has the reply to a request.
 
-        A digest stands in the place of the prompt, so that the key of a long prompt is short. Learned changes are not
+        A digest stands for the prompt, so that the key of a long prompt is short. Learned changes are not
         part of the key, because a later process has to find the reply before it learns them.
         """
         body = self._wanted_body(without_beginning(request))
@@ -331,7 +331,7 @@ class ProviderClient(ApiClient):
         self._useless = None
         result = self.parse(
             request, reply
-        )  # raises if the reply is not an answer, which must not be cached
+        )  # raises if the reply is not an answer: that must not be cached
         if usage := usage_of(result):
             if self.provider.limits_cached_tokens:
                 free = 0

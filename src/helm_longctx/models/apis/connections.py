@@ -58,7 +58,7 @@ class Clock:
 
     Args:
         http: httpx or httpx2, whose errors are raised.
-        limits: seconds for each step (`connect`, `read`, `write`), which count from its last byte. None is no limit.
+        limits: seconds for each step (`connect`, `read`, `write`), counted from its last byte. None is no limit.
         deadline: the time on the monotonic clock at which the whole request ends.
     """
 
@@ -67,7 +67,7 @@ class Clock:
     deadline: float
 
     def seconds(self, step: str) -> float | None:
-        """Return the limit of the next step, which ends at the deadline at the latest; None is no limit.
+        """Return the limit of the next step. It ends at the deadline at the latest. None is no limit.
 
         Raises:
             TimeoutException: of the HTTP library; the deadline is over.
@@ -220,13 +220,13 @@ class _Proxy:
 
     @property
     def port(self) -> int:
-        """The port, which an address can leave out."""
+        """The port. An address can leave it out."""
         standard = {"http": 80, "https": 443}
         return int(self.url.port or standard.get(self.url.scheme, 1080))
 
 
 def find_proxy(http: Any, url: str) -> _Proxy | None:
-    """Return the proxy that the environment names for an address; None for a direct connection.
+    """Return the proxy that the environment names for an address, or None for a direct connection.
 
     Raises:
         ImportError: PySocks is missing.
@@ -362,7 +362,7 @@ _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 def ssl_context(http: ModuleType) -> ssl.SSLContext:
-    """Return the certificates that an HTTP library trusts. They are read once, which takes longer than a request."""
+    """Return the certificates that an HTTP library trusts. They are read once, because that takes longer than a request."""
     return _make_ssl_context(http, *(os.environ.get(name) for name in _CERTIFICATES))
 
 

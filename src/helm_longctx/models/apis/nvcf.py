@@ -78,7 +78,7 @@ class FunctionTransport:
         return response
 
     def _find_poll(self, response: Any, address: str | None) -> str | None:
-        """Return the address of the next poll; None if a response is final.
+        """Return the address of the next poll, or None if a response is final.
 
         Args:
             address: the address of the last poll; None before the first one.

@@ -230,7 +230,7 @@ def _failure(client: ClientCredentials, why: str, refused: bool) -> TokenError:
 
 
 class TokenSource:
-    """The current token of a client, which all threads share."""
+    """The current token of a client, for all threads."""
 
     def __init__(self, client: ClientCredentials):
         self._client = client
@@ -271,7 +271,7 @@ def token_source(client: ClientCredentials) -> TokenSource:
 
 
 def find_tokens(prefix: str) -> TokenSource | None:
-    """Return the source of the tokens of the client in `PREFIX_CLIENT_ID` and the like; None if they are not set.
+    """Return the source of the tokens of the client in `PREFIX_CLIENT_ID` and the like, or None if they are not set.
 
     Raises an `InputError` if the variables are incomplete, or the token server's address is not safe.
     """
@@ -304,5 +304,5 @@ def find_tokens(prefix: str) -> TokenSource | None:
 
 
 def variable(name: str) -> str:
-    """Return the value of a variable without surrounding spaces; empty if it is not set."""
+    """Return the value of a variable without surrounding spaces, or empty if it is not set."""
     return read_setting(name).strip()

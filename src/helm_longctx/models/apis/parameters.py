@@ -82,7 +82,7 @@ class Change:
 
 
 _LEAST_BUDGET = 16
-"""Smallest limit of an output budget that is taken from an error, which can also name the start of a range."""
+"""Smallest limit of an output budget that is taken from an error. An error can also name the start of a range."""
 
 _NUMBER = re.compile(r"(?<![\w.-])\d[\d,]{0,15}(?![\w-])")
 """A number that is no part of a name, such as the model's."""
@@ -147,7 +147,7 @@ class Parameters:
 
 
 def find_change(error: Exception, sent: Body) -> Change | None:
-    """Return the change that an error asks for; None if the error is not about a parameter that can be changed."""
+    """Return the change that an error asks for, or None if the error is not about a parameter that can be changed."""
     if failure_of_error(error) is not Failure.BAD_REQUEST:
         return None
     text = error_text(error)[:_HEAD]
@@ -184,7 +184,7 @@ def _read_message(error: Exception) -> str:
 
 
 def _find_limit(text: str, sent: Body) -> Change | None:
-    """Return the change that lowers the output budget to the model's limit, which an error names; None if it does not."""
+    """Return the change that lowers the output budget to the model's limit as an error names it, or None if it does not."""
     name = next(
         (name for name in ("max_completion_tokens", "max_tokens") if name in sent), None
     )

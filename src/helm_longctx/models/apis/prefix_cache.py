@@ -17,11 +17,11 @@ _COLD_FIELDS: tuple[Mapping[str, Any], ...] = (
 def find_cold_fields(
     count_cached: Callable[[Mapping[str, Any]], int | None],
 ) -> dict[str, Any]:
-    """Return the fields of `_COLD_FIELDS` with which a server reads nothing from its cache; empty if there are none.
+    """Return the fields of `_COLD_FIELDS` with which a server reads nothing from its cache, or empty if there are none.
 
     Args:
         count_cached: sends, with some fields, a prompt that the server says it reads from its cache, and returns the
-            number of tokens that it reads from there; 0 if it names no number, because vLLM then reads none; None if
+            number of tokens that it reads from there; 0 if it names no number, because vLLM then reads none, or None if
             there is no answer.
     """
     for fields in _COLD_FIELDS:

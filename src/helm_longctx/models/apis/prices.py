@@ -58,8 +58,8 @@ class Prices:
 
     Args:
         source: the source of the prices, with the date of the table.
-        date: the date of the table; None for a user's prices.
-        batch: the cost of a request in a batch; None if it is not known.
+        date: the date of the table, or None for a user's prices.
+        batch: the cost of a request in a batch, or None if it is not known.
     """
 
     source: str
@@ -68,7 +68,7 @@ class Prices:
     batch: _Price | None
 
     def dollars(self, usage: Usage, batch: bool = False) -> float | None:
-        """Return the cost of a request in dollars; None if the price of a batch is not known.
+        """Return the cost of a request in dollars, or None if the price of a batch is not known.
 
         A price can be higher for all tokens of a request whose prompt is long. So the cost of several
         requests is the sum of their costs, and not the cost of their total usage.
@@ -121,7 +121,7 @@ class Prices:
 
 
 def find_prices(deployment: str, own: Mapping[str, Any] | None = None) -> Prices | None:
-    """Return the prices of a deployment; None if they are not known.
+    """Return the prices of a deployment, or None if they are not known.
 
     Args:
         own: the user's prices by deployment or model, besides those in the file that `HELM_LONGCTX_PRICES` names.
@@ -234,23 +234,23 @@ def _table_prices(deployment: str, spec: ModelDeployment) -> Prices | None:
     names = [arguments.get(name) for name in MODEL_ARGUMENTS]
     for name in (*filter(None, names), model.partition("/")[2], model):
         try:
-            _, found = table.find_provider_model(str(name), None, *where)
+            _, listed = table.find_provider_model(str(name), None, *where)
         except LookupError:
             continue
         now = datetime.now(timezone.utc)
         source = f"genai-prices {version('genai-prices')} of {_table_date()}"
-        batch = partial(_look_up, found.get_prices(now, _BATCH))
-        standard = partial(_look_up, found.get_prices(now))
-        # For a model without prices of batches, `get_prices` returns the standard ones, which would be too high.
+        batch = partial(_look_up, listed.get_prices(now, _BATCH))
+        standard = partial(_look_up, listed.get_prices(now))
+        # For a model without prices of batches, `get_prices` returns the standard ones. They would be too high.
         has_batch = any(
-            variant.when == _BATCH for variant in found.price_variants or ()
+            variant.when == _BATCH for variant in listed.price_variants or ()
         )
         return Prices(source, _table_date(), standard, batch if has_batch else None)
     return None
 
 
 def _look_up(price: ModelPrice, usage: Usage) -> Decimal:
-    """Return the dollars of a request at the table's prices, which can depend on the length of the prompt."""
+    """Return the dollars of a request at the table's prices. They can depend on the length of the prompt."""
     from genai_prices import Usage as Counts
 
     counts = Counts(
@@ -274,4 +274,4 @@ def _table_date() -> date:
             for price in model.prices if isinstance(model.prices, list) else ():
                 if isinstance(price.constraint, StartDateConstraint):
                     dates.add(price.constraint.start_date)
-    return max(each for each in dates if each <= datetime.now(timezone.utc).date())
+    return max(date for date in dates if date <= datetime.now(timezone.utc).date())

@@ -74,7 +74,7 @@ def serialize(body: Body) -> bytes:
     """Return a body as it is sent."""
     try:
         return orjson.dumps(body)
-    except TypeError:  # a lone surrogate, which UTF-8 excludes; JSON escapes it
+    except TypeError:  # a lone surrogate: UTF-8 excludes it, and JSON escapes it
         return json.dumps(body).encode()
 
 
@@ -181,7 +181,7 @@ def cut_at_stop(text: str, stops: list[str]) -> str:
     """Return a text up to the first stop sequence, for models that do not support them."""
     return text[
         : min(
-            (place for stop in stops if (place := text.find(stop)) >= 0),
+            (start for stop in stops if (start := text.find(stop)) >= 0),
             default=len(text),
         )
     ]
@@ -216,7 +216,7 @@ _REASONING_PARTS = ("thinking", "reasoning")
 
 
 def read_parts(parts: list[Any]) -> tuple[str | None, str | None]:
-    """Return the text and the reasoning in a content that is a list of parts; None for what no part has.
+    """Return the text and the reasoning in a content that is a list of parts, or None for what no part has.
 
     Mistral's parts of reasoning have a list of texts in `thinking`, Databricks' in `summary`, and Anthropic's have a
     text in `thinking`. Parts of another type, such as references to sources, are left out.
@@ -266,7 +266,7 @@ _REASONING_IN_PARTS = ("thinking", "reasoning", "summary", "text")
 def read_reasoning(
     message: Mapping[str, Any], fields: Sequence[str] = _REASONING_FIELDS
 ) -> str | None:
-    """Return the reasoning in the fields of a message or of a part of it; None if there is none.
+    """Return the reasoning in the fields of a message or of a part of it, or None if there is none.
 
     The value is a text, or a list of parts.
     """

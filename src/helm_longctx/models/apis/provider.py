@@ -127,14 +127,14 @@ class Provider:
         version: the start of all paths, the models route included.
         address_has_version: whether addresses in the form that the package takes end with the version.
         models_query: what is added to the models route, so that it lists all models.
-        cache_mark: the field that marks the end of a beginning that the provider's prompt cache keeps; None if the
+        cache_mark: the field that marks the end of a beginning that the provider's prompt cache keeps, or None if the
             provider finds beginnings by itself, or has no such cache.
-        long_cache: the prompt cache that keeps beginnings until a batch has read them; None if there is only one cache.
+        long_cache: the prompt cache that keeps beginnings until a batch has read them, or None if there is only one cache.
         limits_cached_tokens: whether tokens that are read from the prompt cache count towards the provider's limit of
             tokens per minute.
-        batches: the service that answers batches; None if there is none.
-        batch_files: the service of files for a program that answers the same requests without a server; None for none.
-        secret: the format of the provider's keys, so that they are redacted wherever they occur; None if it has none.
+        batches: the service that answers batches, or None if there is none.
+        batch_files: the service of files for a program that answers the same requests without a server, or None for none.
+        secret: the format of the provider's keys, so that they are redacted wherever they occur, or None if it has none.
         helm_clients: HELM's own clients for the provider, by the names of their classes.
         helm_model_arguments: the arguments with which HELM's clients get the model's name in requests.
         address_variables: further variables from which libraries of the provider take the address.
@@ -252,7 +252,7 @@ def _check(others: Mapping[str, Provider], provider: Any) -> Provider:
 
 
 def _list_names(provider: Provider) -> list[tuple[str, str]]:
-    """Return the names by which a provider, its keys, its clients and its batches are found."""
+    """Return the names of a provider, its keys, its clients and its batches."""
     services = filter(None, (provider.batches, provider.batch_files))
     return [
         ("name", provider.name),

@@ -72,15 +72,15 @@ def read_openai_reasoning(message: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_anthropic_reasoning(blocks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the blocks of an answer in Anthropic's protocol that have its reasoning, with their signatures."""
-    found = []
+    kept = []
     for block in blocks:
         if block.get("type") in _ANTHROPIC_REASONING:
-            found.append(dict(block))
-    return {"blocks": found} if found else {}
+            kept.append(dict(block))
+    return {"blocks": kept} if kept else {}
 
 
 def _read_arguments(text: object) -> dict[str, Any]:
-    """Return the arguments of a call, which OpenAI's protocol has as a text of JSON; empty if they are malformed.
+    """Return the arguments of a call from OpenAI's text of JSON, or empty if they are malformed.
 
     The tool then says what it lacks, as it does for an argument that is missing.
     """
@@ -92,7 +92,7 @@ def _read_arguments(text: object) -> dict[str, Any]:
 
 
 def openai_tools(request: Request) -> list[dict[str, Any]] | None:
-    """Return the tools of a request as OpenAI's protocol has them; None if there are none."""
+    """Return the tools of a request as OpenAI's protocol has them, or None if there are none."""
     return [
         {"type": "function", "function": dict(tool)} for tool in tools_of(request)
     ] or None
@@ -100,10 +100,10 @@ def openai_tools(request: Request) -> list[dict[str, Any]] | None:
 
 def openai_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return messages as OpenAI's protocol has them. Messages without calls stay as they are."""
-    found: list[dict[str, Any]] = []
+    converted: list[dict[str, Any]] = []
     for message in messages:
         if message["role"] == "tool":
-            found.append(
+            converted.append(
                 {
                     "role": "tool",
                     "tool_call_id": message["id"],
@@ -120,12 +120,12 @@ def openai_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any
                 own = {"id": call["id"], "type": "function", "function": function}
                 calls.append({**call.get("extra", {}), **own})
             answer = {"role": "assistant", "content": message["content"] or None}
-            found.append(
+            converted.append(
                 {**answer, **message.get("reasoning", {}), "tool_calls": calls}
             )
         else:
-            found.append(dict(message))
-    return found
+            converted.append(dict(message))
+    return converted
 
 
 def read_openai_calls(message: Mapping[str, Any]) -> list[ToolCall]:
@@ -248,7 +248,7 @@ def join_details(pieces: Iterable[Any]) -> list[Any]:
 
 
 def anthropic_tools(request: Request) -> list[dict[str, Any]] | None:
-    """Return the tools of a request as Anthropic's protocol has them; None if there are none."""
+    """Return the tools of a request as Anthropic's protocol has them, or None if there are none."""
     tools = tools_of(request)
     return [
         {
@@ -262,12 +262,12 @@ def anthropic_tools(request: Request) -> list[dict[str, Any]] | None:
 
 def anthropic_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return messages as Anthropic's protocol has them: results of tools are blocks of one message of the user."""
-    found: list[dict[str, Any]] = []
+    converted: list[dict[str, Any]] = []
     results: list[dict[str, Any]] = []
     for message in messages:
         if message["role"] == "tool":
             if not results:
-                found.append({"role": "user", "content": results})
+                converted.append({"role": "user", "content": results})
             results.append(
                 {
                     "type": "tool_result",
@@ -294,10 +294,12 @@ def anthropic_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, 
                 )
             # Anthropic wants the thinking first, and unchanged.
             thinking = message.get("reasoning", {}).get("blocks", [])
-            found.append({"role": "assistant", "content": [*thinking, *texts, *uses]})
+            converted.append(
+                {"role": "assistant", "content": [*thinking, *texts, *uses]}
+            )
         else:
-            found.append(dict(message))
-    return found
+            converted.append(dict(message))
+    return converted
 
 
 def read_anthropic_calls(blocks: Iterable[Mapping[str, Any]]) -> list[ToolCall]:

@@ -36,7 +36,7 @@ _PASSAGES = 3
 
 PARTS = 8
 _PART_WORDS = 25
-"""Number of places that a summary quotes, and most words of each quotation."""
+"""Number of passages that a summary quotes, and most words of each quotation."""
 
 _LONG = 4000
 """Most characters of a passage."""
@@ -136,7 +136,7 @@ def _templates() -> tuple[tuple[Template, Baseline], ...]:
 
 @dataclass(frozen=True)
 class _Units:
-    """A text in units such as lines, sentences or paragraphs, which can be searched for words.
+    """A text in units such as lines, sentences or paragraphs that can be searched for words.
 
     Only the searched words are looked up. Splitting a context of a million tokens into words would take too long.
     """
@@ -164,9 +164,9 @@ class _Units:
         """Score the units that contain a term by the sum of their terms' weights. Rare terms weigh more."""
         scores: dict[int, float] = defaultdict(float)
         for term in dict.fromkeys(terms):
-            found = re.finditer(rf"(?<!\w){re.escape(term)}(?!\w)", self.lower)
+            matches = re.finditer(rf"(?<!\w){re.escape(term)}(?!\w)", self.lower)
             units = set()
-            for match in found:
+            for match in matches:
                 units.add(bisect_right(self.starts, match.start()) - 1)
             # BM25's weight of a term by the number of units that have it; log1p keeps it above 0.
             weight = math.log1p(
@@ -219,8 +219,8 @@ def answer_conversation(messages: Sequence[Message]) -> str:
 
 def _without_demonstrations(context: str, prefix: str) -> str:
     """Remove solved examples that stand directly before the context, from which the template cannot separate them."""
-    _, found, rest = context.rpartition(f"\n{prefix} ")
-    if found:
+    _, separator, rest = context.rpartition(f"\n{prefix} ")
+    if separator:
         return _ANNOUNCEMENT.sub("", rest.partition(_BLOCK_END)[2], count=1)
     return context
 
@@ -234,8 +234,8 @@ def value_after(context: str, question: str) -> str:
     if not scores:
         return ""
     highest = max(scores.values())
-    found = (units.texts[n] for n in sorted(scores) if math.isclose(scores[n], highest))
-    values = (unit.split()[-1].strip("\"'.,;:!?()[]{}") for unit in found)
+    best = (units.texts[n] for n in sorted(scores) if math.isclose(scores[n], highest))
+    values = (unit.split()[-1].strip("\"'.,;:!?()[]{}") for unit in best)
     # A value that only repeats the question is none.
     return ", ".join(
         dict.fromkeys(value for value in values if not set(words(value)) <= set(terms))

@@ -54,9 +54,9 @@ def find_entries(folder: Path, name: str) -> dict[str, Any]:
     Raises:
         InputError: a file is malformed.
     """
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for file, key in LISTS.items():
-        deployment = found.get("model_deployments.yaml", {})
+        deployment = entries.get("model_deployments.yaml", {})
         names = {
             "model_metadata.yaml": "model_name",
             "tokenizer_configs.yaml": "tokenizer_name",
@@ -64,8 +64,8 @@ def find_entries(folder: Path, name: str) -> dict[str, Any]:
         wanted = deployment.get(names.get(file, ""), name)
         for row in _read(_parser(), folder / file, key)[key]:
             if isinstance(row, Mapping) and row.get("name") == wanted:
-                found[file] = row
-    return found
+                entries[file] = row
+    return entries
 
 
 def _extend(path: Path, key: str, entry: Mapping[str, Any], replace: bool) -> str:

@@ -98,7 +98,7 @@ def probe(
         url: the address, with or without the route (`/v1/chat/completions`).
         name: the user's name for the model. If `model` is None, it is looked up among the server's models.
         model: the model's name in requests.
-        kind: the forms to use (`Provider.forms`); None for all that the server answers.
+        kind: the forms to use (`Provider.forms`), or None for all that the server answers.
         api: the protocol, by the name of a provider.
         api_key_env: name of the environment variable with the key; None to send no key.
         token_env: start of the names of the variables of an OAuth client.
@@ -207,7 +207,7 @@ def _choose(
     endpoint: ProbedEndpoint, name: str, models: list[ListedModel]
 ) -> ListedModel:
     by_name = {listed.name: listed for listed in models}
-    # HELM's names start with an organization, which a server need not know.
+    # HELM's names start with an organization. A server need not know it.
     if endpoint.model:
         guesses = [endpoint.model]
     else:

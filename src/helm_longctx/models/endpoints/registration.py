@@ -41,7 +41,7 @@ class Tokenizer:
 
     Args:
         name: its name in HELM's registry, or else its hub name or folder.
-        begin, end: the tokens at the start and the end of a text; empty if there are none.
+        begin, end: the tokens at the start and the end of a text, or empty if there are none.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Tokenizer:
     end: str = ""
 
     def config(self, name: str) -> dict[str, Any] | None:
-        """Return an entry of `tokenizer_configs.yaml` with a name; None if HELM's registry has the tokenizer."""
+        """Return an entry of `tokenizer_configs.yaml` with a name, or None if HELM's registry has the tokenizer."""
         if self.registered:
             return None
         # Without the second argument transformers asks at the terminal whether code from the hub may run.
@@ -120,7 +120,7 @@ def _check_size(name: str, file: Path) -> None:
 
 
 def find_tokenizer(*candidates: str | None) -> Tokenizer | None:
-    """Load the first tokenizer that can be loaded; None if no candidate is a hub name or a folder.
+    """Load the first tokenizer that can be loaded, or None if no candidate is a hub name or a folder.
 
     Raises an `InputError` if there are such candidates, but none can be loaded.
     """

@@ -76,7 +76,7 @@ class Stack:
 
     Args:
         endpoint: what the probe found.
-        tokenizer: a tokenizer of transformers with its chat template; None if none is known.
+        tokenizer: a tokenizer of transformers with its chat template, or None if none is known.
     """
 
     def __init__(self, endpoint: ProbedEndpoint, tokenizer: Any = None):
@@ -87,7 +87,7 @@ class Stack:
         self._template = 0
         """Tokens that the template adds to a turn, with a few words; 0 if the server counts none."""
         self._cached: _Messages = []
-        """A chat that was sent again, and that the server says it read from its cache; empty if it never says so."""
+        """A chat that was sent again, and that the server says it read from its cache, or empty if it never says so."""
 
     def find_faults(self) -> Iterator[_Finding]:
         """Yield what was found, a line for each check."""
@@ -118,7 +118,7 @@ class Stack:
         return ask_again(self.client.make_request, self._request(messages, max_tokens))
 
     def _count(self, messages: _Messages) -> int | None:
-        """Return the server's count of a chat's tokens; None if there is none."""
+        """Return the server's count of a chat's tokens, or None if there is none."""
         usage = usage_of(self._ask(messages, 16))
         return usage.input_tokens if usage else None
 
@@ -229,13 +229,13 @@ class Stack:
     def _check_lengths(self) -> Iterator[_Finding]:
         """Check that longer prompts are counted as shorter ones let expect."""
         longest = min(self.endpoint.context or _LONGEST, _LONGEST)
-        each = estimate_tokens(_WORDS)
+        tokens = estimate_tokens(_WORDS)
         ratio = None
         before = 0
         for length in (128, 512, 2048, 8192, 32768):
             if length > longest - 512:
                 break
-            text = _WORDS * (length // each)
+            text = _WORDS * (length // tokens)
             count = self._count([_turn("user", text)])
             if count is None:
                 yield None, f"a prompt of {length_label(length)} tokens has no answer"
@@ -342,7 +342,7 @@ class Stack:
 
     @contextmanager
     def _with_fields(self, fields: Mapping[str, Any]) -> Iterator[None]:
-        """Send the requests of the block with fields, which keep them away from the server's cache."""
+        """Send the requests of the block with fields that keep them away from the server's cache."""
         settings = self.client.settings
         body = {**(settings.extra_body or {}), **fill_cold_fields(fields)}
         self.client.settings = replace(settings, extra_body=body)
@@ -445,23 +445,23 @@ def _compare_counts(counts: Mapping[str, tuple[int, int]]) -> Iterator[_Finding]
 def _find_others(
     answers: Sequence[Logprobs], texts: Sequence[str]
 ) -> tuple[list[int], bool]:
-    """Return the places of answers that come from another build than most, and whether log-probabilities tell them."""
+    """Return the indexes of answers that come from another build than most, and whether log-probabilities tell them."""
     has_logprobs = len(answers) >= _SAME_REQUESTS / 2 and all(answers)
     return find_other_build(answers) if has_logprobs else find_regular_text(
         texts
     ), has_logprobs
 
 
-def is_one_change(places: Sequence[int], count: int) -> bool:
+def is_one_change(indexes: Sequence[int], count: int) -> bool:
     """Return whether answers are the first or the last ones of all, as if a server or its load had changed once."""
-    return list(places) in (
-        list(range(len(places))),
-        list(range(count - len(places), count)),
+    return list(indexes) in (
+        list(range(len(indexes))),
+        list(range(count - len(indexes), count)),
     )
 
 
 def find_other_build(answers: Sequence[Logprobs]) -> list[int]:
-    """Return the places of the answers that come from another build than most; empty if there is one build.
+    """Return the indexes of the answers that come from another build than most, or empty if there is one build.
 
     Noise moves each answer by itself. Two builds give two groups of answers: within a group
     answers are closer than half of the distance between the groups.
@@ -484,26 +484,26 @@ def find_other_build(answers: Sequence[Logprobs]) -> list[int]:
 
 
 def find_regular_text(texts: Sequence[str]) -> list[int]:
-    """Return the places of a second text that comes at equal steps from the start to the end; empty if there is none.
+    """Return the indexes of a second text that comes at equal steps from the start to the end, or empty if there is none.
 
-    If two texts alternate by chance in 20 answers, the rarer one has such places in less than 1 % of cases.
+    If two texts alternate by chance in 20 answers, the rarer one has such indexes in less than 1 % of cases.
     """
     counts = Counter(texts).most_common()
     if len(counts) != 2 or counts[1][1] < _LEAST_TEXTS:
         return []
     others = []
-    for place, text in enumerate(texts):
+    for index, text in enumerate(texts):
         if text == counts[1][0]:
-            others.append(place)
+            others.append(index)
     step = others[1] - others[0]
     if others == list(range(others[0] % step, len(texts), step)):
         return others
     return []
 
 
-def _say_period(places: Sequence[int]) -> str:
+def _say_period(indexes: Sequence[int]) -> str:
     """Say that each so many-th reply is meant, if it is so."""
-    steps = {after - before for before, after in pairwise(places)}
+    steps = {after - before for before, after in pairwise(indexes)}
     return f", each {steps.pop()}th" if len(steps) == 1 else ""
 
 

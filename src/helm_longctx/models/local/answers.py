@@ -25,7 +25,7 @@ class _LocalAnswer:
 
     Args:
         text: the answer; the whole output if it has no reasoning between marks, or reasoning without an end.
-        reasoning: the reasoning; None if there is none between special tokens.
+        reasoning: the reasoning, or None if there is none between special tokens.
         is_open: whether the reasoning has no end.
         is_suspected: whether the output begins with a special token that no known model has around its reasoning.
     """
@@ -57,7 +57,7 @@ class AnswerDecoder:
         """Return the answer in the tokens of an output.
 
         Args:
-            prompt: the tokens of the prompt, which can end with the opening mark of the reasoning.
+            prompt: the tokens of the prompt. They can end with the opening mark of the reasoning.
         """
         text = tokenizer.decode([*tokens], skip_special_tokens=True)
         opening = self._find_opening(tokenizer, prompt)
@@ -109,7 +109,7 @@ class AnswerDecoder:
 
     @staticmethod
     def _find_opening(tokenizer: Any, prompt: Sequence[int]) -> str:
-        """Return the opening mark at the end of a prompt; empty if there is none."""
+        """Return the opening mark at the end of a prompt, or empty if there is none."""
         tail = tokenizer.decode([*prompt[-_TAIL:]], skip_special_tokens=False).rstrip()
         openings = (marks.opening for marks in TABLE if marks.is_prefilled)
         for opening in openings:

@@ -79,10 +79,10 @@ def attend(
     ):
         # The heads that share keys are rows of one product. With a mask transformers would copy all keys for each.
         rows = query.reshape(len(query), key.shape[1], groups, query.shape[3])
-        found = torch.nn.functional.scaled_dot_product_attention(
+        output = torch.nn.functional.scaled_dot_product_attention(
             rows, key, value, attention_mask, scale=options.get("scaling")
         )
-        return found.reshape(len(query), 1, query.shape[1], value.shape[3]), None
+        return output.reshape(len(query), 1, query.shape[1], value.shape[3]), None
     past = key.shape[2] - query.shape[2]
     is_causal = (
         getattr(module, "is_causal", True) and options.get("is_causal") is not False

@@ -87,8 +87,8 @@ def merge(caches: list[Any], more: int) -> Any:
     length = max(cache.get_seq_length() for cache in caches)
     merged = copy(caches[-1])
     merged.layers = []
-    for place in range(len(caches[-1].layers)):
-        layers = [cache.layers[place] for cache in caches]
+    for depth in range(len(caches[-1].layers)):
+        layers = [cache.layers[depth] for cache in caches]
         keys, values = (
             [getattr(layer, name) for layer in layers] for name in ("keys", "values")
         )
@@ -98,7 +98,7 @@ def merge(caches: list[Any], more: int) -> Any:
             )
         )
         for cache in caches[:-1]:
-            cache.layers[place] = None  # the memory of its row
+            cache.layers[depth] = None  # the memory of its row
     return merged
 
 

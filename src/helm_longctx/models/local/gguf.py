@@ -50,7 +50,7 @@ class _Conversion:
         tokens: size of the vocabulary.
         loss: nats per token of `TEXT`.
         guess: nats per token of a blind guess, the logarithm of the vocabulary's size.
-        window: number of positions that the model was trained for; None if the file does not say it.
+        window: number of positions that the model was trained for, or None if the file does not say it.
         can_chat: whether the tokenizer has a chat template.
     """
 
@@ -71,7 +71,7 @@ def convert(
         source: the GGUF file.
         folder: the folder; it must not exist, or be empty. It appears when everything is written.
         dtype: one of `_DTYPES`.
-        tokenizer: hub name or folder of the model's tokenizer; None for the one in the file.
+        tokenizer: hub name or folder of the model's tokenizer, or None for the one in the file.
 
     Raises:
         InputError: an argument is wrong, the file cannot be read, or the folder differs from the file.
@@ -140,13 +140,13 @@ def _read_model(source: Path, dtype: str) -> Any:
             trust_remote_code=False,
             output_loading_info=True,
         )
-        model, found = loaded
+        model, report = loaded
     except Exception as error:  # transformers, gguf and numpy raise many kinds for a file that they do not know
         reason = f"{type(error).__name__}: {shorten(str(error), 300)}"
         raise InputError(
             f"{source} cannot be read as a GGUF file of a causal language model: {reason}"
         ) from error
-    if wrong := describe_mismatch(found):
+    if wrong := describe_mismatch(report):
         raise InputError(
             f"{source} does not have the weights of its architecture: {wrong}"
         )

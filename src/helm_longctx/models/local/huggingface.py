@@ -63,15 +63,15 @@ class LongContextHuggingFaceClient(CachingClient):
         tokenizer: HELM's tokenizer object for a Hugging Face model.
         pretrained_model_name_or_path: hub name or folder of a model with safetensors weights, or a name of
             `packaged.MODELS`.
-        revision: a commit, tag or branch on the hub; None for the newest.
+        revision: a commit, tag or branch on the hub, or None for the newest.
         dtype, attn_implementation: see `Weights`.
         chunk_size: number of prompt tokens that the model reads at once.
         reuse_prefix: whether the common prefix with the previous prompt is taken from the cache.
         batch: most prompts that are answered together; 1 for one after the other. Fewer are if memory lacks.
         load: further arguments of `from_pretrained`.
         adapter, remote_code: see `Weights`.
-        step: the step of training, which is only kept with runs.
-        quantized_cache: arguments of transformers' `QuantizedCache`, such as `{"backend": "fp8"}`; None for a plain
+        step: the step of training. It is only kept with runs.
+        quantized_cache: arguments of transformers' `QuantizedCache`, such as `{"backend": "fp8"}`, or None for a plain
             cache. A chunk is read exactly, and quantized for those that follow, so it shows in texts of several chunks.
         digest: identifies the files of a folder, whose weights can be replaced.
 
@@ -375,8 +375,8 @@ class LongContextHuggingFaceClient(CachingClient):
             token_texts = [tokenizer.decode([token]) for token in tokens]
         text = answer.text
         # The text is cut at the earliest stop sequence, because a single token can contain several of them.
-        if places := [text.index(stop) for stop in stops if stop in text]:
-            text = text[: min(places)]
+        if starts := [text.index(stop) for stop in stops if stop in text]:
+            text = text[: min(starts)]
             reason = "stop"
         facts = {
             "is_reasoning_open": answer.is_open,

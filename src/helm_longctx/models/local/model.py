@@ -45,7 +45,7 @@ class LocalRequest:
         is_finished: takes the tokens generated so far and returns whether to stop. Without it, only end tokens stop.
         chunk_size: number of prompt tokens that the model reads at once.
         reuse_prefix: whether to reuse the cache of the last prompt for a common prefix, and to keep this prompt's.
-        sampling: `temperature`, `top_p`, `top_k`, `min_p` and `seed`; empty for the most likely token.
+        sampling: `temperature`, `top_p`, `top_k`, `min_p` and `seed`, or empty for the most likely token.
     """
 
     prompt: list[int]
@@ -142,7 +142,7 @@ def check_length(cache: Any, length: int) -> None:
 
 
 def _copy_cache(cache: Any) -> Any:
-    """Return a cache that shares its tensors with another one. They are never changed in place."""
+    """Return a cache that shares its tensors with another one. They are never changed."""
     copied = copy(cache)
     copied.layers = [copy(layer) for layer in cache.layers]
     return copied
@@ -186,7 +186,7 @@ class LocalModel:
     ):
         ends = model.generation_config.eos_token_id
         self.end_ids = frozenset([ends] if isinstance(ends, int) else ends or [])
-        # Some models use a cache of fixed size, which cannot be filled in chunks.
+        # Some models use a cache of fixed size. It cannot be filled in chunks.
         model.generation_config.cache_implementation = None
         if not keeps_attention:
             attention.use_in(model)

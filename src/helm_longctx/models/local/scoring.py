@@ -153,7 +153,7 @@ class _Reader:
 def _score_tokens(logits: Any, targets: Sequence[int], top: int) -> list[Scored]:
     import torch
 
-    # The numbers equal transformers' own loss, which is computed in float32.
+    # The numbers equal transformers' own loss. It is computed in float32.
     logprobs = torch.log_softmax(logits.float(), dim=-1)
     wanted = torch.tensor(targets, device=logits.device)[:, None]
     values = logprobs.gather(1, wanted)[:, 0].tolist()

@@ -42,13 +42,13 @@ class Weights:
 
     Args:
         path: name on the hub, or a folder.
-        commit: the commit on the hub; None for a folder.
+        commit: the commit on the hub, or None for a folder.
         dtype: one of `_DTYPES`.
         attn_implementation: one of `_ATTENTION`; None to let transformers choose.
-        arguments: further arguments of `from_pretrained`, as JSON; empty if there are none.
-        adapter: name on the hub or folder of a PEFT adapter; None for none.
+        arguments: further arguments of `from_pretrained`, as JSON, or empty if there are none.
+        adapter: name on the hub or folder of a PEFT adapter, or None for none.
         remote_code: whether the model's code on the hub runs, at the commit.
-        quantized_cache: arguments of transformers' `QuantizedCache`, as JSON; empty for a plain cache.
+        quantized_cache: arguments of transformers' `QuantizedCache`, as JSON, or empty for a plain cache.
         digest: identifies the files of a folder, so that replaced weights are loaded again.
     """
 
@@ -72,7 +72,7 @@ class Weights:
         """Find the weights of a model and check the arguments.
 
         Args:
-            revision: a branch, tag or commit; None for the newest.
+            revision: a branch, tag or commit, or None for the newest.
             dtype: None for bfloat16 on a GPU, as in HELMET, and float32 elsewhere.
 
         Raises:
@@ -227,7 +227,7 @@ def _check_fit(path: str, report: Mapping[str, Iterable[Any]]) -> None:
 
 
 def _name_other_shapes(weights: Weights) -> str:
-    """Return which tensors of a folder have another shape than the model; empty if none has, or it is not known."""
+    """Return which tensors of a folder have another shape than the model, or empty if none has, or it is not known."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -269,10 +269,10 @@ def _add_adapter(model: Any, adapter: str) -> None:
             " its tensors must have the shapes and names of this model"
         ) from error
     if report is None:
-        found = _report_adapter(model, adapter)
+        fields = _report_adapter(model, adapter)
     else:
-        found = report.to_dict()
-    if wrong := describe_mismatch(found):
+        fields = report.to_dict()
+    if wrong := describe_mismatch(fields):
         raise ModelError(
             f"adapter={adapter!r} does not fit {model.config.name_or_path}: {wrong}"
         )

@@ -97,7 +97,7 @@ class AnthropicClient(ProviderClient):
             if message["role"] == "system":
                 system.append(message["content"])
         others = tools.anthropic_messages(
-            each for each in messages if each["role"] != "system"
+            message for message in messages if message["role"] != "system"
         )
         fields: Body = {
             "model": settings.model or request.model.partition("/")[2],
@@ -169,7 +169,7 @@ class AnthropicClient(ProviderClient):
             elif kind == "message_delta":
                 # The counts in `message_delta` are cumulative, so they replace the counts of `message_start`. If one of
                 # them has something else, nothing was counted.
-                # Other servers send null or 0 for the prompt, which then has the counts of `message_start`.
+                # Other servers send null or 0 for the prompt. It then has the counts of `message_start`.
                 first = message.get("usage") or {}
                 last = event.get("usage") or {}
                 usage = None
@@ -254,7 +254,7 @@ class _AnthropicBatches(batches.Service):
                 closing(self._results(batch)) as results,
             ):
                 if (
-                    next((found.name for found in results if found.name), None)
+                    next((result.name for result in results if result.name), None)
                     in part.requests
                 ):
                     return batches.BatchSearch(batch.id, True)

@@ -282,7 +282,7 @@ class OpenAIClient(ProviderClient):
                 if chunk.get(name) is not None:
                     reply[name] = chunk[name]
             for choice in _first_choices(chunk.get("choices")):
-                # Chunks of completions have a text in the place of a delta.
+                # Chunks of completions have a text instead of a delta.
                 chats = "text" not in choice
                 if chats:
                     delta = choice.get("delta") or {}
@@ -475,7 +475,7 @@ class _OpenAIBatches(batches.Service):
 
 
 class _BatchFiles(batches.Service):
-    """Files in OpenAI's format, which the user gives to `vllm run-batch`. A batch is identified by its file's name.
+    """Files in OpenAI's format. The user gives them to `vllm run-batch`. A batch is identified by its file's name.
 
     The files stand in the folder `batches` of the run's folder.
     """
