@@ -108,7 +108,10 @@ def _read_corrected_answers(root: DataRoot) -> dict[str, str]:
     if not root.has(QUESTIONS_1_1.path):
         return {}
     rows = read_csv(root / QUESTIONS_1_1.path, COLUMNS_1_1)
-    return {_key(row["question"]): _key(row["answer"]) for row in rows}
+    answers = {}
+    for row in rows:
+        answers[_key(row["question"])] = _key(row["answer"])
+    return answers
 
 
 @take_sample
@@ -124,9 +127,9 @@ def _load_1_1(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
                 read_csv(root / QUESTIONS_1_1.path, COLUMNS_1_1)
             ):
                 folder = f"lcr/{row['document_category']}/{row['document_set_id']}"
-                names = [
-                    name.strip() for name in row["data_source_filenames"].split(";")
-                ]
+                names = []
+                for name in row["data_source_filenames"].split(";"):
+                    names.append(name.strip())
                 files = []
                 for name in names:
                     if not name:
@@ -196,7 +199,9 @@ def read_verdict_1_1(reply: Any) -> Scores:
         content = json.loads(reply) if isinstance(reply, str) else None
     except (ValueError, RecursionError):
         return {}
-    return read_verdict(content.get("verdict")) if isinstance(content, dict) else {}
+    if isinstance(content, dict):
+        return read_verdict(content.get("verdict"))
+    return {}
 
 
 score = partial(judge_scores, headline="judge_score", score=read_verdict)

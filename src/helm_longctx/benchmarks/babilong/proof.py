@@ -75,9 +75,8 @@ def _names_of_notebooks() -> Iterator[str]:
     for model, count in _LENGTHS_OF_MODELS.items():
         for form in FORMS:
             for task in MAIN:
-                yield from (
-                    f"{model}/{task}_{length}_{form}.csv" for length in _LENGTHS[:count]
-                )
+                for length in _LENGTHS[:count]:
+                    yield f"{model}/{task}_{length}_{form}.csv"
 
 
 _SOURCES = (
@@ -195,9 +194,10 @@ def _read_line(
 def _read_row(root: DataRoot, row: Mapping[str, str]) -> Iterator[PrintedScore]:
     model = row["model_name"]
     task = row["task"]
-    texts = {
-        name: text for name, text in row.items() if name not in ("model_name", "task")
-    }
+    texts = {}
+    for name, text in row.items():
+        if name not in ("model_name", "task"):
+            texts[name] = text
     for length, text in texts.items():
         if task in MAIN:
             compute = partial(

@@ -126,7 +126,11 @@ def _find_contents(module: ast.Module, function: str) -> list[list[str]]:
 
 
 def _constants(nodes: Iterable[ast.expr]) -> list[str]:
-    return [str(node.value) for node in nodes if isinstance(node, ast.Constant)]
+    constants = []
+    for node in nodes:
+        if isinstance(node, ast.Constant):
+            constants.append(str(node.value))
+    return constants
 
 
 JUDGE = "openai/gpt-4.1-mini-2025-04-14"
@@ -195,7 +199,10 @@ def _name_pair(line: int, item: int) -> str:
 def _number_lines(answer: str) -> dict[str, int]:
     """Return the distinct lines of an answer, each with the number of its first occurrence."""
     lines = answer.split("\n")
-    return {line: number for number, line in reversed([*enumerate(lines)])}
+    numbers = {}
+    for number, line in reversed([*enumerate(lines)]):
+        numbers[line] = number
+    return numbers
 
 
 def read_item(reply: Any) -> Any:
@@ -223,7 +230,9 @@ def find_fenced(text: str) -> str:
     It is what the official pattern "```(?:json)?\s*(\[.*\]|\{.*\})\s*```" finds, which takes time that is quadratic in
     a text of fences that do not close.
     """
-    last = {match[1]: match.start() for match in re.finditer(r"([\]}])\s*```", text)}
+    last = {}
+    for match in re.finditer(r"([\]}])\s*```", text):
+        last[match[1]] = match.start()
     for opening in re.finditer(r"```(?:json)?\s*([\[{])", text):
         start = opening.start(1)
         end = last.get("]" if opening[1] == "[" else "}", -1)
@@ -283,7 +292,10 @@ def score_order(rubric: Sequence[str], lines: Sequence[str]) -> Scores:
     missed = sum(item not in lines for item in rubric)
     precision = right / (right + wrong) if right + wrong else 0
     recall = right / (right + missed) if right + missed else 0
-    f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0
+    if precision + recall:
+        f1 = 2 * precision * recall / (precision + recall)
+    else:
+        f1 = 0
     union = list(dict.fromkeys([*rubric, *lines]))
     scores = {"event_f1": float(f1)}
     own = []
@@ -306,9 +318,9 @@ def _score_replies(record: Record, replies: Any) -> Scores:
     rubric = record["rubric"]
     if not isinstance(replies, Mapping) or not rubric:
         return {}
-    items = [
-        read_item(replies.get(_name_item(number))) for number in range(len(rubric))
-    ]
+    items = []
+    for number in range(len(rubric)):
+        items.append(read_item(replies.get(_name_item(number))))
     if None in items:
         return {}
     mean = {"rubric_score": sum(map(float, items)) / len(items)}
@@ -438,7 +450,10 @@ def load(
 ) -> Iterator[Example]:
     """Yield the questions in the order of the chats, and of the abilities of each."""
     path = find_source(settings.level).paths[0]
-    truncated = find_truncated(settings.level) if settings.chats == "truncated" else {}
+    if settings.chats == "truncated":
+        truncated = find_truncated(settings.level)
+    else:
+        truncated = {}
     texts = read_texts(root)
     for row in JsonLines(
         root / path, {"conversation_id": str, "probing_questions": str}
@@ -455,9 +470,9 @@ def load(
         for known, batch in batches:
             messages += batch
             if is_text:
-                lines = [
-                    f"{message['role']}: {message['content']}\n\n" for message in batch
-                ]
+                lines = []
+                for message in batch:
+                    lines.append(f"{message['role']}: {message['content']}\n\n")
                 marks.append((start, known))
                 written.append("".join(lines))
                 start += len(written[-1])
@@ -469,9 +484,10 @@ def load(
             fields = {"context": context, "question": question}
             if not is_text:
                 fields = {"question": question}
-            references = [
-                asked[name] for name in _ANSWERS if isinstance(asked.get(name), str)
-            ]
+            references = []
+            for name in _ANSWERS:
+                if isinstance(asked.get(name), str):
+                    references.append(asked[name])
             yield Example(
                 id=f"{row['conversation_id']}-{ability}-{number}",
                 fields=fields,
@@ -517,9 +533,10 @@ def _read_truncated(path: Path, whole: _Batches, is_long: bool) -> _Batches:
     """Return the batches of a truncated chat. It starts as the whole one does."""
     try:
         content = orjson.loads(path.read_bytes())
-        plans = (
-            [next(iter(plan.values())) for plan in content] if is_long else [content]
-        )
+        if is_long:
+            plans = [next(iter(plan.values())) for plan in content]
+        else:
+            plans = [content]
         chat = []
         for plan in plans:
             chat += [_flatten(batch) for batch in plan]

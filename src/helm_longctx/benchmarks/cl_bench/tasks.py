@@ -60,11 +60,10 @@ def _list_rubrics(rubrics: list[Any]) -> str:
     for rubric in rubrics:
         is_object = isinstance(rubric, dict)
         texts.append(rubric.get("rubric_criteria", "") if is_object else str(rubric))
-    lines = [
-        f"{number}. {text.strip()}"
-        for number, text in enumerate(texts, 1)
-        if text.strip()
-    ]
+    lines = []
+    for number, text in enumerate(texts, 1):
+        if text.strip():
+            lines.append(f"{number}. {text.strip()}")
     return "\n".join(lines) or prompts.NO_RUBRICS
 
 

@@ -110,7 +110,10 @@ def load(
     for row in questions.select(task.name):
         messages = _messages(row)
         fields = {"question": row["question"]}
-        group = f"{TEXT_GROUP}{_digest_documents(messages)[:12]}" if shares else ""
+        if shares:
+            group = f"{TEXT_GROUP}{_digest_documents(messages)[:12]}"
+        else:
+            group = ""
         # The official code inserts the answer into the judge's prompt with `str.format`.
         yield Example(
             row["id"],

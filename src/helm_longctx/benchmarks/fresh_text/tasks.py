@@ -134,7 +134,9 @@ class _Material:
 
     def _word(self, syllables: int) -> str:
         choice = self.random.choice
-        pairs = [choice(_STARTS) + choice(_VOWELS) for _ in range(syllables)]
+        pairs = []
+        for _ in range(syllables):
+            pairs.append(choice(_STARTS) + choice(_VOWELS))
         return "".join(pairs).capitalize() + choice(_ENDS)
 
     def _new(self, draw: Callable[[], str]) -> str:
@@ -260,7 +262,9 @@ def _draw_recall(
         question,
     )
     # A line that is always the same, such as the first one, would be read without a search.
-    depths = [abs(depth - _JITTER * facts.random.random()) for depth in _DEPTHS]
+    depths = []
+    for depth in _DEPTHS:
+        depths.append(abs(depth - _JITTER * facts.random.random()))
     return _example(settings, name, _insert(lines, needles, depths), question, codes)
 
 
@@ -292,7 +296,9 @@ def _draw_paraphrase(
 def _draw_graph(
     facts: _Material, start: _Start, settings: Settings, name: str
 ) -> Example:
-    nodes = [(facts.possession(), facts.number()) for _ in range(_HOPS + 1)]
+    nodes = []
+    for _ in range(_HOPS + 1):
+        nodes.append((facts.possession(), facts.number()))
     question = (
         f"Start at {nodes[0][0].question} and follow {_HOPS} arrows, one after the"
         " other. Which numbers do you reach?"
@@ -306,11 +312,10 @@ def _draw_graph(
     every = [node for node, _ in nodes]
 
     def draw() -> str:
-        target = (
-            filler.random.choice(every)
-            if filler.random.random() < _DECOYS
-            else filler.other()
-        )
+        if filler.random.random() < _DECOYS:
+            target = filler.random.choice(every)
+        else:
+            target = filler.other()
         return _arrow(filler.other(), filler.number(), target)
 
     lines = _insert(_draw_lines(settings, draw, question), path, depths)
@@ -331,10 +336,9 @@ def _draw_count(
     question = f"In which towns did someone who {wanted.asked} find {wanted.category}, and how many towns are they?"
     towns = [facts.town() for _ in range(number)]
     # One sentence in each of as many equal parts, so that every part of the text counts.
-    depths = [
-        (number_of_part + facts.random.random()) / number
-        for number_of_part in range(number)
-    ]
+    depths = []
+    for number_of_part in range(number):
+        depths.append((number_of_part + facts.random.random()) / number)
     things = dict(categories())[wanted.category]
     needles = []
     for town in towns:
@@ -359,9 +363,9 @@ def _draw_conversation(
         f"Which {_ITEMS} things did your {_ORDINALS[which]} answer about {topic.question} name at its end? Write only"
         " these things, in the same order, with commas between them."
     )
-    depths = [
-        (number + facts.random.random()) / _MENTIONS for number in range(_MENTIONS)
-    ]
+    depths = []
+    for number in range(_MENTIONS):
+        depths.append((number + facts.random.random()) / _MENTIONS)
     items = [facts.new_thing() for _ in range(_ITEMS)]
     filler = start(facts)
     size = _count_lines(
@@ -433,7 +437,10 @@ def _score_path(record: Record) -> Scores:
     """Compute the share of the arrows that the answer follows without a mistake, from the first right number on."""
     numbers = _NUMBER.findall(record["prediction"])
     path = record["references"]
-    numbers = numbers[numbers.index(path[0]) :] if path[0] in numbers else []
+    if path[0] in numbers:
+        numbers = numbers[numbers.index(path[0]) :]
+    else:
+        numbers = []
     pairs = zip(numbers, path, strict=False)
     return {
         "found": len([*takewhile(lambda pair: pair[0] == pair[1], pairs)]) / len(path)
@@ -457,7 +464,9 @@ def _score_towns(record: Record) -> Scores:
 
 def _score_items(record: Record) -> Scores:
     """Compute the share of the things that stand at their position in the answer's list."""
-    items = [part.strip(" .-*").casefold() for part in record["prediction"].split(",")]
+    items = []
+    for part in record["prediction"].split(","):
+        items.append(part.strip(" .-*").casefold())
     pairs = zip(items, (item.casefold() for item in record["references"]), strict=False)
     return {
         "found": sum(one == other for one, other in pairs) / len(record["references"])

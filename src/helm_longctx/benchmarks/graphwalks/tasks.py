@@ -256,11 +256,10 @@ def generate(
         children = _list_children(graph) if depth else {}
         for _ in range(_TRIES):
             operation = Operation(rng.choice(graph)[0 if depth else 1], depth)
-            nodes = (
-                search(children, operation.node, depth)
-                if depth
-                else operation.answer(graph)
-            )
+            if depth:
+                nodes = search(children, operation.node, depth)
+            else:
+                nodes = operation.answer(graph)
             if len(nodes) in allowed:
                 break
         else:
@@ -305,12 +304,19 @@ def score(record: Record) -> Scores:
     card = _CARD_LIST.search(line_to_bracket)
     card_nodes = _nodes(card[0].strip("[]")) if card else set()
     start = line_to_bracket.find("[")
-    card_2026 = (
-        line_to_bracket[start:] if start >= 0 and "Final Answer:" in line else None
-    )
-    card_2026_nodes = _nodes(card_2026.strip("[]")) if card_2026 else set()
+    if start >= 0 and "Final Answer:" in line:
+        card_2026 = line_to_bracket[start:]
+    else:
+        card_2026 = None
+    if card_2026:
+        card_2026_nodes = _nodes(card_2026.strip("[]"))
+    else:
+        card_2026_nodes = set()
     card_f1 = f1(card_nodes, expected) if card_nodes & expected else 1.0
-    card_2026_f1 = f1(card_2026_nodes, expected) if card_2026_nodes | expected else 1.0
+    if card_2026_nodes | expected:
+        card_2026_f1 = f1(card_2026_nodes, expected)
+    else:
+        card_2026_f1 = 1.0
     return {
         "f1": 1.0 if are_empty else f1(nodes, expected),
         "f1_card": card_f1 if card else 0.0,

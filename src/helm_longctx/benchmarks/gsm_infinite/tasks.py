@@ -88,7 +88,9 @@ class _Problem(NamedTuple):
 
 def _draw_problem(rng: random.Random, operations: int, size: int) -> _Problem:
     """Draw a problem with `operations` variables that have values, and `size` variables in all."""
-    names = [f"V{number:06d}" for number in rng.sample(range(NAMES), k=size)]
+    names = []
+    for number in rng.sample(range(NAMES), k=size):
+        names.append(f"V{number:06d}")
     nodes, edges = _draw_tree(rng, names[:operations])
     children = [child for _, child in edges]
     signs = dict(zip(children, rng.choices([*_SIGNS], k=len(edges)), strict=True))
@@ -133,11 +135,10 @@ def generate(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example
     most = _SYMBOLIC_OPERATIONS.get(settings.level, _MOST_OPERATIONS)
     sample = task.sample(settings)
     of_each = -(-sample // most)
-    names = [
-        (operations, number)
-        for operations in range(1, most + 1)
-        for number in range(of_each)
-    ]
+    names = []
+    for operations in range(1, most + 1):
+        for number in range(of_each):
+            names.append((operations, number))
     for operations, number in names[:sample]:
         problem = _draw_problem(rng, operations, operations + noise)
         fields = {
@@ -192,10 +193,9 @@ def _select(rows: JsonLines) -> Iterator[Example]:
             raise InputError(
                 f"{row}: column 'solution' has no number after 'Answer: '"
             ) from error
-        messages = [
-            {"role": turn["role"], "content": turn["content"]}
-            for turn in row["messages"]
-        ]
+        messages = []
+        for turn in row["messages"]:
+            messages.append({"role": turn["role"], "content": turn["content"]})
         kinds[kind].append(
             Example(f"{row['op']}-{number}", {}, [reference], "hub", messages=messages)
         )
@@ -235,9 +235,10 @@ def _find_number(output: str) -> int | None:
     """Return the number of an answer: the first in one of the official forms, or None if there is none."""
     text = _BACKSPACED.sub("b", output).lower()
     for start, end in _ENDS:
-        start_of_form = (
-            text.rfind(start) if start in _SEARCHED_FROM_END else text.find(start)
-        )
+        if start in _SEARCHED_FROM_END:
+            start_of_form = text.rfind(start)
+        else:
+            start_of_form = text.find(start)
         if start_of_form < 0:
             continue
         first = start_of_form + len(start)

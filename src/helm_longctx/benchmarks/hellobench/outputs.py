@@ -47,10 +47,14 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
         reply = json.dumps(row.get(_JUDGED), ensure_ascii=False)
         record = records[row["id"]]
         record = {**record, "question": row["instruction"]}
-        verdicts = (
-            {ANSWER: score_reply(record["weights"], reply) or None} if is_judged else {}
-        )
-        notes = {"jury": make_jury(JUDGE, reply, verdicts)} if is_judged else {}
+        if is_judged:
+            verdicts = {ANSWER: score_reply(record["weights"], reply) or None}
+        else:
+            verdicts = {}
+        if is_judged:
+            notes = {"jury": make_jury(JUDGE, reply, verdicts)}
+        else:
+            notes = {}
         outputs.append(
             Output(
                 row["id"],

@@ -150,7 +150,9 @@ def read_scores(reply: Any, items: int) -> list[float] | None:
     for mark in _MARKS:
         reply = reply.replace(mark, "")
     try:
-        scores = [float(item["evaluation_score"]) for item in json.loads(reply)]
+        scores = []
+        for item in json.loads(reply):
+            scores.append(float(item["evaluation_score"]))
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
         return None
     # This also leaves out NaN: `float` and Python's JSON parser accept it.

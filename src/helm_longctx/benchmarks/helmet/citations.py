@@ -70,9 +70,9 @@ def score_qampari(record: Record) -> Scores:
     if record.get("answers"):
         # Only items of which nothing is left are dropped; repeated items count each time (HELMET eval_alce.py:456).
         answers = [answer for answer in map(normalize_answer, _items(text)) if answer]
-        correct = [
-            {normalize_answer(name) for name in names} for names in record["answers"]
-        ]
+        correct = []
+        for names in record["answers"]:
+            correct.append({normalize_answer(name) for name in names})
         all_names = set().union(*correct)
         hits = sum(not names.isdisjoint(answers) for names in correct)
         precision = 0.0
@@ -174,10 +174,13 @@ def judge_citations(
     if not claims:
         return _Citations()
     # All citations of a claim are checked, also those after the third (HELMET eval_alce.py:372 and 377).
-    valid = [
-        claim for claim in claims if claim.cited and all(map(citable, claim.cited))
-    ]
-    used = [(claim.text, claim.cited[:_MOST_CITATIONS]) for claim in valid]
+    valid = []
+    for claim in claims:
+        if claim.cited and all(map(citable, claim.cited)):
+            valid.append(claim)
+    used = []
+    for claim in valid:
+        used.append((claim.text, claim.cited[:_MOST_CITATIONS]))
     together = _ask(entailment, documents, used)
     # Precision is only examined where the documents together support the claim (HELMET eval_alce.py:398).
     several = []
@@ -198,9 +201,10 @@ def judge_citations(
             single.append((text, (number,)))
             rest.append((text, cited[:first] + cited[first + 1 :]))
     alone = _ask(entailment, documents, single)
-    others = [
-        pair for pair, verdict in zip(rest, alone, strict=True) if verdict is False
-    ]
+    others = []
+    for pair, verdict in zip(rest, alone, strict=True):
+        if verdict is False:
+            others.append(pair)
     without = _ask(entailment, documents, others)
     # A missing verdict is not a "no": the answer then has no score, and the failure is counted.
     if None in (*together, *alone, *without):
@@ -235,12 +239,15 @@ def _claims(output: str, question: str, listed: bool) -> list[Claim]:
         sentences = [f"{question} {item.strip()}" for item in _items(output)]
     else:
         # NLTK takes "1." for a sentence; the official code drops such short ones (HELMET eval_alce.py:351).
-        sentences = [
-            s for s in split_sentences(output) if len(s.strip()) >= _SHORTEST_SENTENCE
-        ]
+        sentences = []
+        for s in split_sentences(output):
+            if len(s.strip()) >= _SHORTEST_SENTENCE:
+                sentences.append(s)
     claims = []
     for sentence in sentences:
-        cited = [int(mark[1:]) - 1 for mark in re.findall(r"\[\d+", sentence)]
+        cited = []
+        for mark in re.findall(r"\[\d+", sentence):
+            cited.append(int(mark[1:]) - 1)
         claims.append(Claim(_remove_citations(sentence).strip(), tuple(cited)))
     return claims
 

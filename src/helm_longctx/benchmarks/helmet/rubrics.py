@@ -178,7 +178,9 @@ def checks(root: DataRoot) -> list[Check]:
     Raises:
         InputError: the rubrics are missing and the data root is a mirror, or a download fails.
     """
-    items = [KnownVerdict(**row) for row in JsonLines(_ITEMS, _COLUMNS)]
+    items = []
+    for row in JsonLines(_ITEMS, _COLUMNS):
+        items.append(KnownVerdict(**row))
     rubrics = {}
     for item in items:
         rubrics[item.task] = HELMET.task(item.task).judge_sources["rubric"]

@@ -107,7 +107,9 @@ def score_rerank(record: Record) -> Scores:
     passages = record.get("passages", max(10, len(qrels)))
     cuts = [k for k in RANKING_CUTS if k <= passages]
     lists = ",".join(map(str, cuts))
-    measures = {f"{name}.{lists}" for name in ("ndcg_cut", "map_cut", "recall", "P")}
+    measures = set()
+    for name in ("ndcg_cut", "map_cut", "recall", "P"):
+        measures.add(f"{name}.{lists}")
     # Each query is rounded by itself, because HELMET evaluates one query at a time (data.py:328, utils.py:224).
     evaluator = RelevanceEvaluator(
         {"q": _escape_names(qrels)}, measures | {"recip_rank"}
@@ -138,7 +140,9 @@ def _parse_ranking(output: str) -> dict[str, int]:
     # HELMET utils.py:136. Words such as "did" lose their "id", too. That does not change numbers.
     text = re.sub(r"[\[\]:]", "", output).lower().replace("id", "")
     # Numbers with `>` between them; a number alone is a chain of one (HELMET utils.py:140).
-    chains = [match[0] for match in re.finditer(r"(\d+)(?:\s*>\s*(\d+))*", text)]
+    chains = []
+    for match in re.finditer(r"(\d+)(?:\s*>\s*(\d+))*", text):
+        chains.append(match[0])
     # The longest text and not the longest list: `100 > 200` beats `1 > 2 > 3` (HELMET utils.py:145).
     ids = max(chains, key=len).split(">") if chains else [text]
     if chains:
@@ -179,10 +183,9 @@ def answer_metrics(prediction: str, references: Sequence[str]) -> Scores:
     if not references:
         return {}
     scorer = make_rouge("rougeL", "rougeLsum", stems=True)
-    rouge = [
-        scorer.score(target=reference, prediction=prediction)
-        for reference in references
-    ]
+    rouge = []
+    for reference in references:
+        rouge.append(scorer.score(target=reference, prediction=prediction))
     output = normalize_answer(prediction)
     golds = [normalize_answer(reference) for reference in references]
     scores: Scores = {
@@ -240,7 +243,10 @@ def _best_of_both(record: Record, prefix: str) -> Scores:
     parsed = answer_metrics(text, record["references"])
     # Each metric takes its own maximum, so the F1 and the exact match of an answer can come from different texts
     # (HELMET data.py:660).
-    return {name: max(value, parsed[name]) for name, value in raw.items()}
+    best = {}
+    for name, value in raw.items():
+        best[name] = max(value, parsed[name])
+    return best
 
 
 _HIGHEST_GRADE = 1000
@@ -252,9 +258,10 @@ _CITED = ("recall", "precision", "recall_shown", "precision_shown")
 def _are_judged_citations(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
-    numbers = [
-        value[name] for name in (*_CITED, "hidden") if value.get(name) is not None
-    ]
+    numbers = []
+    for name in (*_CITED, "hidden"):
+        if value.get(name) is not None:
+            numbers.append(value[name])
     whole = isinstance(value.get("official"), bool) and "hidden" in value
     return all(map(is_number, numbers)) and (whole or "judge" not in value)
 

@@ -69,7 +69,9 @@ def sizes(*official: int, most: int | None = None) -> dict[int, int]:
     """
     beyond = [length for length in STANDARD.values() if length > _OFFICIAL[-1]]
     # HELMET has no configuration beyond 128k at this commit, so there is nothing official to follow.
-    further = {length: official[-1] * length // _OFFICIAL[-1] for length in beyond}
+    further = {}
+    for length in beyond:
+        further[length] = official[-1] * length // _OFFICIAL[-1]
     sizes_to_128k = dict(zip(_OFFICIAL, official, strict=True))
     sizes = sizes_to_128k
     for length, units in further.items():
@@ -84,7 +86,10 @@ def _text_sizes(max_tokens: int, around: int = 200) -> dict[int, int]:
     `around` tokens are left for the rest of the prompt. There is no length above 128k, because the texts need not be
     longer.
     """
-    return {length: length - around - max_tokens for length in _OFFICIAL}
+    sizes = {}
+    for length in _OFFICIAL:
+        sizes[length] = length - around - max_tokens
+    return sizes
 
 
 def _official_file(length: int, path: str) -> tuple[ReleaseFile, ...]:

@@ -157,9 +157,9 @@ def _count_values(output: str, answers: Sequence[str], skipped: int = 0) -> floa
     """
     values = json.loads(answers[0])
     # Digits are compared, because Python does not read numbers of thousands of digits.
-    numbers = [
-        digits.lstrip("0") or "0" for digits in _DIGITS.findall(output)[skipped:]
-    ]
+    numbers = []
+    for digits in _DIGITS.findall(output)[skipped:]:
+        numbers.append(digits.lstrip("0") or "0")
     right = 0
     for value, number in zip(values, numbers, strict=False):
         if str(value) != number:
@@ -321,7 +321,10 @@ def _official_answer(name: str, row: FileRow) -> Any:
         return answer
     if isinstance(answer, list) and len(answer) == 2 and answer[1] in tuple(_LETTERS):
         return answer
-    option = answer[0] if isinstance(answer, list) and len(answer) == 1 else answer
+    if isinstance(answer, list) and len(answer) == 1:
+        option = answer[0]
+    else:
+        option = answer
     return [option, _LETTERS[_options(row).index(option)]]
 
 

@@ -127,7 +127,10 @@ def _read_code(output: str, reference: str) -> tuple[str, str]:
     for said in _SAID:
         text = text.replace(said, "")
     _, after, final = text.rpartition("the final output")
-    words = _SPACE.split(final)[:count] if after else _SPACE.split(text)[-count:]
+    if after:
+        words = _SPACE.split(final)[:count]
+    else:
+        words = _SPACE.split(text)[-count:]
     return " ".join(words), _tidy_code(reference)
 
 

@@ -138,7 +138,10 @@ def score(record: Record) -> Scores:
     named = letter or find_plain_letter(record["prediction"], "".join(LETTERS))
     # As in the official tables, whatever is neither easy nor short or medium is hard and long.
     difficulty = "easy" if record.get("difficulty") == "easy" else "hard"
-    length = record.get("length") if record.get("length") in _LENGTHS else "long"
+    if record.get("length") in _LENGTHS:
+        length = record.get("length")
+    else:
+        length = "long"
     return {
         "accuracy": accuracy,
         "accuracy_compensated": 0.25 if letter is None else accuracy,

@@ -75,11 +75,10 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the requests in file order."""
     # Without a judge the rubric may be absent.
     has_rubric = task.has_judge and root.has(RUBRIC.path)
-    rubric = (
-        {"rubric": (root / RUBRIC.path).read_text(encoding="utf-8")}
-        if has_rubric
-        else {}
-    )
+    if has_rubric:
+        rubric = {"rubric": (root / RUBRIC.path).read_text(encoding="utf-8")}
+    else:
+        rubric = {}
     for number, row in enumerate(
         JsonLines(root / FILES[task.name].path, {"prompt": str, "length": int})
     ):
@@ -137,7 +136,9 @@ def _score_length(required: int, written: int) -> float:
     if written > required:
         return max(0.0, 1.0 - (written / required - 1) / 3)
     # The official code divides by zero for a text without words.
-    return max(0.0, 1.0 - (required / written - 1) / 2) if written else 0.0
+    if written:
+        return max(0.0, 1.0 - (required / written - 1) / 2)
+    return 0.0
 
 
 def read_grades(reply: Any) -> Scores:
@@ -150,14 +151,16 @@ def read_grades(reply: Any) -> Scores:
     try:
         text = _find_fenced(reply) if "```json" in reply else reply
         content = json.loads(text.replace("\n", ""))
-        grades = {
-            metric: (float(content[name]) - 1) / 4 for metric, name in GRADES.items()
-        }
+        grades = {}
+        for metric, name in GRADES.items():
+            grades[metric] = (float(content[name]) - 1) / 4
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
         return {}
     # This also leaves out NaN: `float` and Python's JSON parser accept it.
     is_allowed = all(0 <= grade <= 1 for grade in grades.values())
-    return {**grades, "judge_score": fmean(grades.values())} if is_allowed else {}
+    if is_allowed:
+        return {**grades, "judge_score": fmean(grades.values())}
+    return {}
 
 
 def _score_text_length(record: Record) -> Scores:
@@ -178,11 +181,9 @@ def score(record: Record) -> Scores:
     }
     if required := record.get("length"):
         length_class = next(name for name, end in CLASSES.items() if required < end)
-        scores |= {
-            f"{name}_{length_class}": scores[name]
-            for name in _HEADLINE
-            if name in scores
-        }
+        for name in _HEADLINE:
+            if name in scores:
+                scores[f"{name}_{length_class}"] = scores[name]
     return scores
 
 

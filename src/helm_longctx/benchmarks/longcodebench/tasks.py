@@ -167,7 +167,9 @@ def _answer_choice(messages: Sequence[Message], boxed: bool) -> str | None:
     if choices is None or not is_own:
         return None
     letter = "ABCD"[nearest_choice(prompt[: choices.start()], choices.groups())]
-    return f"Answer: \\boxed{{{letter}}}" if boxed else f"Final Answer: {letter}"
+    if boxed:
+        return f"Answer: \\boxed{{{letter}}}"
+    return f"Final Answer: {letter}"
 
 
 def _task(name: str, title: str, boxed: bool) -> Task:

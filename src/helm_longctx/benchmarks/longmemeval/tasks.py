@@ -129,7 +129,9 @@ def load(
 
 
 def _is_answer(answer: str | float) -> bool:
-    return bool(answer.strip()) if isinstance(answer, str) else math.isfinite(answer)
+    if isinstance(answer, str):
+        return bool(answer.strip())
+    return math.isfinite(answer)
 
 
 def make_record(row: Row) -> dict[str, Any]:

@@ -103,11 +103,10 @@ class _Search:
         """Continue the search with a result. Returns the equations that follow, or None if the branch is dropped."""
         # Negative results cannot occur, because the larger number comes first.
         if result is None or result % 1 or result >= _LARGEST:
-            decimal = (
-                prompts.COUNTDOWN_DECIMAL
-                if result and result % 1
-                else prompts.COUNTDOWN_TOO_LARGE
-            )
+            if result and result % 1:
+                decimal = prompts.COUNTDOWN_DECIMAL
+            else:
+                decimal = prompts.COUNTDOWN_TOO_LARGE
             line = prompts.COUNTDOWN_INVALID if result is None else decimal
             self._write(depth, line.format(equation=equation, result=result))
             return None

@@ -70,11 +70,11 @@ class Trip:
     def free(self) -> list[_Constraint]:
         """The durations of cities without fixed days, in the order of the constraints."""
         fixed = {constraint["city"] for constraint in self.fixed_stays}
-        return [
-            c
-            for c in self.constraints
-            if c["type"] == "duration" and c["city"] not in fixed
-        ]
+        durations = []
+        for constraint in self.constraints:
+            if constraint["type"] == "duration" and constraint["city"] not in fixed:
+                durations.append(constraint)
+        return durations
 
 
 def demonstrate(trip: Trip) -> str:
@@ -97,7 +97,10 @@ def format_plan(plan: Sequence[_Stop]) -> str:
     lines = []
     for number, (stop, following) in enumerate(pairwise([*plan, None])):
         assert stop  # only the last is None
-        template = prompts.TRAVEL_STOP if number else prompts.TRAVEL_FIRST_STOP
+        if number:
+            template = prompts.TRAVEL_STOP
+        else:
+            template = prompts.TRAVEL_FIRST_STOP
         lines.append(
             template.format(
                 start=stop.start, end=stop.end, city=stop.city, days=stop.days
@@ -114,25 +117,28 @@ def format_plan(plan: Sequence[_Stop]) -> str:
 
 def _summary(trip: Trip) -> Iterator[str]:
     """Yield the first lines of the procedure: all cities, then those with fixed days, then those without."""
-    days = {constraint["city"]: constraint for constraint in trip.fixed_stays}
+    days = {}
+    for constraint in trip.fixed_stays:
+        days[constraint["city"]] = constraint
     yield prompts.TRAVEL_READ
     for constraint in trip.constraints:
         if constraint["type"] != "fixed":
             city = constraint["city"]
-            template = (
-                prompts.TRAVEL_CITY_FIXED if city in days else prompts.TRAVEL_CITY
-            )
+            if city in days:
+                template = prompts.TRAVEL_CITY_FIXED
+            else:
+                template = prompts.TRAVEL_CITY
             yield template.format(**{**days.get(city, {}), **constraint})
     yield ""
     yield (
         prompts.TRAVEL_FIXED_HEADING if trip.fixed_stays else prompts.TRAVEL_FIXED_NONE
     )
-    yield from (
-        prompts.TRAVEL_FIXED.format(**constraint) for constraint in trip.fixed_stays
-    )
+    for constraint in trip.fixed_stays:
+        yield prompts.TRAVEL_FIXED.format(**constraint)
     yield ""
     yield prompts.TRAVEL_FREE_HEADING if trip.free else prompts.TRAVEL_FREE_NONE
-    yield from (prompts.TRAVEL_CITY.format(**constraint) for constraint in trip.free)
+    for constraint in trip.free:
+        yield prompts.TRAVEL_CITY.format(**constraint)
     yield ""
 
 
@@ -310,8 +316,8 @@ def procedure_accuracy(output: str, expected: str) -> float:
 
 def _lines(text: str) -> list[str]:
     """Return the lines that are not blank, in lower case, without punctuation, articles and extra white space."""
-    return [
-        " ".join(english_words(line))
-        for line in text.strip().split("\n")
-        if line.strip()
-    ]
+    lines = []
+    for line in text.strip().split("\n"):
+        if line.strip():
+            lines.append(" ".join(english_words(line)))
+    return lines

@@ -55,7 +55,9 @@ def _score_text(record: Record, summary: bool) -> Scores:
     reference = record["references"][0]
     judged = judge_scores(record, "judge_score", partial(read_verdict, summary=summary))
     bleu = {f"bleu{n}": _bleu(output, reference, n) for n in (1, 4)}
-    rouge = {f"rouge{n}": _ngram_recall(output, reference, n) for n in (1, 2)}
+    rouge = {}
+    for n in (1, 2):
+        rouge[f"rouge{n}"] = _ngram_recall(output, reference, n)
     # The package's recursion ends the official run at long texts, so no limit is known.
     shared, _, wanted = count_common(output, reference, sys.maxsize - 1) or (0, 0, 1)
     return {**judged, **bleu, **rouge, "rougeL": shared / wanted}
@@ -80,7 +82,9 @@ def _ngram_recall(output: str, reference: str, order: int) -> float:
     if not given or not wanted:
         return 0.0
     gold = _list_ngrams(wanted, order)
-    return len(_list_ngrams(given, order) & gold) / len(gold) if gold else 0.0
+    if gold:
+        return len(_list_ngrams(given, order) & gold) / len(gold)
+    return 0.0
 
 
 def _list_ngrams(words: list[str], order: int) -> set[tuple[str, ...]]:
@@ -136,11 +140,9 @@ def read_verdict(reply: Any, summary: bool = False) -> Scores:
     if not isinstance(reply, str):
         return {}
     if not summary:
-        return (
-            {"judge_score": float(reply == "True")}
-            if reply in ("True", "False")
-            else {}
-        )
+        if reply in ("True", "False"):
+            return {"judge_score": float(reply == "True")}
+        return {}
     try:
         grade = int(reply)
     except ValueError:
@@ -250,7 +252,9 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 def _task(name: str, judgement: Judgement | None) -> Task:
     row = ROWS[name]
-    score = partial(_score_text, summary=name == SUMMARY) if judgement else _score_cloze
+    score = _score_cloze
+    if judgement:
+        score = partial(_score_text, summary=name == SUMMARY)
     source = HubZip(
         "bigai-nlco/LooGLE",
         "data.zip",

@@ -150,9 +150,14 @@ def find_answer(messages: Sequence[Message]) -> str | None:
     random_string, ordinal, kind, topic, style = requests[-1].groups()
     # The examples before the transcript have other topics, so they need not be cut off.
     asked = f"User: Write a {kind} about {topic} in {style} style."
-    ends = [match.end() for match in re.finditer(re.escape(asked), prompt)]
+    ends = []
+    for match in re.finditer(re.escape(asked), prompt):
+        ends.append(match.end())
     number = _ORDINALS.index(ordinal)
-    reply = _REPLY.match(prompt, ends[number]) if number < len(ends) else None
+    if number < len(ends):
+        reply = _REPLY.match(prompt, ends[number])
+    else:
+        reply = None
     return random_string + reply[1].strip() if reply else ""
 
 

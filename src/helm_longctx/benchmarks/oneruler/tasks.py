@@ -81,7 +81,9 @@ def _find_sentences(code: str, book: str, root: DataRoot) -> list[str]:
             f"the book in {code} cannot be split into sentences ({type(error).__name__}): install stanza, run"
             f" python -c \"import stanza; stanza.download('{code}')\", or write the sentences as a JSON list to {path}"
         ) from error
-    sentences = [sentence.text.strip() for sentence in pipeline(book).sentences]
+    sentences = []
+    for sentence in pipeline(book).sentences:
+        sentences.append(sentence.text.strip())
     if not root.mirror:
         with place_file(path) as (part, record):
             record |= {"made_by": "stanza"}
@@ -170,7 +172,10 @@ class Material:
         import pandas as pd
 
         table = pd.read_csv(self._root / NOUNS.path, sep="\t")
-        return [str(noun).strip() for noun in table[self.language.code].dropna()]
+        nouns = []
+        for noun in table[self.language.code].dropna():
+            nouns.append(str(noun).strip())
+        return nouns
 
     @cached_property
     def texts(self) -> dict[str, str]:
@@ -273,7 +278,9 @@ def hide_needles(
                 pass
             queries = [other]
             answers = [material.texts["none"]]
-        fields = {f"query{number}": query for number, query in enumerate(queries, 1)}
+        fields = {}
+        for number, query in enumerate(queries, 1):
+            fields[f"query{number}"] = query
         yield OneRulerSample(fill(template, {"context": context, **fields}), answers)
 
 
@@ -504,11 +511,10 @@ def load(
     )
     for number, sample in enumerate(drawn):
         # Only the needle of a single key has one depth.
-        start = (
-            sample.prompt.find(sample.answers[0])
-            if task.argument == "niah_single"
-            else -1
-        )
+        if task.argument == "niah_single":
+            start = sample.prompt.find(sample.answers[0])
+        else:
+            start = -1
         depth = start / len(sample.prompt) if start >= 0 else None
         messages = [{"role": "user", "content": sample.prompt}]
         yield Example(

@@ -231,10 +231,9 @@ def load_pairs(task: Task, settings: Settings, root: DataRoot) -> Iterator[Examp
                 "context": row[TEXT],
                 "question": PAIR_QUESTION.format(condition=condition),
             }
-            references = [
-                ", ".join(sorted(role, key=int))
-                for role in _find_roles(condition, users)
-            ]
+            references = []
+            for role in _find_roles(condition, users):
+                references.append(", ".join(sorted(role, key=int)))
             yield Example(f"{window}-{number}", fields, references, "hub", group=window)
 
 
@@ -291,7 +290,9 @@ def score_pairs(record: Record) -> Scores:
     first, second = ({*filter(None, text.split(", "))} for text in record["references"])
     both = len(first & second)
     right = len(first) * len(second) - both - comb(both, 2)
-    pairs = {tuple(sorted(pair)) for pair in _PAIR.findall(record["prediction"])}
+    pairs = set()
+    for pair in _PAIR.findall(record["prediction"]):
+        pairs.add(tuple(sorted(pair)))
     hits = 0
     for one, other in pairs:
         fits = (one in first and other in second) or (one in second and other in first)

@@ -83,17 +83,18 @@ def _answer_pairs(messages: Sequence[Message]) -> str | None:
 
 def _answer_user(question: str, entries: Sequence[LabelledLine]) -> str:
     label = _NAMED_LABEL.search(question)
-    users = [
-        entry.user
-        for entry in entries
-        if not (label and entry.label) or entry.label == label[1]
-    ]
+    users = []
+    for entry in entries:
+        if not (label and entry.label) or entry.label == label[1]:
+            users.append(entry.user)
     return _find_most(users, "second most" in question)
 
 
 def _answer_date(question: str, entries: Sequence[LabelledLine]) -> str:
     date = _find_most([entry.date for entry in entries], "second most" in question)
-    return datetime.strptime(date, "%b %d, %Y").strftime("%m/%d/%Y") if date else ""
+    if date:
+        return datetime.strptime(date, "%b %d, %Y").strftime("%m/%d/%Y")
+    return ""
 
 
 def _answer_label(question: str, entries: Sequence[LabelledLine]) -> str:
@@ -182,9 +183,10 @@ def _read_synth(output: str) -> str:
     answer = re.sub(r"[*\[\]]", "", output.rpartition(":")[2].strip())
     if len(answer) < _SHORT:
         return answer
-    return next(
-        (comparison for comparison in _COMPARISONS if comparison in answer), answer
-    )
+    for comparison in _COMPARISONS:
+        if comparison in answer:
+            return comparison
+    return answer
 
 
 def _can_read_synth(record: Record) -> bool:
@@ -282,11 +284,9 @@ def _read_value(text: str) -> int | str | list[str]:
     try:
         return int(text)
     except ValueError:
-        return (
-            [item.strip() for item in text.split(",") if item.strip()]
-            if "," in text
-            else text
-        )
+        if "," in text:
+            return [item.strip() for item in text.split(",") if item.strip()]
+        return text
 
 
 def _credit_number(answer: int, gold: int) -> float:

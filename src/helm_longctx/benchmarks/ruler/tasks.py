@@ -113,7 +113,9 @@ _Documents = tuple[list[DocumentQuestion], list[str]]
 
 def _read_squad(root: DataRoot) -> _Documents:
     """Read the answerable questions of SQuAD."""
-    articles = [article["paragraphs"] for article in _read(root, SQUAD)["data"]]
+    articles = []
+    for article in _read(root, SQUAD)["data"]:
+        articles.append(article["paragraphs"])
     contexts: list[str] = []
     for article in articles:
         contexts += [paragraph["context"] for paragraph in article]
@@ -137,9 +139,9 @@ def _read_hotpotqa(root: DataRoot) -> _Documents:
     rows = _read(root, HOTPOTQA)
     contexts = []
     for row in rows:
-        context = [
-            f"{title}\n{''.join(sentences)}" for title, sentences in row["context"]
-        ]
+        context = []
+        for title, sentences in row["context"]:
+            context.append(f"{title}\n{''.join(sentences)}")
         contexts.append(context)
     texts, number = _number_texts(chain.from_iterable(contexts))
     questions = []
@@ -231,7 +233,9 @@ def _draw_needles(
         else:
             hidden = [write([needle]) for needle in reversed(needles)]
             context = join_texts(hide([_NOISE] * size, hidden, rng), "\n")
-        wanted = [pairs[index] for index in rng.sample(range(len(pairs)), queries)]
+        wanted = []
+        for index in rng.sample(range(len(pairs)), queries):
+            wanted.append(pairs[index])
         query = generation.write_query([key for key, _ in wanted])
         kind = value_kind if values * queries > 1 else value_kind[:-1]
         answers: list[str] = []
@@ -287,7 +291,9 @@ def draw_chain(
     Raises:
         IndexError: two variables have the same name.
     """
-    names = [_draw_word(rng, ascii_uppercase, letters) for _ in range(_HOPS + 1)]
+    names = []
+    for _ in range(_HOPS + 1):
+        names.append(_draw_word(rng, ascii_uppercase, letters))
     if len(set(names)) <= _HOPS:
         # The official script draws further names until enough differ, and then fails at the incomplete chain.
         while len(set(names)) <= _HOPS:
@@ -444,7 +450,10 @@ def score_any(record: Record) -> Scores:
 
 def _hits(record: Record) -> list[bool]:
     output = _CONTROL.sub("\n", record["prediction"].strip()).strip().lower()
-    return [answer.lower() in output for answer in record["references"]]
+    hits = []
+    for answer in record["references"]:
+        hits.append(answer.lower() in output)
+    return hits
 
 
 _SAMPLES = 500
@@ -490,7 +499,10 @@ def _task(
     max_tokens: int,
     *sources: Source,
 ) -> Task:
-    metric = "string_match_part" if template is QA else "string_match_all"
+    if template is QA:
+        metric = "string_match_part"
+    else:
+        metric = "string_match_all"
     return Task(
         name=name,
         title=title,
@@ -513,7 +525,10 @@ def _task(
 
 
 def _needles(name: str, title: str, haystack: str, **arguments: Any) -> Task:
-    template = _NIAH_MULTI if {"values", "queries"} & {*arguments} else _NIAH
+    if {"values", "queries"} & {*arguments}:
+        template = _NIAH_MULTI
+    else:
+        template = _NIAH
     samples = partial(_draw_needles, haystack=haystack, **arguments)
     # More than four answers need more tokens than the official budget.
     answers = arguments.get("values", 1) * arguments.get("queries", 1)

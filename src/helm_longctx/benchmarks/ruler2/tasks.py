@@ -184,7 +184,9 @@ def _draw_needles(script: Script, count: int, values: int) -> Iterator[Draw]:
         needles = [(key, answer) for answer in answers]
         rng.shuffle(needles)
         if values == 1:
-            lines = [(words.draw(rng), _draw_number(rng, _DIGITS)) for _ in range(size)]
+            lines = []
+            for _ in range(size):
+                lines.append((words.draw(rng), _draw_number(rng, _DIGITS)))
         else:
             numbers = [_draw_number(rng, _DIGITS) for _ in range(size)]
             keys = [words.draw(rng) for _ in range(-(-size // values))] * values
@@ -241,7 +243,9 @@ def _number_questions(
         lines.insert(position, (own, -1))
         question = asked[number]
         of_number = [index for query, index in lines if query == own]
-        questions = [question if index < 0 else haystack[index] for index in of_number]
+        questions = []
+        for index in of_number:
+            questions.append(question if index < 0 else haystack[index])
         order = 0
         if repeats > 1:
             order = sum(query == own for query, _ in lines[: position + 1])
@@ -305,9 +309,9 @@ def _number_documents(script: Script, count: int, wanted: str) -> Iterator[Draw]
         if others < 1:
             raise ValueError("there are too few paragraphs")
         often = -(-size // others)
-        indices = [
-            index // often for index in rng.sample(range(len(haystack) * often), size)
-        ]
+        indices = []
+        for index in rng.sample(range(len(haystack) * often), size):
+            indices.append(index // often)
         documents = (
             [(_draw_number(rng), haystack[index]) for index in indices] + own + related
         )
@@ -389,11 +393,9 @@ def match(output: str, reference: str) -> float:
         return 1.0
     words = reference.split()
     # A reference that is blank, but not empty, has no error rate.
-    return (
-        max(0.0, 1.0 - count_edits(output.split(), words) / len(words))
-        if words
-        else 0.0
-    )
+    if words:
+        return max(0.0, 1.0 - count_edits(output.split(), words) / len(words))
+    return 0.0
 
 
 def count_edits(words: Sequence[str], reference: Sequence[str]) -> int:
@@ -456,7 +458,9 @@ def _score_match(
 ) -> Scores:
     """Return the match of the references, if there are any."""
     references = record["references"]
-    return {"match": combine(record["prediction"], references)} if references else {}
+    if references:
+        return {"match": combine(record["prediction"], references)}
+    return {}
 
 
 def _can_read_letter(record: Record) -> bool:
@@ -510,7 +514,9 @@ def copy_question(messages: Sequence[Message]) -> str | None:
 def _choose_letter(messages: Sequence[Message]) -> str | None:
     """Choose the first option, or return None if the conversation asks for none."""
     prompt = messages[-1]["content"]
-    return "\\boxed{A}" if any(template.parse(prompt) for template in _SOLVE) else None
+    if any(template.parse(prompt) for template in _SOLVE):
+        return "\\boxed{A}"
+    return None
 
 
 def _find_document(messages: Sequence[Message]) -> str | None:

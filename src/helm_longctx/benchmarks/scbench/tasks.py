@@ -321,7 +321,10 @@ def load(
     reserved = sum(budgets.values()) * min(first, _TURNS) // len(budgets) + (
         1000 if apart else 0
     )
-    needles = _find_needles(rows, most) if "scbench_repoqa" in budgets else {}
+    if "scbench_repoqa" in budgets:
+        needles = _find_needles(rows, most)
+    else:
+        needles = {}
     for number, row in enumerate(rows, 1):
         context = row["context"] if "context" in row else row["input"]
         _CONTEXT.check(f"{row}: context", context)
@@ -333,9 +336,10 @@ def load(
             zip(turns, prompts, strict=True), 1
         ):
             record = _record(row, turn, name, needles)
-            answers = (
-                turn["answer"] if isinstance(turn["answer"], list) else [turn["answer"]]
-            )
+            if isinstance(turn["answer"], list):
+                answers = turn["answer"]
+            else:
+                answers = [turn["answer"]]
             yield Example(
                 id=f"{number}-{index}",
                 fields={"question": turn["input"]},
@@ -367,7 +371,10 @@ def _fields(row: Row, turn: Row) -> _Fields:
 def _record(
     row: Row, turn: Row, name: str, needles: Mapping[str, Any]
 ) -> dict[str, Any]:
-    subtask = turn["task"] if len(BUDGETS[name]) > 1 else f"scbench_{name}"
+    if len(BUDGETS[name]) > 1:
+        subtask = turn["task"]
+    else:
+        subtask = f"scbench_{name}"
     record = {"answer": turn["answer"], "subtask": subtask}
     if name == "choice_eng":
         record["answer"] = [

@@ -45,9 +45,9 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
             try:
                 name = row["metadata"]["passage_id"]
                 question = asked["question_text"]
-                summaries = [
-                    response["response_text"] for response in asked["responses"]
-                ]
+                summaries = []
+                for response in asked["responses"]:
+                    summaries.append(response["response_text"])
                 TEXTS.check("response_text", [name, question, *summaries])
             except (KeyError, TypeError) as error:
                 what = "a story needs passage_id, question_text and response_text"

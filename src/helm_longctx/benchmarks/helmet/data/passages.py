@@ -40,9 +40,9 @@ def load_qa(
         demos_from_test: whether demonstrations come from the test split, so that a question's own rows are left out.
     """
     file, demo_file = (root / path for path in task.paths(settings.length))
-    types = (
-        {**_QA_TYPES, "s_pop": (int, float)} if popularity is not None else _QA_TYPES
-    )
+    types = _QA_TYPES
+    if popularity is not None:
+        types = {**_QA_TYPES, "s_pop": (int, float)}
     rows = JsonLines(file, types)
     demos = list(JsonLines(demo_file, types))
 
@@ -106,13 +106,17 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     demos = list(JsonLines(demo_file, _RERANK_TYPES))
     queries = [row["qid"] for row in rows]
     sample = _sample_questions(queries, task.sample(settings), settings.seed, file)
-    numbers = [number for number, qid in enumerate(queries) if qid in sample]
+    numbers = []
+    for number, qid in enumerate(queries):
+        if qid in sample:
+            numbers.append(number)
     # If there are many demonstrations, the official code leaves out the demonstrations of all test queries at once.
     # Otherwise it leaves out the demonstrations of each example's own query. The draws differ.
     at_once = len(demos) > 2 * len(numbers)
-    demos_left = (
-        [demo for demo in demos if demo["qid"] not in sample] if at_once else demos
-    )
+    if at_once:
+        demos_left = [demo for demo in demos if demo["qid"] not in sample]
+    else:
+        demos_left = demos
     pool = Demonstrations(demos_left, "qid", demo_file, task.demonstrations(settings))
     # The official code takes the number of passages from the first query and uses it for all.
     passages = 0
@@ -120,7 +124,10 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
         passages = passages or len(row["ctxs"])
         # Passages have titles, also in demonstrations, if the query's first passage has one.
         titled = bool(row["ctxs"]) and "title" in row["ctxs"][0]
-        form = prompts.RERANK_TITLED_PASSAGE if titled else prompts.RERANK_PASSAGE
+        if titled:
+            form = prompts.RERANK_TITLED_PASSAGE
+        else:
+            form = prompts.RERANK_PASSAGE
         passage = partial(_rerank_passage, form)
         drawn = pool.draw(row["qid"], without_own=not at_once)
         fields = {
@@ -130,7 +137,9 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
         }
         # HELMET converts the grades to text and back to numbers (data.py:319 and 327).
         grades = [int(passage["label"]) for passage in row["ctxs"]]
-        qrels = {document["id"]: int(document["label"]) for document in row["ctxs"]}
+        qrels = {}
+        for document in row["ctxs"]:
+            qrels[document["id"]] = int(document["label"])
         # Without a difference of grades, no passage is the relevant one.
         depth = None
         if len(set(grades)) > 1:
@@ -239,13 +248,17 @@ def _depth(row: Row, context: str) -> float | None:
     answers = (re.escape(str(answer).lower()) for answer in row["answers"] if answer)
     depths = []
     for answer in answers:
-        depths += [match.start() / len(text) for match in re.finditer(answer, text)]
+        for match in re.finditer(answer, text):
+            depths.append(match.start() / len(text))
     return sum(depths) / len(depths) if depths else None
 
 
 def _mean_depth(marks: list[bool]) -> float | None:
     last = max(1, len(marks) - 1)
-    depths = [number / last for number, mark in enumerate(marks) if mark]
+    depths = []
+    for number, mark in enumerate(marks):
+        if mark:
+            depths.append(number / last)
     return sum(depths) / len(depths) if depths else None
 
 
@@ -282,7 +295,10 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
             "question": row["question"],
             CONTEXT: write_documents(prompt_docs, protocol["doc_prompt"], row),
         }
-        record = {name: row[name] for name in _GRADED if row.get(name) is not None}
+        record = {}
+        for name in _GRADED:
+            if row.get(name) is not None:
+                record[name] = row[name]
         record |= {
             "question": row["question"],
             "documents": {"file": path, "item": number, "shown": len(prompt_docs)},

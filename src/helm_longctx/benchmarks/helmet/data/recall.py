@@ -191,10 +191,10 @@ def _word_keys(count: int, rng: random.Random) -> list[str]:
     keys = len(adjectives) * len(nouns)
     # The numbers of pairs are drawn, because a list of all pairs would have millions of texts.
     numbers = rng.sample(range(keys), min(count, keys))
-    return [
-        f"{adjectives[n % len(adjectives)]}-{nouns[n // len(adjectives)]}"
-        for n in numbers
-    ]
+    pairs = []
+    for n in numbers:
+        pairs.append(f"{adjectives[n % len(adjectives)]}-{nouns[n // len(adjectives)]}")
+    return pairs
 
 
 @cache
@@ -254,7 +254,9 @@ def frequent_words(words: int, rng: random.Random, depth: float) -> Row:
     """
     share = words / _ZETA_2
     # Ranks at which a word would appear less than once are left out.
-    counts = [int(share / rank**2) for rank in range(1, math.isqrt(int(share)) + 1)]
+    counts = []
+    for rank in range(1, math.isqrt(int(share)) + 1):
+        counts.append(int(share / rank**2))
     # In a short text the first ranks would have the same frequency. These minima keep them apart.
     least = range(_FREQUENT_WORDS + 2, 1, -1)
     counts = [max(pair) for pair in zip_longest(counts, least, fillvalue=0)]
@@ -305,7 +307,9 @@ def two_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
     for near, far, _ in stories:
         rest += [near, far]
     # The first one is not counted among the others.
-    paragraphs = [f"{document.title}\n{document.text}" for document in rest[:others]]
+    paragraphs = []
+    for document in rest[:others]:
+        paragraphs.append(f"{document.title}\n{document.text}")
     rng.shuffle(paragraphs)
     return _questions(
         paragraphs, f"{second.title}\n{second.text}", question, second.answer, depth
@@ -368,10 +372,9 @@ def _stories(count: int, rng: random.Random) -> list[tuple[_Document, _Document,
     numbers = iter(rng.sample(range(math.prod(map(len, letters))), count * len(named)))
     stories = []
     for _ in range(count):
-        facts = {
-            kind: form.format(_name(next(numbers), letters))
-            for kind, form in named.items()
-        }
+        facts = {}
+        for kind, form in named.items():
+            facts[kind] = form.format(_name(next(numbers), letters))
         year = rng.randrange(1700, 1900)
         facts["person"] = f"{rng.choice(texts()['first_names'])} {facts['person']}"
         facts |= {
@@ -379,9 +382,8 @@ def _stories(count: int, rng: random.Random) -> list[tuple[_Document, _Document,
             "later": str(year + rng.randrange(20, 60)),
             "number": str(rng.randrange(14, 40)),
         }
-        facts |= {
-            name: rng.choice(texts()[f"{name}s"]) for name in ("trade", "good", "habit")
-        }
+        for name in ("trade", "good", "habit"):
+            facts[name] = rng.choice(texts()[f"{name}s"])
         story = rng.choice(texts()["stories"])
         documents = (texts()["documents"][name] for name in story["documents"])
         first, second = (
@@ -548,9 +550,9 @@ def _json_kv(
         )
     try:
         pairs = row["demos"][:shots]
-        demos = [
-            prompts.JSON_KV_DEMO.format(key=key, value=value) for key, value in pairs
-        ]
+        demos = []
+        for key, value in pairs:
+            demos.append(prompts.JSON_KV_DEMO.format(key=key, value=value))
     except (TypeError, ValueError) as error:
         raise InputError(
             f"{where}: column 'demos' must be a list of [key, value]"
