@@ -72,8 +72,8 @@ def write_logs(
         name = str(
             uuid.UUID(bytes=hashlib.sha256(run.encode()).digest()[:16], version=4)
         )
-        names = (folder_name(developer or "unknown"), folder_name(model), name)
-        stem = folder.joinpath("data", about, *names)
+        developer = folder_name(developer or "unknown")
+        stem = folder / "data" / about / developer / folder_name(model) / name
         stem.parent.mkdir(parents=True, exist_ok=True)
         identity = f"{run}/{now}"
         samples = stem.with_name(f"{stem.name}_samples.jsonl")

@@ -110,14 +110,14 @@ def _results(
                 members.append(by_result[id(part)])
         if members and len(members[0].entry.category.tasks) > 1:
             entry = members[0].entry
-            conditions = (
-                mean.context == "none",
-                mean.runs[0].judge,
-                mean.folder,
-                mean.metric,
-            )
             name = group_name(
-                entry.benchmark, entry.category.name, entry.label, *conditions
+                entry.benchmark,
+                entry.category.name,
+                entry.label,
+                closed=mean.context == "none",
+                judge=mean.runs[0].judge,
+                folder=mean.folder,
+                metric=mean.metric,
             )
             groups[name] = {
                 "name": name,

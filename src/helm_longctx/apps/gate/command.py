@@ -221,7 +221,8 @@ def _run_gate(
     configs = _load_configs(models, arguments)
     config = configs[0]
     folder = GateFolder(config.output_path, config.suite)
-    looks = read_looks(folder, *models)
+    base, candidate = models
+    looks = read_looks(folder, base, candidate)
     with make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
@@ -231,9 +232,15 @@ def _run_gate(
             return 0
         with redirect_stdout(prints):
             runs, is_new = _ask(sample, folder)
-    decided = read_gate(
-        folder, GateQuestion(*models, goal.margin, goal.power, runs, looks), BENCHMARKS
+    question = GateQuestion(
+        base=base,
+        candidate=candidate,
+        margin=goal.margin,
+        power=goal.power,
+        runs=runs,
+        looks=looks,
     )
+    decided = read_gate(folder, question, BENCHMARKS)
     _show(decided, folder, is_new)
     return int(decided.verdict)
 
@@ -504,10 +511,9 @@ def _ask(sample: _Sample, folder: GateFolder) -> tuple[list[tuple[str, str]], bo
                 skip_completed_runs=True,
             )
         )
-    arms = make_arms(folder, *arguments)
-    runs = ask_in_both_orders(
-        arms, zip(*(plan.specs for plan in sample.plans), strict=True)
-    )
+    arms = make_arms(folder, arguments[0], arguments[1])
+    base, candidate = sample.plans
+    runs = ask_in_both_orders(arms, zip(base.specs, candidate.specs, strict=True))
     return runs, any(arm.has_asked for arm in arms)
 
 

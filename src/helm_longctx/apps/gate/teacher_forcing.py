@@ -312,8 +312,8 @@ def read_points(path: Path) -> list[Point]:
 def _read_comparison(content: Any) -> Compared | None:
     if not isinstance(content, dict):
         return None
-    points = [Point(*fields) for fields in content["points"]]
-    written = [Written(*fields) for fields in content["written"]]
+    points = [Point._make(fields) for fields in content["points"]]
+    written = [Written._make(fields) for fields in content["written"]]
     return Compared(points=points, written=written)
 
 

@@ -298,12 +298,12 @@ def score_order(rubric: Sequence[str], lines: Sequence[str]) -> Scores:
         f1 = 0
     union = list(dict.fromkeys([*rubric, *lines]))
     scores = {"event_f1": float(f1)}
-    own = []
+    ranks = []
     for events in (rubric, lines):
         rank = {event: number for number, event in enumerate(events, 1)}
-        own.append([rank.get(event, len(union) + 1) for event in union])
+        ranks.append([rank.get(event, len(union) + 1) for event in union])
     # SciPy warns about a single event.
-    tau = kendalltau(*own)[0] if len(union) > 1 else math.nan
+    tau = kendalltau(ranks[0], ranks[1])[0] if len(union) > 1 else math.nan
     if math.isnan(tau):
         return scores
     return {

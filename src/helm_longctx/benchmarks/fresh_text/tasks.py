@@ -306,7 +306,9 @@ def _draw_graph(
     last = facts.other()
     filler = start(facts)
     targets = [*(node for node, _ in nodes[1:]), last]
-    path = [_arrow(*node, target) for node, target in zip(nodes, targets, strict=True)]
+    path = []
+    for (thing, number), target in zip(nodes, targets, strict=True):
+        path.append(_arrow(thing, number, target))
     depths = [facts.random.random() for _ in path]
     # Other arrows lead to the questioned things too, so their words in a text do not show the way.
     every = [node for node, _ in nodes]
@@ -332,7 +334,7 @@ def _draw_count(
     facts: _Material, start: _Start, settings: Settings, name: str
 ) -> Example:
     wanted = facts.possession()
-    number = facts.random.randint(*_SIGHTINGS)
+    number = facts.random.randint(_SIGHTINGS[0], _SIGHTINGS[1])
     question = f"In which towns did someone who {wanted.asked} find {wanted.category}, and how many towns are they?"
     towns = [facts.town() for _ in range(number)]
     # One sentence in each of as many equal parts, so that every part of the text counts.

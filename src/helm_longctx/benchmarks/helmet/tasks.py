@@ -41,7 +41,6 @@ from helm_longctx.tasks.task import (
     Baseline,
     Loader,
     ProtocolArgument,
-    Scorer,
     Task,
     Variant,
 )
@@ -429,10 +428,16 @@ _PROMPT_FILES = {
 """Files with instructions and demonstrations in HELMET's repository, and their SHA-256."""
 
 
-def _cite(
-    name: str, title: str, correct: str, score: Scorer, metrics: tuple[str, ...]
-) -> Task:
+def _cite(name: str, title: str) -> Task:
     data, _, plain = name.partition("_")
+    if data == "asqa":
+        correct = "str_em"
+        score = citations.score_asqa
+        metrics: tuple[str, ...] = citations.ASQA_METRICS
+    else:
+        correct = "qampari_rec_top5"
+        score = citations.score_qampari
+        metrics = citations.QAMPARI_METRICS
     prompt = name if plain else f"{name}_revised"
     return _make_task(
         name=name,
@@ -459,12 +464,10 @@ def _cite(
     )
 
 
-_ASQA = ("str_em", citations.score_asqa, citations.ASQA_METRICS)
-_QAMPARI = ("qampari_rec_top5", citations.score_qampari, citations.QAMPARI_METRICS)
-CITE = (_cite("asqa", "ASQA", *_ASQA), _cite("qampari", "QAMPARI", *_QAMPARI))
+CITE = (_cite("asqa", "ASQA"), _cite("qampari", "QAMPARI"))
 _NOCITE = (
-    _cite("asqa_nocite", "ASQA without citations", *_ASQA),
-    _cite("qampari_nocite", "QAMPARI without citations", *_QAMPARI),
+    _cite("asqa_nocite", "ASQA without citations"),
+    _cite("qampari_nocite", "QAMPARI without citations"),
 )
 
 _CITE = Category(

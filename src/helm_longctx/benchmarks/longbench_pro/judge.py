@@ -32,9 +32,9 @@ class SimilarityAnnotator(ModelAnnotator):
     name = "similarity"
 
     def __init__(self, judge: str):
-        official = (EMBEDDING_MODEL, EMBEDDING_BYTES)
         super().__init__(
-            "similarity is not measured", lambda: find_embedding_model(judge, *official)
+            "similarity is not measured",
+            lambda: find_embedding_model(judge, EMBEDDING_MODEL, EMBEDDING_BYTES),
         )
 
     @classmethod

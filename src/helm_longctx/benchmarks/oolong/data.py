@@ -75,7 +75,7 @@ class LabelledLine(NamedTuple):
 
 def read_entries(text: str) -> Iterator[LabelledLine]:
     """Yield the lines of a text that have a date and a user."""
-    return (LabelledLine(*match) for match in _ENTRY.findall(text))
+    return map(LabelledLine._make, _ENTRY.findall(text))
 
 
 def find_synth_rows(length: int, split: str, column: str) -> HubRows:

@@ -497,7 +497,7 @@ def _task(
     samples: Samples,
     template: Template,
     max_tokens: int,
-    *sources: Source,
+    sources: Sequence[Source] = (),
 ) -> Task:
     if template is QA:
         metric = "string_match_part"
@@ -534,7 +534,7 @@ def _needles(name: str, title: str, haystack: str, **arguments: Any) -> Task:
     answers = arguments.get("values", 1) * arguments.get("queries", 1)
     budget = max(_NEEDLE_TOKENS, ANSWER_TOKENS * answers)
     sources = (ESSAYS, SENTENCE_MODEL) if haystack == "essay" else ()
-    return _task(f"niah_{name}", f"NIAH {title}", samples, template, budget, *sources)
+    return _task(f"niah_{name}", f"NIAH {title}", samples, template, budget, sources)
 
 
 _TASKS = (
@@ -549,10 +549,15 @@ _TASKS = (
     _needles("multivalue", "Multi-value", "essay", values=4),
     _needles("multiquery", "Multi-query", "essay", queries=4),
     _task("vt", "Variable Tracking", track_variables, _VT, 30),
-    _task("cwe", "Common Words", _list_common_words, _CWE, 120, WORDS),
+    _task("cwe", "Common Words", _list_common_words, _CWE, 120, (WORDS,)),
     _task("fwe", "Frequent Words", _write_coded_texts, _FWE, 50),
     _task(
-        "qa_1", "QA (SQuAD)", partial(_ask_questions, read=_read_squad), QA, 32, SQUAD
+        "qa_1",
+        "QA (SQuAD)",
+        partial(_ask_questions, read=_read_squad),
+        QA,
+        32,
+        (SQUAD,),
     ),
     _task(
         "qa_2",
@@ -560,7 +565,7 @@ _TASKS = (
         partial(_ask_questions, read=_read_hotpotqa),
         QA,
         32,
-        HOTPOTQA,
+        (HOTPOTQA,),
     ),
 )
 

@@ -229,12 +229,16 @@ def _table_prices(deployment: str, spec: ModelDeployment) -> Prices | None:
         return None
     table = get_snapshot()
     # If there is an address, only it counts: users can choose any organization in a deployment's name.
-    where = (None, str(address)) if address else (provider, None)
     model = spec.model_name or deployment
     names = [arguments.get(name) for name in MODEL_ARGUMENTS]
     for name in (*filter(None, names), model.partition("/")[2], model):
         try:
-            _, listed = table.find_provider_model(str(name), None, *where)
+            if address:
+                _, listed = table.find_provider_model(
+                    str(name), None, None, str(address)
+                )
+            else:
+                _, listed = table.find_provider_model(str(name), None, provider, None)
         except LookupError:
             continue
         now = datetime.now(timezone.utc)

@@ -228,7 +228,7 @@ def make_scored_result(
         windows = None
     else:
         (row,) = rows
-        windows = tuple(Window(*fields) for fields in row)
+        windows = tuple(map(Window._make, row))
         outputs = [windows_output(windows)]
     return LongContextResult(
         success=True,

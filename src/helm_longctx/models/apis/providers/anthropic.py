@@ -198,9 +198,13 @@ def _join_blocks(content: list[Mapping[str, Any]], kind: str) -> str | None:
 
 
 def _usage(usage: object) -> Usage | None:
-    read = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     counts = read_counts(
-        usage, *read, "output_tokens", "output_tokens_details.thinking_tokens"
+        usage,
+        "input_tokens",
+        "cache_read_input_tokens",
+        "cache_creation_input_tokens",
+        "output_tokens",
+        "output_tokens_details.thinking_tokens",
     )
     if counts is None:
         return None

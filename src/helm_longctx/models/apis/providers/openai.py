@@ -349,13 +349,14 @@ def _check_provider(choice: Body, text: object) -> None:
 
 
 def _usage(usage: object) -> Usage | None:
-    details = (
-        f"prompt_tokens_details.{name}"
-        for name in ("cached_tokens", "cache_write_tokens")
-    )
-    totals = ("prompt_tokens", "completion_tokens", "total_tokens")
     counts = read_counts(
-        usage, *totals, *details, "completion_tokens_details.reasoning_tokens"
+        usage,
+        "prompt_tokens",
+        "completion_tokens",
+        "total_tokens",
+        "prompt_tokens_details.cached_tokens",
+        "prompt_tokens_details.cache_write_tokens",
+        "completion_tokens_details.reasoning_tokens",
     )
     if counts is None:
         return None
