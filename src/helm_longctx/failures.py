@@ -471,7 +471,10 @@ def failure_of_reason(reason: object) -> Failure | None:
 
 def describe_reason(reason: object) -> str:
     """Say that a finish reason ended a text that is not an answer."""
-    unknown = "" if ending_of(reason) else ", which is not known"
+    if ending_of(reason):
+        unknown = ""
+    else:
+        unknown = ", which is not known"
     return f"the server ended its answer with the finish reason {str(getattr(reason, 'value', reason))[:60]!r}{unknown}"
 
 

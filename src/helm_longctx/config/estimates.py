@@ -108,7 +108,10 @@ def _plan_table(
     rows = []
     for plan in plans:
         sample = plan.sample
-        length = "" if sample.length is None else length_label(sample.length)
+        if sample.length is None:
+            length = ""
+        else:
+            length = length_label(sample.length)
         row = [
             ":".join(filter(None, (sample.entry, sample.task, length))),
             *(
@@ -142,14 +145,20 @@ def _plan_table(
 def _points(difference: float | None) -> str:
     if difference is None:
         return "unknown"
-    return "none" if difference >= 1 else f"{100 * difference:.1f}"
+    if difference >= 1:
+        return "none"
+    return f"{100 * difference:.1f}"
 
 
 def _cells(estimates: Sequence[Estimate]) -> list[str]:
     def total(name: str) -> str:
-        values = [attrgetter(name)(estimate) for estimate in estimates]
+        values = []
+        for estimate in estimates:
+            values.append(attrgetter(name)(estimate))
         # One unknown price makes the sum unknown.
-        return "unknown" if None in values else _format(name, sum(values))
+        if None in values:
+            return "unknown"
+        return _format(name, sum(values))
 
     tokens = f"{total('output_tokens.typical')} to {total('output_tokens.most')}"
     counts = (

@@ -116,7 +116,10 @@ def _read(path: Path) -> Any:
             f"{path}: {error.strerror}; give a YAML file ({page_address('running')})"
         ) from None
     except DuplicateKeyError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        if error.problem_mark:
+            line = error.problem_mark.line + 1
+        else:
+            line = 1
         key = _CHOICE.search(str(error.problem).replace('"', "'"))
         raise InputError(
             f"{path}:{line}: {key[1] if key else 'a key'} is given twice; give each key once"
@@ -137,7 +140,10 @@ def _read(path: Path) -> Any:
 def _plain(node: Any) -> Any:
     """Convert ruamel's values into plain Python values. They also store how they were written."""
     if isinstance(node, dict):
-        return {key: _plain(value) for key, value in node.items()}
+        converted = {}
+        for key, value in node.items():
+            converted[key] = _plain(value)
+        return converted
     if isinstance(node, list):
         return [_plain(value) for value in node]
     plain = next(
@@ -252,7 +258,9 @@ def _kind(annotation: Any) -> type:
     """Return an option's type: the field's type, or text if the command line has no such type."""
     if get_origin(annotation) in (Annotated, Union, UnionType):
         return _kind(next(arg for arg in get_args(annotation) if arg is not NoneType))
-    return annotation if annotation in (bool, int, float) else str
+    if annotation in (bool, int, float):
+        return annotation
+    return str
 
 
 def _find_settings(
@@ -397,5 +405,7 @@ def split_names(texts: list[str]) -> list[str]:
     """Split texts, each of which is a name, or several names separated by commas."""
     names: list[str] = []
     for text in texts:
-        names += [name.strip() for name in text.split(",") if name.strip()]
+        for name in text.split(","):
+            if name.strip():
+                names.append(name.strip())
     return names

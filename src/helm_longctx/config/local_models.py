@@ -47,7 +47,10 @@ class _ModelFacts(NamedTuple):
 
 def model_name(model: str | Endpoint | LocalModels) -> str:
     """Return the name in HELM of a model of a configuration."""
-    name = model if isinstance(model, str) else str(model.name)
+    if isinstance(model, str):
+        name = model
+    else:
+        name = str(model.name)
     if isinstance(model, str) or "/" in name:
         return name
     return f"endpoint/{name}"
@@ -62,7 +65,8 @@ def list_models(
         path = ("models", number)
         if isinstance(model, LocalModels):
             with config.source_map.at(path):
-                models += [(expanded, path) for expanded in expand(model)]
+                for expanded in expand(model):
+                    models.append((expanded, path))
         else:
             models.append((model, path))
     return models
@@ -89,7 +93,11 @@ def expand(model: LocalModels) -> list[LocalModels]:
     for path in paths:
         for revision in revisions:
             name = _make_name(model, path, revision, many)
-            update = {"path": path, "revision": revision, "name": name}
+            update = {
+                "path": path,
+                "revision": revision,
+                "name": name,
+            }
             expanded.append(model.model_copy(update=update))
     if many and model.step is not None:
         raise InputError(
@@ -132,12 +140,17 @@ def find_missing(folder: Path) -> str:
         return "config.json"
     index = folder / _WEIGHTS[1]
     if not index.is_file():
-        return "" if (folder / _WEIGHTS[0]).is_file() else _WEIGHTS[0]
+        if (folder / _WEIGHTS[0]).is_file():
+            return ""
+        return _WEIGHTS[0]
     try:
         parts = sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
     except (ValueError, LookupError, TypeError, AttributeError):
         return f"readable {index.name}"
-    return next((part for part in parts if not (folder / part).is_file()), "")
+    for part in parts:
+        if not (folder / part).is_file():
+            return part
+    return ""
 
 
 def _make_name(model: LocalModels, path: str, revision: str | None, many: bool) -> str:
@@ -151,8 +164,13 @@ def _make_name(model: LocalModels, path: str, revision: str | None, many: bool) 
     organization = parts[-2] if len(parts) > 1 else ""
     if model.name is None:
         return f"{organization or 'local'}/{last}"
-    name = model.name if "/" in model.name else f"local/{model.name}"
-    return f"{name}-{last if is_folder else revision}" if many else name
+    if "/" in model.name:
+        name = model.name
+    else:
+        name = f"local/{model.name}"
+    if many:
+        return f"{name}-{last if is_folder else revision}"
+    return name
 
 
 def _read_facts(model: LocalModels) -> _ModelFacts:
@@ -195,9 +213,10 @@ def _read_facts(model: LocalModels) -> _ModelFacts:
             raise InputError(
                 f"path={model.path!r} needs code of its own ({needed}); {advice}"
             )
-    window = (
-        parse_length(model.context) if model.context else _find_window(model, config)
-    )
+    if model.context:
+        window: int | None = parse_length(model.context)
+    else:
+        window = _find_window(model, config)
     return _ModelFacts(path, folder, commit, window, has_template)
 
 
@@ -321,13 +340,20 @@ def read_sampling(model: LocalModels | Endpoint) -> dict[str, Any]:
         ).folder
     path = folder / "generation_config.json"
     try:
-        settings = json.loads(path.read_bytes()) if path.is_file() else {}
+        if path.is_file():
+            settings = json.loads(path.read_bytes())
+        else:
+            settings = {}
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read ({type(error).__name__})") from None
     if not settings.get("do_sample"):
         return {}
     # These are the values that transformers takes for none.
-    without_effect = {"top_p": 1, "top_k": 0, "min_p": 0}
+    without_effect = {
+        "top_p": 1,
+        "top_k": 0,
+        "min_p": 0,
+    }
     rest = {
         name: settings[name]
         for name, none in without_effect.items()
@@ -452,7 +478,10 @@ def describe(models: dict[str, dict[str, dict[str, Any]]]) -> Iterator[str]:
         row = files["model_deployments.yaml"]
         tags = files["model_metadata.yaml"]["tags"]
         window = row.get("max_sequence_length", "unknown: prompts are not cut")
-        chat = "yes" if "INSTRUCTION_FOLLOWING_MODEL_TAG" in tags else "no"
+        if "INSTRUCTION_FOLLOWING_MODEL_TAG" in tags:
+            chat = "yes"
+        else:
+            chat = "no"
         arguments = row["client_spec"]["args"]
         code = ""
         if arguments.get("remote_code"):

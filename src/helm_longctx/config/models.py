@@ -169,7 +169,10 @@ class ModelBook:
         headers: list[str] = []
         for value in model.headers.values():
             headers += _IN_HEADER.findall(value)
-        tokens = f"{model.token_env}_TOKEN_URL" if model.token_env else None
+        if model.token_env:
+            tokens = f"{model.token_env}_TOKEN_URL"
+        else:
+            tokens = None
         variables = []
         for variable in (model.api_key_env, tokens, *headers):
             if variable and not read_setting(variable):
@@ -211,7 +214,9 @@ class ModelBook:
         self._local[name] = files = make_files(model)
         own = {"name", "sampling"}
         files[_DEPLOYMENTS][_MADE_FROM] = model.model_dump(
-            exclude=own, exclude_defaults=True, mode="json"
+            exclude=own,
+            exclude_defaults=True,
+            mode="json",
         )
         for line in local_models.describe({name: files}):
             hlog(line)
@@ -281,7 +286,10 @@ def _ask(model: Endpoint, key: str | None = None) -> _Files:
         **_access(model),
     )
     try:
-        named = load_tokenizer(model.tokenizer) if model.tokenizer else None
+        if model.tokenizer:
+            named = load_tokenizer(model.tokenizer)
+        else:
+            named = None
         tokenizer = named or find_tokenizer(endpoint.source, endpoint.model)
     except InputError as error:
         if model.tokenizer:
@@ -301,8 +309,13 @@ def _entries(
     model: Endpoint, endpoint: probe.ProbedEndpoint, tokenizer: Tokenizer | None
 ) -> _Files:
     files = make_entries(endpoint, model_name(model), tokenizer)
-    given = {name: getattr(model, name) for name in _EXTRAS}
-    extras = {name: value for name, value in given.items() if value}
+    given = {}
+    for name in _EXTRAS:
+        given[name] = getattr(model, name)
+    extras = {}
+    for name, value in given.items():
+        if value:
+            extras[name] = value
     files[_DEPLOYMENTS]["client_spec"]["args"] |= extras
     # What the server said cannot be told from what a key said, so the keys are kept, too.
     files[_DEPLOYMENTS][_MADE_FROM] = model.model_dump(
@@ -326,7 +339,10 @@ def _is_same(model: Endpoint, wanted: _Files, existing: Mapping[str, Any]) -> bo
     )  # depends on the two others
     # Deployments that users wrote, or made with `models add`, have no mapping.
     open_fields |= {_MADE_FROM} if _MADE_FROM not in existing[_DEPLOYMENTS] else set()
-    open_arguments = {"model"} if model.model is None else set()
+    if model.model is None:
+        open_arguments = {"model"}
+    else:
+        open_arguments = set()
     open_arguments |= {"form"} if model.type is None else set()
 
     def select_compared(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -125,7 +125,10 @@ class Plan:
         known = (
             spec for spec in self.specs if is_long_context(spec) and spec not in later
         )
-        return [estimate_run(runner, spec, {}, Rate()) for spec in known]
+        estimates = []
+        for spec in known:
+            estimates.append(estimate_run(runner, spec, {}, Rate()))
+        return estimates
 
     @property
     def retries(self) -> list[RunSpec]:
@@ -208,7 +211,8 @@ def make_settings(config: RunConfig) -> EnvironmentValues:
     kinds = ("API_KEY", *(field.upper() for field in CredentialNames.model_fields))
     unused: list[str] = []
     for family in families:
-        unused += [f"{family.upper()}_JUDGE_{kind}" for kind in kinds]
+        for kind in kinds:
+            unused.append(f"{family.upper()}_JUDGE_{kind}")
     register_environment(values)
     return EnvironmentValues({**dict.fromkeys(unused, ""), **values})
 
@@ -499,7 +503,15 @@ def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[_Parts]:
                 checked[key] = shared[key]
                 with config.source_map.at(("arguments", key)):
                     _check(name, checked)
-            yield name, {**at, **shared, **own}, path
+            yield (
+                name,
+                {
+                    **at,
+                    **shared,
+                    **own,
+                },
+                path,
+            )
 
 
 _CHECKED_FIRST = ("method", "temperature")

@@ -88,7 +88,11 @@ _OPTION = OnCommandLine()
 class ConfigSection(BaseModel):
     """A mapping of a configuration. Unknown keys are refused, and values are not converted."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -200,7 +200,9 @@ def make_specs(
         from helm_longctx.config.plan import plan_entries
 
         expanded += [entry.text for entry in plan_entries(config)]
-    paths = [Path(path) for path in options["conf_path"] or []]
+    paths = []
+    for path in options["conf_path"] or []:
+        paths.append(Path(path))
     return make_run_specs(
         expanded, paths, split_names(options["model"] or []), suite, most, output_path
     )
@@ -230,11 +232,11 @@ def set_log_levels(quiet: bool, verbose: bool) -> Iterator[TextIO]:
         raise InputError(
             "run: --quiet and --verbose cannot be used together; give one of them"
         )
+    helms: str | int = os.environ.get("HELM_LOG_LEVEL", "INFO").upper()
+    ours: str | int = logging.getLogger("helm_longctx").level
     if quiet:
-        helms = "ERROR"
-    else:
-        helms = os.environ.get("HELM_LOG_LEVEL", "INFO").upper()
-    ours = "ERROR" if quiet else logging.getLogger("helm_longctx").level
+        helms = logging.ERROR
+        ours = logging.ERROR
     filtered = nullcontext(sys.stderr) if verbose else _filter_log()
     with _log_from("helm", helms), _log_from("helm_longctx", ours), filtered as prints:
         yield prints

@@ -41,7 +41,10 @@ class SourceMap:
         for option_path, option in self.options.items():
             if path and option_path[: len(path)] == path:
                 return option
-        prefix = f"{self.file}:{self.line(path)}: " if self.file else ""
+        if self.file:
+            prefix = f"{self.file}:{self.line(path)}: "
+        else:
+            prefix = ""
         return prefix + _steps(path).removeprefix(".")
 
     def line(self, path: KeyPath) -> int:

@@ -59,7 +59,9 @@ def _find_vllm(engine: Any) -> Engine:
             )
             for prompt in prompts
         ]
-        encoded = [prompt.encode(tokenizer) for prompt in prompts]
+        encoded = []
+        for prompt in prompts:
+            encoded.append(prompt.encode(tokenizer))
         outputs = engine.generate(
             [{"prompt_token_ids": ids} for ids in encoded], settings, use_tqdm=False
         )
@@ -70,7 +72,11 @@ def _find_vllm(engine: Any) -> Engine:
         return answers
 
     def score(texts: Sequence[list[int]], starts: Sequence[int]) -> list[list[float]]:
-        settings = SamplingParams(temperature=0, max_tokens=1, prompt_logprobs=0)
+        settings = SamplingParams(
+            temperature=0,
+            max_tokens=1,
+            prompt_logprobs=0,
+        )
         outputs = engine.generate(
             [{"prompt_token_ids": ids} for ids in texts], settings, use_tqdm=False
         )
@@ -99,7 +105,9 @@ def _find_sglang(engine: Any) -> Engine:
             }
             for prompt in prompts
         ]
-        encoded = [prompt.encode(manager.tokenizer) for prompt in prompts]
+        encoded = []
+        for prompt in prompts:
+            encoded.append(prompt.encode(manager.tokenizer))
         outputs = engine.generate(input_ids=encoded, sampling_params=settings)
         decoder = AnswerDecoder(manager.tokenizer)
         answers = []

@@ -196,4 +196,6 @@ def _add_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> bool:
 
 def _content(token: Any) -> Any:
     """Return the text of a token or of its record."""
-    return token["content"] if isinstance(token, dict) else token
+    if isinstance(token, dict):
+        return token["content"]
+    return token

@@ -344,7 +344,13 @@ class FunctionClient(Client):
         return RequestResult(
             success=True,
             embedding=[],
-            completions=[GeneratedOutput(text=text, logprob=0, tokens=[])],
+            completions=[
+                GeneratedOutput(
+                    text=text,
+                    logprob=0,
+                    tokens=[],
+                )
+            ],
             cached=False,
             request_time=time.perf_counter() - start,
             request_datetime=int(started_at),

@@ -120,14 +120,19 @@ def _read_output(output: GeneratedOutput, facts: AnswerFacts) -> Answer:
 
 def _text_of(output: GeneratedOutput) -> str:
     # HELM's clients pass on any JSON value instead of the text.
-    return output.text if isinstance(output.text, str) else ""
+    if isinstance(output.text, str):
+        return output.text
+    return ""
 
 
 def is_output_cut(result: RequestResult) -> bool:
     """Whether the answer, or that of an earlier request of the same question, has no end."""
     facts = facts_of(result)
     for number, output in enumerate(result.completions):
-        of_output = facts if number == 0 else facts.first or NO_FACTS
+        if number == 0:
+            of_output = facts
+        else:
+            of_output = facts.first or NO_FACTS
         if _read_output(output, of_output).is_cut:
             return True
     return False
@@ -163,7 +168,9 @@ def failure_of(result: RequestResult) -> Failure | None:
         kind = failure_of_reason((completion.finish_reason or {}).get("reason"))
         if kind is not None:
             return kind
-    texts = [completion.text for completion in result.completions]
+    texts = []
+    for completion in result.completions:
+        texts.append(completion.text)
     if not texts or not all(isinstance(text, str) for text in texts):
         return Failure.MALFORMED
     return None
@@ -199,7 +206,13 @@ def make_failure(kind: Failure, error: str) -> RequestResult:
     return LongContextResult(
         success=False,
         embedding=[],
-        completions=[GeneratedOutput(text="", logprob=0, tokens=[])],
+        completions=[
+            GeneratedOutput(
+                text="",
+                logprob=0,
+                tokens=[],
+            )
+        ],
         cached=False,
         error=redact(error),
         error_flags=flags,

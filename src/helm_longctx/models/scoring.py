@@ -126,7 +126,9 @@ def scored_output(answer: str, tokens: Sequence[tuple[str, float]]) -> Generated
     Args:
         tokens: text and log-probability of each of its tokens.
     """
-    scored = [Token(text, logprob) for text, logprob in tokens]
+    scored = []
+    for text, logprob in tokens:
+        scored.append(Token(text, logprob))
     return GeneratedOutput(
         answer,
         math.fsum(token.logprob for token in scored),
@@ -139,7 +141,10 @@ def windows_output(windows: Sequence[Window]) -> GeneratedOutput:
     """Return the completion of a text whose own tokens were scored. The result's facts have the windows."""
     total = math.fsum(window.logprob * window.tokens for window in windows)
     return GeneratedOutput(
-        text="", logprob=total, tokens=[], finish_reason={"reason": "endoftext"}
+        text="",
+        logprob=total,
+        tokens=[],
+        finish_reason={"reason": "endoftext"},
     )
 
 

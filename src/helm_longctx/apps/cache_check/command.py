@@ -135,7 +135,14 @@ def cache_check(
     # No task is run: a plan has an entry, and finds the model and asks its server.
     entry = f"{first_entry()}:length=4k"
     config = load_config(
-        None, read_options({**options, "suite": "cache-checks", "entry": [entry]})
+        None,
+        read_options(
+            {
+                **options,
+                "suite": "cache-checks",
+                "entry": [entry],
+            }
+        ),
     )
     with set_log_levels(quiet, verbose) as prints, make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
@@ -157,7 +164,11 @@ def cache_check(
         )
         open_folder(
             folder,
-            {"model": deployment, "max_tokens": max_tokens, "seed": seed},
+            {
+                "model": deployment,
+                "max_tokens": max_tokens,
+                "seed": seed,
+            },
             server,
             fields is None,
         )

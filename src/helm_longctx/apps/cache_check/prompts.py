@@ -160,16 +160,19 @@ class RegisterQuestion:
             return lines
         if self.shared is not None:
             line = tokens_per_line(self.kind)
-            maxs = set()
+            lines_of_blocks = set()
             for block in BLOCKS:
-                maxs.add(max(self.border - 1 - int((block - 1) / line), 0))
-            return sorted(maxs)
+                lines_of_blocks.add(max(self.border - 1 - int((block - 1) / line), 0))
+            return sorted(lines_of_blocks)
         return [1, self.border - 1, self.border, self.border + 1, self.size - 2]
 
     @property
     def values(self) -> list[int]:
         """The values of the keys that are asked for."""
-        return [self.lines[index][1] for index in self.asked_lines]
+        values = []
+        for index in self.asked_lines:
+            values.append(self.lines[index][1])
+        return values
 
     def prompt(self, state: str) -> CheckPrompt:
         """Return the copy for a state of the cache."""
@@ -195,7 +198,10 @@ class RegisterQuestion:
     def _draw(self, name: str) -> list[tuple[int, int]]:
         random = Random(f"{self.seed}-{name}")
         keys = random.sample(range(10, 10**6), self.size)
-        return [(key, random.randint(10**4, 10**5 - 1)) for key in keys]
+        lines = []
+        for key in keys:
+            lines.append((key, random.randint(10**4, 10**5 - 1)))
+        return lines
 
 
 @cache

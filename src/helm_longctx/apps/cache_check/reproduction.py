@@ -95,7 +95,10 @@ def _make_script(
     )
     address = shlex.quote(f"{str(client.client.base_url).rstrip('/')}{path}")
     variable = client.settings.api_key_env
-    key = f' -H "Authorization: Bearer ${variable}"' if variable else ""
+    if variable:
+        key = f' -H "Authorization: Bearer ${variable}"'
+    else:
+        key = ""
     lines = []
     for number, step in enumerate(steps):
         if step.title:

@@ -172,10 +172,14 @@ class Server:
 
         def count_cached(fields: Mapping[str, Any]) -> int | None:
             answer = self.ask(prompt, reply, self.connect_cold(fields))
-            return None if answer.failure else answer.cached_tokens or 0
+            if answer.failure:
+                return None
+            return answer.cached_tokens or 0
 
         count_cached({})
-        return find_cold_fields(count_cached) if count_cached({}) else {}
+        if count_cached({}):
+            return find_cold_fields(count_cached)
+        return {}
 
     def _request(self, text: str, is_chat: bool) -> Request:
         messages = [{"role": "user", "content": text}]
@@ -236,7 +240,10 @@ def find_cached(body: Mapping[str, Any]) -> int | None:
     for names in fields:
         value: Any = body
         for name in names:
-            value = value.get(name) if isinstance(value, Mapping) else None
+            if isinstance(value, Mapping):
+                value = value.get(name)
+            else:
+                value = None
         if isinstance(value, int):
             return value
     return None
@@ -396,7 +403,12 @@ def plan_questions(
                 for group in Random(number).sample(groups, len(groups)):
                     for state, copy in group:
                         reply = StateReply(
-                            length, number, state, copy=copy, kind=kind, shared=shared
+                            length,
+                            number,
+                            state,
+                            copy=copy,
+                            kind=kind,
+                            shared=shared,
                         )
                         plan.append(reply)
     return plan

@@ -165,4 +165,6 @@ def _find_depths(
     depths = sorted(
         depth for depth, values in lost.items() if sum(values) >= _LOST * len(values)
     )
-    return (depths[0], depths[-1] + 1 / DEPTHS) if depths else None
+    if depths:
+        return (depths[0], depths[-1] + 1 / DEPTHS)
+    return None

@@ -138,7 +138,9 @@ class CertificateRunner(LongContextRunner):
             except InputError as error:
                 if not self.limit.is_reached:
                     raise
-                states = [asking.recall(question.request) for question in questions]
+                states = []
+                for question in questions:
+                    states.append(asking.recall(question.request))
                 answered = self._group(blocks, questions, states)
                 raise LimitReachedError(str(error), answered) from error
             return self._group(blocks, questions, states)
@@ -146,7 +148,10 @@ class CertificateRunner(LongContextRunner):
     def entry(self, block: AskedBlock) -> str:
         """Return the run entry that makes a block's prompts."""
         context = "" if block.has_text else ",context=none"
-        texts = f",texts={block.texts}" if block.texts > 1 else ""
+        if block.texts > 1:
+            texts = f",texts={block.texts}"
+        else:
+            texts = ""
         values = f"length={block.length},seed={block.seed}{texts},num_samples={block.count}{context}"
         return f"{self.entries[block.kind]},{values}"
 

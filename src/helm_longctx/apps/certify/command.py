@@ -148,13 +148,17 @@ _PAGE = "index.html"
 _Loss = Annotated[
     float,
     typer.Option(
-        min=5, max=50, help="Points of the score; an effective length loses fewer."
+        min=5,
+        max=50,
+        help="Points of the score; an effective length loses fewer.",
     ),
 ]
 _Error = Annotated[
     float,
     typer.Option(
-        min=0.001, max=0.5, help="Probability that the claim is judged wrongly."
+        min=0.001,
+        max=0.5,
+        help="Probability that the claim is judged wrongly.",
     ),
 ]
 _Most = Annotated[
@@ -246,7 +250,9 @@ def certify(
         suffix = f",thinking_tokens={thinking_tokens}"
     else:
         suffix = ""
-    entries = {kind: entry + suffix for kind, entry in kinds.items()}
+    entries = {}
+    for kind, entry in kinds.items():
+        entries[kind] = entry + suffix
     with set_log_levels(quiet, verbose) as prints:
         _certify(options, entries, design, to, seed, prints)
 
@@ -283,7 +289,14 @@ def _certify(
     for entry in entries.values():
         texts.append(f"{entry},length={design.shortest}")
     config = load_config(
-        None, read_options({**options, "suite": "certificates", "entry": texts})
+        None,
+        read_options(
+            {
+                **options,
+                "suite": "certificates",
+                "entry": texts,
+            }
+        ),
     )
     with make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
@@ -371,7 +384,9 @@ def _ask(
 def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
     """Print what is asked at most, and before how many questions and tokens of the claim which loss is decided."""
     prices = find_prices(deployment)
-    limits = [spec.adapter_spec.max_tokens for spec in plan.specs]
+    limits = []
+    for spec in plan.specs:
+        limits.append(spec.adapter_spec.max_tokens)
     plans = plan_lengths(design, dict(zip(design.kinds, limits, strict=True)), prices)
     rows = []
     for planned in plans:
@@ -414,7 +429,10 @@ def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
         print(
             f"-m {design.most} is too few for a model with a score of 50: give -m {needed}."
         )
-    prices_of_plans = [planned.dollars for planned in plans if planned.dollars]
+    prices_of_plans = []
+    for planned in plans:
+        if planned.dollars:
+            prices_of_plans.append(planned.dollars)
     if len(prices_of_plans) < len(plans):
         print("The price is not known; give --prices. Nothing was sent.")
         return

@@ -94,7 +94,9 @@ class _Diagnosis:
         return cells
 
     def _is_refused(self, length: int) -> bool:
-        cells = [kind.cells.get(length) for kind in self._search.measured]
+        cells = []
+        for kind in self._search.measured:
+            cells.append(kind.cells.get(length))
         return any(cell.is_refused for cell in cells if cell)
 
     def _is_effective(self, length: int) -> bool:
@@ -151,7 +153,9 @@ class _Diagnosis:
     def _rows(self) -> list[tuple[float, ...]]:
         rows = []
         for cell in self.cells:
-            rows += [reply.places for reply in cell.replies if reply.places]
+            for reply in cell.replies:
+                if reply.places:
+                    rows.append(reply.places)
         return rows
 
 
@@ -200,7 +204,9 @@ def _list_findings(
         findings.append(_Finding("cuts", text))
     part = None
     if diagnosis:
-        decisions = {share.place: share.decision for share in diagnosis.places}
+        decisions = {}
+        for share in diagnosis.places:
+            decisions[share.place] = share.decision
         part = _describe_parts(decisions)
     if diagnosis and part:
         name, sentence = part
@@ -296,7 +302,10 @@ def _record_kind(kind: KindAnswers, is_measured: bool) -> dict[str, Any]:
 
 def _record_cell(cell: KindCell) -> dict[str, Any]:
     interval = cell.interval
-    counted = [reply.counted for reply in cell.replies if reply.counted]
+    counted = []
+    for reply in cell.replies:
+        if reply.counted:
+            counted.append(reply.counted)
     dollars = []
     for reply in cell.replies:
         if not reply.failure:
@@ -383,7 +392,10 @@ class CertifyOutcome:
             replies += answered.replies
             own_replies = [reply.to_json() for reply in answered.replies]
             answers.append({**asdict(answered.block), "replies": own_replies})
-        dollars = [reply.dollars for reply in replies if not reply.failure]
+        dollars = []
+        for reply in replies:
+            if not reply.failure:
+                dollars.append(reply.dollars)
         ratios = []
         for reply in replies:
             if reply.counted and reply.tokenized:

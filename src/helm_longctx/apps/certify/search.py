@@ -110,7 +110,9 @@ class Design:
     def error_at(self, length: int) -> float:
         """Return the error of the decision about a length. The lengths below the claim share an error of their own."""
         below = math.ceil(math.log2(max(len(self.lengths) - 1, 2)))
-        return self.error if length == self.claim else self.error / below
+        if length == self.claim:
+            return self.error
+        return self.error / below
 
 
 @dataclass
@@ -411,7 +413,9 @@ class _Expectation:
             for reply in answered.replies:
                 if reply.score is not None:
                     answer = PairedAnswer(
-                        expected=expected, score=reply.score, question=seed
+                        expected=expected,
+                        score=reply.score,
+                        question=seed,
                     )
                     answers.append(answer)
         return answers
@@ -450,7 +454,9 @@ class LengthTest:
             plans.append(_Expectation(kinds, shifts, is_paired=False))
         planned = []
         for expectation in plans:
-            answers = [expectation.answers_of(kind) for kind in kinds]
+            answers = []
+            for kind in kinds:
+                answers.append(expectation.answers_of(kind))
             planned.append(plan_tests(answers, design.loss, most, error))
         # Pairs have a smaller variance, but their bounds are wider. Each test uses what has the larger power. Only
         # answers at the shortest length choose, so the error stays.
@@ -565,7 +571,9 @@ class Search:
         random = Random(f"kinds {self.design.seed}")
         numbers = Counter[str]()
         count = self.design.most if self.measured else 0
-        drawn = [random.choice(self.measured) for _ in range(count)]
+        drawn = []
+        for _ in range(count):
+            drawn.append(random.choice(self.measured))
         questions = []
         for kind in drawn:
             questions.append((kind, kind.question(numbers[kind.kind] % (SEEDS - 1))))
@@ -639,7 +647,9 @@ class Search:
         for kind in self.measured:
             if is_enough and not kind.pairing:
                 continue
-            answered = {answer.block.seed for answer in kind.base.answered}
+            answered = set()
+            for answer in kind.base.answered:
+                answered.add(answer.block.seed)
             numbers = []
             for drawn_kind, seed in drawn:
                 if drawn_kind is kind and seed not in answered:
@@ -788,7 +798,9 @@ def _variance_of_mean(answers: Sequence[PairedAnswer]) -> float:
     differences: dict[int, list[float]] = defaultdict(list)
     for answer in answers:
         differences[answer.question].append(answer.expected - answer.score)
-    means = [fmean(values) for values in differences.values()]
+    means = []
+    for values in differences.values():
+        means.append(fmean(values))
     return float(np.var(means)) / len(means)
 
 

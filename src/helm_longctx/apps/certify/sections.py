@@ -24,9 +24,17 @@ _COLUMNS = (
     "questions",
 )
 
-_MARKS = {"above": "effective", "below": "not effective", "open": "undecided"}
+_MARKS = {
+    "above": "effective",
+    "below": "not effective",
+    "open": "undecided",
+}
 
-_USES = {"above": "used", "below": "not used", "open": "undecided"}
+_USES = {
+    "above": "used",
+    "below": "not used",
+    "open": "undecided",
+}
 
 _PLACES = {
     "at_start": "start",
@@ -134,7 +142,10 @@ def describe_verdict(record: CertificateRecord) -> str:
             what = f"the mean score of {_join(kinds)}"
         else:
             what = f"the score of {kinds[0]}"
-        least = " No kind alone was found to lose." if len(kinds) > 1 else ""
+        if len(kinds) > 1:
+            least = " No kind alone was found to lose."
+        else:
+            least = ""
         return f"{model} uses {claim}: {what} is less than {points} below that at {shortest}.{least}{about}"
     return f"{model} does not use {claim} ({describe_name(record)}): {_describe_lost(record)}.{about}"
 
@@ -158,7 +169,10 @@ def _describe_open(record: CertificateRecord) -> str:
         failures = Counter(
             reason for cell in cells.values() for reason in cell["failures"]
         )
-        failed = f" (failures: {_join(list(failures))})" if failures else ""
+        if failures:
+            failed = f" (failures: {_join(list(failures))})"
+        else:
+            failed = ""
         why = "the scores are not far enough above what needs no text, so nothing longer was sent"
         return f"no kind can be measured at {shortest}, where {why}. Scores: {scores}{failed}"
     if not tests or not tests[0]["n"]:
@@ -212,7 +226,9 @@ def _describe_loss(test: Mapping[str, Any]) -> str:
 
 def _join(names: Sequence[str]) -> str:
     *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
+    if others:
+        return f"{', '.join(others)} and {last}"
+    return last
 
 
 def _was_sent(cell: Mapping[str, Any]) -> bool:
@@ -226,7 +242,9 @@ def describe_kinds(record: CertificateRecord) -> tuple[Sequence[str], list[list[
 
 def describe_totals(record: CertificateRecord) -> list[str]:
     """Return lines about the server, the tokens, the price, and what is not decided."""
-    lines = [finding["text"] for finding in record["findings"]]
+    lines = []
+    for finding in record["findings"]:
+        lines.append(finding["text"])
     accepted = record["accepted"]
     lines.append(
         f"The largest accepted length is {length_label(accepted) if accepted else 'unknown'}."
@@ -253,7 +271,9 @@ def describe_totals(record: CertificateRecord) -> list[str]:
 
 
 def _describe_kind(record: CertificateRecord, kind: Mapping[str, Any]) -> list[str]:
-    cells = {cell["length"]: cell for cell in kind["cells"]}
+    cells = {}
+    for cell in kind["cells"]:
+        cells[cell["length"]] = cell
     ends = []
     for name in ("shortest", "claim"):
         ends.append(cells.get(record["design"][name]))
@@ -288,7 +308,10 @@ def _describe_tokens(record: CertificateRecord) -> str:
         return "The server does not report the tokens of prompts."
     if tokens["by_tokenizer"] is not None:
         ratio = tokens["by_tokenizer"]
-        agrees = "agrees with" if abs(ratio - 1) <= 0.05 else "differs from"
+        if abs(ratio - 1) <= 0.05:
+            agrees = "agrees with"
+        else:
+            agrees = "differs from"
         return f"The server's count of tokens {agrees} the tokenizer's: the ratio is {ratio:.3f}."
     return f"The server counts {tokens['by_estimate']:.2f} times as many tokens as our estimate; no tokenizer is known."
 

@@ -233,7 +233,11 @@ def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, An
         for name, value in numbers.items():
             if value is not None:
                 details[name] = f"{value:.6g}"
-    return {"score": interval.mean, "details": details, "uncertainty": uncertainty}
+    return {
+        "score": interval.mean,
+        "details": details,
+        "uncertainty": uncertainty,
+    }
 
 
 def _sample(
@@ -262,7 +266,13 @@ def _sample(
         "interaction_type": "single_turn",
         "input": {"raw": prompt, "reference": references},
         "output": {"raw": [text]},
-        "answer_attribution": [{"turn_idx": 0, **source, "is_terminal": True}],
+        "answer_attribution": [
+            {
+                "turn_idx": 0,
+                **source,
+                "is_terminal": True,
+            }
+        ],
         "evaluation": {"score": score, "is_correct": score == 1.0},
         "metadata": {
             "repeat": str(row.repeat + 1),

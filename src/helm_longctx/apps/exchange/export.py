@@ -541,7 +541,8 @@ _SEPARATORS = re.compile(r"[/\\]")
 def folder_name(text: str) -> str:
     """Return a text as the name of one folder: it leads to no other folder, and no file system finds it too long."""
     name = _SEPARATORS.sub("_", one_line(text))
-    name = name if name.strip(".") else "_" * max(1, len(name))
+    if not name.strip("."):
+        name = "_" * max(1, len(name))
     encoded = name.encode("utf-8", "replace")
     if len(encoded) <= LONGEST_NAME:
         return name

@@ -329,7 +329,10 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     spec = make_entry_spec(entry)
     repeats = max((output.repeat for output in run.outputs), default=0) + 1
     adapter = replace(
-        spec.adapter_spec, model=model, model_deployment=model, num_trials=repeats
+        spec.adapter_spec,
+        model=model,
+        model_deployment=model,
+        num_trials=repeats,
     )
     name = add_argument(spec.name, "model", model.replace("/", "_"))
     spec = replace(spec, name=name, adapter_spec=adapter)

@@ -82,8 +82,14 @@ def _missing(
         ids = None
     if status not in _UNFINISHED or not isinstance(ids, list) or not answers:
         return
-    epochs = config.get("epochs") if isinstance(config, dict) else None
-    count = epochs if isinstance(epochs, int) and epochs > 1 else 1
+    if isinstance(config, dict):
+        epochs = config.get("epochs")
+    else:
+        epochs = None
+    if isinstance(epochs, int) and epochs > 1:
+        count = epochs
+    else:
+        count = 1
     if count * len(ids) > _MOST_FILES:
         raise InputError(
             f"{path}: the evaluation has {len(ids)} samples, and a log may have {_MOST_FILES} with all epochs"
@@ -112,7 +118,11 @@ def _missing(
         )
         location = f"{path}: sample {name}"
         yield replace(
-            answers[0], location=location, text=None, fields=common, output=output
+            answers[0],
+            location=location,
+            text=None,
+            fields=common,
+            output=output,
         )
 
 
@@ -209,7 +219,10 @@ def _answer(about: _Row, sample: Any, location: str) -> ForeignAnswer:
     output = sample.get("output")
     if not is_whole(epoch) or epoch < 1 or sample.get("id") is None:
         raise InputError(f"{location}: it must have an id, and an epoch from 1")
-    usage = output.get("usage") if isinstance(output, dict) else None
+    if isinstance(output, dict):
+        usage = output.get("usage")
+    else:
+        usage = None
     if isinstance(usage, dict):
         tokens = usage.get("input_tokens")
     else:

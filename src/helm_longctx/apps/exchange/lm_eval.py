@@ -100,7 +100,9 @@ def _results(
     # The means of the categories with several tasks, and the names of their tasks.
     groups: dict[str, dict[str, Any]] = {}
     subtasks: dict[str, list[str]] = {}
-    by_result = {id(result.result): result for result in results}
+    by_result = {}
+    for result in results:
+        by_result[id(result.result)] = result
     for mean in means:
         if mean.model != model:
             continue
@@ -310,7 +312,10 @@ def _answers(row: FileRow, task: str) -> Iterator[ForeignAnswer]:
     if responses and isinstance(responses[0], list):
         responses = responses[0]
     own = doc.get(RECORD)
-    model = str(doc.get("model") or "") if isinstance(own, dict) else ""
+    if isinstance(own, dict):
+        model = str(doc.get("model") or "")
+    else:
+        model = ""
     model = model or row.path.resolve().parent.name.replace("__", "/", 1)
     arguments = row.get("arguments")
     if isinstance(arguments, dict):

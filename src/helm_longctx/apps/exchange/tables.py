@@ -148,7 +148,9 @@ def _wide_values(result: Result | None) -> list[Any]:
         return [None] * 5
     interval = result.interval
     ends = (interval.mean, interval.low, interval.high)
-    values = [None if math.isnan(end) else end for end in ends]
+    values = []
+    for end in ends:
+        values.append(None if math.isnan(end) else end)
     return [*values, interval.n or None, result.failed]
 
 
@@ -202,7 +204,9 @@ def _rows(path: Path) -> Iterator[_Row]:
             return
         csv.field_size_limit(_LONGEST_FIELD)
         with path.open(
-            encoding="utf-8-sig", errors="surrogatepass", newline=""
+            encoding="utf-8-sig",
+            errors="surrogatepass",
+            newline="",
         ) as file:
             table = csv.DictReader(file, strict=True)
             is_ours = _OWN_COLUMN in (table.fieldnames or ())
@@ -407,9 +411,18 @@ def _table(wide: _Wide) -> Table:
         for score in map(results.get, wide.columns):
             # Such a cell is `41.2 † (3 failed)`, with the interval before the number of failed requests.
             cell = score_cell(score)
-            failed = f"{score.failed} failed" if score and score.failed else ""
-            share = unread_share(score) if score and score.has_score else None
-            unread = f"{amount(100 * share)} % unread" if share else ""
+            if score and score.failed:
+                failed = f"{score.failed} failed"
+            else:
+                failed = ""
+            if score and score.has_score:
+                share = unread_share(score)
+            else:
+                share = None
+            if share:
+                unread = f"{amount(100 * share)} % unread"
+            else:
+                unread = ""
             details = ", ".join(filter(None, (cell.detail, failed, unread)))
             cells.append(replace(cell, detail=details))
         rows.append(cells)

@@ -85,7 +85,9 @@ _Candidate = Annotated[
 _MaxDrop = Annotated[
     float | None,
     typer.Option(
-        min=0.1, max=99, help="Largest drop that is accepted, in points. [default: 2]"
+        min=0.1,
+        max=99,
+        help="Largest drop that is accepted, in points. [default: 2]",
     ),
 ]
 _Power = Annotated[
@@ -290,7 +292,9 @@ def _compare_distributions(
     with make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
-            plans = [make_plan(config_of_side) for config_of_side in configs]
+            plans = []
+            for config_of_side in configs:
+                plans.append(make_plan(config_of_side))
             runner = make_runner(config)
             way = find_way(models)
             runs = []

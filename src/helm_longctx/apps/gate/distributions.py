@@ -193,7 +193,10 @@ class Point(NamedTuple):
         The mean is 0 if only the sizes of their noise differ, for example because of the load of their servers.
         """
         own = self.noise or 0.0
-        other = own if self.candidate_noise is None else self.candidate_noise
+        if self.candidate_noise is None:
+            other = own
+        else:
+            other = self.candidate_noise
         return self.divergence - (own + other) / 2
 
 
@@ -233,7 +236,10 @@ class Compared:
 
 def _probabilities(distribution: Distribution) -> dict[str, float]:
     told = {**distribution.top, distribution.text: distribution.logprob}
-    return {text: math.exp(value) for text, value in told.items()}
+    probabilities = {}
+    for text, value in told.items():
+        probabilities[text] = math.exp(value)
+    return probabilities
 
 
 def divergence(base: Distribution, candidate: Distribution) -> float:
@@ -249,7 +255,10 @@ def divergence(base: Distribution, candidate: Distribution) -> float:
     for text in first:
         if text in second:
             shared.append((first[text], second[text]))
-    missing = [first[text] for text in first if text not in second]
+    missing = []
+    for text in first:
+        if text not in second:
+            missing.append(first[text])
     rest = max(1 - math.fsum(first.values()), _SMALLEST)
     budget = max(1 - math.fsum(q for _, q in shared), _SMALLEST)
     spent = _share_out(missing, budget, rest, math.exp(candidate.largest_missing))
@@ -310,7 +319,11 @@ def compare(
         InputError: the sides divide the same text into other tokens.
         FailureError: a request has no answer.
     """
-    fields = {"prompt": asked.prompt, "max_tokens": ANSWER_TOKENS, "temperature": 0}
+    fields = {
+        "prompt": asked.prompt,
+        "max_tokens": ANSWER_TOKENS,
+        "temperature": 0,
+    }
     order = []
     for side in (0, 1) if is_base_first else (1, 0):
         order.append((side, False))
@@ -443,7 +456,9 @@ def compare_texts(
             )
             readings[side, is_again] = distributions_of(sides[side](request))
         for number, (stretch, (start, end)) in enumerate(spans.items()):
-            rows = {key: parts[number] for key, parts in readings.items()}
+            rows = {}
+            for key, parts in readings.items():
+                rows[key] = parts[number]
             if _reads_other_text(rows, text[start:end]):
                 is_other = True
                 continue
@@ -491,7 +506,9 @@ def _find_written_fault(forced: str, written: str, rows: Sequence[Distribution])
     if not forced.strip():
         return "longer"
     if written.strip().startswith(forced.strip()) or not rows:
-        return "longer" if written.strip() != forced.strip() and rows else ""
+        if written.strip() != forced.strip() and rows:
+            return "longer"
+        return ""
     if not "".join(row.text for row in rows).endswith(forced):
         return ""  # the texts of tokens lack spaces or have parts of characters
     # A token at the start can have characters of the prompt, so characters are counted from the end.

@@ -183,7 +183,9 @@ def decide(
     order = sorted(groups.items(), key=lambda item: (item[0][0] or 0, item[0][1]))
     if margin:
         levels = _Levels(looks, len(groups), max(len(questions), 1))
-        parts = [_judge_part(rows, margin, levels) for _, rows in order]
+        parts = []
+        for _, rows in order:
+            parts.append(_judge_part(rows, margin, levels))
         answers = _judge_answers(written, levels)
     else:
         level = level_of_look(looks, ONE_SIDED)
@@ -234,7 +236,10 @@ class _Levels:
         # A look at fewer questions cannot pass, so it has no part of this error.
         able = tuple(look for look in looks if look >= count_fewest() * lengths)
         can_pass = looks[-1] in able
-        self.passing = level_of_look(able, ONE_SIDED) if can_pass else 0.0
+        if can_pass:
+            self.passing = level_of_look(able, ONE_SIDED)
+        else:
+            self.passing = 0.0
 
 
 def _by_length(written: Sequence[Written]) -> dict[int | None, list[Written]]:
@@ -252,7 +257,10 @@ def _count_questions(
         groups[point.length].add(point.group)
     for answer in written:
         groups[answer.length].add(answer.group)
-    return {length: len(names) for length, names in groups.items()}
+    questions = {}
+    for length, names in groups.items():
+        questions[length] = len(names)
+    return questions
 
 
 def _judge_part(
@@ -463,7 +471,9 @@ def find_differing_lengths(
             shifts[row.length][row.group].append(1.0 if row.fault else -1.0)
     lengths = {}
     for length, questions in sorted(shifts.items(), key=lambda item: item[0] or 0):
-        means = [fmean(values) for values in questions.values()]
+        means = []
+        for values in questions.values():
+            means.append(fmean(values))
         if _sign_p_value(means) * len(shifts) < level:
             lengths[length] = fmean(means)
     return lengths
@@ -482,7 +492,9 @@ def _find_noisier_lengths(points: Sequence[Point], looks: Looks) -> list[int | N
     level = level_of_look(looks, ONE_SIDED)
     lengths = []
     for length, questions in noises.items():
-        means = [fmean(values) for values in questions.values()]
+        means = []
+        for values in questions.values():
+            means.append(fmean(values))
         if _sign_p_value(means) * len(noises) < level:
             lengths.append(length)
     return lengths
@@ -704,7 +716,10 @@ def explain_differences(decision: DivergenceDecision) -> str:
     lengths = []
     for length, value in decision.differences.items():
         lengths.append(f"{label(length)} ({value:.1g} nats)".strip())
-    beside = "Beside the verdict: the" if decision.margin else "The"
+    if decision.margin:
+        beside = "Beside the verdict: the"
+    else:
+        beside = "The"
     shown = ", ".join(lengths)
     return f"{beside} candidate differs from the base by more than both from themselves at {shown}."
 
@@ -754,4 +769,8 @@ def _interval_json(interval: Interval) -> dict[str, float | int | None]:
     known = {}
     for name, end in ends.items():
         known[name] = end if math.isfinite(end) else None
-    return {"mean": interval.mean, **known, "n": interval.n}
+    return {
+        "mean": interval.mean,
+        **known,
+        "n": interval.n,
+    }

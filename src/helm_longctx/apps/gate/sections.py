@@ -217,7 +217,11 @@ def _plot(gate: Gate) -> Figure:
     rows: list[Mapping[str, object]] = []
     for name, part in gate.parts.items():
         rows.append(
-            {"model": name, **interval_row(part.drop.comparison.effect), "kind": "own"}
+            {
+                "model": name,
+                **interval_row(part.drop.comparison.effect),
+                "kind": "own",
+            }
         )
     margin = -gate.question.margin
     rows.append(
@@ -351,7 +355,9 @@ def _different(pairs: Sequence[AnswerPair]) -> Table:
     about = (
         f"The largest drops first, {min(len(order), _MOST_ANSWERS)} of {len(order):,}."
     )
-    rows = [_different_row(pair) for pair in order[:_MOST_ANSWERS]]
+    rows = []
+    for pair in order[:_MOST_ANSWERS]:
+        rows.append(_different_row(pair))
     return Table(
         "different-answers", "Answers that differ", columns, rows, about, search=True
     )

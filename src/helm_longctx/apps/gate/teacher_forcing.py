@@ -50,7 +50,9 @@ def find_way(deployments: tuple[str, str]) -> Way:
     Raises:
         InputError: only one of them sends chats.
     """
-    styles = [deployment_style(name) for name in deployments]
+    styles = []
+    for name in deployments:
+        styles.append(deployment_style(name))
     if "chat" not in styles:
         return TEXTS
     if "completion" in styles:
@@ -90,7 +92,9 @@ def read_questions(
         style = "chat"
     # The model draws no tokens.
     request = RequestSettings(
-        style=style, truncation=asked.truncation, metric=LIKELIHOOD
+        style=style,
+        truncation=asked.truncation,
+        metric=LIKELIHOOD,
     )
     scenario.entry = replace_request(scenario.entry, request)
     length = scenario.entry.settings.length
@@ -105,7 +109,10 @@ def read_questions(
                     "gate: --logprobs compares completions of these deployments; leave out style=chat"
                 )
             # Without a list of messages, a deployment that takes both forms would get a completion.
-            messages = None if way is TEXTS else request.messages or []
+            if way is TEXTS:
+                messages = None
+            else:
+                messages = request.messages or []
             group = f"{prepared.state.instance.sub_split} {prepared.sample.group or prepared.state.instance.id}"
             yield Asked(length, request.prompt, request.answers[0], group, messages)
 
@@ -118,7 +125,10 @@ def spread_numbers(count: int) -> list[int]:
     digits = max(count - 1, 0).bit_length()
     numbers = []
     for number in range(2**digits):
-        mirrored = int(f"{number:0{digits}b}"[::-1], 2) if digits else 0
+        if digits:
+            mirrored = int(f"{number:0{digits}b}"[::-1], 2)
+        else:
+            mirrored = 0
         if mirrored < count:
             numbers.append(mirrored)
     return numbers
@@ -137,7 +147,9 @@ def make_arms(
         raise InputError(
             "gate: --logprobs needs clients in this process, not a HELM server"
         )
-    senders = [make_sender(context, name) for name in deployments]
+    senders = []
+    for name in deployments:
+        senders.append(make_sender(context, name))
     clients: list[Any] = [sender.client for sender in senders]
     for client, name in zip(clients, deployments, strict=True):
         if not getattr(client, "gives_distributions", False):
@@ -302,7 +314,9 @@ def read_points(path: Path) -> list[Point]:
     with SealedLines(
         path, "remove this line, and its question is asked again"
     ) as lines:
-        kept = [_read_comparison(content) for _, content in lines.read()]
+        kept = []
+        for _, content in lines.read():
+            kept.append(_read_comparison(content))
     points: list[Point] = []
     for compared in kept:
         points += compared.points if compared else []
@@ -312,8 +326,12 @@ def read_points(path: Path) -> list[Point]:
 def _read_comparison(content: Any) -> Compared | None:
     if not isinstance(content, dict):
         return None
-    points = [Point._make(fields) for fields in content["points"]]
-    written = [Written._make(fields) for fields in content["written"]]
+    points = []
+    for fields in content["points"]:
+        points.append(Point._make(fields))
+    written = []
+    for fields in content["written"]:
+        written.append(Written._make(fields))
     return Compared(points=points, written=written)
 
 

@@ -200,7 +200,10 @@ def read_verdict(reply: Any) -> Scores:
 def read_verdict_1_1(reply: Any) -> Scores:
     """Return 1 or 0 for the verdict in a JSON object. Another reply, or another verdict, has no score."""
     try:
-        content = json.loads(reply) if isinstance(reply, str) else None
+        if isinstance(reply, str):
+            content = json.loads(reply)
+        else:
+            content = None
     except (ValueError, RecursionError):
         return {}
     if isinstance(content, dict):

@@ -99,7 +99,8 @@ def _load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
     for row in JsonArray(root / path, _SECTION_COLUMNS):
         order: Any = row["answer"]
         with suppress(ValueError, RecursionError):
-            order = json.loads(order) if isinstance(order, str) else order
+            if isinstance(order, str):
+                order = json.loads(order)
         ORDER.check(f"{row}: column 'answer'", order)
         name = number_name(
             "_".join(map(str, (row["book_id"], *row["para_offset"]))), earlier

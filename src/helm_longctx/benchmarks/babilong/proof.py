@@ -201,14 +201,24 @@ def _read_row(root: DataRoot, row: Mapping[str, str]) -> Iterator[PrintedScore]:
     for length, text in texts.items():
         if task in MAIN:
             compute = partial(
-                _best_form, model=model, task=task, length=length, lengths=[*texts]
+                _best_form,
+                model=model,
+                task=task,
+                length=length,
+                lengths=[*texts],
             )
         else:
             compute = partial(
-                _mean_of_tasks, model=model, length=length, lengths=[*texts]
+                _mean_of_tasks,
+                model=model,
+                length=length,
+                lengths=[*texts],
             )
         yield PrintedScore(
-            model=model, column=f"{task} {length}", text=text, compute=compute
+            model=model,
+            column=f"{task} {length}",
+            text=text,
+            compute=compute,
         )
 
 

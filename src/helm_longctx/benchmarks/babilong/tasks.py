@@ -43,11 +43,19 @@ _LARGE_COMMIT = "fc4d1a584dfc498c37578753bee4cdd91b987ae2"
 _SMALL_SET = "RMT-team/babilong"
 _SMALL_COMMIT = "ee0d588794c7ac098062ee0d247c733d62e94fe2"
 
-COLUMNS: Types = {"input": str, "question": str, "target": str}
+COLUMNS: Types = {
+    "input": str,
+    "question": str,
+    "target": str,
+}
 
 _ROWS: dict[str, Mapping[str, int]] = {
     "0k": {"qa1": 1000, **dict.fromkeys(("qa6", "qa7", "qa8", "qa9", "qa10"), 1000)},
-    "1k": {"qa1": 1000, "qa3": 862, "qa5": 997},
+    "1k": {
+        "qa1": 1000,
+        "qa3": 862,
+        "qa5": 997,
+    },
     "2k": {"qa1": 1000, "qa3": 998},
     **{label: {"qa1": 1000} for label in ("4k", "8k", "16k", "32k")},
 }

@@ -290,8 +290,14 @@ def score_order(rubric: Sequence[str], lines: Sequence[str]) -> Scores:
     right = len({*rubric} & {*lines})
     wrong = sum(line not in rubric for line in lines)
     missed = sum(item not in lines for item in rubric)
-    precision = right / (right + wrong) if right + wrong else 0
-    recall = right / (right + missed) if right + missed else 0
+    if right + wrong:
+        precision = right / (right + wrong)
+    else:
+        precision = 0
+    if right + missed:
+        recall = right / (right + missed)
+    else:
+        recall = 0
     if precision + recall:
         f1 = 2 * precision * recall / (precision + recall)
     else:
@@ -300,10 +306,15 @@ def score_order(rubric: Sequence[str], lines: Sequence[str]) -> Scores:
     scores = {"event_f1": float(f1)}
     ranks = []
     for events in (rubric, lines):
-        rank = {event: number for number, event in enumerate(events, 1)}
+        rank = {}
+        for number, event in enumerate(events, 1):
+            rank[event] = number
         ranks.append([rank.get(event, len(union) + 1) for event in union])
     # SciPy warns about a single event.
-    tau = kendalltau(ranks[0], ranks[1])[0] if len(union) > 1 else math.nan
+    if len(union) > 1:
+        tau = kendalltau(ranks[0], ranks[1])[0]
+    else:
+        tau = math.nan
     if math.isnan(tau):
         return scores
     return {
@@ -407,7 +418,10 @@ def find_source(length: int) -> HubDataset:
     """Return the questions and the whole chats of a length."""
     split, chats = CHATS[length]
     is_long = length == LONGEST
-    name = "Mohammadta/BEAM-10M" if is_long else "Mohammadta/BEAM"
+    if is_long:
+        name = "Mohammadta/BEAM-10M"
+    else:
+        name = "Mohammadta/BEAM"
     columns = ("conversation_id", "probing_questions", "plans" if is_long else "chat")
     return HubDataset(
         name,

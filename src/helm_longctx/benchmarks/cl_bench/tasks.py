@@ -133,7 +133,11 @@ LIFE = HubDataset(
     commit="cd2589f",
     files={"train": ("CL-bench Life.jsonl",)},
 )
-COLUMNS: Types = {"messages": list, "rubrics": list, "metadata": dict}
+COLUMNS: Types = {
+    "messages": list,
+    "rubrics": list,
+    "metadata": dict,
+}
 _RUBRICS = Shape("a list", lambda value: isinstance(value, list))
 DELIMITER = "<|TASK|>"
 """Stands between the context and the task in single turns of CL-bench Life; CL-bench has nothing between them."""
@@ -182,7 +186,11 @@ def _task(
         variants={"paper": Variant(temperature=1.0)},
         official_judge=JUDGE,
         judgement=JUDGEMENT,
-        record_shapes={"rubrics": _RUBRICS, "category": TEXT, **REPLIES},
+        record_shapes={
+            "rubrics": _RUBRICS,
+            "category": TEXT,
+            **REPLIES,
+        },
         **task_fields(__package__),
     )
 

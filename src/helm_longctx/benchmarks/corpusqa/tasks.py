@@ -150,7 +150,9 @@ def judge_prompt(record: Record) -> str:
     """Make the user turn of the judge's prompt."""
     answer = find_answer(record["prediction"])
     return prompts.JUDGE.format(
-        problem=record["question"], answer_1=answer, answer_2=record["references"][0]
+        problem=record["question"],
+        answer_1=answer,
+        answer_2=record["references"][0],
     )
 
 

@@ -85,7 +85,10 @@ class _Material:
 
     def __init__(self, key: str, facts: _Material | None = None):
         self.random = Random(key)
-        self._used: set[str] = set(facts._used) if facts else set()
+        if facts:
+            self._used: set[str] = set(facts._used)
+        else:
+            self._used = set()
 
     def possession(self) -> _Owned:
         """Draw a thing with its owner, who has another occupation or a thing of another category than all before."""
@@ -148,7 +151,10 @@ class _Material:
 
 def _draw_lines(settings: Settings, draw: Callable[[], str], rest: str) -> list[str]:
     """Draw as many lines as fill the length; see `_count_lines`."""
-    return [draw() for _ in range(_count_lines(settings, draw, rest))]
+    lines = []
+    for _ in range(_count_lines(settings, draw, rest)):
+        lines.append(draw())
+    return lines
 
 
 def _count_lines(settings: Settings, draw: Callable[[], str], rest: str) -> int:
@@ -406,7 +412,10 @@ def _example(
     depth: float | None = None,
 ) -> Example:
     # Without its context, a model can only guess.
-    text = "\n".join(lines) if settings.context == "full" else ""
+    if settings.context == "full":
+        text = "\n".join(lines)
+    else:
+        text = ""
     return Example(
         name, {CONTEXT: text, "question": question}, references, "official", depth=depth
     )
@@ -431,7 +440,9 @@ _NUMBER = re.compile(r"\d+")
 def _score_recall(record: Record) -> Scores:
     """Compute the share of the codes that the answer has, and whether it has the code at each depth."""
     numbers = set(_NUMBER.findall(record["prediction"]))
-    hits = [float(code in numbers) for code in record["references"]]
+    hits = []
+    for code in record["references"]:
+        hits.append(float(code in numbers))
     return {"found": sum(hits) / len(hits), **dict(zip(PLACES, hits, strict=False))}
 
 
@@ -457,7 +468,9 @@ def _score_towns(record: Record) -> Scores:
     )
     towns = {part for part in parts if part and not _NUMBER.search(part)}
     numbers = _NUMBER.findall(record["prediction"])
-    expected = {town.casefold() for town in record["references"]}
+    expected = set()
+    for town in record["references"]:
+        expected.add(town.casefold())
     return {
         "found": f1(towns, expected),
         "number": float(numbers[-1:] == [str(len(expected))]),

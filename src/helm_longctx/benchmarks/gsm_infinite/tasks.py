@@ -42,12 +42,20 @@ from helm_longctx.tasks.task import (
 
 NAMES = 1_000_000
 """Number of names of variables, V000000 and so on."""
-_SIGNS = {"": 0, " + 1": 1, " - 1": -1}
+_SIGNS = {
+    "": 0,
+    " + 1": 1,
+    " - 1": -1,
+}
 """What is added to a parent's value, as a statement writes it."""
 _STATEMENTS = 828
 _TOKENS = 9668
 """Number of statements in a text of so many tokens."""
-_SYMBOLIC_OPERATIONS = {0: 50, 8192: 30, 16384: 20}
+_SYMBOLIC_OPERATIONS = {
+    0: 50,
+    8192: 30,
+    16384: 20,
+}
 """The largest number of operations of symbolic problems by length; 10 at other lengths."""
 _MOST_OPERATIONS = 10
 _OPERATIONS = range(2, 31)
@@ -125,7 +133,9 @@ def _draw_tree(
 
 def official_tokens(length: int) -> int:
     """Return the number that the official script gets for a length: 8000 for 8k."""
-    return length // 1024 * 1000 if length % 1024 == 0 else length
+    if length % 1024 == 0:
+        return length // 1024 * 1000
+    return length
 
 
 def generate(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
@@ -160,7 +170,9 @@ _COMMITS = {"hard_16k": "5e15e6eb9b76b8642894210b677bbd79825e48d4"}
 
 def find_source(name: str, length: int) -> HubDataset:
     """Return the hub data set of medium or hard problems of a length. It has a split for each number of operations."""
-    splits = {f"ops_{operations}": 0 for operations in _OPERATIONS}
+    splits = {}
+    for operations in _OPERATIONS:
+        splits[f"ops_{operations}"] = 0
     end = f"{name}_{length_label(length) if length else 0}"
     return HubDataset(
         f"InfiniAILab/gsm_infinite_{end}",

@@ -236,7 +236,9 @@ def _remove_citations(text: str) -> str:
 def _claims(output: str, question: str, listed: bool) -> list[Claim]:
     if listed:
         # An item alone is no statement that a document could support (HELMET eval_alce.py:346).
-        sentences = [f"{question} {item.strip()}" for item in _items(output)]
+        sentences = []
+        for item in _items(output):
+            sentences.append(f"{question} {item.strip()}")
     else:
         # NLTK takes "1." for a sentence; the official code drops such short ones (HELMET eval_alce.py:351).
         sentences = []
@@ -263,7 +265,10 @@ def _ask(
     asked: Sequence[tuple[str, tuple[int, ...]]],
 ) -> list[bool | None]:
     def write(document: _Document) -> str:
-        text = document["sent"] if "sent" in document else document["text"]
+        if "sent" in document:
+            text = document["sent"]
+        else:
+            text = document["text"]
         return f"Title: {document['title']}\n{text}"
 
     pairs = []
@@ -273,7 +278,9 @@ def _ask(
 
 
 def _harmonic(one: float, other: float) -> float:
-    return 2 * one * other / (one + other) if one + other else 0.0
+    if one + other:
+        return 2 * one * other / (one + other)
+    return 0.0
 
 
 def _citation_scores(record: Record, correct: float | None) -> Scores:

@@ -98,7 +98,10 @@ def parse_name(path: Path) -> _Name:
         raise InputError(
             f"{path}: not a name of HELMET's files: DATASET_TAG_TEST_in8192_size100_shots2_….json"
         )
-    size = None if match["size"] == "None" else int(match["size"])
+    if match["size"] == "None":
+        size = None
+    else:
+        size = int(match["size"])
     shots = int(match["shots"])
     seed = int(match["seed"])
     return _Name(
@@ -261,7 +264,10 @@ def _score(path: Path, name: _Name, averages: _Row) -> OutputScore:
         values[metric] = float(value or 0.0) / _PERCENT.get(official, 100.0)
     entry = _category(name.task)
     score = {name.task.name: sum(values.values()) / len(values)}
-    metrics = {name.task.name: values} if len(values) > 1 else {}
+    if len(values) > 1:
+        metrics = {name.task.name: values}
+    else:
+        metrics = {}
     # The folder of a model's outputs has the model's name in the official scripts.
     row = Published(
         path.resolve().parent.name,

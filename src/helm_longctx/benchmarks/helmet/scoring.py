@@ -115,12 +115,21 @@ def score_rerank(record: Record) -> Scores:
         {"q": _escape_names(qrels)}, measures | {"recip_rank"}
     )
     (values,) = evaluator.evaluate({"q": _escape_names(ranking)}).values()
-    names = {"NDCG": "ndcg_cut", "MAP": "map_cut", "Recall": "recall", "P": "P"}
+    names = {
+        "NDCG": "ndcg_cut",
+        "MAP": "map_cut",
+        "Recall": "recall",
+        "P": "P",
+    }
     scores = {}
     for name, measure in names.items():
         for k in cuts:
             scores[f"{name}@{k}"] = round(values[f"{measure}_{k}"], 5)
-    return {**scores, "MRR": round(values["recip_rank"], 5), "num_preds": len(ranking)}
+    return {
+        **scores,
+        "MRR": round(values["recip_rank"], 5),
+        "num_preds": len(ranking),
+    }
 
 
 def _escape_names(grades: Mapping[str, int]) -> dict[str, int]:
@@ -144,7 +153,10 @@ def _parse_ranking(output: str) -> dict[str, int]:
     for match in re.finditer(r"(\d+)(?:\s*>\s*(\d+))*", text):
         chains.append(match[0])
     # The longest text and not the longest list: `100 > 200` beats `1 > 2 > 3` (HELMET utils.py:145).
-    ids = max(chains, key=len).split(">") if chains else [text]
+    if chains:
+        ids = max(chains, key=len).split(">")
+    else:
+        ids = [text]
     if chains:
         ids = [number.strip() for number in ids if number.strip().isdigit()]
     ranking: dict[str, int] = {}
@@ -187,7 +199,9 @@ def answer_metrics(prediction: str, references: Sequence[str]) -> Scores:
     for reference in references:
         rouge.append(scorer.score(target=reference, prediction=prediction))
     output = normalize_answer(prediction)
-    golds = [normalize_answer(reference) for reference in references]
+    golds = []
+    for reference in references:
+        golds.append(normalize_answer(reference))
     scores: Scores = {
         "exact_match": float(output in golds),
         "f1": max(f1(prediction, reference) for reference in references),

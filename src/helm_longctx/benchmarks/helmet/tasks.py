@@ -93,7 +93,9 @@ def _text_sizes(max_tokens: int, around: int = 200) -> dict[int, int]:
 
 def _official_file(length: int, path: str) -> tuple[ReleaseFile, ...]:
     """Return the source of a file of the release; none at lengths that the release does not have."""
-    return (release_file(path),) if length in _OFFICIAL else ()
+    if length in _OFFICIAL:
+        return (release_file(path),)
+    return ()
 
 
 def _infbench_file(split: str) -> HubFile:
@@ -310,7 +312,12 @@ def _icl(
         template=Template(prompts.ICL_USER, prompts.ICL_PREFIX),
         sizes=sizes(*shots),
         unit="shots",
-        load=partial(load_icl, label=label, num_labels=num_labels, split=split),
+        load=partial(
+            load_icl,
+            label=label,
+            num_labels=num_labels,
+            split=split,
+        ),
         score=scoring.score_icl,
         headline=("exact_match",),
         metrics=scoring.ANSWER_METRICS,
@@ -479,7 +486,12 @@ _CITE = Category(
 )
 
 
-_book = partial(_make_task, unit="tokens of text", shots=2, chat=True)
+_book = partial(
+    _make_task,
+    unit="tokens of text",
+    shots=2,
+    chat=True,
+)
 _book_qa = partial(
     _book, arguments=("shots", "seed", "context"), metrics=scoring.ANSWER_METRICS
 )

@@ -229,7 +229,11 @@ def score(record: Record, metric: str, compare: _Compare) -> Scores:
 REPO = "xinrongzhang2022/InfiniteBench"
 _COMMIT = "90f0394333616266d9fe85824ceaf505093cbaa5"
 
-COLUMNS: Types = {"context": str, "input": str, "answer": (str, int, float, list)}
+COLUMNS: Types = {
+    "context": str,
+    "input": str,
+    "answer": (str, int, float, list),
+}
 CHOICES = frozenset({"code_debug", "longbook_choice_eng"})
 
 _LETTERS = "ABCD"
@@ -258,7 +262,11 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     for number, row in enumerate(JsonLines(root / path, COLUMNS)):
         text = row["context"]
         asked = row["input"]
-        fields = {"context": text, "input": asked, "question": asked}
+        fields = {
+            "context": text,
+            "input": asked,
+            "question": asked,
+        }
         if name in CHOICES:
             pairs = zip(_LETTERS, _options(row), strict=True)
             fields["options"] = "\n".join(
@@ -450,7 +458,10 @@ def _task(
         apply = _score_debug
         metrics = ("accuracy", "accuracy_lenient")
     earlier = partial(apply, compare=compare)
-    latest = partial(apply, compare=row.later) if row.later else earlier
+    if row.later:
+        latest = partial(apply, compare=row.later)
+    else:
+        latest = earlier
     return Task(
         name=name + suffix,
         alias=name if suffix else "",

@@ -166,7 +166,9 @@ def compare(output: str, reference: str) -> float:
     if set(_plain(reference)) <= set(_LETTERS):
         if _plain(output) == _plain(reference):
             return 1.0
-        return 0.25 if set(_plain(output)) <= set(_plain(reference)) else 0.0
+        if set(_plain(output)) <= set(_plain(reference)):
+            return 0.25
+        return 0.0
     try:
         return float(float(output) == float(reference))
     except ValueError:
@@ -211,7 +213,10 @@ def _score_summary(record: Record) -> Scores:
     scores = make_rouge("rouge1", "rouge2", "rougeL").score(
         record["references"][0], record["prediction"]
     )
-    return {name: score.fmeasure for name, score in scores.items()}
+    values = {}
+    for name, score in scores.items():
+        values[name] = score.fmeasure
+    return values
 
 
 COMMIT = "cd34b050269148aed75acbbe4a599873ad0f37e9"
@@ -221,7 +226,11 @@ COLUMNS: Types = {
     "outputs": list,
     "evaluation": str,
 }
-MEASURES = {"exact_match": "exam", "f1": "f1", "rougeL": "rouge"}
+MEASURES = {
+    "exact_match": "exam",
+    "f1": "f1",
+    "rougeL": "rouge",
+}
 """The value of the column `evaluation` in rows that the metrics score; other rows are for judges and people."""
 
 

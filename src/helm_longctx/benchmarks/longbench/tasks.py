@@ -189,7 +189,9 @@ def load(
     (path,) = task.paths(settings.length)
     for row in JsonLines(root / path, columns):
         fields = {"context": row["context"], "input": row["input"]}
-        record = {name: row[name] for name in task.record_shapes}
+        record = {}
+        for name in task.record_shapes:
+            record[name] = row[name]
         yield Example(row["_id"], fields, row["answers"], "official", record=record)
 
 

@@ -48,7 +48,9 @@ class SimilarityAnnotator(ModelAnnotator):
         is_summary = LONGBENCH_PRO.task(
             request_state.instance.sub_split or ""
         ).has_judge
-        return super().annotate(request_state) if is_summary else {}
+        if is_summary:
+            return super().annotate(request_state)
+        return {}
 
     def judge(self, state: RequestState, model: EmbeddingModel) -> dict[str, Any]:
         """Measure the similarity of a summary."""

@@ -75,7 +75,10 @@ def normalize(text: str) -> str:
 def read_lines(output: str) -> list[str]:
     """Return the normalized lines after the last marker, or of the whole output if it has none."""
     marker = next((marker for marker in _MARKERS if marker in output), "")
-    answer = output.rpartition(marker)[2] if marker else output
+    if marker:
+        answer = output.rpartition(marker)[2]
+    else:
+        answer = output
     lines = []
     for line in answer.strip().lower().split("\n"):
         lines.append(normalize(line))

@@ -105,7 +105,12 @@ _DIMENSIONS = (
 )
 GRADES = {f"judge_{name.lower().replace(' ', '_')}": name for name in _DIMENSIONS}
 """The metric of each dimension, and its name in the judge's reply."""
-CLASSES = {"0_500": 500, "500_2k": 2000, "2k_4k": 4000, "4k_20k": math.inf}
+CLASSES = {
+    "0_500": 500,
+    "500_2k": 2000,
+    "2k_4k": 4000,
+    "4k_20k": math.inf,
+}
 """The paper's classes of required length, and the upper limit of each. The limit is not in the class."""
 _HEADLINE = ("length_score", "judge_score")
 _BY_CLASS = tuple(f"{name}_{length}" for name in _HEADLINE for length in CLASSES)
@@ -149,7 +154,10 @@ def read_grades(reply: Any) -> Scores:
     if not isinstance(reply, str):
         return {}
     try:
-        text = _find_fenced(reply) if "```json" in reply else reply
+        if "```json" in reply:
+            text = _find_fenced(reply)
+        else:
+            text = reply
         content = json.loads(text.replace("\n", ""))
         grades = {}
         for metric, name in GRADES.items():
@@ -221,7 +229,10 @@ def _repeat_request(messages: Sequence[Message]) -> str | None:
     """Repeat a short request until it has the number of words that it names, or return None if it names none."""
     request = messages[-1]["content"]
     # Requests have no fixed words. The limit on their length tells them from the prompts of other benchmarks.
-    required = _REQUIRED.findall(request) if len(request) <= 1000 else []
+    if len(request) <= 1000:
+        required = _REQUIRED.findall(request)
+    else:
+        required = []
     if not required:
         return None
     return "\n".join(
@@ -250,7 +261,11 @@ def _task(name: str, title: str, samples: int) -> Task:
         variants={"paper": Variant(temperature=0.5)},
         judgement=_JUDGEMENT,
         judge_sources={"rubric": RUBRIC},
-        record_shapes={"length": _REQUIRED_LENGTH, **REPLIES, "rubric": TEXT},
+        record_shapes={
+            "length": _REQUIRED_LENGTH,
+            **REPLIES,
+            "rubric": TEXT,
+        },
         baseline=Baseline(_repeat_request, "Once upon a time."),
         **task_fields(__package__),
     )

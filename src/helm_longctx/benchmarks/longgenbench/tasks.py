@@ -198,7 +198,11 @@ def score(record: Record) -> Scores:
     judged = judge_scores(
         record, "judge_stic_2", partial(_score_replies, asked, checks)
     )
-    return {**scores, "checks_made": len(asked) / checks, **judged}
+    return {
+        **scores,
+        "checks_made": len(asked) / checks,
+        **judged,
+    }
 
 
 def _score_replies(asked: list[str], checks: float, replies: Any) -> Scores:

@@ -81,7 +81,9 @@ def _load_gsm8k(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     rows = JsonLines(root / QUESTIONS.path, {"question": str, "answer": str})
     numbered = iter(enumerate(rows))
     for number in range(task.sample(settings)):
-        batch = [row for _, row in islice(numbered, _GSM8K_TOGETHER)]
+        batch = []
+        for _, row in islice(numbered, _GSM8K_TOGETHER):
+            batch.append(row)
         if not batch:
             return
         # The examples have the numbers 1 to 8.
@@ -125,7 +127,11 @@ def _example(name: str, system: str, user: str, answers: list[str]) -> Example:
         {"role": "user", "content": user},
     ]
     return Example(
-        id=name, fields={}, references=answers, source="official", messages=messages
+        id=name,
+        fields={},
+        references=answers,
+        source="official",
+        messages=messages,
     )
 
 
@@ -183,7 +189,9 @@ def score_gsm8k(record: Record) -> Scores:
         "accuracy_of_all": sum(mended) / len(golds),
     }
     # Without an answer, the official file has no line about the prompt.
-    return {"accuracy": right / asked, **scores} if asked else scores
+    if asked:
+        return {"accuracy": right / asked, **scores}
+    return scores
 
 
 def score_mmlu(record: Record) -> Scores:

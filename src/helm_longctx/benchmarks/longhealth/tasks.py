@@ -235,7 +235,10 @@ def _find_letter(output: str) -> str | None:
 def choose_option(messages: Sequence[Message]) -> str | None:
     """Choose the option with the largest share of words from the documents, or None if the prompt is not LongHealth's."""
     fields = _TEMPLATE.parse(messages[-1]["content"])
-    options = _OPTION.findall(fields["options"]) if fields else []
+    if fields:
+        options = _OPTION.findall(fields["options"])
+    else:
+        options = []
     if not fields or not options:
         return None
     context_words = set(_WORD.findall(fields["context"].lower()))

@@ -48,7 +48,9 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     questions = {}
     for row in JsonArray(root / source.path, COLUMNS):
         questions[row["question_id"]] = row
-    outputs = [_output(row, questions, is_judged) for row in rows]
+    outputs = []
+    for row in rows:
+        outputs.append(_output(row, questions, is_judged))
     suffix = "" if entry or is_judged else ",judge=none"
     yield OutputRun(
         f"{own}{suffix}", model, outputs, [f"{path}:{row.number}" for row in rows]

@@ -74,7 +74,9 @@ class _Search:
         pairs = list(combinations(numbers, 2))
         self.log.append(
             prompts.COUNTDOWN_START.format(
-                numbers=numbers, target=self.target, pairs=pairs
+                numbers=numbers,
+                target=self.target,
+                pairs=pairs,
             )
         )
         return self._combine(numbers, 0)
@@ -86,10 +88,18 @@ class _Search:
         for i, j in combinations(range(len(numbers)), 2):
             first = numbers[i]
             second = numbers[j]
-            left = [n for k, n in enumerate(numbers) if k not in (i, j)]
+            left = []
+            for k, n in enumerate(numbers):
+                if k not in (i, j):
+                    left.append(n)
             if left:
                 self._write(
-                    depth, prompts.COUNTDOWN_PICK.format(a=first, b=second, left=left)
+                    depth,
+                    prompts.COUNTDOWN_PICK.format(
+                        a=first,
+                        b=second,
+                        left=left,
+                    ),
                 )
             for equation, result in _results(max(first, second), min(first, second)):
                 rest = self._follow(equation, result, left, depth + 1)
@@ -107,14 +117,25 @@ class _Search:
                 decimal = prompts.COUNTDOWN_DECIMAL
             else:
                 decimal = prompts.COUNTDOWN_TOO_LARGE
-            line = prompts.COUNTDOWN_INVALID if result is None else decimal
+            if result is None:
+                line = prompts.COUNTDOWN_INVALID
+            else:
+                line = decimal
             self._write(depth, line.format(equation=equation, result=result))
             return None
         if not left:
             hit = result == self.target
-            line = prompts.COUNTDOWN_HIT if hit else prompts.COUNTDOWN_MISS
+            if hit:
+                line = prompts.COUNTDOWN_HIT
+            else:
+                line = prompts.COUNTDOWN_MISS
             self._write(
-                depth, line.format(equation=equation, result=result, target=self.target)
+                depth,
+                line.format(
+                    equation=equation,
+                    result=result,
+                    target=self.target,
+                ),
             )
             return [] if hit else None
         numbers = [int(result), *left]
@@ -184,7 +205,9 @@ def read_equation(line: str) -> tuple[int, int, int] | None:
         a = int(operands[0])
         b = int(operands[1])
         result = int(right[0])
-        return (a, b, result) if _OPERATIONS[sign](a, b) == result else None
+        if _OPERATIONS[sign](a, b) == result:
+            return (a, b, result)
+        return None
     except (ValueError, ArithmeticError):
         return None
 

@@ -100,7 +100,12 @@ def passes(code: str, tests: Sequence[Sequence[Sequence[str]]]) -> bool:
     if program is None:
         return False
     for lines, expected in tests[:_MOST_TESTS]:
-        outcome = run([PROGRAM], stdin=_join(lines), program=program, seconds=_SECONDS)
+        outcome = run(
+            [PROGRAM],
+            stdin=_join(lines),
+            program=program,
+            seconds=_SECONDS,
+        )
         # The exit status does not count: a program may crash after the right output (spoc_evaluator.py:63).
         if outcome.code is None or outcome.output != _join(expected):
             return False
@@ -296,7 +301,9 @@ class _Evaluator(NamedTuple):
 
     def score(self, record: Record) -> Scores:
         """Score a record; without an item it has no scores."""
-        return {} if record.get("item") is None else self.compute(record)
+        if record.get("item") is None:
+            return {}
+        return self.compute(record)
 
 
 _REFERENCE: Mapping[str, Callable[[Any], bool]] = {"reference_output": is_text}
@@ -320,7 +327,12 @@ EVALUATORS: Mapping[str, _Evaluator] = {
     "path_traversal": _Evaluator(score_path_traversal, _REFERENCE),
     "tom_tracking": _Evaluator(score_tom_tracking, _REFERENCE),
     "countdown": _Evaluator(
-        score_countdown, {**_REFERENCE, "nums": are_all(is_whole), "target": is_whole}
+        score_countdown,
+        {
+            **_REFERENCE,
+            "nums": are_all(is_whole),
+            "target": is_whole,
+        },
     ),
     "travel_planning": _Evaluator(_score_travel_planning, {**_REFERENCE, **_PLAN}),
 }
@@ -339,7 +351,9 @@ def extract_tag(text: str, tag: str) -> str | None:
 def _find_item(record: Record) -> Any:
     """Return a record's `item`, or the `item` in it if it is a whole data point."""
     item = record["item"]
-    return item.get("item", item) if isinstance(item, dict) else item
+    if isinstance(item, dict):
+        return item.get("item", item)
+    return item
 
 
 def _procedure(accuracy: float, partial: float, extracted: bool = True) -> Scores:
@@ -428,7 +442,9 @@ def _task(
     def sources(length: int | None) -> tuple[RepositoryFolder, ...]:
         level = length_label(length) if length else ""
         # Not every task exists at every level.
-        return (data.source(name, level),) if level in levels else ()
+        if level in levels:
+            return (data.source(name, level),)
+        return ()
 
     about = f"LongProc's data point, an object with {', '.join(EVALUATORS[name].item) or 'any fields'}"
     return Task(

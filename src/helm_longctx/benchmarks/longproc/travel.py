@@ -61,15 +61,18 @@ class Trip:
     @cached_property
     def fixed_stays(self) -> list[_Constraint]:
         """The constraints with fixed days, in the order of their first days."""
-        return sorted(
-            (c for c in self.constraints if c["type"] == "fixed"),
-            key=lambda c: int(c["start_day"]),
-        )
+        stays = []
+        for c in self.constraints:
+            if c["type"] == "fixed":
+                stays.append(c)
+        return sorted(stays, key=lambda c: int(c["start_day"]))
 
     @cached_property
     def free(self) -> list[_Constraint]:
         """The durations of cities without fixed days, in the order of the constraints."""
-        fixed = {constraint["city"] for constraint in self.fixed_stays}
+        fixed = set()
+        for constraint in self.fixed_stays:
+            fixed.add(constraint["city"])
         durations = []
         for constraint in self.constraints:
             if constraint["type"] == "duration" and constraint["city"] not in fixed:
@@ -103,13 +106,18 @@ def format_plan(plan: Sequence[_Stop]) -> str:
             template = prompts.TRAVEL_FIRST_STOP
         lines.append(
             template.format(
-                start=stop.start, end=stop.end, city=stop.city, days=stop.days
+                start=stop.start,
+                end=stop.end,
+                city=stop.city,
+                days=stop.days,
             )
         )
         if following:
             lines.append(
                 prompts.TRAVEL_FLY.format(
-                    end=stop.end, city=stop.city, next_city=following.city
+                    end=stop.end,
+                    city=stop.city,
+                    next_city=following.city,
                 )
             )
     return "\n".join(lines)
@@ -214,7 +222,10 @@ class _Search:
             start = following["start_day"]
             next_city = following["city"]
             is_late: bool = start < stop.end
-            template = prompts.TRAVEL_LATE if is_late else prompts.TRAVEL_IN_TIME
+            if is_late:
+                template = prompts.TRAVEL_LATE
+            else:
+                template = prompts.TRAVEL_IN_TIME
             self._write(
                 depth,
                 template,
@@ -245,7 +256,10 @@ def is_plan(cities: str, durations: str, text: str) -> bool:
         text: the model's plan.
     """
     expected = [city for city in cities.split("**") if city]
-    days = [int(count) for count in durations.split("**") if count]
+    days = []
+    for count in durations.split("**"):
+        if count:
+            days.append(int(count))
     # Only the beginning counts: further cities do no harm (travel_planning_evaluator.py,
     # evaluate_travel_plan_solution).
     plan = read_plan(text)[: len(expected)]
@@ -261,7 +275,9 @@ def find_flight(line: str) -> tuple[str, ...] | None:
     if not routes:
         return None
     days = [*_DAY.finditer(line, 0, routes[-1].start())]
-    return (days[-1][1], *routes[-1].groups()) if days else None
+    if days:
+        return (days[-1][1], *routes[-1].groups())
+    return None
 
 
 def read_plan(text: str) -> list[tuple[str, int]]:
@@ -287,7 +303,10 @@ def read_plan(text: str) -> list[tuple[str, int]]:
     # A stay lasts from one flight to the next; both days count.
     turns = [1, *(int(day) for day, _, _ in flights), last_day]
     stays = zip(cities, pairwise(turns), strict=True)
-    return [(city, end - start + 1) for city, (start, end) in stays]
+    days_of_cities = []
+    for city, (start, end) in stays:
+        days_of_cities.append((city, end - start + 1))
+    return days_of_cities
 
 
 def procedure_accuracy(output: str, expected: str) -> float:

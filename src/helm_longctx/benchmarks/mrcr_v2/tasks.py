@@ -55,7 +55,10 @@ def file_of(needles: int, length: int, cumulative: bool = False) -> BucketFile:
     Args:
         cumulative: whether it has the transcripts of all bins up to the length.
     """
-    which = "upto_128K" if cumulative else f"in_({length // 2},{length})"
+    if cumulative:
+        which = "upto_128K"
+    else:
+        which = f"in_({length // 2},{length})"
     name = f"mrcr_v2p1_{needles}needle_{which}_dynamic_fewshot_text_style_fast.csv"
     return BucketFile("mrcr_v2", name, f"mrcr_v2/{name}")
 
@@ -92,7 +95,11 @@ _HASH = 12
 """Characters of the random string before an answer."""
 _FLOORS = {
     "Floor: any reply of the transcript": dict.fromkeys(NEEDLES, 0.01),
-    "Floor: any reply to the same request": {2: 0.51, 4: 0.27, 8: 0.15},
+    "Floor: any reply to the same request": {
+        2: 0.51,
+        4: 0.27,
+        8: 0.15,
+    },
 }
 """Scores of repeating a reply at random, at every length, by number of needles."""
 
@@ -162,7 +169,10 @@ def find_answer(messages: Sequence[Message]) -> str | None:
 
 
 def _task(needles: int, cumulative: bool = False) -> Task:
-    lengths = [CUMULATIVE] if cumulative else list(LENGTHS.values())
+    if cumulative:
+        lengths = [CUMULATIVE]
+    else:
+        lengths = list(LENGTHS.values())
     return Task(
         name=f"{needles}needle_upto" if cumulative else f"{needles}needle",
         alias=f"{needles}_upto" if cumulative else str(needles),

@@ -70,11 +70,16 @@ def _find_sentences(code: str, book: str, root: DataRoot) -> list[str]:
         TEXTS.check(str(path), stored)
         return list(stored)
     if code in WITHOUT_MODEL:
-        return [sentence.strip() for sentence in _END.split(book.strip())]
+        sentences_of_book = []
+        for sentence in _END.split(book.strip()):
+            sentences_of_book.append(sentence.strip())
+        return sentences_of_book
     try:
         stanza = import_module("stanza")
         pipeline = stanza.Pipeline(
-            lang=code, processors="tokenize", download_method=None
+            lang=code,
+            processors="tokenize",
+            download_method=None,
         )
     except Exception as error:  # without a model Stanza raises errors of several kinds
         raise InputError(
@@ -185,7 +190,10 @@ class Material:
             raise InputError(
                 f"{self._root / self.language.niah.path}: not a JSON object"
             )
-        return {str(name): str(text) for name, text in parts.items()}
+        texts = {}
+        for name, text in parts.items():
+            texts[str(name)] = str(text)
+        return texts
 
     @cached_property
     def list_prompt(self) -> str:
@@ -219,7 +227,11 @@ _SHORT_LIST = 8000
 """Up to this number of tokens, lists repeat their words less often."""
 
 _WITHOUT_SPACES = ("zh", "ja")
-_PERIODS = {"zh": "。", "ja": "。", "fa": "۔"}
+_PERIODS = {
+    "zh": "。",
+    "ja": "。",
+    "fa": "۔",
+}
 
 
 class OneRulerSample(NamedTuple):
@@ -250,7 +262,10 @@ def hide_needles(
     sentences = fill_length(material.sentences, tokens, count)
     template = _make_template(material, needles.queries)
     period = _PERIODS.get(material.language.code, ".")
-    space = "" if material.language.code in _WITHOUT_SPACES else " "
+    if material.language.code in _WITHOUT_SPACES:
+        space = ""
+    else:
+        space = " "
     while True:
         keys = random.sample(material.nouns, needles.keys)
         values = []
@@ -287,7 +302,10 @@ def hide_needles(
 def _make_template(material: Material, queries: int) -> str:
     """Return the prompt with fields for the context and the queries."""
     texts = material.texts
-    space = "" if material.language.code in _WITHOUT_SPACES else " "
+    if material.language.code in _WITHOUT_SPACES:
+        space = ""
+    else:
+        space = " "
     question = texts[f"question_{'single' if queries == 1 else 'multi'}_numbers"]
     parts = [question, texts["please_list"], texts["if_no_numbers"]]
     return (
@@ -487,11 +505,21 @@ NEEDLES = {
 LISTS = {
     "cwe": (
         "Common Words",
-        _Lists(common=20, other=10, short_common=10, short_other=5),
+        _Lists(
+            common=20,
+            other=10,
+            short_common=10,
+            short_other=5,
+        ),
     ),
     "cwe_easy": (
         "Common Words, Easy",
-        _Lists(common=30, other=3, short_common=10, short_other=1),
+        _Lists(
+            common=30,
+            other=3,
+            short_common=10,
+            short_other=1,
+        ),
     ),
 }
 
@@ -515,7 +543,10 @@ def load(
             start = sample.prompt.find(sample.answers[0])
         else:
             start = -1
-        depth = start / len(sample.prompt) if start >= 0 else None
+        if start >= 0:
+            depth = start / len(sample.prompt)
+        else:
+            depth = None
         messages = [{"role": "user", "content": sample.prompt}]
         yield Example(
             f"{task.name}-{number}",

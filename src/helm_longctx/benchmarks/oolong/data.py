@@ -62,7 +62,11 @@ _SYNTH_COLUMNS: Types = {
     "answer": str,
     "answer_type": str,
 }
-_REAL_COLUMNS: Types = {TEXT: str, "question": str, "answer": (str, int)}
+_REAL_COLUMNS: Types = {
+    TEXT: str,
+    "question": str,
+    "answer": (str, int),
+}
 
 
 class LabelledLine(NamedTuple):
@@ -269,7 +273,10 @@ def _fits(role: str, texts: Sequence[tuple[str, date]]) -> bool:
     for name, order, day in _DATES.findall(role):
         limit = datetime.strptime(day, "%B %d, %Y").date()
         for label, when in texts:
-            is_in_range = when > limit if order == "after" else when < limit
+            if order == "after":
+                is_in_range = when > limit
+            else:
+                is_in_range = when < limit
             if label == name and not is_in_range:
                 return False
     return True
@@ -297,5 +304,8 @@ def score_pairs(record: Record) -> Scores:
     for one, other in pairs:
         fits = (one in first and other in second) or (one in second and other in first)
         hits += one != other and fits
-    f1 = 2 * hits / (len(pairs) + right) if pairs or right else 1.0
+    if pairs or right:
+        f1 = 2 * hits / (len(pairs) + right)
+    else:
+        f1 = 1.0
     return {"f1": f1, "exact": float(f1 == 1)}

@@ -115,7 +115,10 @@ def _answer_other(question: str, entries: Sequence[LabelledLine]) -> str:
         difference = labels[match[1]] - labels[match[2]]
         word = "same frequency as"
         if difference:
-            word = "more common than" if difference > 0 else "less common than"
+            if difference > 0:
+                word = "more common than"
+            else:
+                word = "less common than"
         return f"{match[1]} is {word} {match[2]}"
     label = _NAMED_LABEL.search(question)
     # Without labels, half of the lines is the guess.
@@ -127,7 +130,11 @@ def _find_most(values: Sequence[str], second: bool) -> str:
     return ordered[-1 if second else 0]
 
 
-_ANSWERS = {"User": _answer_user, "Date": _answer_date, "Label": _answer_label}
+_ANSWERS = {
+    "User": _answer_user,
+    "Date": _answer_date,
+    "Label": _answer_label,
+}
 
 
 _COMPARISONS = ("more common", "less common", "same frequency")
@@ -179,7 +186,9 @@ def _read_synth(output: str) -> str:
         IndexError: the output is long and blank.
     """
     if ":" not in output:
-        return output if len(output) < _SHORT else output.split()[-1]
+        if len(output) < _SHORT:
+            return output
+        return output.split()[-1]
     answer = re.sub(r"[*\[\]]", "", output.rpartition(":")[2].strip())
     if len(answer) < _SHORT:
         return answer
@@ -247,7 +256,9 @@ def credit_real(record: Record) -> float:
 def read_real(output: str) -> int | str | list[str]:
     """Return the answer in an output: what is in the first box, or the whole output without a box."""
     content = find_box(output)
-    return output if content is None else _read_value(content)
+    if content is None:
+        return output
+    return _read_value(content)
 
 
 def find_box(output: str) -> str | None:
@@ -285,7 +296,11 @@ def _read_value(text: str) -> int | str | list[str]:
         return int(text)
     except ValueError:
         if "," in text:
-            return [item.strip() for item in text.split(",") if item.strip()]
+            items = []
+            for item in text.split(","):
+                if item.strip():
+                    items.append(item.strip())
+            return items
         return text
 
 

@@ -122,7 +122,9 @@ def _read_squad(root: DataRoot) -> _Documents:
     texts, number = _number_texts(contexts)
     questions = []
     for article in articles:
-        numbers = [number[paragraph["context"]] for paragraph in article]
+        numbers = []
+        for paragraph in article:
+            numbers.append(number[paragraph["context"]])
         for paragraph, own in zip(article, numbers, strict=True):
             related = [other for other in numbers if other != own]
             for qa in paragraph["qas"]:
@@ -163,7 +165,10 @@ def _number_texts(texts: Iterable[str]) -> tuple[list[str], dict[str, int]]:
 @cache
 def _many_words(root: DataRoot) -> list[str]:
     """Return the words of a larger list."""
-    return [str(word) for word in _read(root, WORDS).values()]
+    words = []
+    for word in _read(root, WORDS).values():
+        words.append(str(word))
+    return words
 
 
 _NOISE = cut_ends(prompts.NOISE)
@@ -208,10 +213,17 @@ def _draw_needles(
         key_kind, value_kind: "words", "numbers" or "uuids".
     """
     rng = Random(script.seed)
-    essays = read_essays(script.root) if haystack == "essay" else None
+    if haystack == "essay":
+        essays = read_essays(script.root)
+    else:
+        essays = None
     draw_key = _DRAW_ITEM[key_kind]
     draw_value = _DRAW_ITEM[value_kind]
-    sentence = prompts.NEEDLE.format(type_needle_v=value_kind, key="{}", value="{}")
+    sentence = prompts.NEEDLE.format(
+        type_needle_v=value_kind,
+        key="{}",
+        value="{}",
+    )
     write = partial(generation.write_needles, sentence=sentence)
 
     def draw(number: int, size: int) -> Draw:
@@ -228,16 +240,23 @@ def _draw_needles(
             context = generation.hide_at_depths(essays.sentences(size), written, rng)
         # The first needle gets the last position (niah.py:179).
         elif haystack == "needle":
-            lines = [(draw_key(rng), draw_value(rng)) for _ in range(size)]
+            lines = []
+            for _ in range(size):
+                lines.append((draw_key(rng), draw_value(rng)))
             context = write(hide(lines, needles[::-1], rng))
         else:
-            hidden = [write([needle]) for needle in reversed(needles)]
+            hidden = []
+            for needle in reversed(needles):
+                hidden.append(write([needle]))
             context = join_texts(hide([_NOISE] * size, hidden, rng), "\n")
         wanted = []
         for index in rng.sample(range(len(pairs)), queries):
             wanted.append(pairs[index])
         query = generation.write_query([key for key, _ in wanted])
-        kind = value_kind if values * queries > 1 else value_kind[:-1]
+        if values * queries > 1:
+            kind = value_kind
+        else:
+            kind = value_kind[:-1]
         answers: list[str] = []
         for _, values_of_key in wanted:
             answers += values_of_key
@@ -308,7 +327,13 @@ def draw_chain(
         chain.append([prompts.LINK.format(name=name, previous=previous)])
     context = join_texts(hide([_NOISE] * size, chain, rng), "\n")
     return Draw(
-        {"example": "", "query": value, "num_v": str(_HOPS + 1)}, context, names
+        {
+            "example": "",
+            "query": value,
+            "num_v": str(_HOPS + 1),
+        },
+        context,
+        names,
     )
 
 
@@ -439,13 +464,17 @@ _CONTROL = re.compile(r"[\x00-\x1f]")
 def score_all(record: Record) -> Scores:
     """Return the share of the answers that the output contains, ignoring case (`string_match_all`)."""
     hits = _hits(record)
-    return {"string_match_all": sum(hits) / len(hits)} if hits else {}
+    if hits:
+        return {"string_match_all": sum(hits) / len(hits)}
+    return {}
 
 
 def score_any(record: Record) -> Scores:
     """Return whether the output contains one of the answers, ignoring case (`string_match_part`)."""
     hits = _hits(record)
-    return {"string_match_part": float(any(hits))} if hits else {}
+    if hits:
+        return {"string_match_part": float(any(hits))}
+    return {}
 
 
 def _hits(record: Record) -> list[bool]:
@@ -533,7 +562,9 @@ def _needles(name: str, title: str, haystack: str, **arguments: Any) -> Task:
     # More than four answers need more tokens than the official budget.
     answers = arguments.get("values", 1) * arguments.get("queries", 1)
     budget = max(_NEEDLE_TOKENS, ANSWER_TOKENS * answers)
-    sources = (ESSAYS, SENTENCE_MODEL) if haystack == "essay" else ()
+    sources: Sequence[Source] = ()
+    if haystack == "essay":
+        sources = (ESSAYS, SENTENCE_MODEL)
     return _task(f"niah_{name}", f"NIAH {title}", samples, template, budget, sources)
 
 

@@ -326,7 +326,10 @@ def load(
     else:
         needles = {}
     for number, row in enumerate(rows, 1):
-        context = row["context"] if "context" in row else row["input"]
+        if "context" in row:
+            context = row["context"]
+        else:
+            context = row["input"]
         _CONTEXT.check(f"{row}: context", context)
         turns = row["multi_turns"][:most]
         fields = [_fields(row, turn) for turn in turns]
@@ -430,7 +433,9 @@ def _repeat_passage(messages: Sequence[Message]) -> str | None:
     for word in question.split():
         if word in context:
             starts[context.count(word)] = context.find(word)
-    return context[starts[min(starts)] :][:_PASSAGE] if starts else ""
+    if starts:
+        return context[starts[min(starts)] :][:_PASSAGE]
+    return ""
 
 
 def _task(name: str, apart: bool) -> Task:

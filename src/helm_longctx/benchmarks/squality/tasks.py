@@ -34,7 +34,11 @@ SOURCE = WebFile(
     "squality/v1-3/txt/test.jsonl",
     blob="a83a75272fc4445fe5ad99c8dbf6cfe7e77d4182",
 )
-COLUMNS: Types = {"metadata": dict, "document": str, "questions": list}
+COLUMNS: Types = {
+    "metadata": dict,
+    "document": str,
+    "questions": list,
+}
 
 
 @take_sample

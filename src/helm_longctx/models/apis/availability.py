@@ -104,7 +104,11 @@ def tiny_request(
 ) -> Request:
     """Return a request that costs next to nothing. `messages` come before its prompt."""
     return Request(
-        model, deployment, prompt=PROMPT, messages=messages, max_tokens=_FEWEST_TOKENS
+        model,
+        deployment,
+        prompt=PROMPT,
+        messages=messages,
+        max_tokens=_FEWEST_TOKENS,
     )
 
 
@@ -149,7 +153,10 @@ def list_available(client: Any) -> tuple[list[ListedModel], Availability]:
     except Exception as error:  # of the package, of its HTTP library or of a parser
         status = getattr(error, "status_code", None)
         # Only 401 means that the key is wrong. Some servers answer 403 or 404 because they have no models route.
-        kind = Failure.BAD_KEY if status == 401 else Failure.UNKNOWN
+        if status == 401:
+            kind = Failure.BAD_KEY
+        else:
+            kind = Failure.UNKNOWN
         # Without a status there was no response.
         if isinstance(error, TokenError):
             kind = error.kind
@@ -188,7 +195,9 @@ def look_up(client: Any, name: str, models: Sequence[ListedModel]) -> Availabili
 
 def nearest(name: str, names: Sequence[str]) -> str:
     """List the names with the most similar spelling; the first names if none is similar."""
-    by_lower = {listed_name.lower(): listed_name for listed_name in names}
+    by_lower = {}
+    for listed_name in names:
+        by_lower[listed_name.lower()] = listed_name
     close = []
     for close_match in get_close_matches(
         name.lower(), by_lower, n=_NEAREST, cutoff=0.4
@@ -219,7 +228,9 @@ def _get(client: Any, name: str) -> Any:
 
 def _model(row: Mapping[str, Any]) -> ListedModel:
     meta = row.get("meta")
-    lengths = {**meta, **row} if isinstance(meta, Mapping) else row
+    lengths = row
+    if isinstance(meta, Mapping):
+        lengths = {**meta, **row}
     # Some servers send 0 or null for a length that they do not know.
     context = None
     for field in _CONTEXT:
@@ -298,7 +309,10 @@ def _check(
 def read_names(folder: Path) -> list[str]:
     """Return the names of the deployments in a folder's model_deployments.yaml; an empty list without this file."""
     path = folder / "model_deployments.yaml"
-    rows = read_yaml(path)["model_deployments"] if path.is_file() else []
+    if path.is_file():
+        rows = read_yaml(path)["model_deployments"]
+    else:
+        rows = []
     return [str(row["name"]) for row in rows]
 
 

@@ -207,17 +207,26 @@ def read_outcomes(
             row = json.loads(line)
             reading = read(row)
             outcome = BatchLine(
-                name=check_type(row["custom_id"], str), reading=reading, line=where
+                name=check_type(row["custom_id"], str),
+                reading=reading,
+                line=where,
             )
         except _FORMAT_ERRORS as error:
             # The error's text could quote the answer, so only its type is named.
             reason = f"{where} cannot be read: {type(error).__name__}"
             problem = Problem(Failure.MALFORMED, reason)
-            name = row.get("custom_id") if isinstance(row, dict) else None
+            if isinstance(row, dict):
+                name = row.get("custom_id")
+            else:
+                name = None
             if row is None and (match := _NAME.search(line)):
                 name = match[1].decode("ascii", "replace")
             name = name if isinstance(name, str) else None
-            outcome = BatchLine(name=name, reading=problem, line=where)
+            outcome = BatchLine(
+                name=name,
+                reading=problem,
+                line=where,
+            )
         yield outcome
 
 

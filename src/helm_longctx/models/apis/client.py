@@ -143,7 +143,9 @@ class ProviderClient(ApiClient):
         require_modules(
             (self.provider.package,), type(self).__name__, self.provider.install
         )
-        names = [field.name for field in fields(ClientSettings)]
+        names = []
+        for field in fields(ClientSettings):
+            names.append(field.name)
         for name in settings.keys() - names:
             raise bad_argument(type(self).__name__, "argument", name, names)
         self.settings = ClientSettings(**settings)
@@ -423,7 +425,10 @@ class ProviderClient(ApiClient):
 
     def _make_transport(self, is_bulk: bool) -> Any:
         """Return what sends the HTTP requests; see `transport.Transport`."""
-        least_seconds = request_timeout() if self.settings.timeout else 0.0
+        if self.settings.timeout:
+            least_seconds = request_timeout()
+        else:
+            least_seconds = 0.0
         return Transport(
             self._http,
             least_seconds,
@@ -523,7 +528,9 @@ def _check_wait(seconds: float, error: BaseException, words: str) -> None:
 
 def _read_seconds(value: object) -> float | None:
     """Return a time in a stored reply. None for another value: caches of other programs can have any."""
-    return value if isinstance(value, float) and value >= 0 else None
+    if isinstance(value, float) and value >= 0:
+        return value
+    return None
 
 
 def _failure_result(error: BaseException) -> RequestResult:
@@ -555,7 +562,10 @@ def _describe_reply(error: BaseException) -> str:
     # The packages' errors of a connection say nothing of its cause.
     root = [*list_causes(error)][-1]
     has_cause = root is not error and status is None and str(root)
-    explanation = f" ({error_text(root)})" if has_cause else ""
+    if has_cause:
+        explanation = f" ({error_text(root)})"
+    else:
+        explanation = ""
     return f"{type(error).__name__}: {error_text(error)}{explanation}"
 
 
@@ -565,5 +575,8 @@ def _describe_upstream(inner: object) -> str:
         metadata = inner.get("metadata")
     else:
         metadata = None
-    raw = metadata.get("raw") if isinstance(metadata, Mapping) else None
+    if isinstance(metadata, Mapping):
+        raw = metadata.get("raw")
+    else:
+        raw = None
     return f" ({raw})" if raw else ""

@@ -40,7 +40,11 @@ _LONGEST_IDLE = 5.0
 _KEEP_ALIVE = 60
 """Seconds after which the system asks a silent peer whether it is still there. Networks forget silent connections."""
 
-_ERRORS = {"connect": "ConnectError", "read": "ReadError", "write": "WriteError"}
+_ERRORS = {
+    "connect": "ConnectError",
+    "read": "ReadError",
+    "write": "WriteError",
+}
 _TIMEOUTS = {
     "connect": "ConnectTimeout",
     "read": "ReadTimeout",
@@ -48,7 +52,11 @@ _TIMEOUTS = {
 }
 """The steps of a request as httpx names their limits, and its errors for them."""
 
-_SOCKS = {"socks4": "SOCKS4", "socks5": "SOCKS5", "socks5h": "SOCKS5"}
+_SOCKS = {
+    "socks4": "SOCKS4",
+    "socks5": "SOCKS5",
+    "socks5h": "SOCKS5",
+}
 """Schemes of proxies, and their names in PySocks."""
 
 
@@ -128,7 +136,12 @@ class Connection:
         """
         try:
             self._write(
-                h11.Request(method=method, target=target, headers=headers), clock
+                h11.Request(
+                    method=method,
+                    target=target,
+                    headers=headers,
+                ),
+                clock,
             )
             for piece in body:
                 self._write(h11.Data(data=piece), clock)

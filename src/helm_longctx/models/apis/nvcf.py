@@ -63,7 +63,10 @@ class FunctionTransport:
             request.url = self._function
         request.headers["NVCF-POLL-SECONDS"] = _POLL_SECONDS
         limit = request.extensions.get("timeout", {}).get("read")
-        deadline = None if limit is None else time.monotonic() + limit
+        if limit is None:
+            deadline = None
+        else:
+            deadline = time.monotonic() + limit
         response = self._transport.handle_request(request)
         address = None
         while (next_address := self._find_poll(response, address)) is not None:

@@ -115,7 +115,8 @@ class Parameters:
     def apply(self, body: Body, asked: Collection[str] = ()) -> Body:
         """Return a body without the parameters that the model refuses, except those in `asked`; see `learn`."""
         for change in self.changes:
-            body = body if change.parameter in asked else change.apply(body)
+            if change.parameter not in asked:
+                body = change.apply(body)
         return body
 
     def learn(self, error: Exception, sent: Body, asked: Collection[str] = ()) -> bool:
@@ -178,9 +179,17 @@ def find_change(error: Exception, sent: Body) -> Change | None:
 def _read_message(error: Exception) -> str:
     """Return the server's own message without the status and the codes around it."""
     body = getattr(error, "body", None)
-    inner = body.get("error", body) if isinstance(body, dict) else body
-    message = inner.get("message") if isinstance(inner, dict) else inner
-    return message if isinstance(message, str) else str(error)
+    if isinstance(body, dict):
+        inner = body.get("error", body)
+    else:
+        inner = body
+    if isinstance(inner, dict):
+        message = inner.get("message")
+    else:
+        message = inner
+    if isinstance(message, str):
+        return message
+    return str(error)
 
 
 def _find_limit(text: str, sent: Body) -> Change | None:
@@ -195,4 +204,6 @@ def _find_limit(text: str, sent: Body) -> Change | None:
         numbers.append(int(digits.replace(",", "")))
     # The error can also name the budget.
     allowed = [number for number in numbers if _LEAST_BUDGET <= number < sent[name]]
-    return Change(name, most=max(allowed)) if allowed else None
+    if allowed:
+        return Change(name, most=max(allowed))
+    return None

@@ -194,7 +194,9 @@ def _user_price(name: str, value: Any) -> _Price:
         ):
             raise bad_argument("prices", name, price, "dollars per million tokens")
     # The conversion through `str` keeps 0.1 exact, instead of the nearest binary fraction.
-    prices = {key: Decimal(str(price)) for key, price in value.items()}
+    prices = {}
+    for key, price in value.items():
+        prices[key] = Decimal(str(price))
 
     def multiply(usage: Usage) -> Decimal:
         plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
@@ -230,7 +232,9 @@ def _table_prices(deployment: str, spec: ModelDeployment) -> Prices | None:
     table = get_snapshot()
     # If there is an address, only it counts: users can choose any organization in a deployment's name.
     model = spec.model_name or deployment
-    names = [arguments.get(name) for name in MODEL_ARGUMENTS]
+    names = []
+    for name in MODEL_ARGUMENTS:
+        names.append(arguments.get(name))
     for name in (*filter(None, names), model.partition("/")[2], model):
         try:
             if address:

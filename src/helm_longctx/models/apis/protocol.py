@@ -174,7 +174,15 @@ def cut_reply(error: str) -> Body | None:
     if not _COULD_NOT_FINISH.search(error[:_ERROR_HEAD]):
         return None
     message = {"role": "assistant", "content": ""}
-    return {"choices": [{"index": 0, "finish_reason": "length", "message": message}]}
+    return {
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": "length",
+                "message": message,
+            }
+        ]
+    }
 
 
 def cut_at_stop(text: str, stops: list[str]) -> str:
@@ -191,7 +199,10 @@ def make_result(
     request: Request, text: str, ending: str, reasoning: str | None = None
 ) -> RequestResult:
     """Return the result of a request that has an answer: its text, why it ended, and the reasoning before it."""
-    thinking = None if reasoning is None else Thinking(reasoning)
+    if reasoning is None:
+        thinking = None
+    else:
+        thinking = Thinking(reasoning)
     output = GeneratedOutput(
         cut_at_stop(text, request.stop_sequences),
         0,
@@ -200,7 +211,10 @@ def make_result(
         thinking=thinking,
     )
     return LongContextResult(
-        success=True, embedding=[], completions=[output], cached=False
+        success=True,
+        embedding=[],
+        completions=[output],
+        cached=False,
     )
 
 
@@ -283,7 +297,10 @@ def read_reasoning(
 
 
 def _read_piece(part: object) -> str:
-    text = part.get("text") if isinstance(part, Mapping) else None
+    if isinstance(part, Mapping):
+        text = part.get("text")
+    else:
+        text = None
     return text if isinstance(text, str) else ""
 
 

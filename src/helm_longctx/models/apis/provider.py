@@ -183,7 +183,9 @@ class Provider:
     @property
     def batch_write_price(self) -> float:
         """The price of writing to the cache that a batch reads, relative to the price of writing to the usual one."""
-        return self.long_cache.write_price if self.long_cache else 1.0
+        if self.long_cache:
+            return self.long_cache.write_price
+        return 1.0
 
     @property
     def address_part(self) -> str:
@@ -220,7 +222,9 @@ def providers() -> Mapping[str, Provider]:
     A provider of another package that cannot be used, or would answer for another one, is left out with a warning. It
     then has no effect at all: records change nothing when they are made.
     """
-    by_name = {provider.name: provider for provider in our_providers()}
+    by_name = {}
+    for provider in our_providers():
+        by_name[provider.name] = provider
     for provider in load_plugins(GROUP, "provider", partial(_check, by_name)):
         by_name[provider.name] = provider
     _register_formats(by_name.values())

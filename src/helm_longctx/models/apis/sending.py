@@ -121,7 +121,11 @@ class Attempt:
         else:
             text = abbreviate(redact(outcome.error or "no completion"))
         if kind is Failure.BAD_REQUEST and cut_reply(text) is not None:
-            nothing = GeneratedOutput(text="", logprob=0, tokens=[])
+            nothing = GeneratedOutput(
+                text="",
+                logprob=0,
+                tokens=[],
+            )
             cut = replace(nothing, finish_reason={"reason": Ending.CUT.value})
             return RequestResult(True, [], [cut], False)
         if self._long_wait:
@@ -140,7 +144,10 @@ class Attempt:
     @property
     def _long_wait(self) -> float | None:
         """The seconds for which the server asks to wait, if they are more than a request may take."""
-        seconds = None if self.error is None else retry_after(self.error)
+        if self.error is None:
+            seconds = None
+        else:
+            seconds = retry_after(self.error)
         if seconds is not None and seconds > request_timeout():
             return seconds
         return None
@@ -167,7 +174,8 @@ class Attempt:
         text = next(
             (reply["error"] for reply in self.replies if reply.get("error")), None
         )
-        kind = kind if text is None else failure_of_text(str(text))
+        if text is not None:
+            kind = failure_of_text(str(text))
         # The server has replied, so the client could not read the reply.
         if self.replies and kind is Failure.UNKNOWN:
             return Failure.MALFORMED
@@ -362,11 +370,12 @@ class Retries:
             return False
         if self.takes_any_reply and kind in (Failure.MALFORMED, Failure.REFUSED):
             # Sure is the status of an error from the server, or what our own code has found.
-            causes = () if attempt.error is None else list_causes(attempt.error)
-            return not any(
-                isinstance(cause, FailureError) or http_status(cause) is not None
-                for cause in causes
-            )
+            if attempt.error is None:
+                return True
+            for cause in list_causes(attempt.error):
+                if isinstance(cause, FailureError) or http_status(cause) is not None:
+                    return False
+            return True
         # HELM's clients mark errors that they know to be permanent.
         is_final = flags is not None and flags.is_retriable is False
         return kind is not None and kind.is_retriable and not is_final

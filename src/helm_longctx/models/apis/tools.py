@@ -85,7 +85,10 @@ def _read_arguments(text: object) -> dict[str, Any]:
     The tool then says what it lacks, as it does for an argument that is missing.
     """
     try:
-        value = json.loads(text) if isinstance(text, str) else text
+        if isinstance(text, str):
+            value = json.loads(text)
+        else:
+            value = text
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
@@ -117,11 +120,19 @@ def openai_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any
                     "name": call["name"],
                     "arguments": orjson.dumps(call["arguments"]).decode(),
                 }
-                own = {"id": call["id"], "type": "function", "function": function}
+                own = {
+                    "id": call["id"],
+                    "type": "function",
+                    "function": function,
+                }
                 calls.append({**call.get("extra", {}), **own})
             answer = {"role": "assistant", "content": message["content"] or None}
             converted.append(
-                {**answer, **message.get("reasoning", {}), "tool_calls": calls}
+                {
+                    **answer,
+                    **message.get("reasoning", {}),
+                    "tool_calls": calls,
+                }
             )
         else:
             converted.append(dict(message))
@@ -186,7 +197,10 @@ class CallPieces:
     def _add_piece(self, piece: Mapping[str, Any]) -> None:
         index = piece.get("index")
         last = self._calls[-1] if self._calls else None
-        call = last if index is None else self._by_index.get(index)
+        if index is None:
+            call = last
+        else:
+            call = self._by_index.get(index)
         if call is None or (
             piece.get("id") and call.get("id") not in (None, piece["id"])
         ):

@@ -86,7 +86,10 @@ class Transport:
     ):
         self._http: Any = http
         self._most_bytes = math.inf if is_bulk else max_reply()
-        self._least_seconds = math.inf if is_bulk else least_seconds
+        if is_bulk:
+            self._least_seconds = math.inf
+        else:
+            self._least_seconds = least_seconds
         self._unsent_keys = (NO_KEY, *unsent_keys)
         self._key_header = key_header
         self._idle: defaultdict[str, list[Connection]] = defaultdict(list)
@@ -154,7 +157,11 @@ class Transport:
         limits = request.extensions.get("timeout", {})
         seconds = max(limits.get("read") or 0.0, self._least_seconds) or math.inf
         deadline = request.extensions.setdefault(_DEADLINE, time.monotonic() + seconds)
-        return Clock(http=self._http, limits=limits, deadline=deadline)
+        return Clock(
+            http=self._http,
+            limits=limits,
+            deadline=deadline,
+        )
 
     def _lease(self, url: Any, address: str, clock: Clock) -> _Lease:
         """Return a connection that no other request uses: the one that was used last, or a new one."""
@@ -277,7 +284,11 @@ def package_of(library: object) -> ModuleType:
 
 def make_http_client(http: Any, transport: Any) -> Any:
     """Return an HTTP client that sends by a transport. It follows redirects, and the transport checks them."""
-    return http.Client(transport=transport, follow_redirects=True, trust_env=False)
+    return http.Client(
+        transport=transport,
+        follow_redirects=True,
+        trust_env=False,
+    )
 
 
 def guard_library(library: Any) -> Any:

@@ -37,7 +37,13 @@ class BaselineClient(Client):
         return RequestResult(
             success=True,
             embedding=[],
-            completions=[GeneratedOutput(text=text, logprob=0, tokens=[])]
+            completions=[
+                GeneratedOutput(
+                    text=text,
+                    logprob=0,
+                    tokens=[],
+                )
+            ]
             * request.num_completions,
             cached=False,
             request_time=time.perf_counter() - start,
@@ -64,4 +70,6 @@ class NullClient(BaselineClient):
             recognition = recognise_conversation(request.messages)
         else:
             recognition = recognise(request.prompt)
-        return recognition.baseline.constant if recognition else ""
+        if recognition:
+            return recognition.baseline.constant
+        return ""

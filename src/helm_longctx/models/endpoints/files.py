@@ -97,7 +97,11 @@ def _parser() -> YAML:
     yaml.preserve_quotes = True
     yaml.width = 1 << 16  # do not wrap long lines
     # This is the indentation of HELM's own files.
-    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.indent(
+        mapping=2,
+        sequence=4,
+        offset=2,
+    )
     return yaml
 
 

@@ -71,11 +71,22 @@ class ProbedEndpoint:
         optional = {}
         for name in ("api_key_env", "token_env", "headers", "nvcf"):
             optional[name] = getattr(self, name)
-        optional = {"form": form, **optional, "headers": dict(self.headers)}
-        given = {name: value for name, value in optional.items() if value}
+        optional = {
+            "form": form,
+            **optional,
+            "headers": dict(self.headers),
+        }
+        given = {}
+        for name, value in optional.items():
+            if value:
+                given[name] = value
         return {
             "class_name": self.provider.client_path,
-            "args": {"base_url": self.url, "model": self.model, **given},
+            "args": {
+                "base_url": self.url,
+                "model": self.model,
+                **given,
+            },
         }
 
 
@@ -134,11 +145,18 @@ def probe(
         raise InputError(f"{endpoint.url} cannot be reached: {state.reason}")
     choice = _choose(endpoint, name, models)
     endpoint = replace(
-        endpoint, model=choice.name, context=choice.context, source=choice.source
+        endpoint,
+        model=choice.name,
+        context=choice.context,
+        source=choice.source,
     )
     # Both forms are tried even if the user names one, so that the error can say which one the server answers.
-    replies = {route: _ask(endpoint, route) for route in provider.routes}
-    results = {route: result for route, (result, _) in replies.items()}
+    replies = {}
+    for route in provider.routes:
+        replies[route] = _ask(endpoint, route)
+    results = {}
+    for route, (result, _) in replies.items():
+        results[route] = result
     answered = tuple(route for route, result in results.items() if result.exists)
     if not answered:
         raise _no_answer(endpoint, list(results.values()), models)

@@ -75,7 +75,10 @@ def load_tokenizer(name: str) -> Tokenizer:
     if get_tokenizer_config(name) is not None:
         return Tokenizer(name, registered=True)
     # The path is absolute, because later processes that read the file can run in another folder.
-    path = str(Path(name).resolve()) if Path(name).is_dir() else name
+    if Path(name).is_dir():
+        path = str(Path(name).resolve())
+    else:
+        path = name
     _check_size(name, Path(path) / FILE)
 
     def load() -> (
@@ -181,7 +184,10 @@ def make_local_entries(
         "class_name": LOCAL_CLIENT,
         "args": {"pretrained_model_name_or_path": path, "reuse_prefix": True},
     }
-    limits = {"max_sequence_length": context} if context else {}
+    if context:
+        limits = {"max_sequence_length": context}
+    else:
+        limits = {}
     deployment = {
         "name": name,
         "model_name": name,
@@ -199,7 +205,10 @@ def make_local_entries(
 def describe_model(name: str, about: str, can_chat: bool) -> dict[str, Any]:
     """Return a model's entry of `model_metadata.yaml`."""
     # HELM's own scenarios use this tag to find out whether a model can chat.
-    follows = ["INSTRUCTION_FOLLOWING_MODEL_TAG"] if can_chat else []
+    if can_chat:
+        follows = ["INSTRUCTION_FOLLOWING_MODEL_TAG"]
+    else:
+        follows = []
     return {
         "name": name,
         "display_name": name.partition("/")[2],

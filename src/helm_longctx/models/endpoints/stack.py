@@ -257,7 +257,10 @@ class Stack:
         question = [_turn("user", "Write a list of ten random words.")]
         greedy = self._answers(question)
         fine = len(set(greedy)) == 1
-        said = "are equal" if fine else "differ, so scores have noise"
+        if fine:
+            said = "are equal"
+        else:
+            said = "differ, so scores have noise"
         yield fine or None, f"{_REPEATS} greedy answers {said}"
         changes = self.client.parameters.changes
         self.client.parameters.changes = (*changes, Change("temperature"))
@@ -286,7 +289,10 @@ class Stack:
         cache can round what it keeps, so equal chats of one build can differ by as much as chats of two. If the server
         can be asked to, it therefore answers these chats past its cache.
         """
-        cold = find_cold_fields(self._count_cached) if self._cached else {}
+        if self._cached:
+            cold = find_cold_fields(self._count_cached)
+        else:
+            cold = {}
         request = with_fields(
             AnswerRequest,
             self._request([_turn("user", _OPEN_QUESTION)], _OPEN_TOKENS),
@@ -332,7 +338,9 @@ class Stack:
     ) -> tuple[list[Logprobs], list[str]]:
         """Return the log-probabilities and the texts of the answers to equal requests with fields."""
         replies = self._send_equal(request, fields)
-        answers: list[Logprobs] = [tuple(read_logprobs(reply)) for reply in replies]
+        answers: list[Logprobs] = []
+        for reply in replies:
+            answers.append(tuple(read_logprobs(reply)))
         outputs = []
         for reply in replies:
             outputs.append(self.client.result(request, reply).completions)
@@ -376,7 +384,10 @@ class Stack:
             result = self._ask(
                 [_turn("user", f"Repeat this text exactly, and nothing else:\n{text}")]
             )
-            answer = result.completions[0].text if result.completions else ""
+            if result.completions:
+                answer = result.completions[0].text
+            else:
+                answer = ""
             if answer.strip().endswith("alpha") and "bravo" not in answer:
                 yield (
                     None,
@@ -503,8 +514,12 @@ def find_regular_text(texts: Sequence[str]) -> list[int]:
 
 def _say_period(indexes: Sequence[int]) -> str:
     """Say that each so many-th reply is meant, if it is so."""
-    steps = {after - before for before, after in pairwise(indexes)}
-    return f", each {steps.pop()}th" if len(steps) == 1 else ""
+    steps = set()
+    for before, after in pairwise(indexes):
+        steps.add(after - before)
+    if len(steps) == 1:
+        return f", each {steps.pop()}th"
+    return ""
 
 
 def _turn(role: str, content: str) -> dict[str, str]:

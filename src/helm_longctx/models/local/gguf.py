@@ -226,8 +226,12 @@ def _read_tokenizer(source: Path) -> Any:
             " give the hub name or the folder of the model's own tokenizer with --tokenizer"
         )
     tokens = fields["tokens"]
-    vocabulary = {token: number for number, token in enumerate(tokens)}
-    merges = [tuple(merge.split(" ")) for merge in fields["merges"]]
+    vocabulary = {}
+    for number, token in enumerate(tokens):
+        vocabulary[token] = number
+    merges = []
+    for merge in fields["merges"]:
+        merges.append(tuple(merge.split(" ")))
     built = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
     # SmolLM's digits are words of their own, also for the spaces before them.
     if rule == "smollm":

@@ -230,7 +230,9 @@ class LongContextHuggingFaceClient(CachingClient):
                     "a local model's answers to chats have no distributions; compare completions"
                 )
             result = self._answer(request)
-            tokens = [token.text for token in result.completions[0].tokens]
+            tokens = []
+            for token in result.completions[0].tokens:
+                tokens.append(token.text)
             has_reasoning = result.completions[0].thinking is not None
             text = request.prompt + (
                 "".join(tokens) if has_reasoning else result.completions[0].text
@@ -428,12 +430,17 @@ class LongContextHuggingFaceClient(CachingClient):
 
 
 def _serialize(arguments: Mapping[str, Any] | None) -> str:
-    return json.dumps(arguments, sort_keys=True) if arguments else ""
+    if arguments:
+        return json.dumps(arguments, sort_keys=True)
+    return ""
 
 
 def _sampling(request: Request) -> dict[str, Any]:
     """Return how the tokens of an answer are drawn. It is empty if the most likely one is taken."""
     names = ("temperature", "top_p", "top_k", "min_p", "seed")
     if request.temperature:
-        return {name: getattr(request, name, None) for name in names}
+        sampling = {}
+        for name in names:
+            sampling[name] = getattr(request, name, None)
+        return sampling
     return {}

@@ -18,7 +18,12 @@ from helm_longctx.models.local import attention, batches
 
 _Found = TypeVar("_Found")
 
-_GREEDY = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
+_GREEDY = {
+    "do_sample": False,
+    "temperature": None,
+    "top_p": None,
+    "top_k": None,
+}
 """Arguments of `generate`. The sampling settings are unset, because transformers warns in each request if a model's
 generation config has them."""
 
@@ -333,7 +338,10 @@ class LocalModel:
             self._prefix = None
             reused.append(prefix.crop_to(job.prompt, 1) if prefix else 0)
             ids = self._tensor([job.prompt])
-            cache = _copy_cache(prefix.cache) if prefix and reused[-1] else None
+            if prefix and reused[-1]:
+                cache = _copy_cache(prefix.cache)
+            else:
+                cache = None
             cache = self._read_prompt(ids, cache, reused[-1], job.chunk_size)
             caches.append(cache)
             if cache is not None:  # a prompt of a single token has none
@@ -458,7 +466,10 @@ class LocalModel:
         for first in range(start, end if self._reads_chunks else start, chunk_size):
             chunk = ids[:, first : min(first + chunk_size, end)]
             # The first call omits the argument, because models without a cache do not accept it.
-            so_far = {"past_key_values": cache} if cache is not None else {}
+            if cache is not None:
+                so_far = {"past_key_values": cache}
+            else:
+                so_far = {}
             cache = getattr(
                 self._model.base_model(input_ids=chunk, use_cache=True, **so_far),
                 "past_key_values",

@@ -174,7 +174,10 @@ def make_scorer(local: LocalModel, chunk_size: int) -> ScoreTokens:
         texts: Sequence[Sequence[int]], starts: Sequence[int]
     ) -> list[list[float]]:
         rows = score_tokens(local, texts, starts, chunk_size)
-        return [[scored.logprob for scored in row] for row in rows]
+        values = []
+        for row in rows:
+            values.append([scored.logprob for scored in row])
+        return values
 
     return score
 
@@ -277,7 +280,9 @@ def _split_tail(
             prompt, add_special_tokens=special, return_offsets_mapping=True
         )
         ids = encoded["input_ids"]
-        starts = [start for start, _ in encoded["offset_mapping"]]
+        starts = []
+        for start, _ in encoded["offset_mapping"]:
+            starts.append(start)
         first = next(
             number
             for number, start in enumerate(starts)
@@ -318,7 +323,13 @@ def read_spans(
             for other, value in reversed(token.top):
                 top[_name(tokenizer, other)] = value
             text = _name(tokenizer, ids[number])
-            of_part.append(Distribution(text=text, logprob=token.logprob, top=top))
+            of_part.append(
+                Distribution(
+                    text=text,
+                    logprob=token.logprob,
+                    top=top,
+                )
+            )
         distributions.append(tuple(of_part))
     return tuple(distributions)
 
@@ -326,4 +337,6 @@ def read_spans(
 def _name(tokenizer: Any, token: int) -> str:
     """Return the text of a token. Parts of characters all have the same one, so their numbers tell them apart."""
     text = str(tokenizer.decode([token]))
-    return f"{text}{token}" if "\ufffd" in text or not text else text
+    if "\ufffd" in text or not text:
+        return f"{text}{token}"
+    return text

@@ -299,7 +299,10 @@ def load_weights(weights: Weights) -> Any:
     import torch
     from transformers import AutoModelForCausalLM
 
-    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if torch.cuda.is_available():
+        gpus = torch.cuda.device_count()
+    else:
+        gpus = 0
     spread = gpus > 1 and find_spec("accelerate") is not None
     further: dict[str, Any] = json.loads(weights.arguments or "{}")
     # Options without a value are left out, because None is not the default in all versions.

@@ -56,7 +56,9 @@ def load_narrativeqa(
     long = ((row, text) for row, text, tokens in texts if tokens > _LONGEST)
     for position, (row, text) in enumerate(islice(long, task.sample(settings))):
         if shots:
-            row_demos = [demos[i] for i in draws.next(len(demos))[:shots]]
+            row_demos = []
+            for i in draws.next(len(demos))[:shots]:
+                row_demos.append(demos[i])
         else:
             row_demos = []
         fields = {
@@ -79,7 +81,13 @@ def load_infbench(
     """Load 100 questions about books, or 100 books to summarize. Demonstrations are other rows, without their books."""
     path, *_ = task.paths(settings.length)
     rows = JsonLines(
-        root / path, {"id": (int, str), CONTEXT: str, "input": str, "answer": list}
+        root / path,
+        {
+            "id": (int, str),
+            CONTEXT: str,
+            "input": str,
+            "answer": list,
+        },
     )
     items = []
     long = []
@@ -177,7 +185,9 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     ):
         demo = ""
         if shots:
-            drawn = [demos[index] for index in demos_of_row[number]]
+            drawn = []
+            for index in demos_of_row[number]:
+                drawn.append(demos[index])
             summaries = []
             for summary in drawn:
                 summaries.append(prompts.LEXSUM_DEMO.format(summary=summary))
@@ -251,7 +261,14 @@ def _measure_texts(
     Only a few texts are in memory at a time.
     """
     # Hundreds of books take minutes. `disable=None` hides the bar if standard error is not a terminal.
-    rows = iter(tqdm(rows, desc="measuring texts", unit="texts", disable=None))
+    rows = iter(
+        tqdm(
+            rows,
+            desc="measuring texts",
+            unit="texts",
+            disable=None,
+        )
+    )
     while batch := list(islice(rows, _BATCH)):
         texts = [text(row) for row in batch]
         for row, whole, (tokens, end) in zip(

@@ -97,7 +97,9 @@ def load_icl(
     else:
         shots = settings.shots
     balance = Balance(train.labels)
-    demos = [ICL_DEMO.format(text=text) for text in train.texts]
+    demos = []
+    for text in train.texts:
+        demos.append(ICL_DEMO.format(text=text))
     for position, (text, number) in enumerate(
         zip(test.texts, test.labels, strict=True)
     ):

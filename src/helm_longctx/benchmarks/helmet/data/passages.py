@@ -22,8 +22,16 @@ from helm_longctx.tasks.methods.prompts import COT
 from helm_longctx.tasks.prompt import CONTEXT, fill
 from helm_longctx.tasks.sampling import shuffle_order, text_seed
 
-_QA_TYPES: Types = {"question": str, "answers": list, "ctxs": list}
-_RERANK_TYPES: Types = {"qid": str, "query": str, "ctxs": list}
+_QA_TYPES: Types = {
+    "question": str,
+    "answers": list,
+    "ctxs": list,
+}
+_RERANK_TYPES: Types = {
+    "qid": str,
+    "query": str,
+    "ctxs": list,
+}
 
 
 def load_qa(
@@ -59,7 +67,9 @@ def load_qa(
         if settings.method == COT.name:
             return asking.write_demonstration(demo, documents)
         return prompts.QA_DEMO.format(
-            documents=documents, question=demo["question"], answer=demo["answers"][0]
+            documents=documents,
+            question=demo["question"],
+            answer=demo["answers"][0],
         )
 
     # Natural Questions' file has no ids (HELMET data.py:82).
@@ -71,7 +81,10 @@ def load_qa(
         [own for _, own in candidates], task.sample(settings), settings.seed, file
     )
     # The sample stays in file order, with each question at all its depths (HELMET data.py:87).
-    numbers = [number for number, own in candidates if own in sample]
+    numbers = []
+    for number, own in candidates:
+        if own in sample:
+            numbers.append(number)
     pool = Demonstrations(
         [demo for demo in demos if is_wanted(demo)],
         key,
@@ -219,13 +232,17 @@ def _qa_passage(passage: Row) -> str:
 
 def _write_demonstration(demo: FileRow, passage: Callable[[Row], str]) -> str:
     return prompts.RERANK_DEMO.format(
-        documents=_documents(demo, passage), query=demo["query"], ranking=_ranking(demo)
+        documents=_documents(demo, passage),
+        query=demo["query"],
+        ranking=_ranking(demo),
     )
 
 
 def _rerank_passage(template: str, passage: Row) -> str:
     return template.format(
-        id=passage["id"], title=passage.get("title"), text=passage["text"]
+        id=passage["id"],
+        title=passage.get("title"),
+        text=passage["text"],
     )
 
 
@@ -301,7 +318,11 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
                 record[name] = row[name]
         record |= {
             "question": row["question"],
-            "documents": {"file": path, "item": number, "shown": len(prompt_docs)},
+            "documents": {
+                "file": path,
+                "item": number,
+                "shown": len(prompt_docs),
+            },
         }
         # One short answer for each part of the question, only for display: the metrics read the record.
         every = row.get("answers") or [
@@ -369,7 +390,11 @@ def _demonstrations(
         context = write_documents(
             demo["docs"], protocol["doc_prompt"], "demonstrations"
         )
-        fields = {**demo, "instruction": protocol["instruction"], "context": context}
+        fields = {
+            **demo,
+            "instruction": protocol["instruction"],
+            "context": context,
+        }
         texts.append(fill(protocol["demo_prompt"], fields))
     # HELMET seeds Python's global generator (eval.py:42). Nothing else uses it before this loader.
     rng = random.Random(seed)

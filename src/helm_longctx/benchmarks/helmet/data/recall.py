@@ -80,7 +80,9 @@ def fit_rows(
 
 def json_kv(pairs: int, rng: random.Random, depth: float) -> Row:
     """Generate a JSON object of UUID pairs, a key to look up, and two demonstrations from the same object."""
-    items = [(uuid(rng), uuid(rng)) for _ in range(max(3, pairs))]
+    items = []
+    for _ in range(max(3, pairs)):
+        items.append((uuid(rng), uuid(rng)))
     at = round(depth * (len(items) - 1))
     # The demonstrations come from the same object, as in the official files, but never include the pair that is asked
     # for.
@@ -146,12 +148,13 @@ def hide_needles(
         keys, values, queries: number of keys, of values of each key, and of keys that are asked for.
     """
     if haystack == "needles":
-        of_words = kind == "numbers"
-        drawn = _word_keys(units, rng) if of_words else range(units)
-        pairs = [
-            (str(key), _number(rng)) if of_words else (uuid(rng), uuid(rng))
-            for key in drawn
-        ]
+        pairs = []
+        if kind == "numbers":
+            for word in _word_keys(units, rng):
+                pairs.append((word, _number(rng)))
+        else:
+            for _ in range(units):
+                pairs.append((uuid(rng), uuid(rng)))
         asked = [pairs[round(depth * (len(pairs) - 1))]]
     elif keys > 1:
         drawn = _word_keys(keys, rng)
@@ -165,13 +168,19 @@ def hide_needles(
             pairs.append((key, _number(rng) if kind == "numbers" else uuid(rng)))
         asked = pairs
     lines = [
-        NIAH_NEEDLE.format(type_needle_v=kind, key=key, value=value)
+        NIAH_NEEDLE.format(
+            type_needle_v=kind,
+            key=key,
+            value=value,
+        )
         for key, value in pairs
     ]
     if haystack == "needles":
         context = "\n".join(lines)
     elif haystack == "prose":
-        sentences = [_sentence(rng) for _ in range(max(values, units))]
+        sentences = []
+        for _ in range(max(values, units)):
+            sentences.append(_sentence(rng))
         context = " ".join(_insert(lines, sentences, rng, depth))
     else:
         context = "\n".join(_insert(lines, [texts()["noise"]] * units, rng, depth))
@@ -243,7 +252,11 @@ def common_words(uncommon: int, rng: random.Random, depth: float) -> Row:
     )
     solution = " ".join(number_words(example_answer))
     worked = f"{CWE_USER.format(example='', context=example)}\n{CWE_PREFIX} {solution}"
-    return {CONTEXT: context, "example": worked, "answer": answer}
+    return {
+        CONTEXT: context,
+        "example": worked,
+        "answer": answer,
+    }
 
 
 def frequent_words(words: int, rng: random.Random, depth: float) -> Row:
@@ -353,7 +366,11 @@ def _chain(
 def _chain_example() -> str:
     """Return the worked example, the same in all rows, as in RULER. No row has its names: they are shorter."""
     context, names = _chain(_EXAMPLE_LINES, _EXAMPLE_VALUE, 3, random.Random("example"))
-    fields = {"context": context, "query": str(_EXAMPLE_VALUE), "num_v": len(names)}
+    fields = {
+        "context": context,
+        "query": str(_EXAMPLE_VALUE),
+        "num_v": len(names),
+    }
     return f"{VT_USER.format(example='', **fields)}\n{VT_PREFIX.format(**fields)} {' '.join(names)}"
 
 
@@ -411,7 +428,12 @@ def _questions(
     position = round(depth * len(others))
     documents = enumerate([*others[:position], target, *others[position:]], 1)
     context = "\n\n".join(f"Document {number}:\n{text}" for number, text in documents)
-    return {CONTEXT: context, "question": question, "answer": [answer], "depth": depth}
+    return {
+        CONTEXT: context,
+        "question": question,
+        "answer": [answer],
+        "depth": depth,
+    }
 
 
 _TEXTS = (str, list)

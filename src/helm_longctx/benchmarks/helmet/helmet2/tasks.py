@@ -82,7 +82,11 @@ _CHOICE_COLUMNS: Types = {
     "length": str,
     **dict.fromkeys(_CHOICES, str),
 }
-_GRAPH_COLUMNS: Types = {"context": str, "question": str, "answer": list}
+_GRAPH_COLUMNS: Types = {
+    "context": str,
+    "question": str,
+    "answer": list,
+}
 
 
 def _release_file(path: str) -> ReleaseFile:
@@ -132,7 +136,11 @@ def _load_longbench(
         else:
             context = row["context"][:end] + OMITTED
         choices = {name: row[name] for name in _CHOICES}
-        fields = {"context": context, "question": row["question"], **choices}
+        fields = {
+            "context": context,
+            "question": row["question"],
+            **choices,
+        }
         references = [row["answer"], f"{row['answer']}. {row[choice]}"]
         yield Example(f"{task.name}-{number}", fields, references, "hub")
 

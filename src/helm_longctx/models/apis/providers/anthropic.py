@@ -84,7 +84,10 @@ class AnthropicClient(ProviderClient):
                 "the server's answer has no text: none of its blocks is one",
             )
         result = protocol.make_result(request, text, ending, thinking)
-        calls = tools.read_anthropic_calls(blocks) if has_calls else []
+        if has_calls:
+            calls = tools.read_anthropic_calls(blocks)
+        else:
+            calls = []
         result = tools.with_calls(result, calls, tools.read_anthropic_reasoning(blocks))
         return add_facts(result, usage=_usage(reply.get("usage")))
 
@@ -141,7 +144,9 @@ class AnthropicClient(ProviderClient):
 
     def _unsent_keys(self) -> tuple[str, ...]:
         token = variable("ANTHROPIC_AUTH_TOKEN")
-        headers = [name.lower() for name in self.settings.headers or {}]
+        headers = []
+        for name in self.settings.headers or {}:
+            headers.append(name.lower())
         # Older versions of the package, such as 0.97, also send this token if there is a key.
         if token and self._has_key and "authorization" not in headers:
             return (token,)
@@ -150,7 +155,9 @@ class AnthropicClient(ProviderClient):
     def stream_fields(self, body: Body) -> Body:
         """Return the fields that ask for a stream. Long answers are always streamed."""
         is_long = body["max_tokens"] > _LONGEST_IN_ONE_PIECE
-        return {"stream": True} if is_long else super().stream_fields(body)
+        if is_long:
+            return {"stream": True}
+        return super().stream_fields(body)
 
     def join_stream(self, events: Iterable[Any]) -> Body:
         """Return the message that the events of a stream consist of."""
@@ -322,7 +329,10 @@ def _can_results_come(part: batches.BatchShare, batch: Any) -> bool:
     """Whether the missing results of a batch can still appear: it counts answers, and was not archived."""
     counts = batch.request_counts
     has_answers = counts.succeeded + counts.errored > 0
-    ended = batch.ended_at.timestamp() if batch.ended_at else None
+    if batch.ended_at:
+        ended = batch.ended_at.timestamp()
+    else:
+        ended = None
     return (
         has_answers
         and batch.archived_at is None

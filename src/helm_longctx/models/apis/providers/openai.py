@@ -49,7 +49,11 @@ _MANY = 10**9
 _PIECE = 1 << 20
 """Bytes of a file of results that are read at once."""
 
-FORMS = {"chat": "chat", "completions": "completion", "both": "both"}
+FORMS = {
+    "chat": "chat",
+    "completions": "completion",
+    "both": "both",
+}
 """The allowed values of `form`, and the form of the prompt for each of them."""
 
 
@@ -203,7 +207,10 @@ class OpenAIClient(ProviderClient):
     def wanted_body(self, request: Request) -> Body:
         """Return the body of a chat or a completion."""
         if isinstance(request, echo.EchoRequest):
-            name = "text" if request.way == echo.GENERATE else "prompt"
+            if request.way == echo.GENERATE:
+                name = "text"
+            else:
+                name = "prompt"
             model = {"model": self.settings.model or request.model.partition("/")[2]}
             return {
                 **model,
@@ -322,10 +329,23 @@ class OpenAIClient(ProviderClient):
         # `role` stands last because its pieces were joined, too, and some servers send it with every chunk.
         choice = {"text": parts.get("text")}
         if chats:
-            choice = {"message": {"content": None, **parts, "role": "assistant"}}
+            choice = {
+                "message": {
+                    "content": None,
+                    **parts,
+                    "role": "assistant",
+                }
+            }
         return {
             **reply,
-            "choices": [{"index": 0, "finish_reason": reason, **provider, **choice}],
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": reason,
+                    **provider,
+                    **choice,
+                }
+            ],
         }
 
 
@@ -590,7 +610,12 @@ def _file_name(part: batches.BatchShare) -> str:
 
 def _line(name: str, route: str, body: Body) -> bytes:
     return orjson.dumps(
-        {"custom_id": name, "method": "POST", "url": route, "body": body}
+        {
+            "custom_id": name,
+            "method": "POST",
+            "url": route,
+            "body": body,
+        }
     )
 
 
