@@ -160,9 +160,9 @@ def import_files(
     for score in scores:
         row = score.row
         tasks = (*row.scores, *row.metrics)
-        keys = [
-            (row.model, score.entry, task, row.length, score.context) for task in tasks
-        ]
+        keys = []
+        for task in tasks:
+            keys.append((row.model, score.entry, task, row.length, score.context))
         if answered.isdisjoint(keys):
             alone.append(score)
         else:
@@ -261,7 +261,10 @@ def _published_rows(
             )
         if not row.model:
             raise InputError(f"{score.location}: it names no model; give --model")
-        length = "" if row.length is None else f",length={length_label(row.length)}"
+        if row.length is None:
+            length = ""
+        else:
+            length = f",length={length_label(row.length)}"
         for task in filter(None, row.scores):
             argument = f"{benchmark.task_argument}={benchmark.task(task).argument}"
             _check_entry(
@@ -319,7 +322,10 @@ def import_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     spec = make_entry_spec(entry)
     repeats = max((output.repeat for output in run.outputs), default=0) + 1
     adapter = replace(
-        spec.adapter_spec, model=model, model_deployment=model, num_trials=repeats
+        spec.adapter_spec,
+        model=model,
+        model_deployment=model,
+        num_trials=repeats,
     )
     name = add_argument(spec.name, "model", model.replace("/", "_"))
     spec = replace(spec, name=name, adapter_spec=adapter)
@@ -340,10 +346,9 @@ def import_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     states = list(_states(spec, entry, task, run.outputs))
     # The states have only excerpts of the prompts.
-    prompts = [
-        output.prompt
-        for output in sorted(run.outputs, key=lambda output: output.repeat)
-    ]
+    prompts = []
+    for output in sorted(run.outputs, key=lambda output: output.repeat):
+        prompts.append(output.prompt)
     keys = []
     for state, prompt in zip(states, prompts, strict=True):
         keys.append((state.instance.id or "", state.instance.sub_split, digest(prompt)))
