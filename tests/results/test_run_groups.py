@@ -114,6 +114,23 @@ def test_one_run_decides_nothing(suite: Path) -> None:
     assert table.source == "assumed to be that of c"
 
 
+@pytest.mark.parametrize(
+    ("one", "other"), [(0.3978, 0.6058), (0.5616, 0.6058), (0.4256, 0.6058)]
+)
+def test_withdrawn_findings_are_not_made(
+    tmp_path: Path, one: float, other: float
+) -> None:
+    """Scores of single runs that allenai/open-instruct#1859 took for findings and withdrew decide nothing."""
+    for name, score in (("one", one), ("other", other)):
+        answers = []
+        for number in range(1300):
+            text = "value" if number < round(1300 * score) else "other"
+            answers.append(Output(f"q{number}", text, ["value"]))
+        write(tmp_path, ENTRY, answers, model=f"kda/{name}")
+    (pairing,) = compare(tmp_path, "one=kda/one", "other=kda/other").pairings
+    assert pairing.verdict == UNKNOWN_NOISE
+
+
 def test_failures_do_not_decide(tmp_path: Path) -> None:
     """A recipe whose wrong answers fail is not better than an equal one."""
     for number in range(3):
