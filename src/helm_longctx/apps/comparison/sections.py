@@ -63,7 +63,7 @@ from helm_longctx.results.statistics.comparison import (
     SideFailures,
 )
 from helm_longctx.results.statistics.level import LEVEL_TEXT, SIGNIFICANCE
-from helm_longctx.results.suite import suite_folder
+from helm_longctx.results.suite import suite_folder, suite_path
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -455,10 +455,9 @@ def compare(
     """
     check_folder("json", json_path)
     models = models or []
-    folder = suite_folder(output_path, suite)
     patterns = parse_groups(group or ())
     if not (patterns or models or methods):
-        patterns = read_groups(folder)
+        patterns = read_groups(suite_path(output_path, suite))
     if not patterns and run_noise is not None:
         raise InputError(f"compare: --run-noise={run_noise} needs groups; give --group")
     if group and (models or methods):
@@ -475,7 +474,7 @@ def compare(
     if benchmark is not None and benchmark not in names:
         raise bad_argument("compare", "benchmark", benchmark, names)
     tokens = parse_length(length, "compare") if length else None
-    every = read_suite(folder, BENCHMARKS).boards
+    every = read_suite(suite_folder(output_path, suite), BENCHMARKS).boards
     boards = [board for board in every if benchmark in (None, board.benchmark.name)]
     if patterns:
         content = _show_groups(boards, patterns, tokens, run_noise)
