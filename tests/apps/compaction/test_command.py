@@ -244,7 +244,7 @@ def test_failures_are_no_wrong_answers(command: Command) -> None:
         (
             (
                 "--compactor",
-                "middle=mine:drop_middle",
+                "same=mine:whole",
                 "--base",
                 "last",
                 "--max-loss",

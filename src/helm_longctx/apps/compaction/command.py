@@ -676,6 +676,8 @@ class _Comparison:
         content = orjson.dumps(
             results_json(results, about, gate), option=orjson.OPT_INDENT_2
         )
+        # A lock leaves no folder in which nothing was kept.
+        self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / "compaction.json"
         path.write_bytes(content)
         if self._wanted.json_path:

@@ -141,7 +141,11 @@ def describe_scope(results: Results) -> str:
     names = {probe.transcript for probe in results.probes}
     if results.holds_for_others:
         return f"Intervals and tests are about other transcripts like these {len(names)}: the transcripts are the clusters."
-    what = "this transcript as it was" if len(names) == 1 else "these transcripts as they were"
+    what = (
+        "this transcript as it was"
+        if len(names) == 1
+        else "these transcripts as they were"
+    )
     return (
         f"Intervals and tests are about {what} compacted: the messages are the clusters. At least {FEWEST} transcripts"
         " can show what holds for others."
