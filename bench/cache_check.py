@@ -24,13 +24,17 @@ from tests.support.cached_server import CachedServer
 
 from helm_longctx.apps.cache_check import boundary
 from helm_longctx.apps.cache_check.check import find_suspects
-from helm_longctx.apps.cache_check.prompts import Prompt, Question, lines_for
+from helm_longctx.apps.cache_check.prompts import (
+    CheckPrompt,
+    RegisterQuestion,
+    lines_for,
+)
 from helm_longctx.apps.cache_check.states import (
     BEGINNING,
     BUSY,
     BUSY_CONTROL,
     STATES,
-    Reply,
+    StateReply,
     find_build,
     find_cached,
     plan_busy,
@@ -76,7 +80,7 @@ class InProcess:
     def connect(self) -> None:
         """Do nothing: there are no connections."""
 
-    def _send(self, prompt: Prompt, **fields: Any) -> dict[str, Any]:
+    def _send(self, prompt: CheckPrompt, **fields: Any) -> dict[str, Any]:
         return self.model.answer(
             {
                 "messages": [{"role": "user", "content": prompt.text}],
@@ -86,7 +90,9 @@ class InProcess:
             }
         )
 
-    def ask(self, prompt: Prompt, reply: Reply, client: object = None) -> Reply:
+    def ask(
+        self, prompt: CheckPrompt, reply: StateReply, client: object = None
+    ) -> StateReply:
         """Return a reply with the answer, as `states.Server.ask` does."""
         if self.model.random.random() < self.model.fails:
             return replace(reply, failure="server_error")
@@ -102,7 +108,7 @@ class InProcess:
             build=find_build(body),
         )
 
-    def abort(self, prompt: Prompt) -> None:
+    def abort(self, prompt: CheckPrompt) -> None:
         """Send the prompt as an aborted stream."""
         self._send(prompt, stream=True)
 
@@ -112,15 +118,15 @@ def check(model: CachedServer, length: int, questions: int, seed: int) -> Iterat
     server: Any = InProcess(model)
     size = lines_for(length)
 
-    def ask(plan: Sequence[Reply]) -> list[Reply]:
+    def ask(plan: Sequence[StateReply]) -> list[StateReply]:
         return [
-            STATES[reply.state].ask(server, Question(reply.seed, size), reply)
+            STATES[reply.state].ask(server, RegisterQuestion(reply.seed, size), reply)
             for reply in plan
         ]
 
     replies = ask(
         [
-            Reply(length, seed + number, name)
+            StateReply(length, seed + number, name)
             for number in range(questions)
             for name in STATES
             if name not in (BUSY, BUSY_CONTROL)
@@ -149,7 +155,7 @@ def ask_many(
     seed: int,
     is_spread: bool = False,
     shared: int | None = None,
-) -> list[Reply]:
+) -> list[StateReply]:
     """Ask questions in some states."""
     server: Any = InProcess(model)
     plan = plan_questions([length], count, states, seed, is_exact=False, shared=shared)
@@ -182,7 +188,7 @@ def count_places(seeds: int, length: int) -> None:
                 is_spread: bool,
                 model: CachedServer = model,
                 seed: int = seed,
-            ) -> list[Reply]:
+            ) -> list[StateReply]:
                 return ask_many(
                     model,
                     size,
@@ -198,7 +204,7 @@ def count_places(seeds: int, length: int) -> None:
                 tried: int,
                 model: CachedServer = model,
                 seed: int = seed,
-            ) -> list[Reply]:
+            ) -> list[StateReply]:
                 first = 1000 * seed + SEEDS * (3 + lines) + 100 * tried
                 count = boundary.QUESTIONS
                 return ask_many(

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.support.certifying import KINDS
 from tests.support.searching import CHUNKS, SEARCHES, SearchingModel
 
-from helm_longctx.apps.certify.answers import Answered, Block, Reply
+from helm_longctx.apps.certify.answers import Answered, AskedBlock, KeptReply
 from helm_longctx.apps.certify.command import questions_for
 from helm_longctx.apps.certify.procedure import Ask, run
 from helm_longctx.apps.certify.search import Design, Search
@@ -40,7 +40,7 @@ from helm_longctx.results.statistics.intervals import (
     possible_lengths,
     share_of_shortest,
 )
-from helm_longctx.results.statistics.sequential import Decision, decide
+from helm_longctx.results.statistics.sequential import ThresholdDecision, decide
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC, Settings
 
@@ -142,7 +142,7 @@ def _rate(
             )
             shares = [
                 fmean(each is decision for each in decided)
-                for decision in (Decision.ABOVE, Decision.BELOW)
+                for decision in (ThresholdDecision.ABOVE, ThresholdDecision.BELOW)
             ]
             most = tokens + int(asked.max()) * round(FILL * CLAIM)
             rows.append((*shares, float(asked.mean()), most / 1e6))
@@ -162,7 +162,7 @@ def _describe(rows: Floats) -> str:
 def _answer_base(design: Design, score: float, parts: Mapping[str, int]) -> Search:
     """Return a search that has all its answers at the shortest length, and asks about the claim next."""
 
-    def draw(block: Block, random: Random) -> float:
+    def draw(block: AskedBlock, random: Random) -> float:
         return fmean(random.random() < score for _ in range(parts[block.kind]))
 
     search = Search(design)
@@ -179,13 +179,13 @@ def _decide_claim(
     parts: Mapping[str, int],
     certificates: int,
     random: np.random.Generator,
-) -> tuple[list[Decision], NDArray[np.intp]]:
+) -> tuple[list[ThresholdDecision], NDArray[np.intp]]:
     """Return the decisions of many certificates with the same answers at the shortest length, and their questions.
 
     It does for all of them at once what `LengthTest` and `Cell` do for one.
     """
     if not search.tests:
-        return [Decision.OPEN] * certificates, np.zeros(certificates, int)
+        return [ThresholdDecision.OPEN] * certificates, np.zeros(certificates, int)
     test = search.tests[CLAIM]
     scores = list[Floats]()
     order = search.order[: test.most]
@@ -216,22 +216,26 @@ def _decide_claim(
         if (
             own
             and fmean(own) < cell.lowest
-            and decide(own, cell.lowest, cell.errors[1]) is Decision.BELOW
+            and decide(own, cell.lowest, cell.errors[1]) is ThresholdDecision.BELOW
         ):
             is_above[place], is_below[place] = False, True
     pairs = zip(is_above, is_below, strict=True)
     return [
-        Decision.ABOVE if above else Decision.BELOW if below else Decision.OPEN
+        ThresholdDecision.ABOVE
+        if above
+        else ThresholdDecision.BELOW
+        if below
+        else ThresholdDecision.OPEN
         for above, below in pairs
     ], asked
 
 
-def draw_answers(draw: Callable[[Block, Random], float], seed: int) -> Ask:
+def draw_answers(draw: Callable[[AskedBlock, Random], float], seed: int) -> Ask:
     """Return a function that answers blocks by drawing scores; without a text each score is 0."""
     random = Random(f"answers {seed}")
 
-    def reply(block: Block) -> Reply:
-        return Reply(
+    def reply(block: AskedBlock) -> KeptReply:
+        return KeptReply(
             draw(block, random) if block.has_text else 0.0,
             sent=round(FILL * block.length * block.has_text),
         )
@@ -296,7 +300,7 @@ def certify_search(
 ) -> bool:
     """Return whether a search that tries only some kinds is certified."""
 
-    def draw(block: Block, random: Random) -> float:
+    def draw(block: AskedBlock, random: Random) -> float:
         # Lengths between the two have at least the score of the claim; they do not matter to it.
         length = SHORTEST if block.length == SHORTEST else claim
         return random.choice(scores[block.kind, length]) if block.kind in kinds else 0.0

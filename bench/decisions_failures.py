@@ -13,7 +13,7 @@ import numpy as np
 from decisions_certify import CLAIM, DESIGN, SHORTEST
 from simulation import Figure, figure
 
-from helm_longctx.apps.certify.answers import Answered, Block, Reply
+from helm_longctx.apps.certify.answers import Answered, AskedBlock, KeptReply
 from helm_longctx.apps.certify.search import Search
 from helm_longctx.results.statistics.comparison import (
     AskedPairs,
@@ -23,7 +23,7 @@ from helm_longctx.results.statistics.comparison import (
     decide_all,
 )
 from helm_longctx.results.statistics.intervals import Floats
-from helm_longctx.results.statistics.sequential import Decision
+from helm_longctx.results.statistics.sequential import ThresholdDecision
 
 SAMPLES = (300, 50)
 """Numbers of questions."""
@@ -95,7 +95,7 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
             f" alone {lost:.0%} different",
         )
     for loss, name in ((0.5, "falls from .95 to .45"), (0.0, "stays at .95")):
-        yield _certify(loss, name, max(rounds // 20, 20), seed)
+        yield _certify(loss, name, max(rounds // 4, 20), seed)
 
 
 def _compare(
@@ -147,16 +147,16 @@ def _is_effective(loss: float, seed: int) -> bool:
     random = np.random.default_rng(seed)
     search = Search(replace(DESIGN, seed=seed))
 
-    def reply(block: Block) -> Reply:
+    def reply(block: AskedBlock) -> KeptReply:
         is_long = block.length > SHORTEST
         is_right = block.has_text and random.random() < 0.95 - loss * is_long
         if is_long and not is_right and random.random() < 0.95:
-            return Reply(None, "timeout")
-        return Reply(float(is_right))
+            return KeptReply(None, "timeout")
+        return KeptReply(float(is_right))
 
     while blocks := search.next_blocks():
         if any(SHORTEST < block.length < CLAIM for block in blocks):
             break
         for block in blocks:
             search.add(Answered(block, [reply(block) for _ in range(block.count)]))
-    return search.decision is Decision.ABOVE
+    return search.decision is ThresholdDecision.ABOVE

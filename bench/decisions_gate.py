@@ -31,7 +31,7 @@ from helm_longctx.results.statistics.noninferiority import (
     fewest_clusters,
     margin_statistics,
 )
-from helm_longctx.results.stopping import Question
+from helm_longctx.results.stopping import StoppingQuestion
 from helm_longctx.runner.estimate import TaskSample
 from helm_longctx.runner.stopping import FIRST, GROWTH
 from helm_longctx.runs.scores import InstanceScore
@@ -304,7 +304,7 @@ def _stop_better(
         ((hard + random.random(600)) / 2 < 0.6 + shift).astype(float)
         for shift in (difference / 2, -difference / 2)
     ]
-    question = Question(parse_rule("better"), ["a", "b"])
+    question = StoppingQuestion(parse_rule("better"), ["a", "b"])
     size = FIRST
     while True:
         question.observe([_scores(answer[:size]) for answer in answers])
@@ -328,7 +328,7 @@ def _misses_table(random: np.random.Generator) -> bool:
         )
     ]
     truth = (0.8 + 10 * 0.4) / 11
-    question = Question(parse_rule("score=50"), ["m"])
+    question = StoppingQuestion(parse_rule("score=50"), ["m"])
     size = FIRST
     while size < len(scores):
         question.observe([scores[:size]])

@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from simulation import Figure, figure
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.support.broken_models import make_candidates, make_questions
+from tests.support.broken_models import compare_with_twin, make_candidates
 
 from helm_longctx.apps.cache_check.check import find_suspects
 from helm_longctx.apps.cache_check.states import (
@@ -29,7 +30,7 @@ from helm_longctx.apps.cache_check.states import (
     COLD,
     CONTROL,
     PARALLEL,
-    Reply,
+    StateReply,
     plan_busy,
 )
 from helm_longctx.apps.cache_check.verdict import judge, judge_builds
@@ -40,14 +41,13 @@ from helm_longctx.apps.gate.distributions import (
     Point,
     Way,
     Written,
-    compare,
 )
 from helm_longctx.apps.gate.divergences import (
     CAPS,
     FIRST_LOOKS,
     OF_DIVERGENCE,
     QUESTIONS,
-    Decision,
+    DivergenceDecision,
     count_twice,
     decide,
     find_differing_lengths,
@@ -333,7 +333,7 @@ def compare_builds(rounds: int, seed: int) -> Iterator[Figure]:
             )
 
 
-def _route(chance: Random, copies: int, routes_questions: bool) -> list[Reply]:
+def _route(chance: Random, copies: int, routes_questions: bool) -> list[StateReply]:
     replies = []
     for number in range(40):
         build = chance.randrange(2)
@@ -342,7 +342,7 @@ def _route(chance: Random, copies: int, routes_questions: bool) -> list[Reply]:
             for state in (COLD, CONTROL):
                 name = build if routes_questions else chance.randrange(2)
                 replies.append(
-                    Reply(
+                    StateReply(
                         1024,
                         number,
                         state,
@@ -361,7 +361,7 @@ def ask_in_parallel(rounds: int, random: np.random.Generator) -> Iterator[Figure
         before = []
         for _ in range(rounds):
             replies = [
-                _answer(Reply(1024, number, state), load, random)
+                _answer(StateReply(1024, number, state), load, random)
                 for number in range(20)
                 for state in (COLD, CONTROL, "warm", PARALLEL)
             ]
@@ -379,7 +379,7 @@ def ask_in_parallel(rounds: int, random: np.random.Generator) -> Iterator[Figure
         )
 
 
-def _answer(reply: Reply, load: float, random: np.random.Generator) -> Reply:
+def _answer(reply: StateReply, load: float, random: np.random.Generator) -> StateReply:
     """Return a reply whose log-probabilities have the noise of a copy, and of a load if it has company."""
     own = 0.02 * random.normal(size=20)
     if reply.state in (PARALLEL, BUSY, BUSY_CONTROL):
@@ -408,27 +408,17 @@ def break_candidates(seeds: int) -> Iterator[Figure]:
             )
 
 
-def _compare_candidate(name: str, seed: int, way: Way) -> Decision:
-    candidates = make_candidates(seed)
-    questions = make_questions(seed, QUESTIONS)
+def _compare_candidate(name: str, seed: int, way: Way) -> DivergenceDecision:
+    compared = compare_with_twin(name, seed, way, QUESTIONS)
     points: list[Point] = []
     written: list[Written] = []
     sizes = (*FIRST_LOOKS, QUESTIONS)
-    done = 0
+    asked = 0
     for look, size in enumerate(sizes):
-        for number in range(done, size):
-            asked = questions[number]._replace(messages=() if way is ANSWERS else None)
-            compared = compare(
-                asked,
-                (candidates["twin"], candidates[name]),
-                ("base", "candidate"),
-                way,
-                number < count_twice(1),
-                is_base_first=number % 2 == 0,
-            )
-            points += compared.points
-            written += compared.written
-        done = size
+        for question in islice(compared, size - asked):
+            points += question.points
+            written += question.written
+        asked = size
         decision = decide(points, written, MARGIN, sizes[: look + 1])
         if decision.verdict is Verdict.WORSE:
             break

@@ -19,7 +19,7 @@ from simulation import Figure, figure
 from tests.support.certifying import KINDS
 from tests.support.searching import CHUNKS, SearchingModel
 
-from helm_longctx.apps.certify.answers import Block
+from helm_longctx.apps.certify.answers import AskedBlock
 from helm_longctx.apps.certify.procedure import run
 from helm_longctx.apps.certify.search import Design
 from helm_longctx.data.root import DataRoot
@@ -101,7 +101,11 @@ def certify(
 
 
 def _answer(
-    scores: Scores, kinds: tuple[str, ...], skill: float, block: Block, random: Random
+    scores: Scores,
+    kinds: tuple[str, ...],
+    skill: float,
+    block: AskedBlock,
+    random: Random,
 ) -> float:
     if block.kind not in kinds or random.random() >= skill:
         return 0.0

@@ -10,7 +10,7 @@ from simulation import Figure, figure
 
 from helm_longctx.apps.subset.command import (
     FEWEST_MODELS,
-    Scores,
+    CellScores,
     agreement,
     search_half,
 )
@@ -24,7 +24,7 @@ QUESTIONS = 100.0
 MOST = 0.25
 NEW_MODELS = 1000
 
-MOST_ROUNDS = 100
+MOST_ROUNDS = 1000
 """The most rounds, because each tries hundreds of subsets on 30 draws."""
 
 
@@ -61,7 +61,7 @@ def choose(
     for number in range(rounds):
         spread = random.uniform(0.2, 1.2)
         table = answer(draw_models(models, spread, random), QUESTIONS, random)
-        scores = Scores(table, np.full(shape, QUESTIONS), price)
+        scores = CellScores(table, np.full(shape, QUESTIONS), price)
         subset, rest = search_half(scores, wish, MOST, number)
         if subset is None:
             written.append(False)

@@ -46,7 +46,7 @@ from defects_stack import WORSE, count_stack
 from tests.support.servers.real_cache import Build, Model, Replies
 from tests.support.servers.real_proxy import Upstream
 
-from helm_longctx.apps.cache_check.states import Reply
+from helm_longctx.apps.cache_check.states import StateReply
 
 
 def read_upstream(argument: str) -> Upstream:
@@ -97,7 +97,7 @@ def main() -> None:
         record_cache(model, options.questions)
     elif options.part == "cache":
         for is_exact in (False, True):
-            pools: dict[str, list[Reply]] = defaultdict(list)
+            pools: dict[str, list[StateReply]] = defaultdict(list)
             for fault, reply in ask_all(model, options.questions, is_exact):
                 pools[fault].append(reply)
             count_cache(pools, options.seeds, is_exact)

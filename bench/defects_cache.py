@@ -19,20 +19,30 @@ from defects_faults import FAILING, FLAKY, SPREAD
 from tests.support.servers.real_cache import Build, Model, RealCachedServer, Run
 from tests.support.servers.real_proxy import NAME, FaultyProxy, Upstream
 
-from helm_longctx.apps.cache_check.prompts import Prompt, Question, lines_for
+from helm_longctx.apps.cache_check.prompts import (
+    CheckPrompt,
+    RegisterQuestion,
+    lines_for,
+)
 from helm_longctx.apps.cache_check.states import (
     ANSWERS,
     COLD,
     CONTROL,
     STATES,
-    Reply,
     Server,
+    StateReply,
     ask_states,
     list_copies,
     plan_questions,
     read_replies,
 )
-from helm_longctx.apps.cache_check.verdict import TIE, Cell, distance, find_small, judge
+from helm_longctx.apps.cache_check.verdict import (
+    TIE,
+    StateCell,
+    distance,
+    find_small,
+    judge,
+)
 from helm_longctx.config.shared import fill_registries
 from helm_longctx.models.apis.providers.openai import OpenAIClient
 
@@ -74,7 +84,9 @@ class Asker(InProcess):
         """Return something that stands for a client whose requests do not use the cache."""
         return self
 
-    def ask(self, prompt: Prompt, reply: Reply, client: object = None) -> Reply:
+    def ask(
+        self, prompt: CheckPrompt, reply: StateReply, client: object = None
+    ) -> StateReply:
         """Return a reply with the answer."""
         self.prepares = STATES[reply.state].requests > 1 and not reply.before
         self.is_cold = client is self
@@ -123,12 +135,12 @@ class Plan(Model):
 
 def ask_question(
     server: RealCachedServer, number: int, states: Sequence[str], is_exact: bool = False
-) -> list[Reply]:
+) -> list[StateReply]:
     """Ask a question in some states, cold ones past the cache if `is_exact`."""
-    question = Question(number, lines_for(LENGTH))
+    question = RegisterQuestion(number, lines_for(LENGTH))
     asker: Any = Asker(server)
     replies = [
-        Reply(LENGTH, number, state, copy=copy)
+        StateReply(LENGTH, number, state, copy=copy)
         for state, copy in list_copies(states, is_exact)
     ]
     return [STATES[reply.state].ask(asker, question, reply) for reply in replies]
@@ -136,7 +148,7 @@ def ask_question(
 
 def ask_all(
     model: Model, questions: int, is_exact: bool
-) -> Iterator[tuple[str, Reply]]:
+) -> Iterator[tuple[str, StateReply]]:
     """Yield the replies to each question with each fault."""
     for fault, states in CACHE_FAULTS.items():
         server = RealCachedServer(model, BASE, fault, CAPACITY)
@@ -181,8 +193,8 @@ class PreparingServer(Server):
     """Asks for one token where a request only prepares the cache."""
 
     def ask(
-        self, prompt: Prompt, reply: Reply, client: OpenAIClient | None = None
-    ) -> Reply:
+        self, prompt: CheckPrompt, reply: StateReply, client: OpenAIClient | None = None
+    ) -> StateReply:
         """Return a reply with the answer."""
         self.max_tokens = (
             1 if STATES[reply.state].requests > 1 and not reply.before else ANSWER
@@ -226,9 +238,9 @@ COPIES = ", copies"
 """The end of the name of a folder with cold answers to copies."""
 
 
-def read_pools(folder: Path, is_exact: bool) -> dict[str, list[Reply]]:
+def read_pools(folder: Path, is_exact: bool) -> dict[str, list[StateReply]]:
     """Return the replies of a server with each fault."""
-    pools: dict[str, list[Reply]] = {}
+    pools: dict[str, list[StateReply]] = {}
     for fault in (*CACHE_FAULTS, FLAKY):
         replies = read_replies(folder / (fault or "none") / ANSWERS)
         if fault != FLAKY:  # what failed was asked again
@@ -250,14 +262,14 @@ SETTLED = 95
 
 
 def draw_replies(
-    pool: Sequence[Reply],
+    pool: Sequence[StateReply],
     count: int,
     seed: int,
-    change: Callable[[Reply, Random], Reply],
-) -> list[Reply]:
+    change: Callable[[StateReply, Random], StateReply],
+) -> list[StateReply]:
     """Return replies to questions that are drawn with replacement, each with a number of its own."""
     chance = Random(seed)
-    by_question: dict[int, list[Reply]] = defaultdict(list)
+    by_question: dict[int, list[StateReply]] = defaultdict(list)
     for reply in pool:
         by_question[reply.seed].append(reply)
     drawn = chance.choices(sorted(by_question), k=count)
@@ -268,7 +280,7 @@ def draw_replies(
     ]
 
 
-def add_noise(reply: Reply, chance: Random) -> Reply:
+def add_noise(reply: StateReply, chance: Random) -> StateReply:
     """Move each log-probability."""
     moved = [
         {token: value + chance.gauss(0, SPREAD) for token, value in logprob.items()}
@@ -277,19 +289,21 @@ def add_noise(reply: Reply, chance: Random) -> Reply:
     return replace(reply, logprobs=tuple(moved))
 
 
-def lose(reply: Reply, chance: Random) -> Reply:
+def lose(reply: StateReply, chance: Random) -> StateReply:
     """Let some requests fail."""
     return replace(reply, failure="temporary") if chance.random() < FAILING else reply
 
 
-def keep(reply: Reply, chance: Random) -> Reply:
+def keep(reply: StateReply, chance: Random) -> StateReply:
     """Return the reply."""
     return reply
 
 
-def exchange(replies: Sequence[Reply], is_exact: bool, chance: Random) -> list[Reply]:
+def exchange(
+    replies: Sequence[StateReply], is_exact: bool, chance: Random
+) -> list[StateReply]:
     """Let the answers to a question change states at random, except the reference."""
-    groups: dict[Any, list[Reply]] = defaultdict(list)
+    groups: dict[Any, list[StateReply]] = defaultdict(list)
     for reply in replies:
         groups[reply.seed, (reply.copy or reply.state) if is_exact else ""].append(
             reply
@@ -306,7 +320,7 @@ def exchange(replies: Sequence[Reply], is_exact: bool, chance: Random) -> list[R
 
 
 def count_cache(
-    pools: Mapping[str, Sequence[Reply]], seeds: int, is_exact: bool
+    pools: Mapping[str, Sequence[StateReply]], seeds: int, is_exact: bool
 ) -> None:
     """Print how often `cache-check` finds each fault, and names its state."""
     tie = TIE if is_exact else None  # the command's own
@@ -381,7 +395,7 @@ def count_cache(
         )
 
 
-def count_named(checks: Sequence[Sequence[Cell]], states: set[str]) -> str:
+def count_named(checks: Sequence[Sequence[StateCell]], states: set[str]) -> str:
     """Say in how many checks a state was named, and in how many the most certain one is one of some states."""
     first = [min(cells, key=lambda each: each.p_value) for cells in checks if cells]
     return (

@@ -44,7 +44,7 @@ from helm_longctx.apps.gate.divergences import (
 from helm_longctx.failures import Failure, FailureError
 from helm_longctx.models.apis.echo import ECHO, find_span_tokens
 from helm_longctx.models.apis.sending import Retries, Sender
-from helm_longctx.models.endpoints.probe import Endpoint, make_client
+from helm_longctx.models.endpoints.probe import ProbedEndpoint, make_client
 from helm_longctx.models.results import add_facts, check_result
 from helm_longctx.models.scoring import SpanRequest, distributions_of
 from helm_longctx.results.statistics.noninferiority import Verdict
@@ -67,6 +67,13 @@ GATE_FAULTS = {
     "8-bit cache beyond a length": Build(cache_bits=8, beyond=BEYOND),
     "positions times 1.5 beyond a length": Build(rope=1.5, beyond=BEYOND),
 }
+
+SMALL_MARGINS = {
+    "4-bit cache beyond a length": 0.001,
+    "8-bit cache beyond a length": 0.00001,
+    "positions times 1.5 beyond a length": 0.01,
+}
+"""A margin for each fault that its divergence exceeds by far, in nats."""
 
 NAMES = ("base", "candidate")
 
@@ -136,7 +143,7 @@ class ReadingArm(Arm):
         self.model = model
         self.address = upstream.address
         self.client: Any = make_client(
-            Endpoint(upstream.address, "openai", upstream.model, ("completions",))
+            ProbedEndpoint(upstream.address, "openai", upstream.model, ("completions",))
         )
         self.client._way = ECHO  # the command's probe is short, so it does not reach a fault that begins at a length
 
@@ -187,7 +194,7 @@ class FlakyArm(Arm):
     """An arm that is a server, with the command's own retries."""
 
     def __init__(self, address: str):
-        client = make_client(Endpoint(address, "openai", NAME, ("chat",)))
+        client = make_client(ProbedEndpoint(address, "openai", NAME, ("chat",)))
         self.sender = Sender(client, Retries(tries=6, first_wait=0.01))
 
     def __call__(self, request: Request) -> RequestResult:
@@ -289,9 +296,12 @@ def count_gate(
             more = way.count(is_twice=True) - way.count()
             once = 2 * size * way.count() + more * 2 * count_twice(2)
             twice = 2 * size * way.count(is_twice=True)
-            print(
-                f"  {once:3} requests: {count_found(map(read_some_twice, drawn), MARGIN)}"
-            )
+            margins = [MARGIN]
+            if name in SMALL_MARGINS:
+                margins.append(SMALL_MARGINS[name])
+            for margin in margins:
+                found = count_found(map(read_some_twice, drawn), margin)
+                print(f"  {once:3} requests, margin {margin:g}: {found}")
             print(
                 f"  {twice:3} requests, margin 0: {count_found(drawn, 0)}", flush=True
             )

@@ -13,7 +13,7 @@ from helm.common.cache import BlackHoleCacheConfig
 from tests.support.servers.real_cache import Build, Model, RealCachedServer
 from tests.support.servers.real_proxy import NAME, FaultyProxy, Upstream
 
-from helm_longctx.models.endpoints.probe import Endpoint
+from helm_longctx.models.endpoints.probe import ProbedEndpoint
 from helm_longctx.models.endpoints.stack import Stack
 
 WORSE = Build(weight_bits=5)
@@ -66,7 +66,7 @@ def check_stack(
         client.server = RealCachedServer(model, **given)
     client.server.requests = seed  # the phase of a router, and the noise
     stack = Stack(
-        Endpoint("http://127.0.0.1:9/v1", "openai", NAME, ("chat",), context=1024)
+        ProbedEndpoint("http://127.0.0.1:9/v1", "openai", NAME, ("chat",), context=1024)
     )
     stack.client = client
     findings = list(stack.find_faults())
@@ -81,7 +81,7 @@ def check_flaky_stack(model: Model, upstream: Upstream, seed: int) -> list[str]:
     proxy = FaultyProxy(RealCachedServer(model), upstream, late=2 * SHORT_TIMEOUT)
     proxy.chance.seed(seed)
     with proxy.serve() as address:
-        stack = Stack(Endpoint(address, "openai", NAME, ("chat",), context=1024))
+        stack = Stack(ProbedEndpoint(address, "openai", NAME, ("chat",), context=1024))
         return [text for fine, text in stack.find_faults() if fine is False]
 
 

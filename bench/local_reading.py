@@ -53,7 +53,7 @@ def ways(ids: list[int], chunk: int) -> dict[str, Callable[[], list[int]]]:
     import torch
 
     from helm_longctx.models.local import attention
-    from helm_longctx.models.local.model import Job
+    from helm_longctx.models.local.model import LocalRequest
     from helm_longctx.models.local.packaged import SMOLLM2, find_model
     from helm_longctx.models.local.weights import Weights
 
@@ -63,7 +63,9 @@ def ways(ids: list[int], chunk: int) -> dict[str, Callable[[], list[int]]]:
 
     def read_chunks(kind: str) -> list[int]:
         model.set_attn_implementation(kind)
-        return local.generate(Job(ids, 1, frozenset(), None, chunk, False)).tokens
+        return local.generate(
+            LocalRequest(ids, 1, frozenset(), None, chunk, False)
+        ).tokens
 
     def read_whole() -> list[int]:
         model.set_attn_implementation("sdpa")

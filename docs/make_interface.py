@@ -24,7 +24,7 @@ from helm_longctx.cli.main import EXIT_STATUSES, load_parser
 from helm_longctx.config.schema import RunConfig
 from helm_longctx.helm.run_specs import make_entry_spec
 from helm_longctx.models.apis import provider
-from helm_longctx.models.apis.client import Settings
+from helm_longctx.models.apis.client import ClientSettings
 from helm_longctx.runs import files, journal, ledger, prompts
 from helm_longctx.tasks import registry
 from helm_longctx.tasks.benchmark import Benchmark, Category
@@ -137,7 +137,7 @@ def _classes() -> Iterator[str]:
         )
     for name in clients:
         yield from (
-            f"class {name} {field.name}" for field in dataclasses.fields(Settings)
+            f"class {name} {field.name}" for field in dataclasses.fields(ClientSettings)
         )
     for benchmark in BENCHMARKS:
         for entry, category in benchmark.entries.items():

@@ -11,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.environment import TIMEOUT, Settings, read_setting, request_timeout
+from helm_longctx.environment import (
+    TIMEOUT,
+    EnvironmentValues,
+    read_setting,
+    request_timeout,
+)
 
 SOURCE = Path(str(resources.files("helm_longctx"))).parent
 
@@ -90,8 +95,8 @@ def test_settings_come_before_the_environment(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv(TIMEOUT, "50")
     monkeypatch.setenv("MY_KEY", "a key")
     before = dict(os.environ)
-    with suppress(KeyError), Settings({TIMEOUT: "60"}).use():
-        with Settings({"MY_KEY": ""}).use():
+    with suppress(KeyError), EnvironmentValues({TIMEOUT: "60"}).use():
+        with EnvironmentValues({"MY_KEY": ""}).use():
             assert (request_timeout(), read_setting("MY_KEY")) == (60, "")
         assert (request_timeout(), read_setting("MY_KEY")) == (60, "a key")
         assert dict(os.environ) == before
@@ -101,4 +106,4 @@ def test_settings_come_before_the_environment(monkeypatch: pytest.MonkeyPatch) -
 
 def test_settings_do_not_show_keys() -> None:
     """The text of settings, which an error or a log can have, names no value."""
-    assert "secret" not in repr(Settings({"MY_KEY": "secret"}))
+    assert "secret" not in repr(EnvironmentValues({"MY_KEY": "secret"}))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from helm_longctx.errors import InputError, PreconditionError
 
-PAGES = Path(__file__).with_name("pages")
+_PAGES = Path(__file__).with_name("pages")
 """The pages of the documentation in an installed package (setup.py). In a clone they are in `docs`."""
 
 TIMEOUT = "HELM_LONGCTX_TIMEOUT"
@@ -81,12 +81,12 @@ def check_encoding() -> None:
 def page_address(page: str) -> str:
     """Return where a page, such as `judges#keys`, is on this machine. The documentation has no site yet."""
     name, mark, anchor = page.partition("#")
-    folder = PAGES if PAGES.is_dir() else Path(__file__).parents[2] / "docs"
+    folder = _PAGES if _PAGES.is_dir() else Path(__file__).parents[2] / "docs"
     return f"{folder / name}.md{mark}{anchor}"
 
 
 @dataclass(frozen=True)
-class Settings:
+class EnvironmentValues:
     """Values that come before environment variables, such as those of a configuration.
 
     HELM makes clients and annotators by the names of their classes, and passes no values of ours to them. So the
@@ -112,13 +112,13 @@ class Settings:
     def keep(self) -> None:
         """Use the values from now on, besides those in use."""
         global _in_use
-        _in_use = Settings({**_in_use.values, **self.values})
+        _in_use = EnvironmentValues({**_in_use.values, **self.values})
 
 
-_in_use = Settings()
+_in_use = EnvironmentValues()
 
 
-def settings_in_use() -> Settings:
+def settings_in_use() -> EnvironmentValues:
     """Return the settings of the work in progress."""
     return _in_use
 

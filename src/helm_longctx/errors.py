@@ -73,7 +73,7 @@ def bad_argument(
     return InputError(f"{where}: {name}={shorten(value)} is invalid; {advice}")
 
 
-MOST_CHOICES = 30
+_MOST_CHOICES = 30
 """Most names that an error lists."""
 
 
@@ -86,9 +86,9 @@ def list_choices(value: object, allowed: Iterable[object]) -> str:
     if len(names) < 2:
         return f"give {names[0]}" if names else ""
     similar = find_similar(value, names)
-    shown = ", ".join(names[:MOST_CHOICES])
-    if len(names) > MOST_CHOICES:
-        shown += f" and {len(names) - MOST_CHOICES} others"
+    shown = ", ".join(names[:_MOST_CHOICES])
+    if len(names) > _MOST_CHOICES:
+        shown += f" and {len(names) - _MOST_CHOICES} others"
     return (
         f"did you mean {similar[0]}? Choose from {shown}"
         if similar

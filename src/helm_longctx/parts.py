@@ -23,7 +23,7 @@ from helm_longctx.errors import InputError, bad_argument, shorten
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-Value = TypeVar("Value")
+_Value = TypeVar("_Value")
 
 _MOST_CHARACTERS = 300
 """Most characters of an error in a warning."""
@@ -32,8 +32,8 @@ _log = logging.getLogger(__name__)
 
 
 def load_plugins(
-    group: str, noun: str, check: Callable[[Any], Value]
-) -> Iterator[Value]:
+    group: str, noun: str, check: Callable[[Any], _Value]
+) -> Iterator[_Value]:
     """Yield the records of other packages, sorted by the names of their entry points.
 
     The order does not depend on the order of installation, so neither does the choice between two with the same name.
@@ -48,11 +48,13 @@ def load_plugins(
             yield record
 
 
-def _load(point: EntryPoint, check: Callable[[Any], Value]) -> Value:
+def _load(point: EntryPoint, check: Callable[[Any], _Value]) -> _Value:
     return check(point.load())
 
 
-def leave_out_faulty(noun: str, where: str, load: Callable[[], Value]) -> Value | None:
+def leave_out_faulty(
+    noun: str, where: str, load: Callable[[], _Value]
+) -> _Value | None:
     """Return what a function loads, with its prints on standard error; None, after a warning, if it fails."""
     try:
         with redirect_stdout(sys.stderr):

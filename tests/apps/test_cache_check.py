@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.apps.cache_check.boundary import find_boundary
-from helm_longctx.apps.cache_check.prompts import TEXTS, Question, lines_for
+from helm_longctx.apps.cache_check.prompts import TEXTS, RegisterQuestion, lines_for
 from helm_longctx.apps.cache_check.sections import cache_blocks, open_cells
 from helm_longctx.apps.cache_check.states import (
     BEGINNING,
     COLD,
     CONTROL,
-    Reply,
+    StateReply,
     find_build,
     find_cached,
 )
@@ -308,7 +308,7 @@ def test_prompts_have_their_length_and_share_what_they_should(
 ) -> None:
     """A prompt has about its tokens. Copies differ from their first word on, siblings after the register, and a
     relative from the border on."""
-    question = Question(seed, lines_for(tokens))
+    question = RegisterQuestion(seed, lines_for(tokens))
     prompt, other = question.prompt("one").text, question.prompt("two").text
     assert abs(estimate_tokens(prompt) / tokens - 1) < 0.1
     assert prompt.split()[0] != other.split()[0]
@@ -327,9 +327,9 @@ def test_prompts_have_their_length_and_share_what_they_should(
     )
 
 
-def reply(state: str, seed: int, text: str = "", **fields: Any) -> Reply:
+def reply(state: str, seed: int, text: str = "", **fields: Any) -> StateReply:
     """Return a reply with five values, of which those are found whose place has a 1 in the text."""
-    return Reply(
+    return StateReply(
         8192, seed, state, text, hits=tuple(mark == "1" for mark in text), **fields
     )
 
@@ -350,7 +350,7 @@ def test_equal_noise_is_no_difference() -> None:
 def test_a_state_without_answers_is_open() -> None:
     """If all requests of a state failed, nothing is known about it, and the others are judged."""
     replies = [
-        Reply(
+        StateReply(
             1000,
             seed,
             state,
@@ -537,7 +537,7 @@ def test_the_boundary(
 def test_no_boundary() -> None:
     """Answers that differ whatever beginning is shared have no boundary, and neither have equal ones."""
 
-    def make(differs: Callable[[int, int], bool]) -> list[Reply]:
+    def make(differs: Callable[[int, int], bool]) -> list[StateReply]:
         return [
             replace(
                 reply(
@@ -554,7 +554,7 @@ def test_no_boundary() -> None:
             for state in (COLD, CONTROL, BEGINNING)
         ]
 
-    def ask(line: int, tried: int) -> list[Reply]:
+    def ask(line: int, tried: int) -> list[StateReply]:
         return []
 
     logprobs = ({"a": -0.1},)
@@ -600,7 +600,7 @@ def test_kinds_of_text(command: Command) -> None:
 @pytest.mark.parametrize("kind", TEXTS)
 def test_texts(kind: str) -> None:
     """A text of each kind has about its tokens, and the values that it asks for can be found in it."""
-    question = Question(3, lines_for(2048, kind), kind=kind)
+    question = RegisterQuestion(3, lines_for(2048, kind), kind=kind)
     prompt = question.prompt("warm")
     assert abs(estimate_tokens(prompt.text) / 2048 - 1) < 0.1
     assert all(
@@ -669,7 +669,7 @@ def test_equal_builds_behind_a_router_by_question(copies: int) -> None:
 
 def _route_questions(
     chance: Random, copies: int, rights: tuple[float, float]
-) -> list[Reply]:
+) -> list[StateReply]:
     """Return cold replies of builds that answer a question always alike, each right in a share of the questions."""
     replies = []
     for seed in range(40):
@@ -678,7 +678,7 @@ def _route_questions(
         for copy in range(copies):
             for state in (COLD, CONTROL):
                 replies.append(
-                    Reply(
+                    StateReply(
                         1024,
                         seed,
                         state,
@@ -693,7 +693,7 @@ def _route_questions(
 def test_builds() -> None:
     """One build, and builds that answer alike, are no finding."""
     rows = [
-        Reply(1024, seed, state, hits=(bool(seed % 5),), build=f"m fp-{seed % 2}")
+        StateReply(1024, seed, state, hits=(bool(seed % 5),), build=f"m fp-{seed % 2}")
         for seed in range(40)
         for state in (COLD, CONTROL)
     ]

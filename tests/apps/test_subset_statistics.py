@@ -7,7 +7,7 @@ import pytest
 
 from helm_longctx.apps.subset.command import (
     MOST_SETS,
-    Scores,
+    CellScores,
     Subset,
     _sets,
     agreement,
@@ -16,7 +16,7 @@ from helm_longctx.apps.subset.command import (
 from helm_longctx.results.statistics.ranking import spearman
 
 
-def made(noisy: float) -> Scores:
+def made(noisy: float) -> CellScores:
     """Return scores of two tasks at two lengths that rank 40 models alike, and of an expensive third task that says nothing."""
     random = np.random.default_rng(0)
     skill = np.linspace(0.05, 0.95, 40)[:, None]
@@ -25,7 +25,7 @@ def made(noisy: float) -> Scores:
     ]
     table = np.clip(np.stack(columns, axis=1), 0, 1)
     price = np.array([[1.0, 16.0], [2.0, 32.0], [40.0, 640.0]])
-    return Scores(table, np.full((3, 2), 1000.0), price)
+    return CellScores(table, np.full((3, 2), 1000.0), price)
 
 
 def test_the_cheapest_task_is_enough() -> None:
@@ -60,13 +60,17 @@ def test_many_tasks_are_tried_in_small_sets() -> None:
 def test_there_may_be_none() -> None:
     """No subset is found if the scores are only noise."""
     random = np.random.default_rng(0)
-    scores = Scores(random.random((20, 3, 2)), np.full((3, 2), 100.0), np.ones((3, 2)))
+    scores = CellScores(
+        random.random((20, 3, 2)), np.full((3, 2), 100.0), np.ones((3, 2))
+    )
     assert find_subset(scores, 0.95, 0.25) is None
 
 
 def test_all_questions_have_no_noise() -> None:
     """A score on all questions has no noise, and a score on fewer has the noise of right and wrong answers."""
-    scores = Scores(np.full((1, 1, 1), 0.5), np.full((1, 1), 100.0), np.ones((1, 1)))
+    scores = CellScores(
+        np.full((1, 1, 1), 0.5), np.full((1, 1), 100.0), np.ones((1, 1))
+    )
     assert scores.noise(1.0).item() == 0
     assert scores.noise(0.25).item() == pytest.approx(
         np.sqrt(0.25 * (1 / 25 - 1 / 100))

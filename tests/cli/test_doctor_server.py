@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from helm_longctx.models.apis.answer_logprobs import Logprobs
-from helm_longctx.models.endpoints.probe import Endpoint
+from helm_longctx.models.endpoints.probe import ProbedEndpoint
 from helm_longctx.models.endpoints.stack import (
     Stack,
     find_other_build,
@@ -443,7 +443,7 @@ def test_two_groups_of_answers_are_asked_again(
 ) -> None:
     """Two groups of answers make a server broken only if they come again, mixed; a change of the load is a note."""
     rounds = iter([first, second])
-    stack = Stack(Endpoint("http://127.0.0.1:9/v1", "openai", "small", ("chat",)))
+    stack = Stack(ProbedEndpoint("http://127.0.0.1:9/v1", "openai", "small", ("chat",)))
     monkeypatch.setattr(stack, "_ask_equal", lambda *_: (next(rounds), [""] * 20))
     ((is_fine, text),) = stack._check_builds()
     assert is_fine is fine

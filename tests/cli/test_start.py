@@ -103,7 +103,7 @@ def test_doctor_makes_a_tiny_run(
 ) -> None:
     """The doctor makes its tiny run without the user's mirror, and a deprecated Python is a note and no fault."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(doctor, "OLDEST_PYTHON", (4, 0))
+    monkeypatch.setattr(doctor, "_OLDEST_PYTHON", (4, 0))
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
     assert command("doctor", "--no-network") == 0
     assert "scored 1.0, expected 1.0" in command.out

@@ -17,7 +17,7 @@ from tests.data.releases import ARCHIVE, SETTING
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten waits, so that no test waits for a network to recover."""
     monkeypatch.setattr(download, "WAIT", 0.001)
-    monkeypatch.setattr(download, "ATTEMPTS", 4)
+    monkeypatch.setattr(download, "_ATTEMPTS", 4)
 
 
 @pytest.fixture

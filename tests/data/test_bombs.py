@@ -36,7 +36,7 @@ def test_a_gzip_bomb(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A gzip bomb is refused soon after the allowed size, whether the member is wanted or not."""
-    monkeypatch.setattr(unpacking, "ROOM", 8 << 20)
+    monkeypatch.setattr(unpacking, "_ROOM", 8 << 20)
     bomb = gzip.compress(header(name, 10**9)) + ZEROS * 100
     with pytest.raises(
         InputError, match=r"data\.tar\.gz unpacks to more than 200 times its size"
@@ -74,7 +74,7 @@ def test_a_name_that_fills_memory(kind: bytes, tmp_path: Path) -> None:
 
 def test_a_zip_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A zip bomb is refused by the sizes in its table, and never unpacks to more than that."""
-    monkeypatch.setattr(unpacking, "ROOM", 1 << 20)
+    monkeypatch.setattr(unpacking, "_ROOM", 1 << 20)
     with zipfile.ZipFile(tmp_path / "set.zip", "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("set/a.jsonl", bytes(32 << 20))
     with pytest.raises(
@@ -86,7 +86,7 @@ def test_a_zip_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_parquet_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A parquet file that repeats a text is refused soon after the allowed size, and rows too many are not written."""
-    monkeypatch.setattr(unpacking, "ROOM", 1 << 20)
+    monkeypatch.setattr(unpacking, "_ROOM", 1 << 20)
     path = tmp_path / "bomb.parquet"
     rows = pyarrow.table({"text": ["x" * (1 << 20)] * 40})
     parquet.write_table(rows, path, compression="zstd")
@@ -106,7 +106,7 @@ def test_a_pinned_file_without_end(
     served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pinned file that is larger than any real one is not written."""
-    monkeypatch.setattr(release, "MOST_PINNED", 1000)
+    monkeypatch.setattr(release, "_MOST_PINNED", 1000)
     served.files["asqa"] = bytes(1_000_000)
     file = release.PinnedFile(PROMPTS, f"{served.url}/files/asqa", "0" * 64)
     message = refused(tmp_path, act=lambda path: file.ensure(root(path), "fetch it"))

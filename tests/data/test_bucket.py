@@ -47,7 +47,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Start a server with the file."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setattr(web, "API", f"http://127.0.0.1:{server.server_port}/b")
+    monkeypatch.setattr(web, "_API", f"http://127.0.0.1:{server.server_port}/b")
     monkeypatch.setattr(download, "WAIT", 0.001)
     md5 = base64.b64encode(hashlib.md5(CONTENT).digest()).decode()
     Handler.about = {"size": str(len(CONTENT)), "generation": "7", "md5Hash": md5}

@@ -312,8 +312,8 @@ def test_whatever_is_cut_the_bytes_are_the_files(
     known: bool,
 ) -> None:
     """Wherever connections break, the read bytes and their digest are the file's."""
-    monkeypatch.setattr(download, "ATTEMPTS", 20)
-    monkeypatch.setattr(download, "WAIT_MOST", 0.001)
+    monkeypatch.setattr(download, "_ATTEMPTS", 20)
+    monkeypatch.setattr(download, "_WAIT_MOST", 0.001)
     content = random.Random(size).randbytes(size)
     with (
         serve(ReleaseHub({}, files={"file": content}, faults=list(faults))) as web,

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx.apps.verification.sections import write_page
 from helm_longctx.apps.verification.verification import (
-    Verdict,
+    ScoreVerdict,
     Verification,
     verify_benchmark,
 )
@@ -79,7 +80,7 @@ def read_cells(root: DataRoot) -> Iterator[PrintedScore]:
 @pytest.fixture
 def proof(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proof:
     """Return made outputs in a repository whose archive, and whose table, a local server sends."""
-    monkeypatch.setattr(web, "ARCHIVES", f"{served.url}/files")
+    monkeypatch.setattr(web, "_ARCHIVES", f"{served.url}/files")
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
         for name, content in make_files().items():
@@ -127,13 +128,13 @@ def test_downloaded_outputs(proof: Proof, served: ReleaseHub, tmp_path: Path) ->
         assert [
             (each.cell.column, each.verdict, each.reason) for each in verification.cells
         ] == [
-            ("a", Verdict.EQUAL, ""),
-            ("b", Verdict.EQUAL, ""),
-            ("c", Verdict.EXPLAINED, "Half of the points are taken away."),
+            ("a", ScoreVerdict.EQUAL, ""),
+            ("b", ScoreVerdict.EQUAL, ""),
+            ("c", ScoreVerdict.EXPLAINED, "Half of the points are taken away."),
             # The reason does not give the printed score.
-            ("d", Verdict.DIFFERENT, ""),
-            ("e", Verdict.EXPLAINED, "The file is damaged."),
-            ("f", Verdict.NO_OUTPUTS, ""),
+            ("d", ScoreVerdict.DIFFERENT, ""),
+            ("e", ScoreVerdict.EXPLAINED, "The file is damaged."),
+            ("f", ScoreVerdict.NO_OUTPUTS, ""),
         ]
         assert [each.is_computed for each in verification.cells] == [False] * 2 + [
             True
@@ -174,11 +175,41 @@ def test_files_that_a_mirror_lacks(proof: Proof, tmp_path: Path) -> None:
     write(place / "out/a.jsonl", [RIGHT, RIGHT, WRONG])
     verification = verify(tmp_path, mirror=True)
     assert verification.counts == {
-        Verdict.EQUAL: 1,
-        Verdict.NO_FILE: 4,
-        Verdict.NO_OUTPUTS: 1,
+        ScoreVerdict.EQUAL: 1,
+        ScoreVerdict.NO_FILE: 4,
+        ScoreVerdict.NO_OUTPUTS: 1,
     }
     assert verification.missing == [f"{FOLDER}/out/{name}.jsonl" for name in "bcde"]
+    assert verification.other == [f"{FOLDER}/out"]
+
+
+def test_a_file_that_a_mirror_has_cut(
+    proof: Proof, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git's ids tell a cut file from the published one. A missing file whose id is known does not hide that."""
+    place = tmp_path / "data" / FOLDER
+    for name, content in {**make_files(), "table": TABLE}.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(content)
+    assert verify(tmp_path, mirror=True).other == []
+    missing = place / "out/b.jsonl"
+    blob = object_id("blob", missing.read_bytes())
+    missing.unlink()
+    assert verify(tmp_path, mirror=True).other == [f"{FOLDER}/out"]
+    folder, table = proof.sources
+    assert isinstance(folder, RepositoryFolder)
+    sources = (replace(folder, blobs={"b.jsonl": blob}), table)
+    monkeypatch.setattr(sys.modules[__name__], "PROOF", replace(proof, sources=sources))
+    verification = verify(tmp_path, mirror=True)
+    assert verification.other == []
+    assert "is that of the pinned commits" in write_page([verification])
+    (place / "out/a.jsonl").write_bytes(make_files()["out/a.jsonl"][:-20])
+    (place / "table").write_bytes(TABLE + b"\n")
+    verification = verify(tmp_path, mirror=True)
+    assert verification.other == [f"{FOLDER}/out", f"{FOLDER}/table"]
+    assert f"or is not whole: `{FOLDER}/out`, `{FOLDER}/table`" in write_page(
+        [verification]
+    )
 
 
 @pytest.mark.parametrize(
@@ -281,7 +312,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def count_verdicts(name: str, root: Path) -> dict[Verdict, int]:
+def count_verdicts(name: str, root: Path) -> dict[ScoreVerdict, int]:
     (benchmark,) = (each for each in BENCHMARKS if each.name == name)
     return dict(verify_benchmark(benchmark, DataRoot(root, mirror=True)).counts)
 
@@ -289,15 +320,22 @@ def count_verdicts(name: str, root: Path) -> dict[Verdict, int]:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("infinite_bench", {Verdict.EQUAL: 13, Verdict.EXPLAINED: 1}),
+        ("infinite_bench", {ScoreVerdict.EQUAL: 13, ScoreVerdict.EXPLAINED: 1}),
         # A digit that is cut off explains the first cell. One model and one task have no outputs.
-        ("leval", {Verdict.EQUAL: 4, Verdict.EXPLAINED: 1, Verdict.NO_OUTPUTS: 7}),
-        ("longbench", {Verdict.EQUAL: 1, Verdict.DIFFERENT: 1}),
-        ("babilong", {Verdict.EQUAL: 8, Verdict.EXPLAINED: 2}),
+        (
+            "leval",
+            {
+                ScoreVerdict.EQUAL: 4,
+                ScoreVerdict.EXPLAINED: 1,
+                ScoreVerdict.NO_OUTPUTS: 7,
+            },
+        ),
+        ("longbench", {ScoreVerdict.EQUAL: 1, ScoreVerdict.DIFFERENT: 1}),
+        ("babilong", {ScoreVerdict.EQUAL: 8, ScoreVerdict.EXPLAINED: 2}),
     ],
 )
 def test_each_benchmark_reads_its_files(
-    name: str, expected: dict[Verdict, int], mirror: Path
+    name: str, expected: dict[ScoreVerdict, int], mirror: Path
 ) -> None:
     """The formats of the published outputs and tables are read, and known differences are explained by a computation."""
     assert count_verdicts(name, mirror) == expected

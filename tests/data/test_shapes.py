@@ -22,7 +22,7 @@ from helm_longctx.data.release import Release, ReleaseFile
 from helm_longctx.data.unpack import first_in_tar
 from helm_longctx.data.web import WebFile
 from helm_longctx.errors import ShapeError
-from helm_longctx.tasks.data_checks import Shape, check_shapes
+from helm_longctx.tasks.data_checks import SourceShape, check_shapes
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.data.hub_server import Hub, point_at, serve
@@ -57,7 +57,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
         yield served
 
 
-def check(*entries: str) -> list[Shape]:
+def check(*entries: str) -> list[SourceShape]:
     """Return the shapes of the data of run entries."""
     return [*check_shapes([parse_entry(BENCHMARKS, entry) for entry in entries])]
 

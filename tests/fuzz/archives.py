@@ -122,7 +122,7 @@ def _watched() -> Iterator[Path]:
     assert not outside.exists(), f"{outside} is there already; remove it"
     with (
         tempfile.TemporaryDirectory(prefix="fuzz-archive-") as name,
-        mock.patch.object(unpacking, "ROOM", ROOM),
+        mock.patch.object(unpacking, "_ROOM", ROOM),
     ):
         folder = Path(name) / "a/b/c"
         folder.mkdir(parents=True)

@@ -100,7 +100,7 @@ def _submitted(protocol: str) -> Submitted:
     texts = iter(ANSWERS * 10)
     server = _stack.enter_context(running(ResultServer(lambda prompt: next(texts))))
     run = Folder(folder, ENTRY + register(protocol, server))
-    with mock.patch.object(submission, "SETTLE", 0):
+    with mock.patch.object(submission, "_SETTLE", 0):
         run.submit()
     write = _openai_line if protocol == "openai" else _anthropic_line
     (batch,) = server.batches.values()
@@ -122,7 +122,7 @@ def run(protocol: str, rng: random.Random) -> None:
         path = Path(folder) / submitted.run.name
         shutil.copytree(submitted.run, path)
         with (
-            mock.patch.object(batches, "RETRIES", 0),
+            mock.patch.object(batches, "_RETRIES", 0),
             redirect_stdout(StringIO()),
         ):  # HELM prints the folder
             try:

@@ -19,7 +19,7 @@ from helm_longctx.benchmarks.helmet.verdicts import (
     score_summary,
 )
 from helm_longctx.judging import entailment
-from helm_longctx.judging.judge import WAIT, Judge, JudgeRequest, Reply
+from helm_longctx.judging.judge import WAIT, Judge, JudgeReply, JudgeRequest
 from tests.benchmarks.helmet.fabricate_replies import answer_replies, summary_replies
 from tests.fuzz.cases import Kind, check_finite
 from tests.fuzz.mutate import ODD_VALUES, mutated_text
@@ -156,7 +156,7 @@ def _calls(rng: random.Random) -> None:
         check_reply(judge.ask(JudgeRequest("prompt", parse, 16, 0.0, 1.0, 0)))
 
 
-def check_reply(reply: Reply) -> None:
+def check_reply(reply: JudgeReply) -> None:
     """Check that a judge's reply is a verdict of finite numbers, or the reason why there is none."""
     _check_verdict(reply.verdict)
     assert reply.verdict is None or reply.error is None

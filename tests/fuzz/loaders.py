@@ -183,8 +183,8 @@ def _mutated_file(path: Path, rng: random.Random) -> bytes:
 def _short_books() -> Iterator[None]:
     """Let some lines be enough for a book until the block ends."""
     with (
-        mock.patch.object(books, "LONG", 100),
-        mock.patch.object(books, "LONGEST", 200),
+        mock.patch.object(books, "_LONG", 100),
+        mock.patch.object(books, "_LONGEST", 200),
     ):
         yield
 

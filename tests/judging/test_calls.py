@@ -20,8 +20,8 @@ from helm_longctx.judging.judge import (
     TRIES,
     WAIT,
     Judge,
+    JudgeReply,
     JudgeRequest,
-    Reply,
     ask_judges,
     setting,
 )
@@ -93,7 +93,7 @@ def judge(kind: str, server: Server, folder: Path) -> Judge:
     return Judge(f"{kind}/j", "j/j", limit_time(client, setting(TIMEOUT)))
 
 
-def without_faults(reply: Reply) -> None:
+def without_faults(reply: JudgeReply) -> None:
     assert (reply.verdict, reply.error) == (VERDICT, None)
     assert reply.text == json.dumps(VERDICT)
 

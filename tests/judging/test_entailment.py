@@ -320,7 +320,7 @@ def test_batches_equal_the_official_rule_one_by_one(
     t5: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A verdict in a batch equals the official rule for one pair: whether the model writes exactly `1`."""
-    monkeypatch.setattr(entailment, "BATCH_TOKENS", 300)
+    monkeypatch.setattr(entailment, "_BATCH_TOKENS", 300)
     model = transformers.T5ForConditionalGeneration.from_pretrained(t5).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(t5)
     asked = pairs(60)
@@ -385,7 +385,7 @@ def test_batches_hold_every_pair_once(
     limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Batches have every pair once and stay within the limit of padded tokens, except for a single pair."""
-    monkeypatch.setattr(entailment, "BATCH_TOKENS", limit)
+    monkeypatch.setattr(entailment, "_BATCH_TOKENS", limit)
     lengths = [random.Random(number).randint(1, 30) for number in range(50)]
     batches = list(entailment._batches(lengths))
     assert sorted(number for batch in batches for number in batch) == list(range(50))

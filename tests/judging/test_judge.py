@@ -25,8 +25,8 @@ from helm_longctx.judging.judge import (
     WAIT,
     Judge,
     JudgeRequest,
-    Spending,
-    Verdict,
+    JudgeSpending,
+    VerdictFields,
     ask_judges,
     find_judges,
     make_judge,
@@ -42,15 +42,15 @@ from tests.support.servers.llm import Server, asked_again, serve
 from tests.support.servers.models import Model
 
 
-def read(reply: str) -> Verdict | None:
+def read(reply: str) -> VerdictFields | None:
     return {"grade": float(reply)} if reply.replace(".", "").isdigit() else None
 
 
-def read_grade(reply: str) -> Verdict | None:
+def read_grade(reply: str) -> VerdictFields | None:
     return any_jsonl.read_grade(reply) or None
 
 
-def read_object(reply: str) -> Verdict | None:
+def read_object(reply: str) -> VerdictFields | None:
     return json.loads(reply[: reply.index("}") + 1]) if "}" in reply else None
 
 
@@ -147,7 +147,9 @@ def test_replies_that_cannot_be_read(
     ],
 )
 def test_a_reply_that_is_cut_within_its_verdict(
-    reply: str, parse: Callable[[str], Verdict | None], verdict: Verdict | None
+    reply: str,
+    parse: Callable[[str], VerdictFields | None],
+    verdict: VerdictFields | None,
 ) -> None:
     """If more text could have changed a verdict at the token limit, it is none, and no scorer gets the text."""
     # The server cuts a text in the middle.
@@ -256,7 +258,7 @@ def test_what_it_costs(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("prices.yaml").write_text("tests/cost: {input: 5, output: 15}")
     monkeypatch.setenv(PRICES, "prices.yaml")
     (judge,) = judges(server, "tests/cost")
-    spending = Spending(
+    spending = JudgeSpending(
         {"tests/cost": find_prices("tests/cost"), "tests/unknown": None}
     )
     for _ in range(2):

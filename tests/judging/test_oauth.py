@@ -174,8 +174,8 @@ def test_a_strange_answer_is_an_error(behaviour: dict[str, object], told: str) -
 
 def test_a_server_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that cannot be reached is not a refusal, and after a pause it is asked again."""
-    monkeypatch.setattr(oauth, "ATTEMPTS", 1)
-    monkeypatch.setattr(oauth, "PAUSE", 0)
+    monkeypatch.setattr(oauth, "_ATTEMPTS", 1)
+    monkeypatch.setattr(oauth, "_PAUSE", 0)
     with serve_tokens() as server:
         pass
     source = TokenSource(client(server))

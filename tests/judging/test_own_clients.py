@@ -18,7 +18,7 @@ from helm.common.cache_backend_config import SqliteCacheBackendConfig
 
 from helm_longctx.benchmarks.aa_lcr.tasks import score
 from helm_longctx.benchmarks.helmet.verdicts import read_answer
-from helm_longctx.judging.judge import JudgeRequest, Reply, find_judges
+from helm_longctx.judging.judge import JudgeReply, JudgeRequest, find_judges
 from tests.support.servers import faults
 from tests.support.servers.faults import Fault
 from tests.support.servers.llm import Server, serve
@@ -37,7 +37,9 @@ def server() -> Iterator[Server]:
         yield server
 
 
-def ask(client: str, address: str, parse: Any = read_answer, **arguments: Any) -> Reply:
+def ask(
+    client: str, address: str, parse: Any = read_answer, **arguments: Any
+) -> JudgeReply:
     """Return the judge's reply to one question, with HELMET's settings."""
     spec = ClientSpec(client, {"base_url": address, "model": "m", **arguments})
     register_model_deployment(

@@ -18,8 +18,8 @@ transformers = pytest.importorskip("transformers")
 from helm_longctx.models.local import attention, batches  # noqa: E402
 from helm_longctx.models.local.model import (  # noqa: E402
     Generation,
-    Job,
     LocalModel,
+    LocalRequest,
     ModelError,
     OutOfMemoryError,
 )
@@ -54,7 +54,7 @@ def ask(
 ) -> Generation:
     job = {"max_tokens": 8, "stop_ids": frozenset(), "is_finished": None, **changes}
     return model.generate(
-        Job(prompt=prompt, chunk_size=chunk_size, reuse_prefix=reuse, **job)
+        LocalRequest(prompt=prompt, chunk_size=chunk_size, reuse_prefix=reuse, **job)
     )
 
 
@@ -383,7 +383,7 @@ def test_batches_equal_single_prompts(pair: tuple[LocalModel, Any]) -> None:
         for number, tokens in enumerate(free)
     ]
     jobs = [
-        Job(prompt, limit, stop, None, 7, True)
+        LocalRequest(prompt, limit, stop, None, 7, True)
         for prompt, limit, stop in zip(asked, limits, stops, strict=True)
     ]
     alone = [ours.generate(replace(job, reuse_prefix=False)) for job in jobs]
@@ -402,7 +402,7 @@ def test_a_batch_reads_a_shared_context_once(llama: tuple[LocalModel, Any]) -> N
         with_kwargs=True,
     )
     jobs = [
-        Job([*book, *question], 2, frozenset(), None, 16, True)
+        LocalRequest([*book, *question], 2, frozenset(), None, 16, True)
         for question in prompts(4, (5, 6, 7, 8))
     ]
     found = ours.generate_all(jobs, 3)
@@ -429,7 +429,7 @@ def test_a_batch_that_exceeds_the_memory_is_halved(
 
     hook = ours._model.model.register_forward_pre_hook(refuse, with_kwargs=True)
     found = ours.generate_all(
-        [Job(each, 8, frozenset(), None, 16, True) for each in asked], 4
+        [LocalRequest(each, 8, frozenset(), None, 16, True) for each in asked], 4
     )
     hook.remove()
     assert [each.tokens for each in found[:4]] == [
@@ -442,7 +442,7 @@ def test_a_batch_that_exceeds_the_memory_is_halved(
 def test_batches_are_planned_before_they_are_read() -> None:
     """A batch has as many prompts as fit into the free memory with their answers, and prompts with one beginning."""
     jobs = [
-        Job([0, book, *range(98)], 100, frozenset(), None, 16, True)
+        LocalRequest([0, book, *range(98)], 100, frozenset(), None, 16, True)
         for book in (1, 2, 1, 2, 1)
     ]
     # Three prompts of 200 tokens, and the copy of one for the next batch, need 4 times 200 times 10 bytes.
@@ -459,7 +459,7 @@ def test_models_that_have_no_batches(family: str, tmp_path: Path) -> None:
     ours, plain = load(save_model(tmp_path, family))
     asked = prompts(7, (50, 30))
     found = ours.generate_all(
-        [Job(each, 8, frozenset(), None, 16, True) for each in asked], 4
+        [LocalRequest(each, 8, frozenset(), None, 16, True) for each in asked], 4
     )
     assert [each.tokens for each in found] == [
         expected(plain, prompt) for prompt in asked

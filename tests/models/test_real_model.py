@@ -25,7 +25,7 @@ pytest.importorskip("gguf")
 
 from helm_longctx.models.local import attention  # noqa: E402
 from helm_longctx.models.local.huggingface import LongContextHuggingFaceClient  # noqa: E402
-from helm_longctx.models.local.model import Job  # noqa: E402
+from helm_longctx.models.local.model import LocalRequest  # noqa: E402
 from helm_longctx.models.local.packaged import SMOLLM2, PackagedTokenizer, find_model  # noqa: E402
 from tests.benchmarks.lv_eval.fabricate import build_lv_eval  # noqa: E402
 from tests.benchmarks.mrcr.fabricate import build_mrcr  # noqa: E402
@@ -98,7 +98,7 @@ def ask(
     reuse: bool = True,
 ) -> Any:
     return client._weights.load().generate(
-        Job(ids, max_tokens, frozenset(), None, CHUNK, reuse)
+        LocalRequest(ids, max_tokens, frozenset(), None, CHUNK, reuse)
     )
 
 

@@ -19,7 +19,7 @@ from helm.benchmark.model_deployment_registry import (
 )
 
 from helm_longctx.models.local.answers import AnswerDecoder
-from helm_longctx.models.local.model import Generation, Job
+from helm_longctx.models.local.model import Generation, LocalRequest
 from helm_longctx.models.objects import OBJECTS
 from helm_longctx.tasks.reasoning import special_marks
 from tests.models.small_models import END, save_tokenizer
@@ -53,7 +53,7 @@ class ScriptedModel:
         self._texts = texts
         self.end_ids = frozenset([tokenizer.eos_token_id])
 
-    def generate(self, job: Job) -> Generation:
+    def generate(self, job: LocalRequest) -> Generation:
         """Return the text that belongs to the row in the prompt."""
         prompt = self._tokenizer.decode(job.prompt)
         found = re.search(r"Row (\d+) of the list", prompt)

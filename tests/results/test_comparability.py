@@ -11,7 +11,7 @@ from helm_longctx.benchmarks.ada_leval import BENCHMARK as ADA_LEVAL
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.results.comparability import (
     Caveat,
-    Outcome,
+    RunOutcome,
     describe,
     find_outcome,
     task_caveats,
@@ -26,7 +26,7 @@ OFFICIAL = "openai/gpt-4o-2024-05-13"
 
 def outcome_of(
     spec: Mapping[str, Any], means: Mapping[tuple[str, str], float] | None = None
-) -> Outcome:
+) -> RunOutcome:
     entry = read_entry(spec)
     assert entry
     return find_outcome(entry, None, means or {})
@@ -37,7 +37,7 @@ def outcome(
     values: dict[str, float] | None = None,
     judge: str = "auto",
     **arguments: Any,
-) -> Outcome:
+) -> RunOutcome:
     """Return the outcome of a run that scored all its tasks with these statistics."""
     category = HELMET.entries[entry]
     tasks = (
@@ -59,7 +59,7 @@ def outcome(
     return outcome_of(spec, means)
 
 
-def find_caveats(tasks: Iterable[Task], found: Outcome) -> list[Caveat]:
+def find_caveats(tasks: Iterable[Task], found: RunOutcome) -> list[Caveat]:
     """Return the reasons of several tasks of a run."""
     return [caveat for task in tasks for caveat in task_caveats(found, task)]
 

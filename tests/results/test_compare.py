@@ -10,7 +10,7 @@ import pytest
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import make_boards
 from helm_longctx.results.comparison import (
-    Item,
+    PairedInstance,
     SharedTable,
     add_reverses,
     task_weights,
@@ -52,7 +52,7 @@ def test_a_clear_difference() -> None:
     assert pairings["length", "8k"].comparison == everything.comparison
     first, *_ = contrasts = table.contrasts("a/good", "a/bad", 3, "http://host")
     assert (first.item, first.one, first.other) == (
-        Item("helmet_rag", "nq", 8192, "full", "nq-1"),
+        PairedInstance("helmet_rag", "nq", 8192, "full", "nq-1"),
         1,
         0,
     )

@@ -12,7 +12,7 @@ import pytest
 from helm_longctx.apps.comparison.sections import comparison_sections
 from helm_longctx.apps.report.leaderboard import leaderboard_sections
 from helm_longctx.cli.main import main
-from helm_longctx.documents.document import Answer, Figure, Table
+from helm_longctx.documents.document import Figure, HeadlineAnswer, Table
 from helm_longctx.results.boards import Board, label, read_suite
 from helm_longctx.results.cells import score_tables
 from helm_longctx.results.comparison import (
@@ -47,14 +47,14 @@ def compare_models(output: Path, models: Iterable[str]) -> Any:
     return json.loads((output / "compare.json").read_bytes())
 
 
-def answers_of_report(board: Board) -> dict[str, Answer]:
+def answers_of_report(board: Board) -> dict[str, HeadlineAnswer]:
     """Return the headline of each length."""
     sections = leaderboard_sections(board)
     return {
         section.choice: block
         for section in sections
         for block in section.blocks
-        if isinstance(block, Answer)
+        if isinstance(block, HeadlineAnswer)
     }
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder
-from helm_longctx.apps.gate.gate import Question, read_gate
+from helm_longctx.apps.gate.gate import GateQuestion, read_gate
 from helm_longctx.apps.pooling.sections import pool_boards
 from helm_longctx.apps.report.leaderboard import leaderboard_sections
 from helm_longctx.cli.main import main
-from helm_longctx.documents.document import Answer
+from helm_longctx.documents.document import HeadlineAnswer
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, read_suite
 from helm_longctx.results.comparison import SharedTable, find_differences
@@ -124,7 +124,7 @@ def test_no_rank_is_over_scores_of_several_judges(tmp_path: Path) -> None:
     notes = [
         block.note
         for block in leaderboard_sections(board)[0].blocks
-        if isinstance(block, Answer)
+        if isinstance(block, HeadlineAnswer)
     ]
     assert "a/one has no rank, because it is judged by " in notes[0]
     assert "longctx/lexical" in notes[0]
@@ -183,7 +183,7 @@ def test_a_gate_does_not_compare_judges(tmp_path: Path) -> None:
             ).name
         )
     folder.write_first_half(names[0], [])
-    question = Question("a/one", "a/one", 0.05, 0.8, [(names[0], names[1])])
+    question = GateQuestion("a/one", "a/one", 0.05, 0.8, [(names[0], names[1])])
     with pytest.raises(
         InputError,
         match=r"gate: narrativeqa cannot be compared: base is judged by openai/gpt-4o",

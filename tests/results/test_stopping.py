@@ -9,7 +9,7 @@ import pytest
 
 from helm_longctx.errors import InputError
 from helm_longctx.results.statistics.comparison import Pairs, compare_parts
-from helm_longctx.results.stopping import Question
+from helm_longctx.results.stopping import StoppingQuestion
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.stop_rules import Rule, parse_rule
 
@@ -43,7 +43,9 @@ def scores(values: Iterable[float], task: str = "t") -> list[InstanceScore]:
     return [score(number, value, task) for number, value in enumerate(values)]
 
 
-def stop_after(question: Question, *answers: list[InstanceScore]) -> tuple[int, str]:
+def stop_after(
+    question: StoppingQuestion, *answers: list[InstanceScore]
+) -> tuple[int, str]:
     """Look after each round, and return the number of instances at the end and the answer."""
     for size in ROUNDS:
         question.observe([answer[:size] for answer in answers])
@@ -86,12 +88,14 @@ def test_a_clear_difference_stops_early() -> None:
     """Two models that differ by 40 points are told apart after a small part of the instances, in the right direction."""
     rng = np.random.default_rng(1)
     good, bad = (scores(rng.random(600) < share) for share in (0.9, 0.5))
-    assert stop_after(Question(parse_rule("better"), ["a", "b"]), good, bad) == (
+    assert stop_after(
+        StoppingQuestion(parse_rule("better"), ["a", "b"]), good, bad
+    ) == (
         32,
         "a is better than b",
     )
     assert (
-        stop_after(Question(parse_rule("better"), ["b", "a"]), bad, good)[1]
+        stop_after(StoppingQuestion(parse_rule("better"), ["b", "a"]), bad, good)[1]
         == "a is better than b"
     )
 
@@ -99,20 +103,25 @@ def test_a_clear_difference_stops_early() -> None:
 def test_a_threshold_and_a_width() -> None:
     """A score is known to be above or below a threshold, or to some points, and otherwise the question stays open."""
     ones = scores([1.0] * 600)
-    assert stop_after(Question(parse_rule("score=60"), ["m"]), ones) == (
+    assert stop_after(StoppingQuestion(parse_rule("score=60"), ["m"]), ones) == (
         32,
         "m is above 60 %",
     )
     assert (
-        stop_after(Question(parse_rule("score=60"), ["m"]), scores([0.0] * 600))[1]
+        stop_after(
+            StoppingQuestion(parse_rule("score=60"), ["m"]), scores([0.0] * 600)
+        )[1]
         == "m is below 60 %"
     )
-    assert stop_after(Question(parse_rule("width=5"), ["m"]), ones) == (
+    assert stop_after(StoppingQuestion(parse_rule("width=5"), ["m"]), ones) == (
         162,
         "m is known to 5 points",
     )
     halves = scores([0.0, 1.0] * 300)
-    assert stop_after(Question(parse_rule("score=50"), ["m"]), halves) == (0, "")
+    assert stop_after(StoppingQuestion(parse_rule("score=50"), ["m"]), halves) == (
+        0,
+        "",
+    )
 
 
 @pytest.mark.parametrize("rule", ["better", "score=50"])
@@ -126,7 +135,7 @@ def test_the_error_is_kept_although_somebody_looks_after_each_round(rule: str) -
         ]
         ended += bool(
             stop_after(
-                Question(parse_rule(rule), ["a", "b"][: len(answers)]), *answers
+                StoppingQuestion(parse_rule(rule), ["a", "b"][: len(answers)]), *answers
             )[1]
         )
     assert ended <= 4
@@ -134,7 +143,7 @@ def test_the_error_is_kept_although_somebody_looks_after_each_round(rule: str) -
 
 def test_the_mean_is_that_of_the_tables() -> None:
     """The value is a mean over tasks of the means over their questions, however these are divided into clusters."""
-    question = Question(parse_rule("width=1"), ["m"])
+    question = StoppingQuestion(parse_rule("width=1"), ["m"])
     first = [score(0, 1.0, "a", "book"), score(1, 0.0, "a", "book"), score(0, 1.0, "b")]
     question.observe([first])
     assert question.decide().interval.mean == pytest.approx(0.75)
@@ -162,7 +171,7 @@ def test_the_interval_contains_the_mean_of_all_questions() -> None:
             for book, size in enumerate(random.choice([1, 10], 60))
             for place in range(size)
         ]
-        question = Question(parse_rule("score=50"), ["m"])
+        question = StoppingQuestion(parse_rule("score=50"), ["m"])
         for size in ROUNDS[:5]:
             question.observe([rows[:size]])
         interval = question.decide().interval
@@ -175,7 +184,7 @@ def test_compare_knows_of_the_rounds() -> None:
     """A comparison after the last round agrees with the rule, and its interval is wider than that of a fixed sample."""
     rng = np.random.default_rng(3)
     first, second = (scores(rng.random(600) < share) for share in (0.7, 0.55))
-    question = Question(parse_rule("better"), ["a", "b"])
+    question = StoppingQuestion(parse_rule("better"), ["a", "b"])
     size, text = stop_after(question, first, second)
     assert text == "a is better than b"
     values = [[row.score for row in rows[:size]] for rows in (first, second)]
@@ -186,19 +195,19 @@ def test_compare_knows_of_the_rounds() -> None:
     assert after.effect == question.decide().interval
     assert after.effect.low < fixed.effect.low
     # The same looks, and one more after the run was completed.
-    other = Question(parse_rule("better"), ["a", "b"], question.looks)
+    other = StoppingQuestion(parse_rule("better"), ["a", "b"], question.looks)
     other.observe([first, second])
     assert other.looks == question.looks | {600}
 
 
 def test_repeats_are_averaged_and_pairs_need_both_answers() -> None:
     """A difference is of the means over repeats, on the instances that both models have answered."""
-    question = Question(parse_rule("better"), ["a", "b"])
+    question = StoppingQuestion(parse_rule("better"), ["a", "b"])
     ours = [score(0, 1.0), score(0, 0.0, repeat=1), score(1, 1.0)]
     question.observe([ours, [score(0, 0.25), score(1, None)]])
     assert question.decide().interval.mean == 0.25
     assert question.decide().interval.n == 1
-    nothing = Question(parse_rule("better"), ["a", "b"])
+    nothing = StoppingQuestion(parse_rule("better"), ["a", "b"])
     nothing.observe([[score(0, None)], [score(0, None)]])
     assert (nothing.decide().text, nothing.decide().interval.low, nothing.looks) == (
         "",
@@ -212,7 +221,7 @@ def test_scores_above_one_are_refused() -> None:
     with pytest.raises(
         InputError, match="stop_when needs scores between 0 and 1, but t has 3"
     ):
-        Question(parse_rule("score=60"), ["m"]).observe([scores([3.0])])
+        StoppingQuestion(parse_rule("score=60"), ["m"]).observe([scores([3.0])])
 
 
 def test_failures_of_wrong_answers_do_not_end_a_run() -> None:
@@ -223,7 +232,7 @@ def test_failures_of_wrong_answers_do_not_end_a_run() -> None:
     other = [
         score(number, 1.0 if value else None) for number, value in enumerate(right[1])
     ]
-    question = Question(parse_rule("better"), ["one", "other"])
+    question = StoppingQuestion(parse_rule("better"), ["one", "other"])
     question.observe([one, other])
     verdict = question.decide()
     assert verdict.interval.high < 0
@@ -243,13 +252,13 @@ def test_failures_do_not_decide_a_score(rule: str, failed_side: float) -> None:
         score(number, None if value == failed_side and number % 4 else value)
         for number, value in enumerate(map(float, right))
     ]
-    question = Question(parse_rule(rule), ["m"])
+    question = StoppingQuestion(parse_rule(rule), ["m"])
     question.observe([answers])
     verdict = question.decide()
     assert (verdict.text, verdict.is_left_to_failures) == ("", True)
     assert str(verdict) == "cannot tell: failures decide"
     assert verdict.interval.low < 0.5 < verdict.interval.high
-    only_answers = Question(parse_rule(rule), ["m"])
+    only_answers = StoppingQuestion(parse_rule(rule), ["m"])
     only_answers.observe([[answer for answer in answers if answer.score is not None]])
     assert only_answers.decide().text
 
@@ -257,13 +266,13 @@ def test_failures_do_not_decide_a_score(rule: str, failed_side: float) -> None:
 def test_few_failures_leave_a_clear_score_decided() -> None:
     """A score that is above the threshold also with failures as wrong answers is above it."""
     answers = [score(number, 1.0 if number % 10 else None) for number in range(100)]
-    question = Question(parse_rule("score=60"), ["m"])
+    question = StoppingQuestion(parse_rule("score=60"), ["m"])
     question.observe([answers])
     verdict = question.decide()
     assert verdict.text == "m is above 60 %"
     assert verdict.interval.mean == pytest.approx(1.0)
     # A repeat that failed counts in proportion.
     halves = [score(0, 1.0), score(0, None, repeat=1)]
-    question = Question(parse_rule("width=50"), ["m"])
+    question = StoppingQuestion(parse_rule("width=50"), ["m"])
     question.observe([halves])
     assert question.decide().interval.low < 0.5

@@ -25,9 +25,9 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchServer]:
     """A server with batches. The tests do not wait between polls."""
-    monkeypatch.setattr(submission, "SETTLE", 0)
-    monkeypatch.setattr(collection, "POLL", 0)
-    monkeypatch.setattr(batches, "RETRIES", 0)
+    monkeypatch.setattr(submission, "_SETTLE", 0)
+    monkeypatch.setattr(collection, "_POLL", 0)
+    monkeypatch.setattr(batches, "_RETRIES", 0)
     with serve_batches(lexical.answer) as running:
         # What a prompt cache has depends on what was asked before.
         running.cache = SimpleNamespace(

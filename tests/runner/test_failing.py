@@ -167,7 +167,7 @@ def test_a_server_that_never_answers(
 ) -> None:
     """The log says what is in flight and for how long, and after the time of two requests the run ends."""
     monkeypatch.setenv(TIMEOUT, "0.4")
-    monkeypatch.setattr(asking, "LOG_EVERY", 0.1)
+    monkeypatch.setattr(asking, "_LOG_EVERY", 0.1)
     monkeypatch.setattr(asking, "SETTLE", 0.1)
     monkeypatch.setattr(calls, "TICK", 0.05)
     never = Event()

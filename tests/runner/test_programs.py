@@ -228,7 +228,7 @@ def test_a_bad_program_is_stopped(
         )  # type: ignore[no-any-return]
 
     monkeypatch.setitem(registry.METHODS, "bad", Method("bad", "Fails.", answer=answer))  # type: ignore[arg-type]
-    monkeypatch.setattr(programs, "MOST_SECONDS", 0.2)
+    monkeypatch.setattr(programs, "_MOST_SECONDS", 0.2)
     with serving():
         run = make(tmp_path, "bad,max_requests=7")
     states = making.read(run, "scenario_state")["request_states"]

@@ -85,7 +85,7 @@ def test_recursive_ends_whatever_is_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Turns, calls and time are limited, and each question gets an answer that is scored."""
-    monkeypatch.setattr(interpreter, "MOST_SECONDS", 1.0)
+    monkeypatch.setattr(interpreter, "_MOST_SECONDS", 1.0)
     with serving(lambda prompt: reply):
         run = making.make_run(
             tmp_path,

@@ -227,7 +227,7 @@ def test_progress_is_logged(
     make_run(tmp_path / "short", PLAIN)
     line = r"(\d+) of 12 requests, 0 failed, [\d,]+ input tokens per second, [\d:]+ left; \d in flight, the oldest for"
     assert not re.findall(line, caplog.text)
-    monkeypatch.setattr(asking, "LOG_EVERY", 0.0)
+    monkeypatch.setattr(asking, "_LOG_EVERY", 0.0)
     make_run(tmp_path / "long", PLAIN)
     numbers = [int(number) for number in re.findall(line, caplog.text)]
     assert [numbers[0], numbers[-1]] == [1, 12]

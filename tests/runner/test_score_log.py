@@ -83,13 +83,13 @@ def test_many_runs_and_damaged_ones(
     run = make_run(tmp_path, PLAIN)
     (run.parent / "damaged").mkdir()
     (run.parent / "damaged" / "stats.json").write_text("[")
-    monkeypatch.setattr(score_log, "ROWS", 2)
+    monkeypatch.setattr(score_log, "_ROWS", 2)
     caplog.set_level(logging.INFO, "helm")
     caplog.clear()
     log_scores(
         tmp_path / "benchmark_output", "s", ["absent", "damaged", run.name, run.name]
     )
-    _, damaged, row, more, _ = log_of(caplog)
+    _, damaged, row, more = log_of(caplog)
     assert "damaged/run_spec.json" in damaged
     assert row.partition("  † ")[0].endswith(run.name)
     assert more == "and 1 more"

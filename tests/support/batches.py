@@ -14,7 +14,11 @@ from helm.benchmark.model_deployment_registry import (
 
 from helm_longctx.runner.batches import submission
 from helm_longctx.runner.batches.collection import Batches
-from helm_longctx.runner.batches.submission import AsBatches, Plan, make_batch_runner
+from helm_longctx.runner.batches.submission import (
+    AsBatches,
+    BatchPlan,
+    make_batch_runner,
+)
 from helm_longctx.runs.ledger import Ledger
 from tests.runner.making import make_run, read, spec_of
 from tests.support.servers.batches import BatchServer
@@ -56,7 +60,7 @@ class Folder:
     def submit(self, **plan: Any) -> None:
         """Submit the run as batches, and return before they are answered."""
         runner = make_batch_runner(
-            AsBatches(Plan(**plan)),
+            AsBatches(BatchPlan(**plan)),
             self._folder / "benchmark_output",
             "s",
             self._folder,

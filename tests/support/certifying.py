@@ -8,7 +8,7 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
-from helm_longctx.apps.certify.answers import PLACES, Answered, Block, Reply
+from helm_longctx.apps.certify.answers import PLACES, Answered, AskedBlock, KeptReply
 from helm_longctx.apps.certify.procedure import Ask, run
 from helm_longctx.apps.certify.search import Design
 from helm_longctx.data.root import DataRoot
@@ -102,7 +102,7 @@ def ask_prompts(model: SimulatedModel | SearchingModel, tokens: list[int]) -> As
     """Return a function that asks a simulated model real prompts, and adds their tokens to a list."""
     tasks = {task.name: task for task in find_benchmark("fresh_text").tasks}
 
-    def ask_block(block: Block) -> Answered:
+    def ask_block(block: AskedBlock) -> Answered:
         task = tasks[block.kind]
         context = "full" if block.has_text else "none"
         settings = Settings(
@@ -123,7 +123,9 @@ def ask_prompts(model: SimulatedModel | SearchingModel, tokens: list[int]) -> As
             scores = task.scores({"prediction": text, "references": example.references})
             places = tuple(scores[place] for place in PLACES if place in scores)
             replies.append(
-                Reply(scores[MAIN_METRIC], places=places, sent=sent, counted=counted)
+                KeptReply(
+                    scores[MAIN_METRIC], places=places, sent=sent, counted=counted
+                )
             )
         return Answered(block, replies)
 
@@ -143,14 +145,14 @@ class Curve:
     random: Random
     tokens: list[int] = field(default_factory=list)
 
-    def ask(self, blocks: Sequence[Block]) -> list[Answered]:
+    def ask(self, blocks: Sequence[AskedBlock]) -> list[Answered]:
         """Return a drawn reply for each question of the blocks."""
         return [
             Answered(block, [self._reply(block) for _ in range(block.count)])
             for block in blocks
         ]
 
-    def _reply(self, block: Block) -> Reply:
+    def _reply(self, block: AskedBlock) -> KeptReply:
         self.tokens.append(block.length if block.has_text else 1)
         is_wrong = not block.has_text or self.random.random() > SKILL
         places, score = self.draw(block.kind, block.length, is_wrong)
@@ -159,7 +161,7 @@ class Curve:
             if self.server.counts_window
             else block.length
         )
-        return Reply(score, places=places, sent=block.length, counted=counted)
+        return KeptReply(score, places=places, sent=block.length, counted=counted)
 
     def draw(
         self, kind: str, length: int, is_wrong: bool
@@ -213,12 +215,12 @@ def fixed_records() -> dict[str, dict[str, Any]]:
 def _draw_places(score: float, random: Random) -> Ask:
     """Return a function that finds each place, and answers each question, with the chance of a score, and a half beyond 8k."""
 
-    def reply(block: Block) -> Reply:
+    def reply(block: AskedBlock) -> KeptReply:
         chance = (
             score * block.has_text * (0.5 if block.length > 8192 and score < 0.9 else 1)
         )
         places = tuple(float(random.random() < chance) for _ in PLACES)
-        return Reply(
+        return KeptReply(
             fmean(places),
             places=places if block.kind == "recall" else (),
             sent=block.length,

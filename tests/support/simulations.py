@@ -24,7 +24,7 @@ from helm_longctx.results.statistics.intervals import (
     mean_of_means,
 )
 from helm_longctx.results.statistics.power import (
-    Sample,
+    PairedQuestions,
     Spread,
     detectable_difference,
     detectable_from,
@@ -96,11 +96,11 @@ class Task(NamedTuple):
     sizes: Sequence[int]
     correlation: float
 
-    def sample(self, variance: float, is_paired: bool = False) -> Sample:
+    def sample(self, variance: float, is_paired: bool = False) -> PairedQuestions:
         """Return what `estimate` knows of the task."""
         questions = sum(self.sizes)
         clusters = questions**2 / sum(size**2 for size in self.sizes)
-        return Sample(
+        return PairedQuestions(
             Spread(variance, self.correlation, is_paired), questions, clusters
         )
 

@@ -17,7 +17,7 @@ def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Interpreter]:
     """An interpreter with a text and a function."""
     require_sandbox(monkeypatch)
     monkeypatch.setenv("OPENAI_API_KEY", "key-of-ours")
-    monkeypatch.setattr(interpreter, "MOST_SECONDS", 5.0)
+    monkeypatch.setattr(interpreter, "_MOST_SECONDS", 5.0)
     with Interpreter(
         {"context": "abc" * 1000},
         {"upper": lambda text: text.upper()},
@@ -96,10 +96,10 @@ def test_code_that_does_not_come_back(
     code: str, running: Interpreter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Code that ends the interpreter, or never ends, gets a line; the next piece starts with the first variables."""
-    monkeypatch.setattr(interpreter, "MOST_SECONDS", 1.0)
+    monkeypatch.setattr(interpreter, "_MOST_SECONDS", 1.0)
     output = running.run(code)
     assert output.error
-    monkeypatch.setattr(interpreter, "MOST_SECONDS", 5.0)
+    monkeypatch.setattr(interpreter, "_MOST_SECONDS", 5.0)
     assert running.run("print(len(context))").text == "3000\n"
 
 
@@ -115,7 +115,7 @@ def test_what_is_printed_is_limited(
     running: Interpreter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The start of the output is kept."""
-    monkeypatch.setattr(interpreter, "MOST_SECONDS", 20.0)
+    monkeypatch.setattr(interpreter, "_MOST_SECONDS", 20.0)
     assert (
         len(running.run("for _ in range(100): print('x' * 100_000)").text)
         == interpreter.MOST_TEXT

@@ -447,7 +447,7 @@ def test_programs_that_end_the_interpreter(
     sandbox: None, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What ends a program ends the interpreter, with an error; the next piece of code gets a new one."""
-    monkeypatch.setattr(interpreter, "MOST_SECONDS", 2.0)
+    monkeypatch.setattr(interpreter, "_MOST_SECONDS", 2.0)
     assert attack_in_interpreter(code) == ProgramResult(b"", b"", None)
 
 

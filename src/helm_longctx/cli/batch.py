@@ -17,7 +17,7 @@ from helm_longctx.config.shared import (
     LocalPath,
     MostInstances,
     OutputPath,
-    Suite,
+    SuiteOption,
     fill_registries,
     hide_chatter,
     make_specs,
@@ -75,7 +75,7 @@ def batch() -> None:
 @app.command()
 @takes_options(*SELECTION)
 def submit(
-    suite: Suite,
+    suite: SuiteOption,
     most: MostInstances,
     entries: Entries = None,
     *,
@@ -114,13 +114,13 @@ def submit(
     from helm_longctx.runner.batches.collection import Batches
     from helm_longctx.runner.batches.submission import (
         AsBatches,
+        BatchPlan,
         JudgesAsBatches,
-        Plan,
         make_batch_runner,
     )
 
     with hide_chatter():
-        plan = Plan(files, batch_size, fills_cache)
+        plan = BatchPlan(files, batch_size, fills_cache)
         strategy = JudgesAsBatches(plan, local_path) if judges else AsBatches(plan)
         runner = make_batch_runner(strategy, output_path, suite, local_path)
         batches = Batches(
@@ -136,7 +136,7 @@ def submit(
 @app.command()
 @takes_options(*SELECTION)
 def status(
-    suite: Suite,
+    suite: SuiteOption,
     entries: _SomeEntries = None,
     *,
     most: _SameInstances = None,
@@ -151,7 +151,7 @@ def status(
 @app.command()
 @takes_options(*SELECTION)
 def collect(
-    suite: Suite,
+    suite: SuiteOption,
     entries: _SomeEntries = None,
     *,
     most: _SameInstances = None,
@@ -195,7 +195,7 @@ def collect(
 @app.command()
 @takes_options(*SELECTION)
 def cancel(
-    suite: Suite,
+    suite: SuiteOption,
     entries: _SomeEntries = None,
     *,
     most: _SameInstances = None,

@@ -39,6 +39,7 @@ from helm_longctx.environment import require
 from helm_longctx.errors import InputError, is_format_error
 from helm_longctx.results.boards import Board, read_suite
 from helm_longctx.results.cells import score_tables
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.suite import report_path, suite_path
 from helm_longctx.runs.files import STATS
 from helm_longctx.runs.journal import NAME as JOURNAL
@@ -59,12 +60,12 @@ from helm_longctx.tasks.token_estimate import estimate_tokens
 RUNS = Path(str(resources.files("helm_longctx") / "cli" / "demo.yaml"))
 """What the demo runs: a configuration of `helm-longctx run`, whose entries have titles."""
 
-NO_SCORE = "–"
+_NO_SCORE = "–"
 
 NAME = "demo"
 """Of the folder with the questions, the configuration and the log, in the output folder."""
 
-POLL_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
 _SPEED_TEST = (1024, 16)
 """The tokens that the demo's model reads and writes before its runs, so that the announced time is this machine's."""
@@ -77,7 +78,7 @@ COUNT = 20
 _FILLED = 0.85
 """Share of a length that a prompt fills by our estimate. The rest is for the answer and the estimate's error."""
 
-SEED = 42
+_SEED = 42
 
 _tokens = cache(estimate_tokens)
 
@@ -156,7 +157,7 @@ def _measure_speed(model: str, local_path: Path) -> tuple[float, float]:
     """Return the seconds that a local model needs to read a token, and to write one."""
     from helm_longctx.environment import ignore_broken_torchvision
     from helm_longctx.helm.registry import find_client_arguments
-    from helm_longctx.models.local.model import Job
+    from helm_longctx.models.local.model import LocalRequest
     from helm_longctx.models.local.packaged import find_model
     from helm_longctx.models.local.weights import Weights
 
@@ -168,7 +169,7 @@ def _measure_speed(model: str, local_path: Path) -> tuple[float, float]:
     prompt = [number % 100 for number in range(tokens)]
     # The first job also loads libraries, so it is short. The last one finds the prompt in the cache, and only writes.
     jobs = [
-        Job(prompt[:size], new, frozenset(), None, 512, reuse_prefix=True)
+        LocalRequest(prompt[:size], new, frozenset(), None, 512, reuse_prefix=True)
         for size, new in ((16, 1), (tokens, 1), (tokens, most))
     ]
     _, read, written = [loaded.generate(job) for job in jobs]
@@ -332,12 +333,12 @@ def _score_table(
         column = entry.name if len(entry.tasks) > 1 else entry.tasks[0].name
         score = board.score(model, column, length)
         if score is None:
-            rows.append((shown, NO_SCORE, ""))
+            rows.append((shown, _NO_SCORE, ""))
         else:
             interval = score.interval
             text = add_mark(percent(interval.mean), score.caveats)
             rows.append((shown, text, range_text(interval.low, interval.high)))
-    return text_table(title, ("Task", "Score in %", "95 % interval"), rows)
+    return text_table(title, ("Task", "Score in %", f"{LEVEL_TEXT} interval"), rows)
 
 
 def _call(arguments: list[str], log: Path) -> None:
@@ -354,7 +355,7 @@ def _watch(
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
         while process.poll() is None:
             yield len(_find_runs(folder, models))
-            time.sleep(POLL_SECONDS)
+            time.sleep(_POLL_SECONDS)
     if process.returncode:
         last = (
             log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
@@ -364,7 +365,7 @@ def _watch(
         raise InputError(f"demo: helm-longctx {arguments[0]} {status}")
 
 
-class Passage(NamedTuple):
+class _Passage(NamedTuple):
     """A passage of SQuAD."""
 
     topic: str
@@ -375,13 +376,13 @@ class Passage(NamedTuple):
 def write_questions(squad: Path, kind: str, length: int, folder: Path) -> None:
     """Write a set of questions of at most `length` tokens, answer included, or raise an `InputError`."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows = KINDS[kind](_read_passages(squad), round(_FILLED * length), Random(SEED))
+    rows = _KINDS[kind](_read_passages(squad), round(_FILLED * length), Random(_SEED))
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
     (folder / FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _make_conversations(
-    passages: Sequence[Passage], tokens: int, rng: Random
+    passages: Sequence[_Passage], tokens: int, rng: Random
 ) -> Iterator[dict[str, Any]]:
     """Yield conversations: the user sends passages, each with a question, and at last asks again about one of them."""
     passages = [passage for passage in passages if len(passage.questions) > 1]
@@ -411,14 +412,14 @@ def _make_conversations(
         }
 
 
-def _exchange(passage: Passage) -> tuple[str, str]:
+def _exchange(passage: _Passage) -> tuple[str, str]:
     """Return a user's turn with a passage and its first question, and the answer."""
     question, answers = passage.questions[0]
     return f"{passage.text}\n\n{question}", answers[0]
 
 
 def _make_demonstrations(
-    passages: Sequence[Passage], tokens: int, rng: Random
+    passages: Sequence[_Passage], tokens: int, rng: Random
 ) -> Iterator[dict[str, Any]]:
     """Yield questions for the label of a text, a random number for its topic, after a context of labelled texts."""
     topics = list(dict.fromkeys(passage.topic for passage in passages))
@@ -448,8 +449,8 @@ def _make_demonstrations(
         }
 
 
-KINDS: Mapping[
-    str, Callable[[Sequence[Passage], int, Random], Iterable[dict[str, Any]]]
+_KINDS: Mapping[
+    str, Callable[[Sequence[_Passage], int, Random], Iterable[dict[str, Any]]]
 ] = {
     "conversation": _make_conversations,
     "icl": _make_demonstrations,
@@ -481,7 +482,7 @@ def _read_questions(paragraph: Mapping[str, Any]) -> list[tuple[str, list[str]]]
 
 
 @cache
-def _read_passages(path: Path) -> list[Passage]:
+def _read_passages(path: Path) -> list[_Passage]:
     try:
         articles = orjson.loads(path.read_bytes())["data"]
         passages = []
@@ -489,7 +490,7 @@ def _read_passages(path: Path) -> list[Passage]:
             for paragraph in article["paragraphs"]:
                 questions = _read_questions(paragraph)
                 passages.append(
-                    Passage(article["title"], paragraph["context"], questions)
+                    _Passage(article["title"], paragraph["context"], questions)
                 )
         return passages
     except Exception as error:

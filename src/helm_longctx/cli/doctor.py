@@ -28,12 +28,17 @@ from helm_longctx.config.shared import (
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.environment import (
-    Settings,
+    EnvironmentValues,
     explain_torchvision,
     ignore_broken_torchvision,
     page_address,
 )
 from helm_longctx.errors import InputError
+from helm_longctx.helm.versions import (
+    describe_helm,
+    find_changed_records,
+    requirements,
+)
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.lengths import length_label
@@ -41,7 +46,7 @@ from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.sentences import SENTENCE_TERMS
 from helm_longctx.tasks.task import MAIN_METRIC
 
-VERSIONS = (
+_VERSIONS = (
     "helm-longctx",
     "crfm-helm",
     "datasets",
@@ -51,10 +56,10 @@ VERSIONS = (
     "huggingface_hub",
 )
 
-OLDEST_PYTHON = (3, 11)
+_OLDEST_PYTHON = (3, 11)
 """The oldest Python that is not deprecated. 3.10 has had its last release in October 2026."""
 
-Finding = tuple[bool | None, str]
+_Finding = tuple[bool | None, str]
 """The result of a check (True: all is well, False: broken, None: a note), and a line of text about it."""
 
 _LABELS = {True: "ok     ", False: "BROKEN ", None: "note   "}
@@ -104,7 +109,7 @@ def doctor(
 
     The exit status is 1 if something is broken.
     """
-    checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
+    checks: list[tuple[str, Callable[[], Iterator[_Finding]]]] = [
         ("versions", _versions),
         ("plugin", _plugin),
         ("adapter", _adapter),
@@ -133,7 +138,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _runs(suite: Path) -> Iterator[Finding]:
+def _runs(suite: Path) -> Iterator[_Finding]:
     """Check the files of each run against each other."""
     from helm_longctx.runner.score_log import find_reasons
     from helm_longctx.runner.verification import find_faults, find_runs
@@ -151,7 +156,7 @@ def _runs(suite: Path) -> Iterator[Finding]:
 
 def _server(
     address: str, model_name: str | None, api_key_env: str | None, tokenizer: str | None
-) -> Iterator[Finding]:
+) -> Iterator[_Finding]:
     from helm_longctx.models.endpoints.probe import probe
     from helm_longctx.models.endpoints.stack import Stack
 
@@ -171,15 +176,15 @@ def _server(
         yield from Stack(endpoint, loaded).find_faults()
 
 
-def _versions() -> Iterator[Finding]:
-    if sys.version_info < OLDEST_PYTHON:
+def _versions() -> Iterator[_Finding]:
+    if sys.version_info < _OLDEST_PYTHON:
         yield (
             None,
-            f"Python {python_version()} is deprecated; use {'.'.join(map(str, OLDEST_PYTHON))} or later",
+            f"Python {python_version()} is deprecated; use {'.'.join(map(str, _OLDEST_PYTHON))} or later",
         )
-    for name in VERSIONS:
+    for name in _VERSIONS:
         try:
-            yield True, f"{name} {metadata.version(name)}"
+            yield _compare_version(name, metadata.version(name))
         except metadata.PackageNotFoundError:
             advice = f"{name} is not installed; install it with: pip install {name}"
             is_optional = name in ("torch", "torchvision")
@@ -187,12 +192,25 @@ def _versions() -> Iterator[Finding]:
                 None if is_optional else False,
                 f"{advice}{_WITHOUT_TORCH if is_optional else ''}",
             )
+    for change in find_changed_records():
+        yield False, f"HELM's {change}: {describe_helm()}"
     if reason := explain_torchvision():
         advice = f"install a build that fits: {page_address('quickstart#torch')}"
         yield None, f"{reason}, so {_WITHOUT_TORCHVISION}; {advice}"
 
 
-def _plugin() -> Iterator[Finding]:
+def _compare_version(name: str, version: str) -> _Finding:
+    """Compare a version with what this package requires."""
+    needed = requirements().get(name)
+    if needed is None or needed.specifier.contains(version, prereleases=True):
+        return True, f"{name} {version}"
+    return (
+        False,
+        f"{name} {version}; helm-longctx needs {needed}: pip install '{needed}'",
+    )
+
+
+def _plugin() -> Iterator[_Finding]:
     points = [
         p
         for p in metadata.entry_points(group="helm")
@@ -222,7 +240,7 @@ def _plugin() -> Iterator[Finding]:
         yield True, f"HELM has all {len(entries)} run entries"
 
 
-def _adapter() -> Iterator[Finding]:
+def _adapter() -> Iterator[_Finding]:
     from helm_longctx.helm.patches import has_our_adapter
 
     registered = has_our_adapter()
@@ -232,7 +250,7 @@ def _adapter() -> Iterator[Finding]:
     )
 
 
-def _data() -> Iterator[Finding]:
+def _data() -> Iterator[_Finding]:
     try:
         root = DataRoot.find()
     except InputError as error:
@@ -255,7 +273,7 @@ def _data() -> Iterator[Finding]:
         yield None, f"NLTK's punkt_tab is {state}; {advice}"
 
 
-def _configuration(local_path: Path) -> Iterator[Finding]:
+def _configuration(local_path: Path) -> Iterator[_Finding]:
     """Check the files that `helm-run` reads before it loads plugins. It fails with a traceback if one is malformed."""
     try:
         register_local_path(local_path)
@@ -267,7 +285,7 @@ def _configuration(local_path: Path) -> Iterator[Finding]:
     yield from _helms_clients(local_path)
 
 
-def _helms_clients(local_path: Path) -> Iterator[Finding]:
+def _helms_clients(local_path: Path) -> Iterator[_Finding]:
     """Note deployments with a client of HELM's that gives anthropic a temperature. Version 1 no longer takes it."""
     from helm_longctx.helm.registry import find_deployment
     from helm_longctx.models.apis.availability import read_names
@@ -291,7 +309,7 @@ def _helms_clients(local_path: Path) -> Iterator[Finding]:
         yield None, f"{reason}; {advice}: pip install 'crfm-helm[anthropic]'"
 
 
-def _credentials(local_path: Path) -> Iterator[Finding]:
+def _credentials(local_path: Path) -> Iterator[_Finding]:
     """List the names of the credentials. Their values are never printed."""
     variables = sorted(
         name
@@ -310,7 +328,7 @@ def _credentials(local_path: Path) -> Iterator[Finding]:
             yield False, str(error)
 
 
-def _models(local_path: Path) -> Iterator[Finding]:
+def _models(local_path: Path) -> Iterator[_Finding]:
     """Ask providers for the models of `local_path`, and for the ready models and judges whose key is set."""
     from helm_longctx.helm.registry import read_credentials
     from helm_longctx.models.apis.availability import check_models, has_key, read_names
@@ -341,7 +359,7 @@ def _models(local_path: Path) -> Iterator[Finding]:
             yield fine or None, text  # a note, because a run may not need this model
 
 
-def _tiny_run() -> Iterator[Finding]:
+def _tiny_run() -> Iterator[_Finding]:
     """Make a run in this process: it takes seconds to import HELM again in another one."""
     from helm_longctx.helm.command_line import make_run_specs
     from helm_longctx.runner.runner import LongContextRunner, runner_arguments
@@ -396,7 +414,7 @@ def _without_disturbance() -> Iterator[None]:
     """Log nothing, and ignore the user's mirror: one that lacks data must not stop a run that needs none."""
     logging.disable()
     try:
-        with Settings({ENVIRONMENT: ""}).use():
+        with EnvironmentValues({ENVIRONMENT: ""}).use():
             yield
     finally:
         logging.disable(logging.NOTSET)

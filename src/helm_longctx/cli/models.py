@@ -43,7 +43,7 @@ _ServedName = Annotated[
         help="Name of the model on the server. [default: found by NAME in the server's list]"
     ),
 ]
-Kind = Annotated[
+_Kind = Annotated[
     str | None,
     typer.Option(
         "--type",
@@ -130,7 +130,7 @@ def add(
     api: Annotated[
         str, typer.Option(help=f"Protocol of the server: {' or '.join(providers())}.")
     ] = "openai",
-    kind: Kind = None,
+    kind: _Kind = None,
     api_key_env: Annotated[
         str | None, typer.Option(help="Environment variable that holds the key.")
     ] = None,

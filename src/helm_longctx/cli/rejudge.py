@@ -9,7 +9,7 @@ import typer
 from helm_longctx.config.shared import (
     LocalPath,
     OutputPath,
-    Suite,
+    SuiteOption,
     fill_registries,
     hide_chatter,
 )
@@ -18,7 +18,7 @@ from helm_longctx.results.suite import suite_folder, suite_path
 
 
 def rejudge(
-    suite: Suite,
+    suite: SuiteOption,
     runs: Annotated[
         list[str] | None,
         typer.Argument(help="Names of runs. [default: all runs with a judge]"),

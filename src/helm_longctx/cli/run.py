@@ -13,7 +13,7 @@ import typer
 
 from helm_longctx.config.estimates import print_estimates
 from helm_longctx.config.load import load_config, read_options, takes_options
-from helm_longctx.config.schema import LocalModel, RunConfig
+from helm_longctx.config.schema import LocalModels, RunConfig
 from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.errors import InputError
 from helm_longctx.helm.names import check_name, may_be_helms
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 _ADVICE = "give --prices, or in YAML limits.prices"
 
-CHECKPOINT_SECONDS = 5.0
+_CHECKPOINT_SECONDS = 5.0
 """Seconds for which a checkpoint's files must stay as they are before it counts as complete."""
 
-Schema = Annotated[
+_Schema = Annotated[
     bool,
     typer.Option(
         "--schema", is_eager=True, help="Print the JSON schema of the YAML file."
@@ -48,7 +48,7 @@ def run(
     *,
     quiet: Quiet = False,
     verbose: Verbose = False,
-    schema: Schema = False,
+    schema: _Schema = False,
     **options: Any,
 ) -> None:
     """Run and judge what a YAML file or options describe, and print the scores.
@@ -192,6 +192,7 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
     """Print the scores, which runs were made, where they are, and the next commands."""
     from helm_longctx.results.boards import make_boards
     from helm_longctx.results.cells import print_scores
+    from helm_longctx.results.guests import guest_table
     from helm_longctx.results.reading import read_results
     from helm_longctx.runs.files import STATS
     from helm_longctx.runs.journal import NAME as JOURNAL
@@ -202,10 +203,9 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
     made = [spec.name for spec in plan.specs if (folder / spec.name / STATS).is_file()]
     if not made:
         return
-    print_scores(
-        folder,
-        make_boards(read_results(folder, BENCHMARKS, keep_answers=False), BENCHMARKS),
-    )
+    results = read_results(folder, BENCHMARKS, keep_answers=False)
+    boards = make_boards(results, BENCHMARKS)
+    print_scores(folder, boards, guest_table(folder, results))
     unfinished = [name for name in made if (folder / name / JOURNAL).is_file()]
     options = f"--suite {config.suite} --output-path {config.output_path}"
     print(f"Intervals and plots: helm-longctx report {options}")
@@ -237,7 +237,7 @@ def watch(config: RunConfig, folder: Path, make: Callable[[RunConfig], None]) ->
         print("No longer waiting for checkpoints; the same command goes on.")
 
 
-def _find_new(folder: Path) -> Iterator[LocalModel]:
+def _find_new(folder: Path) -> Iterator[LocalModels]:
     """Yield each folder with a complete model that stays as it is, by step, and again if the model changes."""
     from helm_longctx.config.local_models import (  # this imports HELM
         expand,
@@ -254,12 +254,12 @@ def _find_new(folder: Path) -> Iterator[LocalModel]:
             for checkpoint in sorted(folder.glob("*"))
             if checkpoint.is_dir() and not find_missing(checkpoint)
         }
-        models: list[LocalModel] = []
+        models: list[LocalModels] = []
         for checkpoint, stamp in now.items():
             if before.get(checkpoint) == stamp and made.get(checkpoint) != stamp:
-                models += expand(LocalModel(path=str(checkpoint)))
+                models += expand(LocalModels(path=str(checkpoint)))
         for model in sorted(models, key=lambda model: find_order(str(model.name))):
             made[Path(model.path)] = now[Path(model.path)]
             yield model
         before = now
-        time.sleep(CHECKPOINT_SECONDS)
+        time.sleep(_CHECKPOINT_SECONDS)

@@ -11,7 +11,7 @@ from helm_longctx.config.shared import (
     LocalPath,
     MostInstances,
     OutputPath,
-    Suite,
+    SuiteOption,
     make_specs,
 )
 
@@ -21,7 +21,7 @@ def shard(
     part: Annotated[
         str, typer.Argument(metavar="I/N", help="Shard to work on: 1/N to N/N.")
     ],
-    suite: Suite,
+    suite: SuiteOption,
     most: MostInstances,
     entries: Entries = None,
     *,

@@ -17,9 +17,10 @@ from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError, shorten, suggest
+from helm_longctx.redaction.abbreviation import escape_invisible
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.data_cards import make_cards
-from helm_longctx.tasks.data_checks import DataCheck, Shape, check_data
+from helm_longctx.tasks.data_checks import DataCheck, SourceShape, check_data
 from helm_longctx.tasks.entry import Entry, parse_entry
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.metric_names import headline_text
@@ -196,7 +197,7 @@ def _data(task: Task, length: int, root: DataRoot) -> str:
     sources = [*task.sources(length), *task.optional_sources(length)]
     if sources and all(source.is_present(root) for source in sources):
         return "here"
-    if task.any_length and not task.sources(length):
+    if not task.sources(length):
         return "generated"
     if root.mirror:
         return "missing"
@@ -255,7 +256,7 @@ def confs(
         print(folder / name)
 
 
-Entries = Annotated[
+_Entries = Annotated[
     list[str] | None,
     typer.Argument(
         help="Run entries without a model, e.g. helmet_rag:length=8k. [default with --check: all]"
@@ -264,7 +265,7 @@ Entries = Annotated[
 
 
 def fetch(
-    entries: Entries = None,
+    entries: _Entries = None,
     to: Annotated[
         Path | None,
         typer.Option(
@@ -340,7 +341,7 @@ def fetch(
 
 def _print_check(check: DataCheck) -> None:
     """Print the files, the repositories, and what a release manager has to do."""
-    print_table(text_table("Data on the hub", Shape._fields, check.shapes))
+    print_table(text_table("Data on the hub", SourceShape._fields, check.shapes))
     counts = Counter(shape.result for shape in check.shapes)
     print("; ".join(f"{result}: {count}" for result, count in counts.items()))
     rows = [
@@ -349,10 +350,15 @@ def _print_check(check: DataCheck) -> None:
     ]
     if rows:
         print_table(text_table("Repositories", ("page", "pin", "head", "result"), rows))
+    # Servers choose the names of files and repositories.
     for line in check.notes:
-        print(f"Note: {line}")
+        print(f"Note: {_write_in_line(line)}")
     for line in check.todo:
-        print(f"To do: {line}")
+        print(f"To do: {_write_in_line(line)}")
+
+
+def _write_in_line(text: str) -> str:
+    return escape_invisible(text).replace("\n", "\\n")
 
 
 def _print_json(check: DataCheck) -> None:

@@ -13,9 +13,9 @@ from helm_longctx.tasks.lengths import length_label
 
 if TYPE_CHECKING:
     from helm_longctx.runner.estimate import Estimate
-    from helm_longctx.runner.planning import Plan, Spreads, TaskKey
+    from helm_longctx.runner.planning import DetectionPlan, Spreads, TaskKey
 
-COUNTS = ("requests", "prompt tokens", "output tokens", "judge calls", "disk")
+_COUNTS = ("requests", "prompt tokens", "output tokens", "judge calls", "disk")
 _DOLLARS = ("cost", "cached", "batch", "both", "most")
 
 # The model is the table's title, so it need not stand in every row.
@@ -31,7 +31,7 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
             estimate for estimate in estimates if estimate.deployment == deployment
         ]
         # A model without a price has no columns of dollars, so that there is room for the names of the runs.
-        columns: tuple[str, ...] = COUNTS
+        columns: tuple[str, ...] = _COUNTS
         if any(estimate.dollars.typical is not None for estimate in of_model):
             columns += _DOLLARS
         rows = []
@@ -77,7 +77,9 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
 
 
 def print_plans(
-    plans: Sequence[Plan], known: Mapping[TaskKey, Spreads], detect: float | None
+    plans: Sequence[DetectionPlan],
+    known: Mapping[TaskKey, Spreads],
+    detect: float | None,
 ) -> None:
     """Print which difference of two models each task detects, and which sample a wanted difference needs."""
     for deployment in dict.fromkeys(plan.deployment for plan in plans):
@@ -93,7 +95,9 @@ def print_plans(
 
 
 def _plan_table(
-    plans: Sequence[Plan], known: Mapping[TaskKey, Spreads], detect: float | None
+    plans: Sequence[DetectionPlan],
+    known: Mapping[TaskKey, Spreads],
+    detect: float | None,
 ) -> Table:
     from helm_longctx.runner.planning import detectable_overall
 

@@ -24,11 +24,11 @@ from helm_longctx.config.schema import (
     BAD_KEY,
     MOST_INSTANCES,
     NO_VALUE,
+    ConfigSection,
     Endpoint,
-    LocalModel,
+    LocalModels,
     OnCommandLine,
     RunConfig,
-    Section,
 )
 from helm_longctx.data.yaml_files import BoundedAliases, explain_yaml_error
 from helm_longctx.environment import page_address
@@ -204,7 +204,7 @@ def _explain(details: Any) -> tuple[KeyPath, str]:
 
 
 @dataclass(frozen=True)
-class Setting:
+class _Setting:
     """A field of the schema that an option gives, with its key path, in which models have no number."""
 
     path: tuple[str, ...]
@@ -256,17 +256,19 @@ def _kind(annotation: Any) -> type:
 
 
 def _find_settings(
-    section: type[Section], path: tuple[str, ...] = ()
-) -> Iterator[Setting]:
+    section: type[ConfigSection], path: tuple[str, ...] = ()
+) -> Iterator[_Setting]:
     for name, info in section.model_fields.items():
         forms = (datum for datum in info.metadata if isinstance(datum, OnCommandLine))
         form = next(forms, None)
         if form:
-            yield Setting((*path, name), form, info)
+            yield _Setting((*path, name), form, info)
         if name == "models":
             yield from _find_settings(Endpoint, ("models",))
-            yield from _find_settings(LocalModel, ("models",))
-        if isinstance(info.annotation, type) and issubclass(info.annotation, Section):
+            yield from _find_settings(LocalModels, ("models",))
+        if isinstance(info.annotation, type) and issubclass(
+            info.annotation, ConfigSection
+        ):
             yield from _find_settings(info.annotation, (*path, name))
 
 
@@ -353,7 +355,7 @@ def _list_models(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]
         )
     for name, setting in keys.items():
         is_local = (
-            setting.path[-1] in LocalModel.model_fields
+            setting.path[-1] in LocalModels.model_fields
             and name != "model_url"
             and bool(paths)
         )
@@ -381,7 +383,7 @@ def _list_models(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]
         yield path, "--model-name", served if _NAME.fullmatch(served) else made
 
 
-def _read_pairs(setting: Setting, pairs: list[str]) -> Iterator[tuple[str, str, Any]]:
+def _read_pairs(setting: _Setting, pairs: list[str]) -> Iterator[tuple[str, str, Any]]:
     """Yield the name, the option and the value of each `NAME=VALUE`."""
     option = setting.names[0]
     for pair in pairs:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from helm_longctx.config.places import KeyPath
-from helm_longctx.config.schema import Endpoint, LocalModel, RunConfig
+from helm_longctx.config.schema import Endpoint, LocalModels, RunConfig
 from helm_longctx.environment import require_modules
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.models.endpoints.registration import (
@@ -25,10 +25,10 @@ from helm_longctx.models.safe_names import make_safe_name
 from helm_longctx.redaction.abbreviation import describe_error, digest
 from helm_longctx.tasks.lengths import parse_length
 
-SETTINGS = ("*.json", "*.jinja", "*.model", "*.txt")
+_SETTINGS = ("*.json", "*.jinja", "*.model", "*.txt")
 """Files of a model on the hub that are read before its weights: its configuration and its tokenizer."""
 
-WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 """Files of which a model has one."""
 
 _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
@@ -45,18 +45,20 @@ class _ModelFacts(NamedTuple):
     has_template: bool
 
 
-def model_name(model: str | Endpoint | LocalModel) -> str:
+def model_name(model: str | Endpoint | LocalModels) -> str:
     """Return the name in HELM of a model of a configuration."""
     name = model if isinstance(model, str) else str(model.name)
     return name if isinstance(model, str) or "/" in name else f"endpoint/{name}"
 
 
-def list_models(config: RunConfig) -> list[tuple[str | Endpoint | LocalModel, KeyPath]]:
+def list_models(
+    config: RunConfig,
+) -> list[tuple[str | Endpoint | LocalModels, KeyPath]]:
     """Return the models with their places; a path can stand for several. Raises an `InputError` if it has no model."""
-    models: list[tuple[str | Endpoint | LocalModel, KeyPath]] = []
+    models: list[tuple[str | Endpoint | LocalModels, KeyPath]] = []
     for number, model in enumerate(config.models):
         path = ("models", number)
-        if isinstance(model, LocalModel):
+        if isinstance(model, LocalModels):
             with config.places.at(path):
                 models += [(expanded, path) for expanded in expand(model)]
         else:
@@ -73,7 +75,7 @@ def plain_models(config: RunConfig) -> list[str]:
     ]
 
 
-def expand(model: LocalModel) -> list[LocalModel]:
+def expand(model: LocalModels) -> list[LocalModels]:
     """Return a mapping for each folder and revision of one, in order of steps, or raise an `InputError`."""
     paths = _find_paths(model.path)
     revisions = model.revision if isinstance(model.revision, list) else [model.revision]
@@ -123,9 +125,9 @@ def find_missing(folder: Path) -> str:
     """Return the name of a file that a folder lacks for a model, or an empty text if it has all."""
     if not (folder / "config.json").is_file():
         return "config.json"
-    index = folder / WEIGHTS[1]
+    index = folder / _WEIGHTS[1]
     if not index.is_file():
-        return "" if (folder / WEIGHTS[0]).is_file() else WEIGHTS[0]
+        return "" if (folder / _WEIGHTS[0]).is_file() else _WEIGHTS[0]
     try:
         parts = sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
     except (ValueError, LookupError, TypeError, AttributeError):
@@ -133,7 +135,7 @@ def find_missing(folder: Path) -> str:
     return next((part for part in parts if not (folder / part).is_file()), "")
 
 
-def _make_name(model: LocalModel, path: str, revision: str | None, many: bool) -> str:
+def _make_name(model: LocalModels, path: str, revision: str | None, many: bool) -> str:
     is_folder = Path(path).is_dir()
     # The first part of an absolute path is its root, which is no name.
     whole = Path(path).resolve().parts[1:] if is_folder else path.split("/")
@@ -146,7 +148,7 @@ def _make_name(model: LocalModel, path: str, revision: str | None, many: bool) -
     return f"{name}-{last if is_folder else revision}" if many else name
 
 
-def _read_facts(model: LocalModel) -> _ModelFacts:
+def _read_facts(model: LocalModels) -> _ModelFacts:
     """Read what a model's files say of it, without loading it. Raises an `InputError` if there is no such model."""
     from helm_longctx.models.local.packaged import (
         find_model,
@@ -189,7 +191,7 @@ def _read_facts(model: LocalModel) -> _ModelFacts:
     return _ModelFacts(path, folder, commit, window, has_template)
 
 
-def _read_object(model: LocalModel, path: Path) -> dict[str, Any]:
+def _read_object(model: LocalModels, path: Path) -> dict[str, Any]:
     """Read a JSON file of a model that has an object, or raise an `InputError`."""
     try:
         content = json.loads(path.read_bytes())
@@ -213,7 +215,7 @@ def _parts_of_config(config: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _find_window(model: LocalModel, config: dict[str, Any]) -> int | None:
+def _find_window(model: LocalModels, config: dict[str, Any]) -> int | None:
     """Return the window that a configuration says, if any. Raises an `InputError` if it is no number."""
     for part in _parts_of_config(config):
         for key in _WINDOWS:
@@ -228,7 +230,7 @@ def _find_window(model: LocalModel, config: dict[str, Any]) -> int | None:
     return None
 
 
-def _check_layers(model: LocalModel, config: dict[str, Any], folder: Path) -> None:
+def _check_layers(model: LocalModels, config: dict[str, Any], folder: Path) -> None:
     """Raise an `InputError` if a configuration has more layers than its weights have tensors.
 
     transformers makes all layers before it looks at the weights. A million of them take hours.
@@ -243,7 +245,7 @@ def _check_layers(model: LocalModel, config: dict[str, Any], folder: Path) -> No
                 )
 
 
-def _check_quantization(model: LocalModel, config: dict[str, Any]) -> None:
+def _check_quantization(model: LocalModels, config: dict[str, Any]) -> None:
     """Raise an `InputError` if a model has a quantization that transformers does not know, and would ignore."""
     named = config.get("quantization_config")
     if named is None:
@@ -262,14 +264,14 @@ def _check_quantization(model: LocalModel, config: dict[str, Any]) -> None:
         )
 
 
-def _download_settings(model: LocalModel) -> Path:
+def _download_settings(model: LocalModels) -> Path:
     from huggingface_hub import snapshot_download
 
     revision = model.revision if isinstance(model.revision, str) else None
     try:
         return Path(
             snapshot_download(
-                model.path, revision=revision, allow_patterns=list(SETTINGS)
+                model.path, revision=revision, allow_patterns=list(_SETTINGS)
             )
         )
     except Exception as error:  # of the hub and of HTTP
@@ -280,18 +282,18 @@ def _download_settings(model: LocalModel) -> Path:
         ) from None
 
 
-def read_sampling(model: LocalModel | Endpoint) -> dict[str, Any]:
+def read_sampling(model: LocalModels | Endpoint) -> dict[str, Any]:
     """Return how the tokens of answers are drawn by a model's generation_config.json, if it says so.
 
     Of a model on a server, the tokenizer says where the file is; a folder need not have it. Raises an `InputError` if
     there is no such model, or the file cannot be read.
     """
-    name = model.path if isinstance(model, LocalModel) else model.tokenizer or ""
-    if not isinstance(model, LocalModel) and os.path.isdir(name):
+    name = model.path if isinstance(model, LocalModels) else model.tokenizer or ""
+    if not isinstance(model, LocalModels) and os.path.isdir(name):
         folder = Path(name)  # read without transformers, whose import takes seconds
     else:
         folder = _read_facts(
-            model if isinstance(model, LocalModel) else LocalModel(path=name)
+            model if isinstance(model, LocalModels) else LocalModels(path=name)
         ).folder
     path = folder / "generation_config.json"
     try:
@@ -310,7 +312,7 @@ def read_sampling(model: LocalModel | Endpoint) -> dict[str, Any]:
     return {"temperature": settings.get("temperature") or 1.0, **rest}
 
 
-def find_sampling(model: str | Endpoint | LocalModel) -> dict[str, Any]:
+def find_sampling(model: str | Endpoint | LocalModels) -> dict[str, Any]:
     """Return the arguments in a mapping's `sampling`. Raises an `InputError` if the model lacks the file with them."""
     if isinstance(model, str) or not model.sampling:
         return {}
@@ -331,7 +333,7 @@ def find_sampling(model: str | Endpoint | LocalModel) -> dict[str, Any]:
     return sampling
 
 
-def _digest_files(model: LocalModel, facts: _ModelFacts) -> str:
+def _digest_files(model: LocalModels, facts: _ModelFacts) -> str:
     """Return a digest of the files of a model and of its adapter that are in folders, or an empty text."""
     folders = [] if facts.commit else [facts.folder]
     if model.adapter is not None and Path(model.adapter).is_dir():
@@ -346,7 +348,7 @@ def _digest_files(model: LocalModel, facts: _ModelFacts) -> str:
     )
 
 
-def make_files(model: LocalModel) -> dict[str, dict[str, Any]]:
+def make_files(model: LocalModels) -> dict[str, dict[str, Any]]:
     """Return the entry in each of HELM's YAML files of a model that `expand` returned, or raise an `InputError`."""
     from helm_longctx.models.local.packaged import MODELS  # this imports transformers
 
@@ -393,7 +395,7 @@ def make_files(model: LocalModel) -> dict[str, dict[str, Any]]:
     }  # fmt: skip
 
 
-def _check_packages(model: LocalModel, facts: _ModelFacts) -> None:
+def _check_packages(model: LocalModels, facts: _ModelFacts) -> None:
     if model.engine != "transformers":
         for name in ("attention", "adapter"):
             if value := getattr(model, name):

@@ -20,7 +20,7 @@ from helm.common.hierarchical_logger import hlog
 from helm_longctx.config import local_models
 from helm_longctx.config.local_models import list_models, make_files, model_name
 from helm_longctx.config.places import KeyPath
-from helm_longctx.config.schema import Endpoint, LocalModel, RunConfig
+from helm_longctx.config.schema import Endpoint, LocalModels, RunConfig
 from helm_longctx.environment import page_address, read_setting
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import is_model, unknown_model
@@ -40,7 +40,7 @@ from helm_longctx.models.endpoints.registration import (
 )
 from helm_longctx.tasks.lengths import parse_length
 
-DEPLOYMENTS = "model_deployments.yaml"
+_DEPLOYMENTS = "model_deployments.yaml"
 
 _MADE_FROM = "made_from"
 """Key of a deployment's entry for the mapping that it was made from. HELM ignores it."""
@@ -57,7 +57,7 @@ _EXTRAS = (
 
 _IN_HEADER = re.compile(r"\$([A-Za-z_]\w*)")
 
-Files = dict[str, dict[str, Any]]
+_Files = dict[str, dict[str, Any]]
 """The entry of a model for each of HELM's YAML files, by the file's name."""
 
 
@@ -71,8 +71,8 @@ class ModelBook:
     def __init__(self, config: RunConfig, named: Iterable[tuple[str, KeyPath]]):
         self._config = config
         self._endpoints: dict[str, tuple[Endpoint, KeyPath]] = {}
-        self._local: dict[str, Files] = {}
-        self._files: dict[str, Files] = {}
+        self._local: dict[str, _Files] = {}
+        self._files: dict[str, _Files] = {}
         models = list_models(config)
         for number, judge in enumerate(config.judge.judges):
             if judge not in ("auto", "none"):
@@ -121,7 +121,7 @@ class ModelBook:
         _register(self._files)
         self._files = {}
 
-    def _ask_judge(self, name: str, endpoint: Endpoint) -> Files:
+    def _ask_judge(self, name: str, endpoint: Endpoint) -> _Files:
         """Ask a judge's server with the judge's own key. A model at the same address does not get it."""
         deployment = get_model_deployment(name)
         credentials = get_credentials(str(self._config.local_path))
@@ -149,18 +149,18 @@ class ModelBook:
             message = f"={limit:g} needs the prices of {', '.join(unpriced)}, which are not known; give {allowed}"
             raise self._config.places.error(("limits", "max_cost"), message)
 
-    def _add(self, model: str | Endpoint | LocalModel, path: KeyPath) -> None:
+    def _add(self, model: str | Endpoint | LocalModels, path: KeyPath) -> None:
         name = model_name(model)
         if isinstance(model, str):
             self._add_name(name, path)
             return
         if name in self._endpoints or name in self._local:
             raise InputError(f"{name!r} is given twice; give each name once")
-        if isinstance(model, LocalModel):
+        if isinstance(model, LocalModels):
             self._add_local(model, name)
             return
         self._endpoints[name] = model, path
-        described = describe(model)
+        described = _describe(model)
         tokenizer = load_tokenizer(model.tokenizer) if model.tokenizer else None
         headers: list[str] = []
         for value in model.headers.values():
@@ -183,15 +183,17 @@ class ModelBook:
         existing = find_entries(self._config.local_path, name)
         if not _is_same(model, files, existing):
             # A deployment that the user wrote must not get another server.
-            is_own = DEPLOYMENTS in existing and _MADE_FROM not in existing[DEPLOYMENTS]
+            is_own = (
+                _DEPLOYMENTS in existing and _MADE_FROM not in existing[_DEPLOYMENTS]
+            )
             if is_own and _arguments(existing).get("base_url") != described.url:
-                where = f"{name!r} is in {self._config.local_path / DEPLOYMENTS} with another address"
+                where = f"{name!r} is in {self._config.local_path / _DEPLOYMENTS} with another address"
                 raise InputError(
                     f"{where}; give another name, or the name alone for that deployment"
                 )
             self._files[name] = files
 
-    def _add_local(self, model: LocalModel, name: str) -> None:
+    def _add_local(self, model: LocalModels, name: str) -> None:
         existing = find_entries(self._config.local_path, name)
         other = REGISTERED.get(name)
         is_other = (
@@ -200,19 +202,19 @@ class ModelBook:
             else name in get_all_models()
         )
         if is_other or (
-            DEPLOYMENTS in existing and _MADE_FROM not in existing[DEPLOYMENTS]
+            _DEPLOYMENTS in existing and _MADE_FROM not in existing[_DEPLOYMENTS]
         ):
             advice = "give another name (name), or the name alone"
             raise InputError(f"{name!r} is a model that HELM knows already; {advice}")
         self._local[name] = files = make_files(model)
         own = {"name", "sampling"}
-        files[DEPLOYMENTS][_MADE_FROM] = model.model_dump(
+        files[_DEPLOYMENTS][_MADE_FROM] = model.model_dump(
             exclude=own, exclude_defaults=True, mode="json"
         )
         for line in local_models.describe({name: files}):
             hlog(line)
         _offer_sampling(model, name)
-        if dict(existing.get(DEPLOYMENTS, {})) != files[DEPLOYMENTS]:
+        if dict(existing.get(_DEPLOYMENTS, {})) != files[_DEPLOYMENTS]:
             self._files[name] = files
 
     def _add_name(self, name: str, path: KeyPath) -> None:
@@ -232,7 +234,7 @@ class ModelBook:
             )
 
 
-def _offer_sampling(model: Endpoint | LocalModel, name: str) -> None:
+def _offer_sampling(model: Endpoint | LocalModels, name: str) -> None:
     """Log how a model's own files say that it should be sampled, if its mapping does not say it."""
     if model.sampling:
         return
@@ -244,9 +246,9 @@ def _offer_sampling(model: Endpoint | LocalModel, name: str) -> None:
         )
 
 
-def describe(model: Endpoint) -> probe.Endpoint:
+def _describe(model: Endpoint) -> probe.ProbedEndpoint:
     """Return an endpoint without asking its server. Raises an `InputError` if the address is invalid."""
-    return probe.Endpoint(
+    return probe.ProbedEndpoint(
         url=probe.base_url(model.url, model.api),
         api=model.api,
         model=model.model or model.name.rpartition("/")[2],
@@ -266,7 +268,7 @@ def _access(model: Endpoint) -> dict[str, Any]:
     }
 
 
-def _ask(model: Endpoint, key: str | None = None) -> Files:
+def _ask(model: Endpoint, key: str | None = None) -> _Files:
     endpoint = probe.probe(
         model.url,
         name=model.name,
@@ -292,22 +294,22 @@ def _ask(model: Endpoint, key: str | None = None) -> Files:
 
 
 def _entries(
-    model: Endpoint, endpoint: probe.Endpoint, tokenizer: Tokenizer | None
-) -> Files:
+    model: Endpoint, endpoint: probe.ProbedEndpoint, tokenizer: Tokenizer | None
+) -> _Files:
     files = make_entries(endpoint, model_name(model), tokenizer)
     given = {name: getattr(model, name) for name in _EXTRAS}
     extras = {name: value for name, value in given.items() if value}
-    files[DEPLOYMENTS]["client_spec"]["args"] |= extras
+    files[_DEPLOYMENTS]["client_spec"]["args"] |= extras
     # What the server said cannot be told from what a key said, so the keys are kept, too.
-    files[DEPLOYMENTS][_MADE_FROM] = model.model_dump(
+    files[_DEPLOYMENTS][_MADE_FROM] = model.model_dump(
         exclude={"name", "sampling"}, exclude_defaults=True
     )
     return files
 
 
-def _is_same(model: Endpoint, wanted: Files, existing: Mapping[str, Any]) -> bool:
+def _is_same(model: Endpoint, wanted: _Files, existing: Mapping[str, Any]) -> bool:
     """Whether the files describe an endpoint as the configuration does. Then its server need not be asked."""
-    if DEPLOYMENTS not in existing:
+    if _DEPLOYMENTS not in existing:
         return False
     # Values that the configuration leaves to the server are not compared: the server was asked for them before.
     open_fields = {"max_sequence_length"} if model.context is None else set()
@@ -316,7 +318,7 @@ def _is_same(model: Endpoint, wanted: Files, existing: Mapping[str, Any]) -> boo
         {"window_service_spec"} if open_fields else set()
     )  # depends on the two others
     # Deployments that users wrote, or made with `models add`, have no mapping.
-    open_fields |= {_MADE_FROM} if _MADE_FROM not in existing[DEPLOYMENTS] else set()
+    open_fields |= {_MADE_FROM} if _MADE_FROM not in existing[_DEPLOYMENTS] else set()
     open_arguments = {"model"} if model.model is None else set()
     open_arguments |= {"form"} if model.type is None else set()
 
@@ -335,12 +337,12 @@ def _is_same(model: Endpoint, wanted: Files, existing: Mapping[str, Any]) -> boo
             },
         }
 
-    return select_compared(wanted[DEPLOYMENTS]) == select_compared(
-        existing[DEPLOYMENTS]
+    return select_compared(wanted[_DEPLOYMENTS]) == select_compared(
+        existing[_DEPLOYMENTS]
     )
 
 
-def _check_model(name: str, asked: Files, existing: Mapping[str, Any]) -> None:
+def _check_model(name: str, asked: _Files, existing: Mapping[str, Any]) -> None:
     """Check that a server at a new address has the model that the server at the old address had, and log the change.
 
     A server that is started again can get another port.
@@ -360,10 +362,10 @@ def _check_model(name: str, asked: Files, existing: Mapping[str, Any]) -> None:
 
 def _arguments(files: Mapping[str, Any]) -> dict[str, Any]:
     """Return the client's arguments of a deployment; none if there is no deployment."""
-    return dict(files.get(DEPLOYMENTS, {}).get("client_spec", {}).get("args", {}))
+    return dict(files.get(_DEPLOYMENTS, {}).get("client_spec", {}).get("args", {}))
 
 
-def _register(models: Mapping[str, Files]) -> None:
+def _register(models: Mapping[str, _Files]) -> None:
     for files in models.values():
         # HELM can only register the content of files in a folder.
         with tempfile.TemporaryDirectory() as folder:

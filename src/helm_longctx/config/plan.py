@@ -18,9 +18,9 @@ from helm_longctx.config.local_models import (
 )
 from helm_longctx.config.models import ModelBook
 from helm_longctx.config.places import KeyPath, Places
-from helm_longctx.config.schema import ClientCredentials, Endpoint, RunConfig
+from helm_longctx.config.schema import CredentialNames, Endpoint, RunConfig
 from helm_longctx.data.root import DataRoot
-from helm_longctx.environment import MAX_COST, TIMEOUT, Settings, read_setting
+from helm_longctx.environment import MAX_COST, TIMEOUT, EnvironmentValues, read_setting
 from helm_longctx.errors import InputError, is_format_error, list_choices, shorten
 from helm_longctx.helm.command_line import RUNNER, make_run_specs, read_conf
 from helm_longctx.helm.names import check_name
@@ -60,7 +60,7 @@ from helm_longctx.tasks.stop_rules import parse_rule
 
 _MODEL = ("model", "model_deployment")
 
-Parts = tuple[str, dict[str, Any], KeyPath]
+_Parts = tuple[str, dict[str, Any], KeyPath]
 """Name, arguments and place of an entry."""
 
 
@@ -190,7 +190,7 @@ def make_runner(config: RunConfig) -> LongContextRunner:
     return runner
 
 
-def make_settings(config: RunConfig) -> Settings:
+def make_settings(config: RunConfig) -> EnvironmentValues:
     """Return the limits of a configuration and the keys of its judges, or raise an `InputError` if a key is missing."""
     values = _limits(config)
     for variable, (name, path) in _keys(config).items():
@@ -204,12 +204,12 @@ def make_settings(config: RunConfig) -> Settings:
         for name in type(config.judge.keys).model_fields
         if getattr(config.judge.keys, name)
     ]
-    kinds = ("API_KEY", *(field.upper() for field in ClientCredentials.model_fields))
+    kinds = ("API_KEY", *(field.upper() for field in CredentialNames.model_fields))
     unused: list[str] = []
     for family in families:
         unused += [f"{family.upper()}_JUDGE_{kind}" for kind in kinds]
     register_environment(values)
-    return Settings({**dict.fromkeys(unused, ""), **values})
+    return EnvironmentValues({**dict.fromkeys(unused, ""), **values})
 
 
 def _limits(config: RunConfig) -> dict[str, str]:
@@ -239,7 +239,7 @@ def _keys(config: RunConfig) -> dict[str, tuple[str, tuple[str, ...]]]:
     for family in type(config.judge.keys).model_fields:
         key = getattr(config.judge.keys, family)
         path = ("judge", "keys", family)
-        if isinstance(key, ClientCredentials):
+        if isinstance(key, CredentialNames):
             for field in type(key).model_fields:
                 if name := getattr(key, field):
                     variables[f"{family}_judge_{field}".upper()] = name, (*path, field)
@@ -366,7 +366,7 @@ def plan_entries(config: RunConfig) -> list[_PlannedEntry]:
     return list(planned.values())
 
 
-def _combine(config: RunConfig) -> Iterator[Parts]:
+def _combine(config: RunConfig) -> Iterator[_Parts]:
     if config.tasks is not None:
         yield from _combine_tasks(config, config.tasks)
     _check_questions(config)
@@ -430,7 +430,7 @@ def _check_questions(config: RunConfig) -> None:
         )
 
 
-def _with_retries(config: RunConfig) -> Iterator[Parts]:
+def _with_retries(config: RunConfig) -> Iterator[_Parts]:
     """Yield each entry and, if `retry_cut` is given, after it the one that asks again for its cut answers."""
     is_used = False
     for name, arguments, path in _combine(config):
@@ -443,12 +443,12 @@ def _with_retries(config: RunConfig) -> Iterator[Parts]:
         raise config.places.error(("retry_cut",), given)
 
 
-def _split(places: Places, text: str, path: KeyPath) -> Parts:
+def _split(places: Places, text: str, path: KeyPath) -> _Parts:
     with places.at(path):
         return (*split_entry(text), path)
 
 
-def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[Parts]:
+def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[_Parts]:
     parts = []
     for number, text in enumerate(tasks):
         for entry in expand_entry(text):

@@ -85,7 +85,7 @@ class OnCommandLine:
 _OPTION = OnCommandLine()
 
 
-class Section(BaseModel):
+class ConfigSection(BaseModel):
     """A mapping of a configuration. Unknown keys are refused, and values are not converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -189,8 +189,8 @@ _DRAWING = _check_items(
 )
 _NOT_EMPTY = _require(bool, "at least one")
 
-Variable = Annotated[str, _check(_check_variable), Field(examples=["MY_KEY"])]
-Length = Annotated[
+_Variable = Annotated[str, _check(_check_variable), Field(examples=["MY_KEY"])]
+_Length = Annotated[
     Any,
     _check(parse_length),
     Field(
@@ -198,7 +198,7 @@ Length = Annotated[
         examples=["8k", "128k", 131072],
     ),
 ]
-Name = Annotated[
+_Name = Annotated[
     str,
     _require(
         _NAME.fullmatch,
@@ -206,21 +206,21 @@ Name = Annotated[
     ),
     Field(examples=["my/llama"]),
 ]
-Suite = Annotated[str, _require(is_suite_name, SUITE_NAME)]
-Rule = Annotated[str, _require(is_rule, ALLOWED)]
-Texts = Annotated[list[str], _NOT_EMPTY]
-Lengths = Annotated[list[Length], _NOT_EMPTY]
-Times = Annotated[
+SuiteName = Annotated[str, _require(is_suite_name, SUITE_NAME)]
+_Rule = Annotated[str, _require(is_rule, ALLOWED)]
+_Texts = Annotated[list[str], _NOT_EMPTY]
+_Lengths = Annotated[list[_Length], _NOT_EMPTY]
+_Times = Annotated[
     str,
     _check(lambda value: read_times("", "retry_cut", value)),
     Field(examples=["4x"]),
 ]
-Whole = Annotated[int, Field(ge=1)]
+_Whole = Annotated[int, Field(ge=1)]
 _Positive = Annotated[float, Field(gt=0)]
 # YAML has no type for paths, so only this type is converted from a text.
-Folder = Annotated[Path, Field(strict=False)]
-Folders = Annotated[list[Folder], _NOT_EMPTY]
-Scalar = Annotated[
+_Folder = Annotated[Path, Field(strict=False)]
+_Folders = Annotated[list[_Folder], _NOT_EMPTY]
+_Scalar = Annotated[
     Any,
     _require(
         lambda value: isinstance(value, str | int | float),
@@ -230,9 +230,9 @@ Scalar = Annotated[
 ]
 
 
-Sampling = Annotated[
+_Sampling = Annotated[
     Annotated[Literal["model"], Tag("name")]
-    | Annotated[dict[str, Scalar], _DRAWING, Tag("mapping")],
+    | Annotated[dict[str, _Scalar], _DRAWING, Tag("mapping")],
     Discriminator(lambda value: "name" if isinstance(value, str) else "mapping"),
     Field(
         description=f"how tokens are drawn: {', '.join(_MODEL_SAMPLING)}, which entries can replace, or `model` for the"
@@ -253,13 +253,13 @@ def _list_apis(schema: dict[str, Any]) -> None:
     schema["enum"] = list(providers())
 
 
-Api = Annotated[str, AfterValidator(_check_api), Field(json_schema_extra=_list_apis)]
+_Api = Annotated[str, AfterValidator(_check_api), Field(json_schema_extra=_list_apis)]
 
 
-class Endpoint(Section):
+class Endpoint(ConfigSection):
     """A model on a server. The server is asked about it before the run."""
 
-    name: Name = Field(
+    name: _Name = Field(
         description="the model's name in run entries and tables: ORGANIZATION/NAME"
     )
     url: Annotated[str, OnCommandLine("--model-url")] = Field(
@@ -271,16 +271,16 @@ class Endpoint(Section):
         default=None,
         description="the form of requests: chat, completions or both. Default: all forms that the server answers",
     )
-    api: Api = Field(default="openai", description="the server's protocol")
+    api: _Api = Field(default="openai", description="the server's protocol")
     model: Annotated[str | None, OnCommandLine("--model-name")] = Field(
         default=None,
         description="the model's name on the server. Default: found in the server's list",
     )
-    api_key_env: Annotated[Variable | None, _OPTION] = Field(
+    api_key_env: Annotated[_Variable | None, _OPTION] = Field(
         default=None,
         description="the NAME of the environment variable with the server's key",
     )
-    token_env: Variable | None = Field(
+    token_env: _Variable | None = Field(
         default=None,
         description="the START of the names of the variables of an OAuth client: NAME_CLIENT_ID, NAME_CLIENT_SECRET,"
         " NAME_TOKEN_URL, and perhaps NAME_SCOPE",
@@ -296,7 +296,7 @@ class Endpoint(Section):
         default=False,
         description="whether the address is a function in NVIDIA Cloud Functions",
     )
-    context: Annotated[Length | None, _OPTION] = Field(
+    context: Annotated[_Length | None, _OPTION] = Field(
         default=None,
         description="the model's context window in tokens, such as 128k. Default: the window that the server reports",
     )
@@ -311,7 +311,7 @@ class Endpoint(Section):
     thinking_tokens: Annotated[int, Field(ge=0)] = Field(
         default=0, description="additional tokens of each answer for reasoning"
     )
-    sampling: Sampling = {}
+    sampling: _Sampling = {}
     stream: bool = Field(default=False, description="whether answers are streamed")
     requests_per_minute: _Positive | None = Field(
         default=None, description="maximum requests per minute"
@@ -321,13 +321,13 @@ class Endpoint(Section):
     )
 
 
-class LocalModel(Section):
+class LocalModels(ConfigSection):
     """Models of transformers that run in this process: folders, or revisions of a name on the hub."""
 
     path: Annotated[str, OnCommandLine("--model-path", many="repeated")] = Field(
         description="a folder with a model's weights, folders as checkpoints/step-*, or a name on the hub"
     )
-    name: Name | None = Field(
+    name: _Name | None = Field(
         default=None,
         description="the model's name in tables. Default: the last two parts of the path",
     )
@@ -371,14 +371,14 @@ class LocalModel(Section):
         default=16,
         description="maximum prompts that are answered together; fewer if memory runs out",
     )
-    sampling: Sampling = {}
-    context: Length | None = Field(
+    sampling: _Sampling = {}
+    context: _Length | None = Field(
         default=None,
         description="the model's context window in tokens. Default: the positions in its config.json",
     )
 
     @model_validator(mode="after")
-    def _check_code(self) -> LocalModel:
+    def _check_code(self) -> LocalModels:
         if self.remote_code and not (
             isinstance(self.revision, str) and _COMMIT.fullmatch(self.revision)
         ):
@@ -392,12 +392,12 @@ class LocalModel(Section):
 def _find_tag(value: Any) -> str:
     if isinstance(value, str):
         return "name"
-    if isinstance(value, LocalModel) or (isinstance(value, dict) and "path" in value):
+    if isinstance(value, LocalModels) or (isinstance(value, dict) and "path" in value):
         return "local"
     return "mapping"
 
 
-Model = Annotated[
+ModelOrEndpoint = Annotated[
     Annotated[str, Tag("name")] | Annotated[Endpoint, Tag("mapping")],
     Discriminator(_find_tag),
     Field(
@@ -408,7 +408,7 @@ Model = Annotated[
 _AskedModel = Annotated[
     Annotated[str, Tag("name")]
     | Annotated[Endpoint, Tag("mapping")]
-    | Annotated[LocalModel, Tag("local")],
+    | Annotated[LocalModels, Tag("local")],
     Discriminator(_find_tag),
     Field(
         description="a name that HELM knows, or a mapping with name and url, or one with path"
@@ -416,49 +416,49 @@ _AskedModel = Annotated[
 ]
 
 
-class ClientCredentials(Section):
+class CredentialNames(ConfigSection):
     """Client credentials of OAuth 2.0, as the NAMES of the variables that hold them."""
 
-    client_id: Variable = Field(
+    client_id: _Variable = Field(
         description="the NAME of the variable with the client's id"
     )
-    client_secret: Variable = Field(
+    client_secret: _Variable = Field(
         description="the NAME of the variable with the client's secret"
     )
-    token_url: Variable = Field(
+    token_url: _Variable = Field(
         description="the NAME of the variable with the address of the token server"
     )
-    scope: Variable | None = Field(
+    scope: _Variable | None = Field(
         default=None, description="the NAME of the variable with the scope"
     )
 
 
-Key = Annotated[
-    Annotated[Variable, Tag("name")] | Annotated[ClientCredentials, Tag("mapping")],
+KeyNames = Annotated[
+    Annotated[_Variable, Tag("name")] | Annotated[CredentialNames, Tag("mapping")],
     Discriminator(_find_tag),
 ]
 
 
-class Keys(Section):
+class Keys(ConfigSection):
     """Keys of judges, for each family of judges the NAME of a variable, or the NAMES of up to four OAuth variables."""
 
-    gpt: Key | None = Field(
+    gpt: KeyNames | None = Field(
         default=None,
         description="for judges whose name contains gpt, o1 to o9 or openai",
     )
-    llama: Key | None = Field(
+    llama: KeyNames | None = Field(
         default=None, description="for judges whose name contains llama or meta"
     )
-    claude: Key | None = Field(
+    claude: KeyNames | None = Field(
         default=None, description="for judges whose name contains claude or anthropic"
     )
 
 
-class Judge(Section):
+class JudgeSection(ConfigSection):
     """The judges of answers, and their keys."""
 
     judges: Annotated[
-        list[Model], _NOT_EMPTY, OnCommandLine("--judge", many="commas")
+        list[ModelOrEndpoint], _NOT_EMPTY, OnCommandLine("--judge", many="commas")
     ] = Field(
         default=["auto"],
         description="the judges: auto, none, or one or several models; several are a jury",
@@ -469,7 +469,7 @@ class Judge(Section):
     )
 
     @model_validator(mode="after")
-    def _check_alone(self) -> Judge:
+    def _check_alone(self) -> JudgeSection:
         for word in ("auto", "none"):
             if word in self.judges and len(self.judges) > 1:
                 raise _key_error(
@@ -484,18 +484,18 @@ class Judge(Section):
         return self
 
 
-class Limits(Section):
+class _Limits(ConfigSection):
     """Limits of the runs. The defaults are the same as for `helm-run` (docs/running.md)."""
 
     max_eval_instances: Annotated[
-        Whole, OnCommandLine("--max-eval-instances", "-m")
+        _Whole, OnCommandLine("--max-eval-instances", "-m")
     ] = Field(
         default=MOST_INSTANCES, description="maximum instances per run, drawn by HELM"
     )
     max_cost: Annotated[_Positive | None, _OPTION] = Field(
         default=None, description="maximum cost of all requests to models, in dollars"
     )
-    prices: Annotated[Folder | None, _OPTION] = Field(
+    prices: Annotated[_Folder | None, _OPTION] = Field(
         default=None,
         description="YAML file of prices by deployment or model, for unknown prices",
     )
@@ -505,57 +505,57 @@ class Limits(Section):
     max_retries: Annotated[Annotated[int, Field(ge=0)] | None, _OPTION] = Field(
         default=None, description="maximum retries of a request that fails temporarily"
     )
-    stop_when: Annotated[Rule | None, _OPTION] = Field(
+    stop_when: Annotated[_Rule | None, _OPTION] = Field(
         default=None,
         description=f"the question that ends the runs when it is decided: {ALLOWED}",
     )
 
 
-class RunConfig(Section):
+class RunConfig(ConfigSection):
     """A run configuration. It has exactly one of `tasks`, `entries`, `conf_paths` and `protocols`."""
 
-    suite: Annotated[Suite, _OPTION] = Field(
+    suite: Annotated[SuiteName, _OPTION] = Field(
         default="default", description="name of the suite, as for helm-run"
     )
-    output_path: Annotated[Folder, OnCommandLine("--output-path", "-o")] = Field(
+    output_path: Annotated[_Folder, OnCommandLine("--output-path", "-o")] = Field(
         default=Path("benchmark_output"), description="HELM's output folder"
     )
-    local_path: Annotated[Folder, _OPTION] = Field(
+    local_path: Annotated[_Folder, _OPTION] = Field(
         default=Path("prod_env"),
         description="the folder with HELM's YAML files and credentials.conf",
     )
-    tasks: Annotated[Texts | None, OnCommandLine(many="commas")] = Field(
+    tasks: Annotated[_Texts | None, OnCommandLine(many="commas")] = Field(
         default=None,
         description="run entries, such as helmet_rag, or benchmarks, for all run entries of their published"
         " tables; each is run at each length",
     )
     lengths: Annotated[
-        Lengths | None, OnCommandLine("--length", "--lengths", many="commas")
+        _Lengths | None, OnCommandLine("--length", "--lengths", many="commas")
     ] = Field(
         default=None,
         description="the lengths of the tasks, such as 8k,128k; tasks without lengths are run once",
     )
     arguments: Annotated[
-        dict[str, Scalar], OnCommandLine("--argument", many="pairs")
+        dict[str, _Scalar], OnCommandLine("--argument", many="pairs")
     ] = Field(
         default={},
         description="arguments of run entries, for each task or protocol that takes them, such as num_samples=10",
     )
     entries: Annotated[
-        Texts | None, OnCommandLine("--entry", "--run-entries", "-r", many="repeated")
+        _Texts | None, OnCommandLine("--entry", "--run-entries", "-r", many="repeated")
     ] = Field(
         default=None,
         description="run entries with arguments, such as helmet_rag:length=8k, also HELM's own",
     )
     conf_paths: Annotated[
-        Folders | None,
+        _Folders | None,
         OnCommandLine("--conf-path", "--conf-paths", "-c", many="repeated"),
     ] = Field(default=None, description="files of run entries, as for helm-run")
-    protocols: Annotated[Texts | None, OnCommandLine("--protocol", many="repeated")] = (
-        Field(
-            default=None,
-            description="names of reported protocols, such as deepseek mrcr 1m mmr (docs/reproduce.md)",
-        )
+    protocols: Annotated[
+        _Texts | None, OnCommandLine("--protocol", many="repeated")
+    ] = Field(
+        default=None,
+        description="names of reported protocols, such as deepseek mrcr 1m mmr (docs/reproduce.md)",
     )
     generated: Annotated[bool, OnCommandLine("--generated")] = Field(
         default=False,
@@ -568,30 +568,32 @@ class RunConfig(Section):
         default=[],
         description="the models, such as a/b,c/d; not needed if every entry names a model",
     )
-    retry_cut: Annotated[Times | None, _OPTION] = Field(
+    retry_cut: Annotated[_Times | None, _OPTION] = Field(
         default=None,
         description="the factor by which the output budget of cut answers is multiplied in a second run, such as 4x",
     )
-    judge: Judge = Field(
-        default=Judge(),
+    judge: JudgeSection = Field(
+        default=JudgeSection(),
         description="the judges of answers, for entries that are judged",
     )
-    limits: Limits = Field(default=Limits(), description="the limits of the runs")
+    limits: _Limits = Field(default=_Limits(), description="the limits of the runs")
     parallelism: Annotated[
-        Whole, OnCommandLine("--parallelism", "--num-threads", "-n")
+        _Whole, OnCommandLine("--parallelism", "--num-threads", "-n")
     ] = Field(default=4, description="concurrent requests, as helm-run's -n")
     dry_run: Annotated[bool, OnCommandLine("--dry-run")] = Field(
         default=False, description="only print the runs and an estimate of their cost"
     )
 
-    watch: Annotated[Folder | None, _OPTION] = Field(
+    watch: Annotated[_Folder | None, _OPTION] = Field(
         default=None,
         description="a folder whose checkpoints are run as soon as they are complete, until Ctrl-C",
     )
-    log_to: Annotated[Texts | None, OnCommandLine("--log-to", many="repeated")] = Field(
-        default=None,
-        description="where scores are logged, with intervals and steps: wandb:PROJECT, mlflow:ADDRESS,"
-        " tensorboard:FOLDER or trackio:PROJECT",
+    log_to: Annotated[_Texts | None, OnCommandLine("--log-to", many="repeated")] = (
+        Field(
+            default=None,
+            description="where scores are logged, with intervals and steps: wandb:PROJECT, mlflow:ADDRESS,"
+            " tensorboard:FOLDER or trackio:PROJECT",
+        )
     )
 
     _places: Places = PrivateAttr(default_factory=Places)

@@ -8,6 +8,7 @@ not used: its older versions run the loading scripts of data sets, and it keeps 
 its own.
 """
 
+import hashlib
 import io
 import json
 import os
@@ -18,18 +19,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Literal, cast
+from typing import IO, Any, BinaryIO, Literal, NamedTuple, cast
+from urllib.parse import quote
 
 import orjson
 
 from helm_longctx.data.download import (
+    ASK_SECONDS,
     SOURCE,
+    Description,
     Pin,
     ResumingStream,
     SingleFile,
     Source,
     check_space,
     describe_stored,
+    fetch_description,
+    run_within,
     sha256_of,
     warn_if_changed,
 )
@@ -44,13 +50,17 @@ from helm_longctx.data.root import USE_A_MIRROR, DataRoot
 from helm_longctx.data.unpack import MOST_NAMED, check_ratio, first_in_zip, unzip
 from helm_longctx.errors import InputError, ShapeError
 
-PARQUET_REVISION = "refs/convert/parquet"
+_PARQUET_REVISION = "refs/convert/parquet"
 _PARQUET = ".parquet"
 """The end of the names of parquet files."""
-PARTIAL = "partial-"
+_JSON_LINES = ".jsonl"
+"""The end of the names of files with a row on each line."""
+_PARTIAL = "partial-"
 """Start of the names of all splits in the conversion of a data set that is too large to be converted whole."""
-TIMEOUT = 30
-"""Seconds to wait for the first response. huggingface_hub itself would wait forever."""
+_FIRST_DIGITS = re.compile("[0-9a-f]{7,39}")
+"""The first digits of a commit, which public material often names instead of all 40."""
+LOCK_TIMEOUT = 30
+"""Seconds to wait for another fetch that writes the same record."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +86,10 @@ class HubDataset(Source):
         splits: number of rows of each split in the release that the benchmark used; 0 if it is not known.
         repo: current repository, if the data set was moved.
         parquet: name of the configuration in the parquet conversion, if it differs from the name of the folder.
-        commit: commit of the repository. An empty one stands for the latest. The hub's conversion has commits of its own.
+        commit: commit of the repository, or its first digits. An empty one stands for the latest. The hub's conversion
+            has commits of its own.
         files: names of a split's files in the repository, where they are not `data/SPLIT-…` or, for a configuration,
-            `CONFIG/SPLIT-…`: parquet files, or JSON files that are an array of rows.
+            `CONFIG/SPLIT-…`: parquet files, JSON files that are an array of rows, or files of JSON lines (`.jsonl`).
         sha256: SHA-256 of files of the repository, by name, where they are known.
         columns: columns to keep, for splits from which not all columns are needed.
         labelled: whether it has columns of label numbers. The names of the labels are stored next to the rows.
@@ -227,7 +238,7 @@ class HubDataset(Source):
         files = {split: self._own_files(split, available) for split in self.splits}
         if all(files.values()):
             return _ParquetFiles(commit, files, is_conversion=False)
-        commit, available = list_files(self.repo_id, PARQUET_REVISION)
+        commit, available = list_files(self.repo_id, _PARQUET_REVISION)
         converted = {
             split: self._converted_files(split, available) for split in self.splits
         }
@@ -255,9 +266,9 @@ class HubDataset(Source):
         names = [name for name in files if name.startswith(f"{config}/{split}/")]
         if names:
             return names
-        if any(name.startswith(f"{config}/{PARTIAL}{split}/") for name in files):
+        if any(name.startswith(f"{config}/{_PARTIAL}{split}/") for name in files):
             raise ShapeError(
-                f"its parquet conversion has only {config}/{PARTIAL}{split}: the hub converts the first 5 GB of a split,"
+                f"its parquet conversion has only {config}/{_PARTIAL}{split}: the hub converts the first 5 GB of a split,"
                 f" so rows are missing, and the repository has no parquet files of its own; {USE_A_MIRROR}"
             )
         folders = sorted({"/".join(name.split("/")[:2]) for name in files})
@@ -497,25 +508,162 @@ def label_names(folder: Path, column: str) -> list[str]:
     return names
 
 
+Kind = Literal["dataset", "model"]
+
+
+@dataclass(frozen=True)
+class Repository:
+    """What the hub says of a repository.
+
+    Args:
+        name: its present name.
+        commit: the commit of the revision that was asked for.
+        files: git's id of each file, by name; empty texts where the hub gives none.
+    """
+
+    name: str
+    commit: str
+    is_gated: bool
+    files: Mapping[str, str]
+
+
+_MOST_PAGES = 20
+"""Pages of commits that are read."""
+
+
+def read_repository(
+    repo: str, revision: str | None, kind: Kind, *, with_ids: bool = False
+) -> Repository:
+    """Ask the hub about a revision of a repository, by default the latest one.
+
+    Args:
+        with_ids: ask for git's ids of the files, too.
+
+    Raises:
+        InputError: the response is no description of a repository.
+        OSError: the hub refuses the request, or cannot be reached.
+    """
+    at = f"/revision/{quote(revision, safe='')}" if revision else ""
+    query = "?blobs=true" if with_ids else ""
+    about = _ask_hub(f"{_hub_address()}/api/{kind}s/{repo}{at}{query}").content
+    if not isinstance(about, dict):
+        raise _wrong_form(repo)
+    commit = about.get("sha")
+    if not commit:
+        raise InputError(
+            f"the hub's response names no commit of {revision or repo}; check HF_ENDPOINT"
+        )
+    siblings = about.get("siblings") or []
+    name = about.get("id") or repo
+    if not (
+        isinstance(commit, str) and isinstance(name, str) and isinstance(siblings, list)
+    ):
+        raise _wrong_form(repo)
+    files: dict[str, str] = {}
+    for sibling in siblings:
+        if not isinstance(sibling, dict) or not isinstance(
+            sibling.get("rfilename"), str
+        ):
+            raise _wrong_form(repo)
+        files[sibling["rfilename"]] = str(sibling.get("blobId") or "")
+    return Repository(
+        name=name, commit=commit, is_gated=bool(about.get("gated")), files=files
+    )
+
+
+def list_commits(repo: str, kind: Kind) -> list[str]:
+    """Ask the hub for the commits of a repository, the newest first."""
+    commits: list[str] = []
+    url = f"{_hub_address()}/api/{kind}s/{repo}/commits/main"
+    for _ in range(_MOST_PAGES):
+        page = _ask_hub(url)
+        if not isinstance(page.content, list):
+            raise _wrong_form(repo)
+        for commit in page.content:
+            if not isinstance(commit, dict) or not isinstance(commit.get("id"), str):
+                raise _wrong_form(repo)
+            commits.append(commit["id"])
+        url = page.next_url
+        # The token is only for the hub.
+        if not url.startswith(f"{_hub_address()}/"):
+            break
+    return commits
+
+
+def _wrong_form(repo: str) -> InputError:
+    return InputError(
+        f"the hub's response about {repo} has an unexpected form; check HF_ENDPOINT"
+    )
+
+
+def _hub_address() -> str:
+    from huggingface_hub import constants
+
+    return str(constants.ENDPOINT)
+
+
+def _ask_hub(url: str) -> Description:
+    """Ask the hub for a description. huggingface_hub's own functions limit neither its size nor its time."""
+    from huggingface_hub import constants, get_token
+    from huggingface_hub.errors import OfflineModeIsEnabled
+
+    if constants.HF_HUB_OFFLINE:
+        raise OfflineModeIsEnabled("HF_HUB_OFFLINE is set")
+    return fetch_description(url, get_token() or None)
+
+
+def complete_commit(repo: str, digits: str, kind: Kind = "dataset") -> str:
+    """Return the whole commit whose first digits are known.
+
+    Raises:
+        ShapeError: no commit of the repository has these digits, or several have them.
+    """
+    commits = list_commits(repo, kind)
+    matches = [commit for commit in commits if commit.startswith(digits)]
+    if len(matches) != 1:
+        count = "several commits" if matches else "no commit"
+        raise ShapeError(f"the repository has {count} {digits}…; {USE_A_MIRROR}")
+    return matches[0]
+
+
 def list_files(
-    repo: str,
-    revision: str | None = None,
-    kind: Literal["dataset", "model"] = "dataset",
+    repo: str, revision: str | None = None, kind: Kind = "dataset"
 ) -> tuple[str, list[str]]:
     """Ask the hub for the commit of a revision, by default the latest one, and for the names of its files, sorted.
 
     Raises an `InputError` if the response names no commit.
     """
-    from huggingface_hub import HfApi
+    if revision and _FIRST_DIGITS.fullmatch(revision):
+        revision = complete_commit(repo, revision, kind)
+    repository = read_repository(repo, revision, kind)
+    return repository.commit, sorted(repository.files)
 
-    info = HfApi().repo_info(repo, repo_type=kind, revision=revision, timeout=TIMEOUT)
-    if not info.sha:
+
+class FileDescription(NamedTuple):
+    """What the hub says of a file: its size in bytes if it is known, and its digest."""
+
+    size: int | None
+    digest: str
+
+
+def describe_file(
+    repo: str, name: str, commit: str, kind: Kind = "dataset"
+) -> FileDescription:
+    """Ask the hub for the size and the digest of a file at a commit.
+
+    Raises:
+        InputError: the size is negative.
+        Exception: an error of huggingface_hub.
+    """
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+
+    url = hf_hub_url(repo, name, repo_type=kind, revision=commit)
+    metadata = run_within(ASK_SECONDS, get_hf_file_metadata, url)
+    if metadata.size is not None and metadata.size < 0:
         raise InputError(
-            f"the hub's response names no commit of {revision or repo}; check HF_ENDPOINT"
+            f"the hub says that {name} has {metadata.size} bytes; check HF_ENDPOINT"
         )
-    return info.sha, sorted(
-        file.rfilename for file in getattr(info, "siblings", None) or []
-    )
+    return FileDescription(metadata.size, metadata.etag or "")
 
 
 class RangedStream(ResumingStream):
@@ -543,14 +691,26 @@ class RangedStream(ResumingStream):
         return position
 
 
-@contextmanager
-def _open_on_hub(repo: str, name: str, commit: str) -> Iterator[BinaryIO]:
-    """Open a file of a data set at a commit for reading in parts."""
-    from huggingface_hub import get_hf_file_metadata, get_token, hf_hub_url
+def _digest_on_hub(repo: str, name: str, commit: str, kind: Kind) -> str:
+    """Read a file at a commit, and return its SHA-256."""
+    with _open_on_hub(repo, name, commit, kind) as file:
+        digest = hashlib.sha256()
+        while block := file.read(1 << 20):
+            digest.update(block)
+        return digest.hexdigest()
 
-    url = hf_hub_url(repo, name, repo_type="dataset", revision=commit)
+
+@contextmanager
+def _open_on_hub(
+    repo: str, name: str, commit: str, kind: Kind = "dataset"
+) -> Iterator[BinaryIO]:
+    """Open a file at a commit for reading in parts."""
+    from huggingface_hub import get_token, hf_hub_url
+
+    url = hf_hub_url(repo, name, repo_type=kind, revision=commit)
+    size = describe_file(repo, name, commit, kind).size
     # The address is the hub's own. The one to which it redirects must not get the token.
-    stream = RangedStream(url, get_hf_file_metadata(url).size, get_token() or None)
+    stream = RangedStream(url, size, get_token() or None)
     with io.BufferedReader(stream, 1 << 16) as file:
         yield cast(BinaryIO, file)
 
@@ -583,16 +743,15 @@ def _compare_digests(
     kind: Literal["dataset", "model"] = "dataset",
 ) -> list[str]:
     """Return a sentence for each file whose SHA-256 on the hub is not the known one. Unknown digests are empty."""
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
-
     differences = []
     for name, expected in digests.items():
-        metadata = get_hf_file_metadata(
-            hf_hub_url(repo, name, repo_type=kind, revision=commit)
-        )
-        given = metadata.etag or ""
-        # For small files the hub announces git's blob id, of 40 digits.
-        if expected and len(given) == len(expected) and given != expected:
+        given = describe_file(repo, name, commit, kind).digest
+        if not expected:
+            continue
+        if len(given) != len(expected):
+            # For small files the hub announces git's blob id, of 40 digits. Their content is read.
+            given = _digest_on_hub(repo, name, commit, kind)
+        if given != expected:
             differences.append(f"{name} has SHA-256 {given}, expected {expected}")
     return differences
 
@@ -635,24 +794,17 @@ def download(
 
     Raises an `InputError` if the digest differs, or the disk of the hub's cache is too full.
     """
-    from huggingface_hub import (
-        get_hf_file_metadata,
-        hf_hub_download,
-        hf_hub_url,
-        try_to_load_from_cache,
-    )
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
     from huggingface_hub.constants import HF_HUB_CACHE
 
-    metadata = get_hf_file_metadata(
-        hf_hub_url(repo, name, repo_type=kind, revision=commit)
-    )
-    expected = sha256 or metadata.etag or ""
+    described = describe_file(repo, name, commit, kind)
+    expected = sha256 or described.digest
     # The function returns a path, None, or a marker for a file that does not exist. Only a path is a string.
     if not isinstance(
         try_to_load_from_cache(repo, name, repo_type=kind, revision=commit), str
     ):
         Path(HF_HUB_CACHE).mkdir(parents=True, exist_ok=True)
-        check_space(Path(HF_HUB_CACHE), metadata.size or 0)
+        check_space(Path(HF_HUB_CACHE), described.size or 0)
     path = Path(hf_hub_download(repo, name, repo_type=kind, revision=commit))
     digests[name] = sha256_of(path)
     # For small files the hub announces git's blob id (40 digits) instead of the SHA-256.
@@ -704,14 +856,14 @@ def _write_rows(
 def _read_files(
     paths: Iterable[Path], columns: Sequence[str] | None
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of files of a split: parquet files, or arrays of rows in JSON."""
+    """Yield the rows of files of a split: parquet files, JSON lines, or arrays of rows in JSON."""
     for path in paths:
-        # A row can hold a whole book, so few rows are in memory at a time.
-        yield from (
-            _read_parquet(path, columns, 64)
-            if path.suffix == _PARQUET
-            else JsonArray(path, {})
-        )
+        if path.suffix == _PARQUET:
+            # A row can hold a whole book, so few rows are in memory at a time.
+            yield from _read_parquet(path, columns, 64)
+            continue
+        rows = JsonLines if path.suffix == _JSON_LINES else JsonArray
+        yield from rows(path, {})
 
 
 def _read_parquet(

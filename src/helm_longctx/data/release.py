@@ -37,7 +37,7 @@ from helm_longctx.data.web import pin_address
 from helm_longctx.errors import InputError
 from helm_longctx.locks import hold_lock
 
-MOST_PINNED = 16 << 20
+_MOST_PINNED = 16 << 20
 """Largest size of a pinned file in bytes. Without a limit, a server that never stops sending would fill the disk."""
 
 _log = logging.getLogger(__name__)
@@ -137,7 +137,7 @@ class PinnedFile(SingleFile):
     def find_differences(self) -> list[str]:
         """Download the file, which is small, and compare its digest."""
         with ResumingStream(self.url) as stream:
-            io.BufferedReader(stream).read(MOST_PINNED)
+            io.BufferedReader(stream).read(_MOST_PINNED)
             sha256 = stream.digest.hexdigest()
         return (
             []
@@ -149,12 +149,12 @@ class PinnedFile(SingleFile):
         """Download the file. Its digest is in the code, so it has no record."""
         check_space(part.parent)
         with ResumingStream(self.url) as stream:
-            size = part.write_bytes(io.BufferedReader(stream).read(MOST_PINNED))
+            size = part.write_bytes(io.BufferedReader(stream).read(_MOST_PINNED))
             sha256 = stream.digest.hexdigest()
         # `read` stops at the limit, so a file of exactly this size may have been longer.
-        if size == MOST_PINNED:
+        if size == _MOST_PINNED:
             raise InputError(
-                f"the downloaded file is larger than {MOST_PINNED} bytes; {USE_A_MIRROR}"
+                f"the downloaded file is larger than {_MOST_PINNED} bytes; {USE_A_MIRROR}"
             )
         if sha256 != self.sha256:
             raise InputError(
@@ -249,23 +249,23 @@ def _fetch_archive(
 
 
 def _locate(release: Release) -> tuple[str, str, int, str]:
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub import hf_hub_url
 
     commit, _ = hub.list_files(release.repo, release.commit or "main")
     url = hf_hub_url(
         release.repo, release.archive, repo_type="dataset", revision=commit
     )
-    metadata = get_hf_file_metadata(url)
-    if not metadata.size or not re.fullmatch(r"[0-9a-f]{64}", metadata.etag or ""):
+    described = hub.describe_file(release.repo, release.archive, commit)
+    if not described.size or not re.fullmatch(r"[0-9a-f]{64}", described.digest):
         raise InputError(
             f"the hub's response has no size and SHA-256 of {release.archive}; check HF_ENDPOINT"
         )
-    expected = str(metadata.etag)
+    expected = described.digest
     if release.sha256 and expected != release.sha256:
         raise InputError(
             f"the hub has {release.archive} with SHA-256 {expected}, expected {release.sha256}; {USE_A_MIRROR}"
         )
-    return commit, url, metadata.size, expected
+    return commit, url, described.size, expected
 
 
 def _fetch_single(
@@ -322,7 +322,9 @@ def _move_files(
     for path in records:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
     with hold_lock(
-        folder / ".release.lock", "a record of another fetch may be lost", hub.TIMEOUT
+        folder / ".release.lock",
+        "a record of another fetch may be lost",
+        hub.LOCK_TIMEOUT,
     ):
         kept = None
         old = folder / "release.json"

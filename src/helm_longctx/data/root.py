@@ -40,7 +40,7 @@ def digest_files(paths: Iterable[Path]) -> str | None:
     return sha.hexdigest() if is_any_read else None
 
 
-MOST_NAMES = 40
+_MOST_NAMES = 40
 """Number of missing files that an error names."""
 
 
@@ -83,9 +83,9 @@ class DataRoot:
     def missing_error(self, paths: list[str], fetch: str) -> InputError:
         """Return the error for missing files. It names them, of many the first ones, and the command that gets them."""
         absent = [path for path in paths if not self.has(path)]
-        names = ", ".join(absent[:MOST_NAMES])
-        if len(absent) > MOST_NAMES:
-            names += f" and {len(absent) - MOST_NAMES} more files"
+        names = ", ".join(absent[:_MOST_NAMES])
+        if len(absent) > _MOST_NAMES:
+            names += f" and {len(absent) - _MOST_NAMES} more files"
         where = str(self.path)
         if self.mirror:
             where = f"{ENVIRONMENT}={where!r} (a mirror: nothing is downloaded)"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from helm_longctx.errors import InputError
 
-ROWS_AT_ONCE = 4
+_ROWS_AT_ONCE = 4
 """Usual number of rows in memory. A row can hold a million tokens."""
 
 
 def read_csv(
-    path: Path, columns: Sequence[str], at_once: int = ROWS_AT_ONCE
+    path: Path, columns: Sequence[str], at_once: int = _ROWS_AT_ONCE
 ) -> Iterator[dict[str, str]]:
     """Yield the rows of a file in UTF-8. Raises an `InputError` if a row has no text in one of these columns."""
     import pandas as pd  # slow to import, and commands that only read the table of tasks do not need it

@@ -25,15 +25,15 @@ BLOCK = 1 << 20
 MOST_NAMED = 12
 """Most files that an error names."""
 
-MOST_NAMES = 1 << 20
+_MOST_NAMES = 1 << 20
 """Largest size in bytes of a tar header that holds a long name or further attributes."""
 
-MOST_ENDS = 10
+_MOST_ENDS = 10
 """Largest number of reads at the end of an archive. tarfile would skip a member that claims 2**60 bytes endlessly."""
 
 _RATIO = 200
 """Highest ratio of unpacked to packed size. Text reaches 3 to 10; the formats allow about a thousand."""
-ROOM = 1 << 30
+_ROOM = 1 << 30
 """Bytes that any file may unpack to at any ratio, because a part of an archive may repeat one sentence."""
 
 _NAMES = (
@@ -62,9 +62,9 @@ def unpack(
     try:
         # tarfile's own mode "r|gz" is not used: it accepts a truncated archive as complete and inflates without limit.
         with (
-            _InflatingStream(source, archive) as plain,
+            InflatingStream(source, archive) as plain,
             tarfile.open(
-                fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=_Member
+                fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=LimitedMember
             ) as members,
         ):
             for member in members:
@@ -97,7 +97,7 @@ def gunzip(path: Path, target: Path) -> None:
         with (
             path.open("rb") as packed,
             target.open("wb") as plain,
-            _InflatingStream(packed, str(path)) as content,
+            InflatingStream(packed, str(path)) as content,
         ):
             shutil.copyfileobj(content, plain, BLOCK)
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
@@ -164,12 +164,12 @@ def first_in_zip(file: BinaryIO, members: Sequence[str]) -> bytes:
 def first_in_tar(file: BinaryIO) -> dict[str, bytes]:
     """Return for each JSON file in the first part of a tar.gz file its content with the first object alone, by name."""
     contents: dict[str, bytes] = {}
-    plain = _InflatingStream(file, "the archive", MOST)
+    plain = InflatingStream(file, "the archive", MOST)
     try:
         with (
             plain,
             tarfile.open(
-                fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=_Member
+                fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=LimitedMember
             ) as members,
         ):
             for member in members:
@@ -191,7 +191,7 @@ def check_ratio(name: str, unpacked: int, packed: int) -> None:
 
     Raises an `InputError` if the ratio is too high.
     """
-    if unpacked > ROOM + _RATIO * packed:
+    if unpacked > _ROOM + _RATIO * packed:
         raise InputError(
             f"{name} unpacks to more than {_RATIO} times its size: it looks like a decompression bomb"
         )
@@ -211,7 +211,7 @@ class _CountingStream:
         return data
 
 
-class _InflatingStream(gzip.GzipFile):
+class InflatingStream(gzip.GzipFile):
     """The content of a gzip file, or of its first `most` bytes. Reading fails if it is too large in proportion."""
 
     def __init__(self, source: BinaryIO, archive: str, most: int = sys.maxsize):
@@ -221,25 +221,28 @@ class _InflatingStream(gzip.GzipFile):
         super().__init__(fileobj=cast(BinaryIO, self.packed), mode="rb")
 
     def read(self, size: int | None = -1) -> bytes:
+        """Read bytes. Raises an `InputError` if it looks like a decompression bomb."""
         data = super().read(size)
         self._ends += not data
-        if self._ends > MOST_ENDS:
+        if self._ends > _MOST_ENDS:
             raise EOFError("a member claims to extend beyond the end of the archive")
         check_ratio(self._archive, self.tell(), self.packed.count)
         return data
 
 
-class _Member(tarfile.TarInfo):
+class LimitedMember(tarfile.TarInfo):
     """A tar header whose size is limited if it holds the name of the next member.
 
     tarfile reads such a header into memory as a whole.
     """
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Member:
+    def frombuf(
+        cls, buf: bytes | bytearray, encoding: str, errors: str
+    ) -> LimitedMember:
         """Parse a header from its bytes."""
         member = super().frombuf(buf, encoding, errors)
-        if member.size > MOST_NAMES and member.type in _NAMES:
+        if member.size > _MOST_NAMES and member.type in _NAMES:
             raise tarfile.ReadError("a header is too large")
         return member
 

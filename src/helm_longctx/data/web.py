@@ -16,29 +16,30 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from helm_longctx.data.download import (
-    TIMEOUTS,
     Pin,
     ResumingStream,
     SingleFile,
     Source,
     check_space,
+    copy_stream,
+    fetch_description,
 )
-from helm_longctx.data.jsonl import JSON, first_json_content
-from helm_longctx.data.root import USE_A_MIRROR
-from helm_longctx.data.unpack import normalize
+from helm_longctx.data.jsonl import JSON, MOST, first_json_content
+from helm_longctx.data.root import USE_A_MIRROR, DataRoot
+from helm_longctx.data.unpack import InflatingStream, LimitedMember, normalize
 from helm_longctx.errors import InputError
 
-API = "https://storage.googleapis.com/storage/v1/b"
-ARCHIVES = "https://codeload.github.com"
+_API = "https://storage.googleapis.com/storage/v1/b"
+_ARCHIVES = "https://codeload.github.com"
 """Server of repository archives: `<ARCHIVES>/<owner>/<name>/tar.gz/<commit>`."""
 
-BLOCK = 1 << 20
+_BLOCK = 1 << 20
 
 _GITHUB = re.compile(
     r"https://(?:raw|media)\.githubusercontent\.com/(?:media/)?(?P<repo>[^/]+/[^/]+)/(?P<revision>[^/]+)/(?P<name>.+)"
@@ -97,7 +98,7 @@ class WebFile(SingleFile):
             )
         check_space(part.parent)
         with ResumingStream(self.url) as stream, part.open("wb") as out:
-            shutil.copyfileobj(io.BufferedReader(stream), out)
+            copy_stream(stream, out, part.parent)
         if self.blob:
             blob = object_id("blob", part.read_bytes())
             if blob != self.blob:
@@ -105,6 +106,11 @@ class WebFile(SingleFile):
                     f"the downloaded file has the git id {blob}, expected {self.blob}; {USE_A_MIRROR}"
                 )
         return {"url": self.url}
+
+    def is_pinned_content(self, root: DataRoot) -> bool:
+        """Whether the file under the data root has the known git id."""
+        path = root / self.path
+        return path.is_file() and object_id("blob", path.read_bytes()) == self.blob
 
     @property
     def pin(self) -> Pin | None:
@@ -118,7 +124,10 @@ class WebFile(SingleFile):
             if not self.blob:
                 file.peek(1)
                 return []
-            blob = object_id("blob", file.read())
+            content = file.read(MOST)
+            if len(content) == MOST:
+                return [f"it has more than {MOST >> 20} MiB"]
+            blob = object_id("blob", content)
         return (
             [] if blob == self.blob else [f"the git id is {blob}, expected {self.blob}"]
         )
@@ -143,16 +152,17 @@ class BucketFile(SingleFile):
 
     @property
     def _url(self) -> str:
-        return f"{API}/{self.bucket}/o/{quote(self.name, safe='')}"
+        return f"{_API}/{self.bucket}/o/{quote(self.name, safe='')}"
 
     def _describe(self) -> dict[str, Any]:
         """Ask the bucket for the size, the generation and the MD5 of the file."""
-        import requests
-
-        response = requests.get(self._url, timeout=TIMEOUTS)
-        response.raise_for_status()
-        about: dict[str, Any] = response.json()
-        return about
+        about = fetch_description(self._url).content
+        size = about.get("size") if isinstance(about, dict) else None
+        if not isinstance(size, str | int) or not str(size).isdecimal():
+            raise InputError(
+                f"the bucket's description of {self.name} has no size; {USE_A_MIRROR}"
+            )
+        return dict(about)
 
     def find_differences(self) -> list[str]:
         """Ask whether the file exists."""
@@ -168,7 +178,7 @@ class BucketFile(SingleFile):
         # The generation selects one version of the content, so all parts belong together even if the file changes.
         address = f"{self._url}?alt=media&generation={about['generation']}"
         with ResumingStream(address, size) as stream, part.open("wb") as out:
-            while block := stream.read(BLOCK):
+            while block := stream.read(_BLOCK):
                 digest.update(block)
                 out.write(block)
         md5 = digest.hexdigest()
@@ -194,6 +204,7 @@ class RepositoryFolder(Source):
     Args:
         tree: git's id of the folder at the commit (`git rev-parse COMMIT:FOLDER`).
         files: names, relative to `path`, of the files that are read. If all exist, nothing is downloaded.
+        blobs: git's ids of files that copies of the repository can lack, by name.
     """
 
     repo: str
@@ -202,6 +213,7 @@ class RepositoryFolder(Source):
     tree: str
     path: str
     files: tuple[str, ...]
+    blobs: Mapping[str, str] = field(default_factory=dict)
 
     title = "{0.folder} of the repository {0.repo}"
 
@@ -224,12 +236,17 @@ class RepositoryFolder(Source):
     @property
     def url(self) -> str:
         """Address of the archive of the whole repository."""
-        return f"{ARCHIVES}/{self.repo}/tar.gz/{self.commit}"
+        return f"{_ARCHIVES}/{self.repo}/tar.gz/{self.commit}"
 
     @property
     def target_folder(self) -> str:
         """The folder under the data root that receives the content."""
         return self.path
+
+    def is_pinned_content(self, root: DataRoot) -> bool:
+        """Whether the folder under the data root has the pinned content. Files with a known id in `blobs` may be absent."""
+        folder = root / self.path
+        return folder.is_dir() and tree_id(folder, self.blobs) == self.tree
 
     def find_differences(self) -> list[str]:
         """Ask whether the archive exists. Its tree id is compared when it is fetched."""
@@ -248,7 +265,7 @@ class RepositoryFolder(Source):
             check_space(folder)
             try:
                 with ResumingStream(self.url) as stream, archive.open("wb") as out:
-                    shutil.copyfileobj(io.BufferedReader(stream), out)
+                    copy_stream(stream, out, folder)
             except requests.HTTPError as error:
                 status = error.response.status_code
                 raise InputError(
@@ -269,20 +286,33 @@ class RepositoryFolder(Source):
                 os.replace(part / file, folder / file)
 
 
-def tree_id(folder: Path) -> str:
-    """Compute git's id of a folder of regular files, as `git rev-parse COMMIT:FOLDER` gives it."""
+def tree_id(folder: Path, absent: Mapping[str, str] | None = None) -> str:
+    """Compute git's id of a folder of regular files, as `git rev-parse COMMIT:FOLDER` gives it.
+
+    Args:
+        absent: git's ids of files that the folder may lack, by name.
+    """
+    ids: dict[str, str] = {}
+    below: dict[str, dict[str, str]] = {}
+    for name, blob in (absent or {}).items():
+        first, _, rest = name.partition("/")
+        if rest:
+            below.setdefault(first, {})[rest] = blob
+        else:
+            ids[first] = blob
+    folders = set()
+    for child in folder.iterdir():
+        if child.is_file():
+            ids[child.name] = object_id("blob", child.read_bytes())
+        else:
+            ids[child.name] = tree_id(child, below.get(child.name))
+            folders.add(child.name)
     # Git sorts the name of a folder as if it ended in a slash.
-    children = sorted(
-        folder.iterdir(), key=lambda child: child.name + "/" * child.is_dir()
-    )
+    names = sorted(ids, key=lambda name: name + "/" * (name in folders))
     entries = b""
-    for child in children:
-        is_file = child.is_file()
-        digest = object_id("blob", child.read_bytes()) if is_file else tree_id(child)
-        entries += (
-            f"{'100644' if is_file else '40000'} {child.name}\0".encode()
-            + bytes.fromhex(digest)
-        )
+    for name in names:
+        mode = "40000" if name in folders else "100644"
+        entries += f"{mode} {name}\0".encode() + bytes.fromhex(ids[name])
     return object_id("tree", entries)
 
 
@@ -298,13 +328,20 @@ def _unpack(archive: Path, folder: RepositoryFolder, part: Path) -> None:
     """Write the folder's regular files. In the archive, one folder contains the whole repository."""
     part.mkdir()
     try:
-        with tarfile.open(archive, "r:gz") as members:
+        with (
+            archive.open("rb") as packed,
+            InflatingStream(packed, "the archive") as plain,
+            tarfile.open(
+                fileobj=plain, mode="r|", bufsize=_BLOCK, tarinfo=LimitedMember
+            ) as members,
+        ):
             for member in members:
                 # `normalize` returns None for names that lead out of the folder. They become empty here and are
                 # skipped.
                 _, _, name = (normalize(member.name) or "").partition("/")
                 content = members.extractfile(member) if member.isreg() else None
-                if content is None or not name.startswith(f"{folder.folder}/"):
+                is_wanted = name.startswith(f"{folder.folder}/")
+                if content is None or not is_wanted or member.issparse():
                     continue
                 # The space is checked for each member, because the archive does not announce its unpacked size.
                 check_space(part, member.size)

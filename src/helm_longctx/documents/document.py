@@ -20,7 +20,7 @@ from helm_longctx.documents.numbers import DASH, add_mark, in_brackets, percent
 
 T = TypeVar("T")
 
-Row = Mapping[str, object]
+TableRow = Mapping[str, object]
 """A row of a figure's data."""
 
 
@@ -193,7 +193,7 @@ class Figure:
     title: str
     about: str
     spec: Mapping[str, Any]
-    rows: Sequence[Row]
+    rows: Sequence[TableRow]
     by_model: bool = False
     kind: ClassVar[str] = "figure"
 
@@ -211,7 +211,7 @@ class Figure:
         header = self.header
         return [list(map(row.get, header)) for row in self.rows]
 
-    def full_spec(self, rows: Iterable[Row] | None = None) -> dict[str, Any]:
+    def full_spec(self, rows: Iterable[TableRow] | None = None) -> dict[str, Any]:
         """Return the specification with its data."""
         return {
             **self.spec,
@@ -220,7 +220,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Answer:
+class HeadlineAnswer:
     """The answer to the first question of readers: which model is better, and how certain that is.
 
     Args:
@@ -236,7 +236,7 @@ class Answer:
     kind: ClassVar[str] = "answer"
 
 
-Block = Table | Figure | Answer
+Block = Table | Figure | HeadlineAnswer
 
 
 @dataclass(frozen=True)
@@ -290,7 +290,7 @@ class Report:
 
 def write_data(block: Block, folder: Path) -> None:
     """Write the data of a plot as CSV and JSON, and of a table as CSV."""
-    if isinstance(block, Answer):
+    if isinstance(block, HeadlineAnswer):
         return
     write_csv(folder / f"{block.name}.csv", block.header, block.plain_rows())
     if isinstance(block, Figure):

@@ -8,7 +8,7 @@ from helm_longctx.documents.numbers import MARK
 
 Spec = dict[str, Any]
 
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 """The name of the schema. It is not downloaded."""
 
 _FONT = (
@@ -16,7 +16,7 @@ _FONT = (
     " sans-serif"
 )
 
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 """Shapes of points. With them, models can be distinguished without colours."""
 
 _PERCENT = {"type": "quantitative", "format": ".1%"}
@@ -124,7 +124,7 @@ def _model_scales() -> Spec:
     return {
         # Of layers, only one may have an encoding of its own in the legend.
         "color": {**model, "legend": {**_LEGEND, "encoding": {"symbols": look}}},
-        "shape": {**model, "legend": None, "scale": {"range": list(SHAPES)}},
+        "shape": {**model, "legend": None, "scale": {"range": list(_SHAPES)}},
     }
 
 
@@ -699,7 +699,7 @@ def _if(test: str, value: Any, otherwise: Any) -> Spec:
 def _base(width: Any = None, height: Any = None) -> Spec:
     size = {"width": width, "height": height}
     given = {name: value for name, value in size.items() if value is not None}
-    return {"$schema": SCHEMA, "data": {"name": "rows"}, **given}
+    return {"$schema": _SCHEMA, "data": {"name": "rows"}, **given}
 
 
 _SCALE = 2.0

@@ -22,9 +22,9 @@ from helm_longctx.documents.document import (
     Figure,
     Page,
     Report,
-    Row,
     Section,
     Table,
+    TableRow,
     dump_json,
     write_data,
 )
@@ -125,7 +125,7 @@ _PRINT_SECONDS = 120
 
 
 @dataclass(frozen=True)
-class Kind:
+class PageFormat:
     """A format of documents. `escape` is None for HTML, whose templates escape all texts."""
 
     template: str
@@ -187,26 +187,28 @@ def _show(cell: Cell, escape: Callable[[str], str], own: str, detail: str) -> st
     return f"{shown} {detail.format(escape(cell.detail))}" if cell.detail else shown
 
 
-KINDS: Mapping[str, Kind] = {
-    "markdown": Kind("report.md", "report.md", "svg", escape_markdown, markdown_table),
-    "latex": Kind(
+_KINDS: Mapping[str, PageFormat] = {
+    "markdown": PageFormat(
+        "report.md", "report.md", "svg", escape_markdown, markdown_table
+    ),
+    "latex": PageFormat(
         "report.tex",
         "report.tex",
         "pdf",
         escape_tex,
         partial(latex_table, is_long=True),
     ),
-    "pdf": Kind("document.html", "report.html", "svg"),
+    "pdf": PageFormat("document.html", "report.html", "svg"),
 }
 
 
 def write_document(report: Report, folder: Path, kind: str) -> Path:
-    """Write a report as a document of one of `KINDS`, with plots and data, or raise an `InputError`."""
+    """Write a report as a document of one of `_KINDS`, with plots and data, or raise an `InputError`."""
     if kind != "pdf":
-        return _write(report, folder, KINDS[kind])
+        return _write(report, folder, _KINDS[kind])
     browser = _find_browser()
     with tempfile.TemporaryDirectory(prefix="report-") as temporary:
-        page = _write(report, Path(temporary), KINDS[kind])
+        page = _write(report, Path(temporary), _KINDS[kind])
         return _print_page(browser, page, folder / "report.pdf")
 
 
@@ -254,7 +256,7 @@ def _print_page(browser: str, page: Path, target: Path) -> Path:
     return target
 
 
-def _write(report: Report, folder: Path, kind: Kind) -> Path:
+def _write(report: Report, folder: Path, kind: PageFormat) -> Path:
     for name in ("plots", "data"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     pages = [(page, _first_sections(page)) for page in report.pages]
@@ -283,7 +285,7 @@ def _first_sections(page: Page) -> list[Section]:
     return [section for section in page.sections if section.choice in choices]
 
 
-def _first_rows(figure: Figure, page: Page) -> list[Row]:
+def _first_rows(figure: Figure, page: Page) -> list[TableRow]:
     """Return the rows of a plot for the models that pages show at first."""
     if not figure.by_model:
         return list(figure.rows)
@@ -295,7 +297,7 @@ def _first_rows(figure: Figure, page: Page) -> list[Row]:
     return rows
 
 
-def _environment(kind: Kind) -> Environment:
+def _environment(kind: PageFormat) -> Environment:
     if kind.escape is None:
         return templates()
     # Jinja's usual delimiters are changed, because LaTeX uses braces and percent signs.

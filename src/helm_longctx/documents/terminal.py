@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from helm_longctx.documents.document import Answer, Block, Column, Table
+from helm_longctx.documents.document import Block, Column, HeadlineAnswer, Table
 from helm_longctx.redaction.abbreviation import escape_invisible
 
 _WIDTH = 120
@@ -23,7 +23,7 @@ _FOLD = 12
 def print_blocks(blocks: Iterable[Block | None]) -> None:
     """Print tables and answers. Figures are for pages, and None stands for a block without content."""
     for block in blocks:
-        if isinstance(block, Answer):
+        if isinstance(block, HeadlineAnswer):
             print(*filter(None, (block.verdict, block.certainty, block.note)), sep="\n")
         elif isinstance(block, Table):
             print_table(block)

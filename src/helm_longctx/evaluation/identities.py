@@ -16,7 +16,7 @@ from helm_longctx.models.local.folders import digest_folder
 PLAIN = (str, bytes, int, float, bool, type(None))
 """Types whose values a digest covers. A list or a mapping may change while a function is asked."""
 
-SAMPLES = 64
+_SAMPLES = 64
 """Values of each tensor that a digest covers one by one, besides the sum of all bits."""
 
 _DIGITS = 16
@@ -187,7 +187,7 @@ def digest_weights(model: Any) -> str:
             flat = tensor.detach().contiguous().reshape(-1)
             bits = _view_bits(flat)
             total = int(bits.sum(dtype=torch.int64))
-            step = max(1, bits.numel() // SAMPLES)
+            step = max(1, bits.numel() // _SAMPLES)
             samples = bits[::step].cpu().tolist()
         parts.append(f"{kind} {total} {samples}")
     return _digest("\n".join(parts))

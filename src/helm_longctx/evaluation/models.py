@@ -38,7 +38,7 @@ from helm_longctx.runner.sending import find_versions
 from helm_longctx.runs.files import STATS, read_model, write_model
 from helm_longctx.runs.journal import answer_files
 
-ORGANIZATION = "python"
+_ORGANIZATION = "python"
 """First part of the names of models that are objects."""
 
 _FUNCTION = "helm_longctx.models.objects.FunctionClient"
@@ -252,7 +252,7 @@ def _describe_transformers(
 
 def _object_name(name: str) -> str:
     """Return a name that run entries and folders can have."""
-    return name if "/" in name else f"{ORGANIZATION}/{make_safe_name(name)}"
+    return name if "/" in name else f"{_ORGANIZATION}/{make_safe_name(name)}"
 
 
 def _identify(model: Any, facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,8 +29,8 @@ from helm_longctx.tasks.request_settings import LIKELIHOOD, MetricArgument
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.token_estimate import estimate_fewest_tokens
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 class TooLongError(InputError):
@@ -279,13 +279,13 @@ def _first_turn(messages: Sequence[Mapping[str, str]]) -> int:
 
 
 def _each(
-    function: Callable[[Item], Result], items: list[Item], workers: int
-) -> list[Result]:
+    function: Callable[[_Item], _Result], items: list[_Item], workers: int
+) -> list[_Result]:
     if workers < 2:
         return [function(item) for item in items]
 
     # A future for each short prompt would cost as much as the prompt.
-    def call(first: int) -> list[Result]:
+    def call(first: int) -> list[_Result]:
         return [function(item) for item in items[first::workers]]
 
     with ThreadPoolExecutor(workers) as pool:

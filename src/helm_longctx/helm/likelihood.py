@@ -39,7 +39,7 @@ class LikelihoodMetric(LongContextMetric):
                 if window.is_representative:
                     yield window_logprob((index + 1) * WINDOW), window.logprob
             return
-        statistics = likelihoods(outputs, len(answers))
+        statistics = _likelihoods(outputs, len(answers))
         likelihood = math.exp(statistics[MEAN_LOGPROB])
         yield MAIN_METRIC, likelihood
         if sample.depth is not None:
@@ -47,7 +47,7 @@ class LikelihoodMetric(LongContextMetric):
         yield from statistics.items()
 
 
-def likelihoods(outputs: Sequence[GeneratedOutput], answers: int) -> dict[str, float]:
+def _likelihoods(outputs: Sequence[GeneratedOutput], answers: int) -> dict[str, float]:
     """Return the log-probabilities, in nats, of gold answers by statistic from a `ScoringRequest`'s outputs."""
     values = _values(outputs[:answers])
     if not (without := outputs[answers:]):

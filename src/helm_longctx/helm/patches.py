@@ -14,10 +14,16 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import (
+    AbstractContextManager,
+    contextmanager,
+    redirect_stderr,
+    redirect_stdout,
+)
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
@@ -35,6 +41,7 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.environment import request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import refuse_runs
+from helm_longctx.helm.versions import check_records, describe_helm
 from helm_longctx.models.apis.provider import ApiClient
 from helm_longctx.models.apis.sending import OpensStore, store_watch
 from helm_longctx.models.apis.transport import LimitedBody, guard_library
@@ -95,7 +102,8 @@ class Patch:
                     f"takes {', '.join(there)} instead of {', '.join(self.parameters)}"
                 )
             raise RuntimeError(
-                f"helm-longctx: HELM's {self.owner}.{self.name} {what}; this version of crfm-helm is not supported"
+                f"helm-longctx: HELM's {self.owner}.{self.name} {what}; this version of crfm-helm is not supported."
+                f" Installed is {describe_helm()}"
             )
 
         @functools.wraps(theirs)
@@ -445,6 +453,17 @@ def find_registered_first(theirs: Any, name: str) -> Any:
     return _REGISTERED_RUN_SPEC_FUNCTIONS.get(name) or theirs(name)
 
 
+@_replaces("helm.benchmark.metrics.nltk_helper", "install_nltk_resources")
+def install_nltk_quietly(theirs: Any) -> None:
+    """HELM prints three lines of NLTK's for each process that cannot reach NLTK's server, whatever its metrics need."""
+    with (
+        open(os.devnull, "w", encoding="utf-8") as nowhere,
+        redirect_stdout(nowhere),
+        redirect_stderr(nowhere),
+    ):
+        theirs()
+
+
 class _SteadyClock:
     """The part of Python's module `time` with which HELM measures the seconds of requests.
 
@@ -469,6 +488,7 @@ def has_our_adapter() -> bool:
 
 def apply_patches() -> None:
     """Change HELM (caches, redaction, warnings, times), or raise a `RuntimeError`. Idempotent."""
+    check_records()
     # This comes before anything is logged.
     register_environment()
     redact_logs()

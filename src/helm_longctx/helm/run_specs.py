@@ -36,10 +36,10 @@ from helm_longctx.tasks.entry import (
 from helm_longctx.tasks.registry import OURS
 from helm_longctx.tasks.stored_entry import scenario_arguments
 
-Spec = TypeVar("Spec", bound=ObjectSpec)
+_Spec = TypeVar("_Spec", bound=ObjectSpec)
 
 
-def spec_of(kind: type[Spec], cls: type, **arguments: Any) -> Spec:
+def _spec_of(kind: type[_Spec], cls: type, **arguments: Any) -> _Spec:
     """Make a HELM spec of a class. Raises a `TypeError` now if its constructor does not take the arguments."""
     inspect.signature(cls).bind(**arguments)
     return kind(class_name=f"{cls.__module__}.{cls.__qualname__}", args=arguments)
@@ -122,7 +122,7 @@ def make_scenario(entry: Entry) -> ScenarioSpec:
     arguments = scenario_arguments(entry)
     if digest := digest_own_files(entry.tasks, entry.settings.path):
         arguments["files"] = digest
-    return spec_of(
+    return _spec_of(
         ScenarioSpec,
         LongContextScenario,
         entry=arguments.pop("entry"),
@@ -137,7 +137,7 @@ def make_metrics(entry: Entry) -> list[MetricSpec]:
     # The version is an argument of the metric, because HELM puts runs with different scenarios into different tables.
     metric = LikelihoodMetric if entry.metric else LongContextMetric
     return [
-        spec_of(MetricSpec, metric, benchmark=entry.benchmark.name, package=VERSION)
+        _spec_of(MetricSpec, metric, benchmark=entry.benchmark.name, package=VERSION)
     ]
 
 

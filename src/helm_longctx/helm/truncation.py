@@ -33,7 +33,12 @@ from helm_longctx.environment import ignore_broken_torchvision, require_modules
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.models.fast_tokenizers import read_fast_tokenizer
 from helm_longctx.redaction.logs import warn_once
-from helm_longctx.tasks.counting import make_codec, make_counter, read_tokenizer
+from helm_longctx.tasks.counting import (
+    CharacterEncoding,
+    make_codec,
+    make_counter,
+    read_tokenizer,
+)
 from helm_longctx.tasks.cutting import cutters
 from helm_longctx.tasks.entry import ADAPTER_METHOD, Entry
 from helm_longctx.tasks.prompt import FittedPrompt, Style
@@ -46,7 +51,7 @@ CHAT_BUFFER = 100
 CHAT_HEADER = "Role: user\nContent: "
 """The text before a user turn when its tokens are counted (HELMET model_utils.py, OpenAIModel.prepare_inputs)."""
 
-MIDDLE = ("middle", "middle_joined", "context_middle")
+_MIDDLE = ("middle", "middle_joined", "context_middle")
 """The rules that cut the middle of a prompt or of its context."""
 
 _SPECIAL_TOKENS = 8
@@ -127,7 +132,7 @@ class Truncator:
                 prompt[:start] + fitted.prompt + prompt[end:] if fitted.cut else prompt,
                 fitted.cut,
             )
-        if sample.cut in MIDDLE:
+        if sample.cut in _MIDDLE:
             return self._around_middle(prompt, sample, limit)
         if sample.context_span is None:  # a conversation of which no part may be cut
             return FittedPrompt(prompt)
@@ -185,7 +190,7 @@ class Truncator:
         if sample.cut == "context_middle":
             # The official code counts the markup of the chat template, which is not known here, with the context.
             limit = self.window - max(sample.reserved, max_tokens) - CHAT_BUFFER
-        elif sample.cut in MIDDLE:
+        elif sample.cut in _MIDDLE:
             limit = self.window - max(cutters.RESERVED, max_tokens + CHAT_BUFFER)
         else:
             # The official code adds the thinking tokens to the output and to the length after the cut (eval.py:69).
@@ -222,7 +227,9 @@ class Truncator:
 
 def _text_to_count(prompt: str, sample: Sample, style: Style) -> str:
     return (
-        CHAT_HEADER + prompt if style == "chat" and sample.cut not in MIDDLE else prompt
+        CHAT_HEADER + prompt
+        if style == "chat" and sample.cut not in _MIDDLE
+        else prompt
     )
 
 
@@ -301,6 +308,9 @@ _KINDS: Mapping[str, Callable[[TokenizerConfig], Any]] = {
     "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer": _hugging_face,
     "helm_longctx.models.local.packaged.PackagedTokenizer": _hugging_face,
     "helm.tokenizers.tiktoken_tokenizer.TiktokenTokenizer": _tiktoken,
+    "helm.tokenizers.simple_tokenizer.SimpleTokenizer": lambda config: (
+        CharacterEncoding()
+    ),
 }
 
 

@@ -19,8 +19,8 @@ from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import scored_record
 from helm_longctx.judging.judge import (
     Judge,
+    JudgeReply,
     JudgeRequest,
-    Reply,
     ask_judges,
     check_settings,
     find_judges,
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 _NO_VERDICT: dict[str, Any] = {"replies": {}, "failed": 1.0}
 
-Replies = Mapping[str, Mapping[str, Reply]]
+_Replies = Mapping[str, Mapping[str, JudgeReply]]
 """Replies by judge and question."""
 
 
@@ -159,7 +159,7 @@ class AnswerAnnotator(JudgeAnnotator):
             annotations.append(self._verdicts(state, replies) if has_verdict else {})
         return annotations
 
-    def _counts_silence(self, state: RequestState, replies: Replies) -> bool:
+    def _counts_silence(self, state: RequestState, replies: _Replies) -> bool:
         """Whether an answer without questions has verdicts all the same, because silence of its task counts."""
         own = self.judgements.get(state.instance.sub_split or "")
         return bool(own and own.counts_silence and replies and is_answered(state))
@@ -182,15 +182,17 @@ class AnswerAnnotator(JudgeAnnotator):
         task, record = _task_and_record(state)
         return task in self.judgements and self.judgements[task].answers_silence(record)
 
-    def _answer_silence(self, state: RequestState, questions: Iterable[str]) -> Replies:
+    def _answer_silence(
+        self, state: RequestState, questions: Iterable[str]
+    ) -> _Replies:
         """Return the replies that stand for the judges' about an empty answer, to questions by part."""
         task, record = _task_and_record(state)
         own = self.judgements[task]
         text = own.silence_reply or ""
-        reply = Reply(text=text, verdict=own.read(text, record), error=None)
+        reply = JudgeReply(text=text, verdict=own.read(text, record), error=None)
         return {judge.name: dict.fromkeys(questions, reply) for judge in self._judges}
 
-    def _verdicts(self, state: RequestState, replies: Replies) -> dict[str, Any]:
+    def _verdicts(self, state: RequestState, replies: _Replies) -> dict[str, Any]:
         """Return the judges' replies and verdicts on one answer, as JSON data."""
         texts: dict[str, Any] = {}
         verdicts: dict[str, dict[str, Any]] = {}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from helm_longctx.judging.judge import Judge, JudgeRequest, Reply, ask_judges
+from helm_longctx.judging.judge import Judge, JudgeReply, JudgeRequest, ask_judges
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +19,7 @@ _ScoreFunction = Callable[[Mapping[str, str]], float | None]
 
 
 @dataclass(frozen=True)
-class Item:
+class KnownVerdict:
     """An answer whose correct verdict is known.
 
     Args:
@@ -52,7 +52,7 @@ class Item:
 class Check:
     """An item with a benchmark's requests to the judge, by part, and its rule that scores replies."""
 
-    item: Item
+    item: KnownVerdict
     requests: Mapping[str, JudgeRequest]
     score: _ScoreFunction
 
@@ -91,7 +91,7 @@ def observe(
     return pd.DataFrame(rows).astype({"score": float, "expected_score": float})
 
 
-def _row(check: Check, replies: Mapping[str, Reply]) -> dict[str, Any]:
+def _row(check: Check, replies: Mapping[str, JudgeReply]) -> dict[str, Any]:
     item = check.item
     about = {
         name: getattr(item, name) for name in ("id", "task", "kind", "like", "place")

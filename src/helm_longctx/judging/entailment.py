@@ -43,7 +43,7 @@ TRUE_NLI_COMMIT = "aa6cfe1dd4257853bfdd772992045f41bfc14988"
 TRUE_NLI_BYTES = 24 * 1024**3
 """Free GPU memory in bytes that the official judge needs in bfloat16, with room for its inputs."""
 
-BATCH_TOKENS = 16384
+_BATCH_TOKENS = 16384
 """Largest number of tokens in a padded batch. A longer pair is a batch of its own."""
 
 PROMPT = """Passage:
@@ -289,11 +289,11 @@ def _entailment_label(name: str, config: Any) -> int | None:
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Group pairs of similar length into batches of at most `BATCH_TOKENS` padded tokens; yield their numbers."""
+    """Group pairs of similar length into batches of at most `_BATCH_TOKENS` padded tokens; yield their numbers."""
     batch: list[int] = []
     # Pairs are sorted by length, so that they need little padding. The last pair added to a batch is its longest.
     for number in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        if batch and lengths[number] * (len(batch) + 1) > BATCH_TOKENS:
+        if batch and lengths[number] * (len(batch) + 1) > _BATCH_TOKENS:
             yield batch
             batch = []
         batch.append(number)

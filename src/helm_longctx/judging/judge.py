@@ -59,10 +59,10 @@ TRIES = 6
 
 _MORE_TOKENS = f"give its deployment thinking_tokens, see {page_address('judges')}"
 
-CHARACTERS = 4
+_CHARACTERS = 4
 """Approximate characters in an English token, for clients that do not pass on the provider's count of tokens."""
 
-Verdict = Mapping[str, Any]
+VerdictFields = Mapping[str, Any]
 """The grades that were parsed from a reply, by name."""
 
 
@@ -88,7 +88,7 @@ class JudgeRequest:
     """
 
     prompt: str
-    parse: Callable[[str], Verdict | None]
+    parse: Callable[[str], VerdictFields | None]
     max_tokens: int
     temperature: float
     top_p: float
@@ -103,11 +103,11 @@ class JudgeRequest:
 
 
 @dataclass(frozen=True)
-class Reply:
+class JudgeReply:
     """The outcome of a `JudgeRequest`. The error does not contain the prompt; `usages` are of uncached replies."""
 
     text: str | None
-    verdict: Verdict | None
+    verdict: VerdictFields | None
     error: str | None
     usages: Sequence[Usage] = ()
 
@@ -134,7 +134,7 @@ class Judge:
         # Locks are stored by digests, because these are short: a judge gets thousands of long prompts.
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
-    def ask(self, request: JudgeRequest, repeat: int = 0) -> Reply:
+    def ask(self, request: JudgeRequest, repeat: int = 0) -> JudgeReply:
         """Request replies until one has a verdict. Never raises.
 
         HELM's cache also stores replies without a verdict, so the next reply is requested under another number. A
@@ -149,11 +149,11 @@ class Judge:
             with self._locks[digest(request.text)]:
                 return self._ask_until_readable(request, repeat)
         except Exception as error:  # no error may cost the verdicts on other requests
-            return Reply(
+            return JudgeReply(
                 None, None, f"the reply cannot be used: {type(error).__name__}"
             )
 
-    def _ask_until_readable(self, request: JudgeRequest, repeat: int) -> Reply:
+    def _ask_until_readable(self, request: JudgeRequest, repeat: int) -> JudgeReply:
         text = None
         error = None
         usages: list[Usage] = []
@@ -161,12 +161,12 @@ class Judge:
             result = self._result(request, number, repeat)
             # A call that failed after all attempts: another number would meet the same failure.
             if isinstance(result, str):
-                return Reply(text, None, result, usages)
+                return JudgeReply(text, None, result, usages)
             text, error = reply_text(result)
             if result.success and not result.cached:
                 estimate = Usage(
-                    len(request.text) // CHARACTERS,
-                    output_tokens=len(text or "") // CHARACTERS,
+                    len(request.text) // _CHARACTERS,
+                    output_tokens=len(text or "") // _CHARACTERS,
                 )
                 usages.append(usage_of(result) or estimate)
             verdict = _parse(request, text) if text else None
@@ -186,8 +186,8 @@ class Judge:
                 verdict = None
                 error = "the reply ended at the token limit, perhaps within its verdict"
             if verdict is not None:
-                return Reply(text, verdict, None, usages)
-        return Reply(text, None, error, usages)
+                return JudgeReply(text, verdict, None, usages)
+        return JudgeReply(text, None, error, usages)
 
     def _result(
         self, request: JudgeRequest, number: int, repeat: int
@@ -262,7 +262,7 @@ def reply_text(result: RequestResult) -> tuple[str | None, str]:
     return text, "the reply has no verdict"
 
 
-def _parse(request: JudgeRequest, text: str) -> Verdict | None:
+def _parse(request: JudgeRequest, text: str) -> VerdictFields | None:
     try:
         return request.parse(text)
     except Exception:  # of a benchmark's parser; another reply can have a verdict
@@ -323,7 +323,7 @@ def make_judge(name: str, client: Client) -> Judge:
     )
 
 
-class Spending:
+class JudgeSpending:
     """Adds up calls, tokens and dollars of judges with their prices. Threads may share it; `str` sums it up."""
 
     def __init__(self, prices: Mapping[str, Prices | None]) -> None:
@@ -332,7 +332,7 @@ class Spending:
         self.dollars: float | None = 0.0
         self._lock = threading.Lock()
 
-    def add(self, judge: str, reply: Reply) -> None:
+    def add(self, judge: str, reply: JudgeReply) -> None:
         """Add the cost of a reply's calls. Replies from the cache cost nothing."""
         prices = self._prices[judge]
         with self._lock:
@@ -359,11 +359,11 @@ def ask_judges(
     judges: Sequence[Judge],
     requests: Sequence[Mapping[str, JudgeRequest]],
     repeat: int = 0,
-) -> list[dict[str, dict[str, Reply]]]:
+) -> list[dict[str, dict[str, JudgeReply]]]:
     """Send all requests to every judge, and show the cost. Returns for each item the replies by judge and name."""
-    spending = Spending({judge.name: _prices(judge) for judge in judges})
+    spending = JudgeSpending({judge.name: _prices(judge) for judge in judges})
     slots = []
-    by_item: list[dict[str, dict[str, Reply]]] = []
+    by_item: list[dict[str, dict[str, JudgeReply]]] = []
     for number, item in enumerate(requests):
         by_item.append({judge.name: {} for judge in judges})
         for judge in judges:
@@ -376,7 +376,7 @@ def ask_judges(
         disable=None if len(requests) > 1 else True,
     )
 
-    def ask(slot: tuple[int, Judge, str]) -> Reply:
+    def ask(slot: tuple[int, Judge, str]) -> JudgeReply:
         number, judge, name = slot
         request = requests[number][name]
         reply = judge.ask(request, repeat)
@@ -401,7 +401,7 @@ def _prices(judge: Judge) -> Prices | None:
 
 
 def _log_outcome(
-    by_item: Sequence[Mapping[str, Mapping[str, Reply]]], spending: Spending
+    by_item: Sequence[Mapping[str, Mapping[str, JudgeReply]]], spending: JudgeSpending
 ) -> None:
     if len(by_item) > 1:
         hlog(f"judges: {spending}")

@@ -24,8 +24,8 @@ from helm_longctx.models.results import make_failure
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.redaction.abbreviation import describe_error
 
-Item = TypeVar("Item")
-Answer = TypeVar("Answer")
+_Item = TypeVar("_Item")
+_Answer = TypeVar("_Answer")
 
 OBJECTS: dict[str, Any] = {}
 """The `Function` or the `TransformersModel` of each deployment that a call of `evaluate` has registered."""
@@ -193,7 +193,7 @@ def make_prompt(request: Request) -> Prompt:
     )
 
 
-class Gatherer(Generic[Item, Answer]):
+class Gatherer(Generic[_Item, _Answer]):
     """Answers the items of threads that call it at the same time together. Of its threads one works at a time.
 
     Args:
@@ -203,17 +203,17 @@ class Gatherer(Generic[Item, Answer]):
 
     def __init__(
         self,
-        answer_all: Callable[[list[Item]], Sequence[Answer | Exception]],
+        answer_all: Callable[[list[_Item]], Sequence[_Answer | Exception]],
         size: int,
     ):
         self._answer_all = answer_all
         self._size = size
-        self._waiting: list[tuple[Item, Future[Answer]]] = []
+        self._waiting: list[tuple[_Item, Future[_Answer]]] = []
         self._turn = threading.Lock()
 
-    def __call__(self, item: Item) -> Answer:
+    def __call__(self, item: _Item) -> _Answer:
         """Return the answer to an item, or raise its exception."""
-        mine: Future[Answer] = Future()
+        mine: Future[_Answer] = Future()
         self._waiting.append((item, mine))
         # The thread whose turn it is answers the items of the threads that wait.
         with self._turn:

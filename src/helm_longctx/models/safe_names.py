@@ -4,7 +4,7 @@ import re
 
 from helm_longctx.redaction.abbreviation import digest
 
-MOST = 80
+_MOST = 80
 """Characters of a name. A run's folder has it twice, and file systems allow 255 bytes."""
 
 _OTHER = re.compile(r"[^\w.-]+", re.ASCII)
@@ -17,8 +17,8 @@ def make_safe_name(name: str) -> str:
     A name with letters of another script, or a long one, ends in a digest, so that different ones stay different.
     """
     safe = _OTHER.sub("-", name).strip("-")
-    if name.isascii() and safe and len(safe) <= MOST:
+    if name.isascii() and safe and len(safe) <= _MOST:
         return safe
     return (
-        f"{safe[: MOST - _DIGITS - 1].strip('-') or 'model'}-{digest(name)[:_DIGITS]}"
+        f"{safe[: _MOST - _DIGITS - 1].strip('-') or 'model'}-{digest(name)[:_DIGITS]}"
     )

@@ -7,7 +7,7 @@ from helm.common.request import Request
 
 from helm_longctx.tasks.request_settings import Sampling
 
-Kind = TypeVar("Kind", bound=Request)
+_Kind = TypeVar("_Kind", bound=Request)
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def with_sampling(request: Request, sampling: Sampling, trial: int = 0) -> Reque
     return with_fields(SampledRequest, request, **given, asked=tuple(given))
 
 
-def with_fields(kind: type[Kind], request: Request, **others: Any) -> Kind:
+def with_fields(kind: type[_Kind], request: Request, **others: Any) -> _Kind:
     """Return a request of another class, with the fields of the given one that it has, too, and with others."""
     own = {
         field.name: getattr(request, field.name)

@@ -11,7 +11,7 @@ from typing import Any
 from helm_longctx.errors import InputError, error_text
 from helm_longctx.redaction.text import redact
 
-HEAD = 200
+_HEAD = 200
 """Number of characters at the start of a long text that remain."""
 
 _LONGEST_SECRET = 8192
@@ -20,7 +20,7 @@ _LONGEST_SECRET = 8192
 LOG_LIMIT = 2000
 """Number of characters up to which a log record or error message stays whole. Run specs do, and prompts do not."""
 
-TAIL = 1000
+_TAIL = 1000
 """Number of characters at the end of a longer log record that remain. A traceback ends with its exception."""
 
 _INVISIBLE = ("Cc", "Cf", "Cs")
@@ -37,10 +37,10 @@ def digest(text: str) -> str:
 
 def abbreviate(text: str) -> str:
     """Return a long text's first characters, its length and its digest; a short text unchanged."""
-    if len(text) <= HEAD:
+    if len(text) <= _HEAD:
         return text
     # Redact before cutting: a later redaction would not recognize a secret that was cut in two.
-    head = redact(text[: HEAD + _LONGEST_SECRET])[:HEAD]
+    head = redact(text[: _HEAD + _LONGEST_SECRET])[:_HEAD]
     return f"{head}… [{len(text):,} characters, sha256 {digest(text)[:12]}]"
 
 
@@ -86,7 +86,7 @@ class _AbbreviatingFilter(logging.Filter):
             message = _abbreviate_messages(message, sys.exc_info()[1])
             is_long = len(message) > LOG_LIMIT
             record.msg = (
-                f"{abbreviate(message)} … {message[-TAIL:]}" if is_long else message
+                f"{abbreviate(message)} … {message[-_TAIL:]}" if is_long else message
             )
             record.args = ()
         # Formatters print `exc_text` if it is set, so the long message of the exception is never formatted.

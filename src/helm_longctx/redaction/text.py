@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 MARK = "[redacted]"
 
-SHORTEST = 8
+_SHORTEST = 8
 """Length in characters of the shortest value that is replaced. Shorter ones (`EMPTY`) also occur in ordinary text."""
 
 SECRET_NAME = re.compile(r"(key|token|secret|password|passwd)$", re.IGNORECASE)
@@ -204,10 +204,10 @@ def _name_secret(
 
 
 def register_secret(value: str) -> None:
-    """Make `redact` replace a value from now on. Values shorter than `SHORTEST` are ignored."""
+    """Make `redact` replace a value from now on. Values shorter than `_SHORTEST` are ignored."""
     global _forms
     value = value.strip()
-    if len(value) < SHORTEST or value in _forms:
+    if len(value) < _SHORTEST or value in _forms:
         return
     # Its encodings in URLs, JSON, Python's `repr` and base64.
     forms = {value, quote(value, safe=""), quote_plus(value), repr(value)[1:-1]}
@@ -221,7 +221,7 @@ def register_secret(value: str) -> None:
     }
     with _lock:
         # The longest form comes first, because replacing a part of a longer value would leave the rest of it.
-        forms = {form for form in (*_forms, *forms) if len(form) >= SHORTEST}
+        forms = {form for form in (*_forms, *forms) if len(form) >= _SHORTEST}
         _forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
 

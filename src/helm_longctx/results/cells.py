@@ -44,6 +44,7 @@ from helm_longctx.results.boards import (
 from helm_longctx.results.comparability import GENERATED, Caveat, describe
 from helm_longctx.results.reading import CUT, VALUES, WITHOUT_ERRORS, Result
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.statistics.ranking import Correlation, Rank
 from helm_longctx.runs.files import STATES
 from helm_longctx.runs.shown_models import ShownModel
@@ -385,7 +386,7 @@ def score_columns(
             yield _ScoreColumn(Column(f"{title} without\nknown errors"), cells, right)
 
 
-MOST_COLUMNS = 3
+_MOST_COLUMNS = 3
 """Columns of scores that fit a terminal. If there are more, and fewer models, the models are the columns."""
 
 
@@ -450,7 +451,7 @@ def _describe_scores(
 ) -> str:
     parts = [board.title, "closed book" if context == "none" else "", label(length)]
     title = " ".join(filter(None, parts))
-    about = f"{title}: scores in % (95 % intervals)"
+    about = f"{title}: scores in % ({LEVEL_TEXT} intervals)"
     return f"{about}, models of {shared}" if shared else about
 
 
@@ -459,7 +460,7 @@ def _arrange(
 ) -> tuple[list[Column], list[list[Cell]]]:
     """Return the columns and the rows of a table of models and scores."""
     heads = [Column(_title_with_count(column)) for column in columns]
-    if len(columns) <= max(MOST_COLUMNS, len(names)):
+    if len(columns) <= max(_MOST_COLUMNS, len(names)):
         rows = []
         for number, name in enumerate(names):
             rows.append([Cell(name), *(column.cells[number] for column in columns)])
@@ -643,9 +644,16 @@ _MOST_LINES = 12
 """Number of lines about cut answers of a benchmark."""
 
 
-def print_scores(folder: Path, boards: Sequence[Board]) -> None:
-    """Print the scores of a suite, and where its answers and pages are."""
-    print_blocks(score_tables(boards))
+def print_scores(
+    folder: Path, boards: Sequence[Board], others: Table | None = None
+) -> None:
+    """Print the scores of a suite, and where its answers and pages are.
+
+    Args:
+        others: the scores of HELM's other scenarios.
+    """
+    tables = list(score_tables(boards))
+    print_blocks([*tables, others] if others else tables)
     for line in (
         *map(escape_invisible, notes(boards)),
         *_answer_addresses(folder, boards),

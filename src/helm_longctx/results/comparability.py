@@ -15,7 +15,7 @@ from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.metric_names import FAILURES, GENERATED_DATA
 from helm_longctx.tasks.task import PLAIN, Task
 
-EMPTY = "answer_empty"
+_EMPTY = "answer_empty"
 """The statistic that is 1 for answers without a text."""
 
 _IN_REASONING = "answer_in_reasoning"
@@ -24,8 +24,8 @@ _IN_REASONING = "answer_in_reasoning"
 _SUSPECTED = "reasoning_suspected"
 """The statistic that is 1 for answers that may contain reasoning."""
 
-COUNTED = {
-    EMPTY: "{} of {} answers are empty",
+_COUNTED = {
+    _EMPTY: "{} of {} answers are empty",
     _IN_REASONING: "{} of {} answers have all their text in the reasoning field; check the server's reasoning parser",
     _SUSPECTED: "{} of {} answers may contain reasoning",
 }
@@ -44,7 +44,7 @@ SHARES = {
     "other_model": "answers of another model",
     "answer_repeats": "answers that the server ended because they repeat themselves",
     "answer_scored_in_part": "answers of which only the first 524,288 characters were scored",
-    EMPTY: "empty answers",
+    _EMPTY: "empty answers",
     _IN_REASONING: "answers in the reasoning field",
     _SUSPECTED: "answers may contain reasoning",
 }
@@ -69,7 +69,7 @@ class Caveat(NamedTuple):
             is one, for `num_samples` the number and the official number, if there is one, for
             `chats`, `method`, `scorer`, `judge` and `judges` the names, for `sampling` its arguments, for `retry_cut`
             the factor, for `imported` the file, for `data` the file with both digests, for `remote_code` the model and
-            its commit, for `resumed` what had changed, for a statistic in `COUNTED` the numbers of these answers and of
+            its commit, for `resumed` what had changed, for a statistic in `_COUNTED` the numbers of these answers and of
             all answers, for another statistic its value.
     """
 
@@ -88,14 +88,14 @@ class Caveat(NamedTuple):
         return (
             "missing tasks"
             if self.kind == "missing"
-            else SHARES.get(self.kind if self.kind != EMPTY else "", self.text)
+            else SHARES.get(self.kind if self.kind != _EMPTY else "", self.text)
         )
 
     @property
     def text(self) -> str:
         """The reason for people, without the task."""
-        if self.kind in COUNTED:
-            return COUNTED[self.kind].format(*self.detail.split("/"))
+        if self.kind in _COUNTED:
+            return _COUNTED[self.kind].format(*self.detail.split("/"))
         if self.kind in SHARES:
             return f"{SHARES[self.kind]}: {amount(100 * float(self.detail))} %"
         if self.kind == "num_samples":
@@ -127,7 +127,7 @@ class Caveat(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """What a run was asked with, and the statistics of the run.
 
     Args:
@@ -142,7 +142,7 @@ class Outcome:
 
 def find_outcome(
     entry: Entry, files: str | None, means: Mapping[tuple[str, str], float]
-) -> Outcome:
+) -> RunOutcome:
     """Return the outcome of a benchmark's run.
 
     Args:
@@ -150,13 +150,13 @@ def find_outcome(
         means: the means in `stats.json` by name and task.
     """
     if files is None:
-        return Outcome(entry, means)
+        return RunOutcome(entry, means)
     # Files that are not on this machine have not changed.
     today = digest_own_files(entry.tasks, entry.settings.path)
-    return Outcome(entry, means, files_changed=today not in (None, files))
+    return RunOutcome(entry, means, files_changed=today not in (None, files))
 
 
-def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
+def task_caveats(outcome: RunOutcome, task: Task) -> Iterator[Caveat]:
     """Yield why a task's scores in a run are not comparable."""
     entry = outcome.entry
     settings = entry.settings
@@ -207,7 +207,7 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
         if share := outcome.means.get((name, task.name)):
             detail = (
                 f"{share * answers:.0f}/{answers}"
-                if name in COUNTED
+                if name in _COUNTED
                 else f"{share:.4g}"
             )
             yield Caveat(name, task.name, detail)

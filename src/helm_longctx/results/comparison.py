@@ -209,7 +209,7 @@ def _compare_answers(
     if len(cells) < len(tasks):
         return None
     weights = task_weights(board, tasks, one.length, one.part)
-    shared = SharedAnswers(
+    shared = _SharedAnswers(
         models, cells, [weights.get(cell.task, 0.0) for cell in cells]
     )
     return shared.compare(range(len(shared.questions)))
@@ -240,16 +240,16 @@ def _compare_means(
             mean_of_results([(result, weights[result.task]) for result in found])
         )
     return compare_intervals_with_failures(
-        ends[0], ends[1], _find_failure_share(one), _find_failure_share(other)
+        ends[0], ends[1], find_failure_share(one), find_failure_share(other)
     )
 
 
-def _find_failure_share(score: Result) -> float:
+def find_failure_share(score: Result) -> float:
     """Return the share of the questions without an answer, as a mean over tasks; 0 for a published score."""
     if score.is_published:
         return 0.0
     if score.parts:
-        return fmean(_find_failure_share(part) for part in score.parts)
+        return fmean(find_failure_share(part) for part in score.parts)
     if score.answers:
         return fmean(answer.score is None for answer in score.answers)
     return score.failed / max(score.failed + score.interval.n, 1)
@@ -312,7 +312,7 @@ def task_weights(
     return weights
 
 
-class Item(NamedTuple):
+class PairedInstance(NamedTuple):
     """An instance of a task at a length, on which models are compared."""
 
     entry: str
@@ -377,7 +377,7 @@ class Standing:
 class _Contrast(NamedTuple):
     """The scores of two models on an instance, and the addresses of both answers on HELM's pages."""
 
-    item: Item
+    item: PairedInstance
     one: float
     other: float
     links: tuple[str, str]
@@ -416,7 +416,7 @@ class _Question:
         repeats: the answers of the first model, for what all answers to the instance share.
     """
 
-    item: Item
+    item: PairedInstance
     cell: _Cell
     weight: float
     repeats: Sequence[InstanceScore]
@@ -433,7 +433,7 @@ class _Question:
         return None if depth is None else nearest_depth(depth)
 
 
-class SharedAnswers:
+class _SharedAnswers:
     """The answers of models to the instances for which each of them has a score. All comparisons are made on these.
 
     Args:
@@ -608,7 +608,7 @@ def _mean_or_nan(repeats: Sequence[InstanceScore]) -> float:
 def _question(
     cell: _Cell, weight: float, name: str, repeats: Sequence[InstanceScore]
 ) -> _Question:
-    item = Item(
+    item = PairedInstance(
         entry=cell.entry,
         task=cell.task,
         length=cell.length,
@@ -618,7 +618,7 @@ def _question(
     return _Question(item=item, cell=cell, weight=weight, repeats=repeats)
 
 
-class SharedTable(SharedAnswers):
+class SharedTable(_SharedAnswers):
     """The scores of models on the instances that all of them have, by one judge, or an `InputError` without any."""
 
     def __init__(

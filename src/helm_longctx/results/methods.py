@@ -20,7 +20,7 @@ from helm_longctx.runs.shown_models import PLAIN_PROMPTS, AskedMethod, ShownMode
 
 
 @dataclass(frozen=True)
-class Costs:
+class _Costs:
     """The score of a model on questions, and what these cost.
 
     Args:
@@ -55,8 +55,8 @@ class Gain:
     method: AskedMethod
     comparison: Comparison
     adjusted: float
-    costs: Costs
-    plain: Costs
+    costs: _Costs
+    plain: _Costs
     not_compared: tuple[str, ...]
     verdict: str = ""
 
@@ -125,7 +125,7 @@ def find_gains(
 
 def _measure_costs(
     table: SharedTable, model: ShownModel, places: Sequence[int]
-) -> Costs:
+) -> _Costs:
     def mean(*names: str) -> float | None:
         """Return the mean over questions of the means over repeats of a sum of statistics; None if one is missing."""
         means = []
@@ -148,4 +148,4 @@ def _measure_costs(
         None if amount is None or score <= 0 else len(places) * amount / (100 * score)
         for amount in amounts
     )
-    return Costs(len(places), score, *amounts, *per_point)
+    return _Costs(len(places), score, *amounts, *per_point)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
+from helm_longctx.errors import InputError
 from helm_longctx.results.comparability import (
     GENERATED,
     Caveat,
@@ -24,7 +25,7 @@ from helm_longctx.results.comparability import (
     task_caveats,
 )
 from helm_longctx.results.statistics.intervals import (
-    Clusters,
+    ClusterWeights,
     Interval,
     ValueKind,
     cluster_errors,
@@ -49,8 +50,8 @@ from helm_longctx.runs.files import (
     reading,
 )
 from helm_longctx.runs.scores import (
+    AnswerValue,
     InstanceScore,
-    Value,
     mean_over_questions,
     read_scores,
     values_of,
@@ -73,18 +74,18 @@ from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP, Settings, Task
 CUT = "output_truncated"
 """The statistic that is 1 for answers that the token limit cut."""
 
-WRONG = "score_cut_as_wrong"
-LEFT_OUT = "score_cut_left_out"
+_WRONG = "score_cut_as_wrong"
+_LEFT_OUT = "score_cut_left_out"
 BEST = "score_cut_at_best"
 """The names of the bounds in a result's statistics, and in exports. Tasks without cut answers do not have them."""
 
-VALUES: Mapping[str, float | None] = {WRONG: 0.0, LEFT_OUT: None, BEST: 1.0}
+VALUES: Mapping[str, float | None] = {_WRONG: 0.0, _LEFT_OUT: None, BEST: 1.0}
 """The score that a cut answer gets in each of them; None if the answer is left out."""
 
 
 def cut_values(
     rows: Sequence[InstanceScore], value: float | None, metric: str = ""
-) -> list[Value]:
+) -> list[AnswerValue]:
     """Return a metric, or the score, of answers, where cut ones have another value, or are left out for None."""
     if value is None:
         return values_of((row for row in rows if not row.values.get(CUT)), metric)
@@ -104,7 +105,7 @@ WITHOUT_ERRORS = "score_without_known_errors"
 """The name of the score in a result's statistics, and in exports. Tasks without known errors do not have it."""
 
 
-def find_errata(
+def _find_errata(
     benchmark: Benchmark, rows: Sequence[InstanceScore]
 ) -> Mapping[str, tuple[Erratum, ...]]:
     """Return the known errors of the questions of a task that were asked, by instance."""
@@ -131,7 +132,7 @@ class Statistic:
 
     interval: Interval
     error: float = math.nan
-    clusters: Clusters = field(default_factory=dict)
+    clusters: ClusterWeights = field(default_factory=dict)
 
 
 def task_statistics(
@@ -187,7 +188,7 @@ def task_statistics(
 
 
 def _score_of(
-    name: str, task: Task, values: Callable[[str], Sequence[Value]]
+    name: str, task: Task, values: Callable[[str], Sequence[AnswerValue]]
 ) -> Statistic:
     # A score of several metrics is the mean of their means.
     means = [
@@ -440,7 +441,7 @@ class Result:
             return (self.interval.high - self.interval.low) / (2 * normal_quantile())
         return self.statistics[MAIN_METRIC].error
 
-    def clusters_of(self, metric: str = MAIN_METRIC) -> Clusters:
+    def clusters_of(self, metric: str = MAIN_METRIC) -> ClusterWeights:
         """Return the `cluster_errors` of a statistic in texts that other tasks can share; of a mean the score's."""
         if self.is_published:
             return {}
@@ -469,11 +470,19 @@ class Result:
 
 
 def read_results(
-    suite: Path, benchmarks: Iterable[Benchmark], keep_answers: bool = True
+    suite: Path,
+    benchmarks: Iterable[Benchmark],
+    keep_answers: bool = True,
+    most_models: int | None = None,
 ) -> list[Result]:
-    """Read all results of a suite: of its finished runs by name, and the published ones, or raise an `InputError`.
+    """Read all results of a suite: of its finished runs by name, and the published ones.
 
-    Without `keep_answers`, results lack the scores of answers, which need memory.
+    Args:
+        keep_answers: whether results have the scores of answers, which need memory.
+        most_models: the largest number of models that the suite may have. None for no limit.
+
+    Raises:
+        InputError: all runs are damaged, or there are more models. Reading ends at the first model too many.
     """
     benchmarks = tuple(benchmarks)
     folders = tqdm(find_runs(suite), "Scores of runs", disable=None, leave=False)
@@ -482,9 +491,16 @@ def read_results(
         return read_run(folder, read_run_spec(folder), benchmarks)
 
     own: list[Result] = []
+    models: set[str] = set()
     for _, results in read_undamaged(folders, read_folder):
         for result in results:
+            models.add(result.model)
             own.append(result if keep_answers else replace(result, answers=()))
+        if most_models is not None and len(models) > most_models:
+            raise InputError(
+                f"{suite} has more than {most_models:,} models in {len(folders):,} runs, and each is compared with each"
+                " other one; divide the runs among several suites"
+            )
     deployments: dict[str, set[str]] = defaultdict(set)
     for result in own:
         if result.run:
@@ -536,7 +552,7 @@ def read_run(
     for name, rows in answers.items():
         first = rows[0]
         task = next((each for each in tasks if each.name == name), None)
-        errata = find_errata(benchmark, rows) if benchmark else {}
+        errata = _find_errata(benchmark, rows) if benchmark else {}
         statistics = task_statistics(
             task,
             rows,

@@ -19,7 +19,6 @@ from helm_longctx.results.comparison import mean_of, pair_questions
 from helm_longctx.results.statistics.comparison import (
     FAILURES_DECIDE,
     FIRST_OF_ROUNDS,
-    SIGNIFICANCE,
     AskedPairs,
     Looks,
     Pairs,
@@ -30,16 +29,17 @@ from helm_longctx.results.statistics.comparison import (
     quantile_of,
 )
 from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.results.statistics.level import SIGNIFICANCE
 from helm_longctx.results.statistics.noninferiority import Clusters, margin_interval
 from helm_longctx.results.statistics.sequential import SCORES
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.stop_rules import BETTER, WIDTH, Rule
 
-Key = tuple[str, str, str]
+TaskName = tuple[str, str, str]
 """The names of a task, of a cluster and of an instance."""
 
 
-class Verdict(NamedTuple):
+class StoppingVerdict(NamedTuple):
     """The answer to a question.
 
     Args:
@@ -59,7 +59,7 @@ class Verdict(NamedTuple):
         return FAILURES_DECIDE if self.is_left_to_failures else "not decided"
 
 
-class Question:
+class StoppingQuestion:
     """A question about the scores of one model, or of two on the same instances.
 
     It is about what the tables show: the mean over tasks of the means over their questions. Each round is a look at all
@@ -81,9 +81,9 @@ class Question:
     def observe(self, scores: Sequence[Sequence[InstanceScore]]) -> None:
         """Take all answers until now of each model, or raise an `InputError` for a score outside 0 to 1."""
         # The repeats of each instance of each model, also those that failed.
-        sides: list[dict[Key, list[InstanceScore]]] = []
+        sides: list[dict[TaskName, list[InstanceScore]]] = []
         for answers in scores:
-            questions: dict[Key, list[InstanceScore]] = defaultdict(list)
+            questions: dict[TaskName, list[InstanceScore]] = defaultdict(list)
             for answer in answers:
                 if answer.score is not None and not 0 <= answer.score <= 1:
                     raise InputError(
@@ -93,7 +93,7 @@ class Question:
             sides.append(questions)
         means = [_mean_scores(questions) for questions in sides]
         self.asked = len({key for side in means for key in side})
-        tasks: dict[str, list[Key]] = defaultdict(list)
+        tasks: dict[str, list[TaskName]] = defaultdict(list)
         for key in means[0]:
             if all(key in side for side in means):
                 tasks[key[0]].append(key)
@@ -118,10 +118,10 @@ class Question:
             self._now = next_looks(self.looks, size)
             self.looks.add(size)
 
-    def decide(self) -> Verdict:
+    def decide(self) -> StoppingVerdict:
         """Return the answer as far as it is known."""
         if not self._pairs:
-            return Verdict(
+            return StoppingVerdict(
                 "",
                 Interval(math.nan, -1.0 if self._rule.kind == BETTER else 0.0, 1.0, 0),
             )
@@ -133,12 +133,12 @@ class Question:
             self._models if found.effect.mean > 0 else reversed(self._models)
         )
         if found.decisive_p_value < SIGNIFICANCE:
-            return Verdict(f"{better} is better than {worse}", found.effect)
-        return Verdict(
+            return StoppingVerdict(f"{better} is better than {worse}", found.effect)
+        return StoppingVerdict(
             "", found.effect, is_left_to_failures=found.p_value < SIGNIFICANCE
         )
 
-    def _decide_score(self) -> Verdict:
+    def _decide_score(self) -> StoppingVerdict:
         """Return the answer about the score of one model."""
         answered = self._find_interval(self._pairs)
         intervals = [answered, *(self._find_interval(pairs) for pairs in self._bounds)]
@@ -149,7 +149,7 @@ class Question:
         )
         text = self._read_interval(interval)
         is_left_to_failures = not text and bool(self._read_interval(answered))
-        return Verdict(text, interval, is_left_to_failures)
+        return StoppingVerdict(text, interval, is_left_to_failures)
 
     def _find_interval(self, pairs: Sequence[Pairs]) -> Interval:
         """Return a mean score with the interval of the last look."""
@@ -172,7 +172,9 @@ class Question:
         return f"{model} is below {points} %" if interval.high < share else ""
 
 
-def _mean_scores(questions: Mapping[Key, Sequence[InstanceScore]]) -> dict[Key, float]:
+def _mean_scores(
+    questions: Mapping[TaskName, Sequence[InstanceScore]],
+) -> dict[TaskName, float]:
     """Return the mean over repeats of the questions that have an answer."""
     return {
         key: mean_of(repeats)
@@ -182,14 +184,14 @@ def _mean_scores(questions: Mapping[Key, Sequence[InstanceScore]]) -> dict[Key, 
 
 
 def _fill_failures(
-    questions: Mapping[Key, Sequence[InstanceScore]], failure: float
+    questions: Mapping[TaskName, Sequence[InstanceScore]], failure: float
 ) -> list[Pairs]:
     """Return the scores of one model on all questions that were put to it.
 
     Args:
         failure: the score of a request without one.
     """
-    tasks: dict[str, list[Key]] = defaultdict(list)
+    tasks: dict[str, list[TaskName]] = defaultdict(list)
     for key in questions:
         tasks[key[0]].append(key)
     parts = []
@@ -209,7 +211,7 @@ def _fill_failures(
 
 
 def _find_questions(
-    sides: Sequence[Mapping[Key, Sequence[InstanceScore]]], task: str
+    sides: Sequence[Mapping[TaskName, Sequence[InstanceScore]]], task: str
 ) -> AskedPairs | None:
     """Return the questions of a task that were put to both models; nothing for one model or without failures."""
     if len(sides) < 2:

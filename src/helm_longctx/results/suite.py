@@ -94,7 +94,7 @@ def report_link(output_path: Path, suite: str) -> list[str]:
 MAKER = PUBLISHED
 """Name of the runs of published scores, and of a statistic that is 1: these scores were not run here."""
 
-ROWS = "published.json"
+_ROWS = "published.json"
 
 SCENARIO_CLASS = "helm_longctx.helm.scenario.LongContextScenario"
 """The scenario of runs without instances, which is never made."""
@@ -157,7 +157,7 @@ def add_rows(benchmark: Benchmark, folder: Path, rows: Iterable[Published]) -> N
             "tags": [MAKER],
         },
         **_NO_INSTANCES,
-        Path(ROWS).stem: [asdict(row) for row in every.values()],
+        Path(_ROWS).stem: [asdict(row) for row in every.values()],
         "run_spec": {
             "name": run.name,
             "scenario_spec": {
@@ -179,7 +179,7 @@ def add_rows(benchmark: Benchmark, folder: Path, rows: Iterable[Published]) -> N
 
 def read_reference_rows(folder: Path, benchmark: Benchmark) -> list[Published]:
     """Return the published rows of a benchmark in a suite. Raises an `InputError` if the rows are damaged."""
-    path = folder / f"{MAKER}_{benchmark.name}" / ROWS
+    path = folder / f"{MAKER}_{benchmark.name}" / _ROWS
     if not path.is_file():
         return []
     rows = read_json(path)

@@ -42,7 +42,7 @@ from helm_longctx.runs.prompts import request_text
 from helm_longctx.tasks.answer import Answer
 from helm_longctx.tasks.sample import Sample, find_cut, find_limit
 
-LOG_EVERY = 60.0
+_LOG_EVERY = 60.0
 """Seconds between two progress lines in the log, if there is no terminal."""
 
 MEMORY_TOKENS = 4_000_000
@@ -57,7 +57,7 @@ _ABOUT_ONE_PROMPT = (Failure.TOO_LONG, Failure.REFUSED)
 _REFUSED_PROMPT = (Failure.TOO_LONG, Failure.BAD_REQUEST)
 """Failures that a prompt above the model's window can have."""
 
-LATE = 5
+_LATE = 5
 """A request that exceeds the time limit counts as this many failures, because it costs so much time."""
 
 
@@ -234,7 +234,7 @@ class Asking:
         self.settle(number, answer, is_late=call is None)
         # A late call blocks a thread for the whole time limit.
         self.waiting.take(number)
-        weight = 1 if call else LATE
+        weight = 1 if call else _LATE
         if answer.failure is None:
             self.waiting.answer(asked.characters)
         elif answer.failure in _REFUSED_PROMPT:
@@ -354,7 +354,7 @@ class Progress:
     def show(self, in_flight: int, longest: float) -> None:
         """Show progress now and then; the oldest request in flight was sent `longest` seconds ago."""
         now = time.monotonic()
-        if now - self._last_shown < (LOG_EVERY if self._bar.disable else 1):
+        if now - self._last_shown < (_LOG_EVERY if self._bar.disable else 1):
             return
         self._last_shown = now
         speed = f"{self._tokens_per_second:,.0f} input tokens per second"

@@ -50,7 +50,7 @@ _REMEDIES = {
 }
 """What to do, by words in SQLite's error. At any other error the file is damaged or not a database."""
 
-Change = tuple[str, tuple[object, ...]]
+_Change = tuple[str, tuple[object, ...]]
 """A statement and its values."""
 
 _IGNORED_ARGUMENTS = re.compile(
@@ -268,7 +268,7 @@ class _CacheFile:
             return None
         return pickle.loads(data)  # noqa: S301  # the format of HELM's files
 
-    def _commit(self, changes: Sequence[Change]) -> None:
+    def _commit(self, changes: Sequence[_Change]) -> None:
         """Make changes in one transaction. After a failed one, the next does not wait for locks."""
         try:
             with self._open_connection(

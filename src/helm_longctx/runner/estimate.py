@@ -365,7 +365,7 @@ def _find_usages(
     deployment: ModelDeployment,
     requests: Sequence[StoredRequest],
     plain: list[Usage],
-    keys: Sequence[prefixes.Key],
+    keys: Sequence[prefixes.PrefixDigests],
     prices: Prices | None,
 ) -> _Usages:
     client = get_class_by_name(deployment.client_spec.class_name)
@@ -388,7 +388,7 @@ def _find_usages(
 def _usages(
     requests: Sequence[StoredRequest],
     plain: Sequence[Usage],
-    keys: Sequence[prefixes.Key],
+    keys: Sequence[prefixes.PrefixDigests],
     pays: prefixes.Pays,
 ) -> Iterator[Usage]:
     """Yield the tokens of each request. One request of a group writes the beginning to the cache, others read it."""

@@ -13,7 +13,7 @@ from helm_longctx.results.comparison import by_instance, mean_of
 from helm_longctx.results.reading import Result, read_results
 from helm_longctx.results.statistics.power import (
     LARGEST_VARIANCE,
-    Sample,
+    PairedQuestions,
     Spread,
     detectable_difference,
     paired_spread,
@@ -49,7 +49,7 @@ _NO_SPREADS = Spreads(
 
 
 @dataclass(frozen=True)
-class Plan:
+class DetectionPlan:
     """What the sample of a task can detect.
 
     Args:
@@ -74,7 +74,7 @@ def make_plans(
     estimates: Iterable[Estimate],
     known: Mapping[TaskKey, Spreads],
     difference: float | None = None,
-) -> list[Plan]:
+) -> list[DetectionPlan]:
     """Plan the sample of each task of each run, with the `known` spreads, for a wanted difference from 0 to 1."""
     plans = []
     for estimate in estimates:
@@ -86,7 +86,7 @@ def make_plans(
 
 def _make_plan(
     estimate: Estimate, sample: TaskSample, spreads: Spreads, difference: float | None
-) -> Plan:
+) -> DetectionPlan:
     paired = needed = dollars = None
     if spreads.paired:
         paired = detectable_difference([_sample(sample, spreads.paired)])
@@ -97,7 +97,7 @@ def _make_plan(
     if price and needed:
         questions = sum(task_sample.questions for task_sample in estimate.samples)
         dollars = price / questions * needed
-    return Plan(
+    return DetectionPlan(
         run=estimate.run,
         deployment=estimate.deployment,
         sample=sample,
@@ -110,7 +110,7 @@ def _make_plan(
 
 
 def detectable_overall(
-    plans: Sequence[Plan], known: Mapping[TaskKey, Spreads]
+    plans: Sequence[DetectionPlan], known: Mapping[TaskKey, Spreads]
 ) -> tuple[float, float | None]:
     """Return the smallest detected difference of the unweighted mean over all plans' tasks: unpaired, and paired."""
     unpaired = []
@@ -126,8 +126,10 @@ def detectable_overall(
     ) if is_known else None
 
 
-def _sample(sample: TaskSample, spread: Spread) -> Sample:
-    return Sample(spread, sample.questions, sample.questions / sample.cluster_size)
+def _sample(sample: TaskSample, spread: Spread) -> PairedQuestions:
+    return PairedQuestions(
+        spread, sample.questions, sample.questions / sample.cluster_size
+    )
 
 
 def read_spreads(suite: Path) -> dict[TaskKey, Spreads]:

@@ -23,7 +23,7 @@ Anthropic's models."""
 CHARACTERS = 4
 """Approximate number of characters in a token of English text."""
 
-Key = list[int]
+PrefixDigests = list[int]
 """For each prefix of whole steps of a prompt, the number of the first prompt that starts with it."""
 
 
@@ -43,10 +43,10 @@ Pays = Callable[[Beginning, Sequence[int]], bool]
 """Says of a beginning, and of the numbers of the requests that share it, whether a cache makes them cheaper."""
 
 
-def prefix_keys(prompts: Iterable[str]) -> list[Key]:
+def prefix_keys(prompts: Iterable[str]) -> list[PrefixDigests]:
     """Return the key of each prompt."""
     first: dict[bytes, int] = {}
-    keys: list[Key] = []
+    keys: list[PrefixDigests] = []
     for number, prompt in enumerate(prompts):
         # One hasher for all prefixes of a prompt reads each character once, and stores 16 bytes instead of a prefix.
         hasher = blake2b(digest_size=16)
@@ -57,7 +57,7 @@ def prefix_keys(prompts: Iterable[str]) -> list[Key]:
     return keys
 
 
-def order_by_prefix(keys: Sequence[Key]) -> list[int]:
+def order_by_prefix(keys: Sequence[PrefixDigests]) -> list[int]:
     """Return the numbers of the prompts in an order that puts prompts with a common prefix next to each other.
 
     Each group takes the place of its first prompt.
@@ -65,7 +65,7 @@ def order_by_prefix(keys: Sequence[Key]) -> list[int]:
     return sorted(range(len(keys)), key=keys.__getitem__)
 
 
-def shared_beginnings(keys: Sequence[Key]) -> list[Beginning | None]:
+def shared_beginnings(keys: Sequence[PrefixDigests]) -> list[Beginning | None]:
     """Return for each prompt the longest beginning that another prompt shares. One that is too short is None.
 
     A prompt that shares only a part of a longer beginning has none, because a provider finds only whole beginnings.
@@ -90,7 +90,7 @@ def shared_beginnings(keys: Sequence[Key]) -> list[Beginning | None]:
 
 
 def cacheable_beginnings(
-    requests: Sequence[Request], keys: Sequence[Key], pays: Pays
+    requests: Sequence[Request], keys: Sequence[PrefixDigests], pays: Pays
 ) -> list[Beginning | None]:
     """Return the beginning that each prompt shares with others, if a provider's cache makes it cheaper.
 

@@ -27,10 +27,10 @@ from helm_longctx.runs.journal import Journal
 from helm_longctx.tasks.entry import ADAPTER_METHOD, Entry
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
-FEWEST = 0.6
+_FEWEST = 0.6
 """Fewest tokens of a prompt that fills its length, relative to the length. Tokenizers of today make about 0.8."""
 
-SURE = 0.9
+_SURE = 0.9
 """Share of an estimate of English text that the text certainly has."""
 
 
@@ -43,7 +43,7 @@ def may_exceed(entry: Entry, deployment: str) -> bool:
     window = deployment_window(deployment)
     length = entry.settings.length
     has_tokenizer = bool(get_model_deployment(deployment).tokenizer_name)
-    return bool(window and length and not has_tokenizer) and FEWEST * (length or 0) > (
+    return bool(window and length and not has_tokenizer) and _FEWEST * (length or 0) > (
         window or 0
     )
 
@@ -58,7 +58,7 @@ def check_window(requests: Sequence[StoredRequest], deployment: str) -> None:
         return
     # The estimate for other scripts can be far too high.
     estimate = estimate_tokens(shortest.text().encode("ascii", "ignore").decode())
-    tokens = max(int(SURE * estimate), shortest.sample.fewest_tokens or 0)
+    tokens = max(int(_SURE * estimate), shortest.sample.fewest_tokens or 0)
     if tokens + shortest.request.max_tokens > window:
         raise WindowError(
             f"the window of {deployment} has {window:,} tokens, and each of the {len(requests)} prompts has at least"
@@ -102,7 +102,7 @@ class PreparedRun:
         return self.spec.adapter_spec.method == ADAPTER_METHOD
 
     @cached_property
-    def _keys(self) -> list[prefixes.Key]:
+    def _keys(self) -> list[prefixes.PrefixDigests]:
         return prefixes.prefix_keys(request.text() for request in self.requests)
 
     def order(self) -> list[int]:
@@ -123,7 +123,7 @@ class PreparedRun:
         self, numbers: Sequence[int], pays: prefixes.Pays
     ) -> list[prefixes.Beginning | None]:
         """Return the beginnings that requests share with each other; see `cacheable_beginnings`."""
-        keys: list[prefixes.Key] = [[]] * len(numbers)
+        keys: list[prefixes.PrefixDigests] = [[]] * len(numbers)
         if self.sender.caches_prompts:
             keys = [self._keys[number] for number in numbers]
         requests = [self.requests[number].request for number in numbers]

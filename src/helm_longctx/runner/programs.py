@@ -51,7 +51,7 @@ from helm_longctx.tasks.methods.registry import METHODS
 if TYPE_CHECKING:
     from helm_longctx.runner.prepared import PreparedRun
 
-MOST_SECONDS = 600.0
+_MOST_SECONDS = 600.0
 """Seconds for which a program may compute without a request."""
 
 
@@ -68,7 +68,7 @@ def has_programs(requests: Sequence[StoredRequest]) -> bool:
     return bool(requests) and requests[0].sample.method is not None
 
 
-def make_question(
+def _make_question(
     asked: StoredRequest, send: Callable[[Sequence[Step]], list[Reply]]
 ) -> Question:
     """Return a question as its program gets it, with its whole text."""
@@ -256,7 +256,7 @@ class _Conversation:
             if failure_of(result) is not None:
                 raise _StopError(result)
         self.last = results[-1] if results else self.last
-        return [make_reply(result) for result in results]
+        return [_make_reply(result) for result in results]
 
     @contextmanager
     def pausing(self) -> Iterator[None]:
@@ -449,7 +449,7 @@ class ProgramAsking(Asking):
             thread.join(TICK)
             since = conversation.since
             if since is not None and (
-                time.monotonic() - since > MOST_SECONDS or self.sender.is_stopped
+                time.monotonic() - since > _MOST_SECONDS or self.sender.is_stopped
             ):
                 # This raises the exception in the thread, at its next step in Python.
                 identifier = ctypes.c_ulong(thread.ident or 0)
@@ -459,7 +459,7 @@ class ProgramAsking(Asking):
                 thread.join(TICK)
                 if not outcome or isinstance(outcome[0], _StopError):
                     return _refuse(
-                        f"{conversation._name} computed for {MOST_SECONDS:g} seconds without a request"
+                        f"{conversation._name} computed for {_MOST_SECONDS:g} seconds without a request"
                     )
         ending = outcome[0].reason if isinstance(outcome[0], _StopError) else outcome[0]
         if isinstance(ending, RequestResult):
@@ -482,7 +482,7 @@ def _call(conversation: _Conversation) -> RequestResult | BaseException:
     _watch_forks()
     _running.conversation = conversation
     try:
-        question = make_question(conversation.asked, conversation.send)
+        question = _make_question(conversation.asked, conversation.send)
         question.pause = conversation.pausing
         question.shared = conversation.asking.shared
         text = _call_program(conversation.asked, question)
@@ -538,7 +538,7 @@ def plan_steps(questions: Sequence[StoredRequest], spool: Spool) -> list[StoredR
     return [*requests.values()]
 
 
-def make_reply(result: RequestResult) -> Reply:
+def _make_reply(result: RequestResult) -> Reply:
     """Return the reply that a program gets: the text, without white space that a server's parser has left."""
     answer = answer_of(result)
     text = answer.output.strip() if answer.thinking else answer.output
@@ -564,7 +564,7 @@ def open_steps(run: PreparedRun) -> list[StoredRequest]:
         if missing:
             requests.update(missing)
             raise _StopError
-        return [make_reply(result) for result in results]
+        return [_make_reply(result) for result in results]
 
     _dry_run(run.requests, reply)
     return [*requests.values()]
@@ -579,7 +579,7 @@ def _dry_run(
     for asked in questions:
         assert asked.sample.method
         most = int(asked.sample.method["arguments"][MAX_REQUESTS])
-        question = make_question(asked, _limit(partial(reply, asked), most))
+        question = _make_question(asked, _limit(partial(reply, asked), most))
         question.shared = shared
         # A mistake of the program shows when it is asked.
         with suppress(_StopError, Exception):

@@ -13,7 +13,7 @@ from helm_longctx.runner.follow_up import most_follow_up_tokens
 from helm_longctx.runner.spool import StoredRequest
 from helm_longctx.tasks.answer import Answer, Usage
 
-COUNTED = 1.02
+_COUNTED = 1.02
 """Largest ratio of a prompt's real number of tokens to the number that the deployment's tokenizer counts."""
 
 _CHAT_TOKENS = 100
@@ -129,7 +129,7 @@ class Spending:
     def _most_dollars(self, asked: StoredRequest, prices: Prices) -> float:
         counted = asked.sample.prompt_tokens
         most = (
-            int(counted * COUNTED) if counted else _most_tokens(asked.text())
+            int(counted * _COUNTED) if counted else _most_tokens(asked.text())
         ) + _CHAT_TOKENS
         most = input_tokens(asked.request, most, asked.characters)
         # A server writes a token after each text that it scores.

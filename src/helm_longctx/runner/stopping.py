@@ -15,7 +15,7 @@ from helm.common.hierarchical_logger import hlog
 
 from helm_longctx.documents.numbers import percent, range_text
 from helm_longctx.errors import InputError
-from helm_longctx.results.stopping import Question, Verdict
+from helm_longctx.results.stopping import StoppingQuestion, StoppingVerdict
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runs.files import read_looks, write_looks
 from helm_longctx.runs.scores import read_scores
@@ -34,7 +34,7 @@ class Stop:
     """How a question about runs, one for each model, ended. The verdict's text is empty if the question is open."""
 
     specs: Sequence[RunSpec]
-    verdict: Verdict
+    verdict: StoppingVerdict
     instances: int
 
     def __str__(self) -> str:
@@ -100,7 +100,7 @@ def run_until_decided(
         for spec in group:
             looks.update(read_looks(runner.run_path(spec)))
         models = [spec.adapter_spec.model_deployment for spec in group]
-        questions.append((group, Question(rule, models, looks)))
+        questions.append((group, StoppingQuestion(rule, models, looks)))
     stops = []
     size = FIRST
     while questions:

@@ -32,10 +32,10 @@ from helm_longctx.runs.records import find_difference
 from helm_longctx.tasks.metric_names import FAILURES
 from helm_longctx.tasks.registry import benchmark_of
 
-Key = tuple[str, str, int]
+StatisticKey = tuple[str, str, int]
 """An answer: instance id, task and repeat."""
 
-CLOSE = 1e-9
+_CLOSE = 1e-9
 """Largest relative difference of equal means. Other versions of the package can have added in another order."""
 
 
@@ -145,7 +145,7 @@ class _StoredMetric(LongContextMetric):
             yield from ((stat.name.name, stat.mean) for stat in row.stats)
 
 
-def _state_key(state: RequestState) -> Key:
+def _state_key(state: RequestState) -> StatisticKey:
     return (
         str(state.instance.id),
         state.instance.sub_split or "",
@@ -153,7 +153,7 @@ def _state_key(state: RequestState) -> Key:
     )
 
 
-def _row_key(row: PerInstanceStats) -> Key:
+def _row_key(row: PerInstanceStats) -> StatisticKey:
     return (
         str(row.instance_id),
         next((stat.name.sub_split or "" for stat in row.stats), ""),
@@ -178,7 +178,7 @@ def _compare(
 
 
 def _check_states(
-    states: Iterable[RequestState], rows: Mapping[Key, PerInstanceStats]
+    states: Iterable[RequestState], rows: Mapping[StatisticKey, PerInstanceStats]
 ) -> Iterator[str]:
     """Check that the answers and the statistics are of the same instances, and agree on failures."""
     left = dict(rows)
@@ -200,14 +200,14 @@ def _check_states(
 def _is_close(one: float | None, other: float | None) -> bool:
     if one is None or other is None:
         return one is other
-    return math.isclose(one, other, rel_tol=CLOSE, abs_tol=CLOSE)
+    return math.isclose(one, other, rel_tol=_CLOSE, abs_tol=_CLOSE)
 
 
 def _title(name: MetricName) -> str:
     return " ".join(filter(None, (name.name, name.split, name.sub_split)))
 
 
-def _label(key: Key) -> str:
+def _label(key: StatisticKey) -> str:
     instance, task, repeat = key
     return (
         f"instance {instance}"

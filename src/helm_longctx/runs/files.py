@@ -24,7 +24,7 @@ SCENARIO = "scenario.json"
 STATES = "scenario_state.json"
 STATS = "stats.json"
 INSTANCE_STATS = "per_instance_stats.json"
-LOOKS = "looks.json"
+_LOOKS = "looks.json"
 DATA = "data.json"
 """The files that the questions were read from, with their digests."""
 MODEL = "python_model.json"
@@ -234,12 +234,12 @@ def replace_file(path: Path, *data: bytes, pieces: Iterable[bytes] = ()) -> None
 
 def write_looks(run: Path, looks: Iterable[int]) -> None:
     """Write after how many instances somebody looked at a run and could stop it, as tests must know."""
-    replace_file(run / LOOKS, orjson.dumps(sorted(looks)))
+    replace_file(run / _LOOKS, orjson.dumps(sorted(looks)))
 
 
 def read_looks(run: Path) -> tuple[int, ...]:
     """Return what `write_looks` wrote, ascending (nothing for a run of fixed size), or raise an `InputError`."""
-    path = run / LOOKS
+    path = run / _LOOKS
     if not path.exists():
         return ()
     with reading(path):

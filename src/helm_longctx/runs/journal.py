@@ -32,20 +32,20 @@ from helm_longctx.locks import hold_lock, lock_run
 from helm_longctx.models.results import failure_of, parse_result
 from helm_longctx.redaction.abbreviation import digest
 
-Item = TypeVar("Item")
-Lines = TypeVar("Lines", bound="DurableLines")
+_Item = TypeVar("_Item")
+_Lines = TypeVar("_Lines", bound="DurableLines")
 
 
-class GroupWriter(Generic[Item]):
+class GroupWriter(Generic[_Item]):
     """Writes what several threads add, in groups: while one group is written, the next one gathers."""
 
-    def __init__(self, write: Callable[[Sequence[Item]], object]):
+    def __init__(self, write: Callable[[Sequence[_Item]], object]):
         self._write = write
-        self._gathering: tuple[list[Item], Future[None]] = [], Future()
+        self._gathering: tuple[list[_Item], Future[None]] = [], Future()
         self._joining = Lock()
         self._writing = Lock()
 
-    def add(self, item: Item) -> None:
+    def add(self, item: _Item) -> None:
         """Write an item with its group. Raises in each thread of the group what `write` raised."""
         with self._joining:
             items, is_written = self._gathering
@@ -81,7 +81,7 @@ class DurableLines:
         self._torn_at: int | None = None
         self._writer = GroupWriter(self._write)
 
-    def __enter__(self: Lines) -> Lines:
+    def __enter__(self: _Lines) -> _Lines:
         return self
 
     def __exit__(
@@ -176,7 +176,7 @@ _SEAL_SIZE = 70
 
 
 NAME = "answers.jsonl"
-Value = TypeVar("Value")
+_Value = TypeVar("_Value")
 
 SHARDS = "shards"
 """Folder in a run's folder for the files of shards: locks, and a file of answers for each process."""
@@ -281,7 +281,7 @@ def _read(lines: SealedLines) -> Iterator[tuple[str, RequestResult | None]]:
             yield line[0], None
 
 
-def parse_object(kind: type[Value], content: Mapping[str, Any]) -> Value:
+def parse_object(kind: type[_Value], content: Mapping[str, Any]) -> _Value:
     """Make one of HELM's objects from plain data. Raises a `DaciteError` if a field is missing."""
     # HELM's clients return whole numbers where floats are declared.
     return dacite.from_dict(kind, content, dacite.Config(check_types=False))
@@ -290,7 +290,7 @@ def parse_object(kind: type[Value], content: Mapping[str, Any]) -> Value:
 _REMEDY = "remove this line, and its answer is requested again"
 
 
-LOCK_WAIT = 10.0
+_LOCK_WAIT = 10.0
 """Seconds to wait for the lock of a run's folder, which other shards hold only while they start."""
 
 _UNLOCKED = "another process can send the same requests"
@@ -338,7 +338,7 @@ def lock_shard(run_path: Path, shard: Shard) -> Iterator[None]:
         is_held = False
         while not is_held:
             # A process that makes the whole run holds the run's lock, and looks for shards only once.
-            with lock_run(run_path, LOCK_WAIT), suppress(_BusyError):
+            with lock_run(run_path, _LOCK_WAIT), suppress(_BusyError):
                 # A process whose shard failed can have removed the run's folder while this one waited for the lock.
                 path.parent.mkdir(parents=True, exist_ok=True)
                 lock.enter_context(hold_lock(path, _UNLOCKED, 0, _BusyError))

@@ -167,7 +167,7 @@ def _edge(text: str, at: int) -> int:
     )
 
 
-Asking = TypeVar("Asking", Request, Input)
+_Asking = TypeVar("_Asking", Request, Input)
 Messages = list[dict[str, str]]
 
 END_MESSAGES = 3
@@ -180,19 +180,19 @@ def to_text(prompt: str, messages: Sequence[Mapping[str, str]] | None) -> str:
     return json.dumps(messages, ensure_ascii=False) if messages else prompt
 
 
-def request_text(asking: Asking) -> str:
+def request_text(asking: _Asking) -> str:
     """Return the prompt or conversation of a request or an input as one text."""
     return to_text(
         asking.prompt if isinstance(asking, Request) else asking.text, asking.messages
     )
 
 
-def with_text(asking: Asking, text: str) -> Asking:
+def with_text(asking: _Asking, text: str) -> _Asking:
     """Replace the prompt of a request or input, or its conversation if it has one, by a text from `request_text`."""
     return _replace_text(asking, text, json.loads(text) if asking.messages else None)
 
 
-def _replace_text(asking: Asking, text: str, messages: Messages | None) -> Asking:
+def _replace_text(asking: _Asking, text: str, messages: Messages | None) -> _Asking:
     if asking.messages:
         return replace(asking, messages=messages)
     return (
@@ -202,7 +202,7 @@ def _replace_text(asking: Asking, text: str, messages: Messages | None) -> Askin
     )
 
 
-def without_text(asking: Asking) -> Asking:
+def without_text(asking: _Asking) -> _Asking:
     """Remove the prompt of a request or input, or its conversation except the system message, for `with_text`."""
     kept: Messages = [
         message for message in asking.messages or () if message["role"] == "system"
@@ -210,7 +210,7 @@ def without_text(asking: Asking) -> Asking:
     return _replace_text(asking, "", [*kept, {"role": "user", "content": ""}])
 
 
-def elide_texts(asking: Asking, evidence: Sequence[str]) -> Asking:
+def elide_texts(asking: _Asking, evidence: Sequence[str]) -> _Asking:
     """Shorten the prompt or conversation of a request or input for display."""
     if asking.messages:
         return replace(asking, messages=elide_messages(asking.messages, evidence))
@@ -247,7 +247,7 @@ def elide_messages(
 
 TEXTS = "prompts.zst"
 INDEX = "prompts.json"
-Value = TypeVar("Value")
+_Value = TypeVar("_Value")
 
 _WINDOW_LOG = 25
 """Base-2 logarithm of the number of bytes that the compressor looks back."""
@@ -305,10 +305,21 @@ def read_prompts(run_path: Path) -> Iterator[tuple[str, bytes]]:
             file, read_across_frames=True
         )
         for name, (_, _, size) in places.items():
-            data = stream.read(size)
+            data = stream.read(_check_size(size))
             if hashlib.sha256(data).hexdigest() != name:
                 raise ValueError(f"{name} is damaged")
             yield name, data
+
+
+_MOST_BYTES = 1 << 28
+"""Most bytes of a prompt, or before it in its frame. Ten million tokens are about 50 MB."""
+
+
+def _check_size(size: object) -> int:
+    """Return a number of bytes in the index; raise a `ValueError` if no prompt of ours has it."""
+    if not isinstance(size, int) or not 0 <= size <= _MOST_BYTES:
+        raise ValueError(f"{size} is no number of bytes of a prompt")
+    return size
 
 
 def instance_names(
@@ -374,13 +385,13 @@ def find_states(run_path: Path, instance: str) -> list[State]:
 def stored_prompt(run_path: Path, prompt_digest: str, instance: str) -> str:
     """Return the prompt with a digest in a run's store. Raises an `InputError` if it is damaged."""
     index = read_json(run_path / INDEX)
-    with suppress(OSError, KeyError, UnicodeError, zstandard.ZstdError):
+    with suppress(OSError, LookupError, TypeError, ValueError, zstandard.ZstdError):
         frame, start, size = index["prompts"][prompt_digest]
         with (run_path / TEXTS).open("rb") as file:
             file.seek(frame)
             with zstandard.ZstdDecompressor().stream_reader(file) as stream:
-                stream.seek(start)
-                prompt = stream.read(size).decode("utf-8", "surrogatepass")
+                stream.seek(_check_size(start))
+                prompt = stream.read(_check_size(size)).decode("utf-8", "surrogatepass")
         if digest(prompt) == prompt_digest:
             return prompt
     raise InputError(
@@ -400,7 +411,7 @@ def _prompt_text(state: State) -> str:
     return to_text(state["request"]["prompt"], state["request"].get("messages"))
 
 
-def _choose(run_path: Path, by_name: Mapping[str, Value], name: str) -> Value:
+def _choose(run_path: Path, by_name: Mapping[str, _Value], name: str) -> _Value:
     if name in by_name:
         return by_name[name]
     if rivals := [other for other in by_name if other.rpartition("#")[0] == name]:

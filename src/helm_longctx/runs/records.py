@@ -52,7 +52,7 @@ _END = "records"
 _LEVEL = 3
 """Level of compression. Higher ones take several times as long for a tenth less."""
 
-Key = tuple[str, str, int]
+RecordKey = tuple[str, str, int]
 """A record's task, instance id and repeat, from 0. A task is empty in HELM's own scenarios."""
 
 
@@ -85,7 +85,7 @@ class QuestionRecord:
     is_perturbed: bool = False
 
     @property
-    def key(self) -> Key:
+    def key(self) -> RecordKey:
         """What no other record of the run has, apart from perturbed copies."""
         return self.task, self.instance, self.repeat
 
@@ -220,7 +220,7 @@ def has_records(run: Path) -> bool:
     if not path.is_file():
         return False
     with _reading_records(path), path.open("rb") as file:
-        first = next(_lines(file), b"")
+        first = next(_lines(file, _MOST_STAMP), b"")
         return bool(parse(first) == _stamp(run))
 
 
@@ -265,14 +265,30 @@ def _comparable(record: QuestionRecord) -> bytes:
     return json.dumps(content, sort_keys=True).encode("ascii")
 
 
-def _lines(file: Any) -> Iterator[bytes]:
+_MOST_STAMP = 1 << 12
+"""Bytes of the first line that are read."""
+
+_ROOM = 1 << 20
+_MOST_TIMES = 4
+"""Records may unpack to so many bytes, and this many times the size of HELM's files, which have the same content."""
+
+
+def _lines(file: Any, most: int) -> Iterator[bytes]:
+    """Yield lines that have at most so many bytes in all. A small file can unpack to more than memory holds."""
     stream = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-    return iter(io.BufferedReader(stream, buffer_size=1 << 20))
+    lines = io.BufferedReader(stream, buffer_size=1 << 20)
+    left = most
+    while line := lines.readline(left + 1):
+        left -= len(line)
+        if left < 0:
+            raise ValueError("the records unpack to more than HELM's files hold")
+        yield line
 
 
 def _read_lines(path: Path) -> Iterator[QuestionRecord]:
     with _reading_records(path), path.open("rb") as file:
-        lines = _lines(file)
+        in_helm_files = sum(_stamp(path.parent).values())
+        lines = _lines(file, _ROOM + _MOST_TIMES * in_helm_files)
         next(lines)
         for count, line in enumerate(lines):
             content = parse(line)
@@ -299,7 +315,7 @@ def _read_helm_files(run: Path) -> Iterator[QuestionRecord]:
     """Yield the request states of HELM's files with the statistics, which have nearly always the same order."""
     path = run / STATES
     rows = _read_statistics(run)
-    waiting: dict[Key, dict[str, float]] = {}
+    waiting: dict[RecordKey, dict[str, float]] = {}
     for state in read_states(path):
         with reading(path):
             record = QuestionRecord.from_state(state, {})
@@ -314,7 +330,7 @@ def _read_helm_files(run: Path) -> Iterator[QuestionRecord]:
         yield replace(record, values=waiting.pop(record.key, {}))
 
 
-def _read_statistics(run: Path) -> Iterator[dict[Key, dict[str, float]]]:
+def _read_statistics(run: Path) -> Iterator[dict[RecordKey, dict[str, float]]]:
     """Yield the statistics in each row of HELM's file. A run without scores has none."""
     path = run / INSTANCE_STATS
     if not path.is_file():
@@ -325,11 +341,11 @@ def _read_statistics(run: Path) -> Iterator[dict[Key, dict[str, float]]]:
         yield values
 
 
-def _read_values(row: Mapping[str, Any]) -> dict[Key, dict[str, float]]:
+def _read_values(row: Mapping[str, Any]) -> dict[RecordKey, dict[str, float]]:
     """Return the statistics of a row of HELM's file, by the record that they are of."""
     instance = str(row["instance_id"])
     repeat = repeat_of(row)
-    values: dict[Key, dict[str, float]] = {}
+    values: dict[RecordKey, dict[str, float]] = {}
     for task, of_task in values_by_task(row, TEST_SPLIT).items():
         values[task, instance, repeat] = of_task
     return values

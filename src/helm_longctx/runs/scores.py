@@ -28,8 +28,8 @@ from helm_longctx.runs.files import (
 )
 from helm_longctx.runs.records import (
     TEST_SPLIT,
-    Key,
     QuestionRecord,
+    RecordKey,
     has_records,
     read_records,
     values_by_task,
@@ -253,7 +253,7 @@ def _schema_metric(groups: tuple[str, ...]) -> tuple[str, str]:
     return MAIN_METRIC, "test"
 
 
-class Value(NamedTuple):
+class AnswerValue(NamedTuple):
     """A value of an answer, with its cluster and its instance."""
 
     value: float
@@ -261,7 +261,7 @@ class Value(NamedTuple):
     instance: str
 
 
-def values_of(rows: Iterable[InstanceScore], metric: str = "") -> list[Value]:
+def values_of(rows: Iterable[InstanceScore], metric: str = "") -> list[AnswerValue]:
     """Return a metric of answers, without answers that do not have it.
 
     Args:
@@ -269,13 +269,13 @@ def values_of(rows: Iterable[InstanceScore], metric: str = "") -> list[Value]:
     """
     found = ((row, row.values.get(metric) if metric else row.score) for row in rows)
     return [
-        Value(value, row.group, row.instance)
+        AnswerValue(value, row.group, row.instance)
         for row, value in found
         if value is not None
     ]
 
 
-def mean_over_questions(values: Sequence[Value]) -> float:
+def mean_over_questions(values: Sequence[AnswerValue]) -> float:
     """Return the mean over questions of their means over repeats, as HELM's statistics; NaN without a value."""
     questions: dict[str, list[float]] = {}
     for each in values:
@@ -312,7 +312,7 @@ def match_scores(
         )
 
 
-def read_steps(run: Path) -> Iterator[tuple[Key, list[dict[str, Any]]]]:
+def read_steps(run: Path) -> Iterator[tuple[RecordKey, list[dict[str, Any]]]]:
     """Yield each question's key and its steps, or raise an `InputError`."""
     path = run / STEPS
     if path.is_file():

@@ -22,7 +22,7 @@ from helm_longctx.tasks.reasoning import (
     split_reasoning,
 )
 
-Facts = TypeVar("Facts", bound="AnswerFacts")
+_Facts = TypeVar("_Facts", bound="AnswerFacts")
 
 MOST_TOKENS = 10**9
 """Most tokens that a count can have; a hundred times the longest context."""
@@ -179,7 +179,7 @@ class AnswerFacts:
     first: AnswerFacts | None = None
 
     @classmethod
-    def from_json(cls: type[Facts], values: Mapping[str, Any]) -> Facts:
+    def from_json(cls: type[_Facts], values: Mapping[str, Any]) -> _Facts:
         """Make the object from plain data. Unknown fields are ignored.
 
         Raises:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, PreconditionError
 from helm_longctx.tasks.cutting.pieces import LongText, PieceTokenizer
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ class CountTokens(Protocol):
         """Return the number of tokens of the texts joined by spaces. Texts that come again are counted fastest."""
 
 
-SHORT = 7
+_SHORT = 7
 """Characters of words that are remembered whatever they consist of."""
 
-MOST_BYTES = 1 << 28
+_MOST_BYTES = 1 << 28
 ENTRY = 150
 """Bytes of the texts that are remembered, and of an entry without its text."""
 
@@ -64,7 +64,7 @@ _SPACES = " Ġ▁"
 
 _ZEROS = str.maketrans(digits, "0" * len(digits))
 
-CUT = "9"
+_CUT = "9"
 """Replaces each token of a number, and marks other points at which a text is split. The text has no other digits then."""
 
 _SPACE = re.compile(" (?<=[!-~] )")
@@ -74,14 +74,47 @@ _HYPHEN = re.compile("-(?<=[A-Za-z]-)")
 """A hyphen after a letter."""
 
 
-Encode = Callable[[list[str]], list[int]]
+_Encode = Callable[[list[str]], list[int]]
 """(texts) → the number of tokens of each."""
+
+
+def load_encoding(name: str) -> Any:
+    """Load an encoding of tiktoken, such as `o200k_base`.
+
+    Raises:
+        InputError: tiktoken has no file of it and cannot fetch it.
+    """
+    import tiktoken
+
+    try:
+        return tiktoken.get_encoding(name)
+    except Exception as error:  # of the HTTP library, the disk, or a wrong checksum
+        raise PreconditionError(
+            f"tiktoken cannot load the encoding {name} ({type(error).__name__}); check the network, or set "
+            "TIKTOKEN_CACHE_DIR to a folder that has it"
+        ) from error
+
+
+class CharacterEncoding:
+    """What is used of a `tiktoken.Encoding`, with a token for each character, as HELM's `simple/tokenizer1` counts."""
+
+    def encode(self, text: str, disallowed_special: Collection[str] = ()) -> list[int]:
+        """Return the number of each character. There are no special tokens."""
+        return list(map(ord, text))
+
+    encode_ordinary = encode
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Return the text of these characters."""
+        return "".join(map(chr, tokens))
 
 
 def make_counter(tokenizer: Any) -> CountTokens:
     """Make a counter without special tokens from a Hugging Face tokenizer, its backend, or a `tiktoken.Encoding`."""
     if getattr(tokenizer, "is_fast", False):
         return make_counter(tokenizer.backend_tokenizer)
+    if isinstance(tokenizer, CharacterEncoding):
+        return lambda *texts: len(" ".join(texts))
     if hasattr(tokenizer, "encode_ordinary_batch"):
         # Bytes that are not text by themselves become U+FFFD. This hides no boundary, because those consist of ASCII.
         vocabulary = [
@@ -114,7 +147,7 @@ def make_counter(tokenizer: Any) -> CountTokens:
 
 
 def _count_words(
-    encode: Encode, vocabulary: Collection[str], added: Collection[str] = ()
+    encode: _Encode, vocabulary: Collection[str], added: Collection[str] = ()
 ) -> CountTokens:
     """Count texts by their words, if the vocabulary of merges allows it. No token of `added` is split."""
     pairs = {pair for pair in {*pairwise("\0".join(vocabulary))} if "\0" not in pair}
@@ -137,7 +170,7 @@ class _WordCounter:
     """
 
     def __init__(
-        self, encode: Encode, group: int, cuts_hyphens: bool, added: Collection[str]
+        self, encode: _Encode, group: int, cuts_hyphens: bool, added: Collection[str]
     ):
         self._encode = encode
         self._group = group
@@ -173,7 +206,7 @@ class _WordCounter:
             - self._before["a"]
             + self._count_new(rest, new)
         )
-        if self._bytes > MOST_BYTES:
+        if self._bytes > _MOST_BYTES:
             self._words.clear()
             self._parts.clear()
             self._bytes = 0
@@ -206,11 +239,11 @@ class _WordCounter:
         # Of the numbers the tokens are counted, and of the texts between them, split before hyphens.
         text = (" " + " ".join(words)).translate(_ZEROS)
         for length in range(self._group, 0, -1):
-            text = text.replace("0" * length, CUT)
-        numbers = text.count(CUT)
+            text = text.replace("0" * length, _CUT)
+        numbers = text.count(_CUT)
         if self._cuts_hyphens:
-            text = _HYPHEN.sub(f"{CUT}-", text)
-        parts = [*filter(None, text.replace(" ", f"{CUT} ").split(CUT))]
+            text = _HYPHEN.sub(f"{_CUT}-", text)
+        parts = [*filter(None, text.replace(" ", f"{_CUT} ").split(_CUT))]
         total, new = _look_up(self._parts, parts)
         # White space before a number can have other tokens than at the end of a text, unless it is one character.
         if any(part[-2:].isspace() and len(part) > 1 for part in new):
@@ -237,7 +270,7 @@ class _WordCounter:
 
 def _is_usual(word: str) -> bool:
     """Whether a word is likely to come again."""
-    return len(word) <= SHORT or word.isalpha() or " " in word or not word.isascii()
+    return len(word) <= _SHORT or word.isalpha() or " " in word or not word.isascii()
 
 
 def _look_up(sizes: Mapping[str, int], texts: Sequence[str]) -> tuple[int, list[str]]:
@@ -264,7 +297,7 @@ def _join_open(texts: Sequence[str]) -> list[str]:
     return [*joined, " ".join(waiting)] if waiting else joined
 
 
-def _group_digits(vocabulary: Collection[str], encode: Encode) -> int:
+def _group_digits(vocabulary: Collection[str], encode: _Encode) -> int:
     """The number of digits into which numbers are grouped from the left, if each group is one token; else 0."""
     longest = max(map(len, re.findall("[0-9]+", " ".join(vocabulary))), default=1)
     if longest > _LARGEST_GROUP:

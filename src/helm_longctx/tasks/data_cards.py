@@ -28,7 +28,7 @@ BEFORE_RUN = "before a run"
 ON_REQUEST = "only by helm-longctx fetch"
 FOR_JUDGES = "when answers are judged"
 
-NOWHERE = "nowhere"
+_NOWHERE = "nowhere"
 """The page of files that their publisher does not serve."""
 
 _NOT_STATED = "not stated"
@@ -159,7 +159,7 @@ def find_origin(source: Source) -> Origin:
     """Return where a source comes from. Raises a `TypeError` if the source is of an unknown kind."""
     match source:
         case UnpublishedFile():
-            return Origin(NOWHERE, "not published", "nothing")
+            return Origin(_NOWHERE, "not published", "nothing")
         case ReleaseFile():
             release = source.release
             revision = release.commit[:7] or NEWEST

@@ -8,32 +8,42 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import orjson
 
-from helm_longctx.data.download import TIMEOUTS, Pin, Source, explain_failure, status_of
-from helm_longctx.data.hub import TIMEOUT
+from helm_longctx.data.download import (
+    Pin,
+    Source,
+    explain_failure,
+    fetch_description,
+    run_within,
+    status_of,
+)
+from helm_longctx.data.hub import Kind, list_commits, read_repository
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, PreconditionError, ShapeError
 from helm_longctx.tasks.data_cards import find_origin
 from helm_longctx.tasks.entry import Entry
 from helm_longctx.tasks.loading import load_examples
 
-GITHUB_API = "https://api.github.com"
+_GITHUB_API = "https://api.github.com"
 """Server that knows the commits of repositories on GitHub."""
 
-MOST_NAMED = 5
+_MOST_NAMED = 5
 """Number of changed files that a line names."""
 
-Result = Literal["same", "differs", "vanished", "gated", "not read", "one row"]
+_SECONDS = 600.0
+"""Seconds that a question about a source may take, with all attempts."""
 
-FAILING: frozenset[Result] = frozenset(("differs", "vanished"))
+CheckResult = Literal["same", "differs", "vanished", "gated", "not read", "one row"]
+
+_FAILING: frozenset[CheckResult] = frozenset(("differs", "vanished"))
 """The results with which the exit status is 1."""
 
-_SHAPE_TODO: Mapping[Result, str] = {
+_SHAPE_TODO: Mapping[CheckResult, str] = {
     "differs": "compare the file with the loader; correct the loader or the pin",
     "vanished": "find where the file is now, or say on the benchmark's page that only mirrors have it",
     "gated": "say `gated: true` in the data card, and how a user gets access",
@@ -41,7 +51,10 @@ _SHAPE_TODO: Mapping[Result, str] = {
 """What a release manager has to do about the result of a file."""
 
 
-class Shape(NamedTuple):
+_NEEDS_WHOLE_FILE = "no row of it can be read without the whole file"
+
+
+class SourceShape(NamedTuple):
     """How a source's first rows compare with a loader.
 
     Args:
@@ -58,7 +71,7 @@ class Shape(NamedTuple):
     entry: str
     source: str
     columns: str
-    result: Result
+    result: CheckResult
     why: str = ""
 
 
@@ -97,7 +110,7 @@ class DataCheck:
         gated: the pages whose data cards say that access needs a login.
     """
 
-    shapes: list[Shape]
+    shapes: list[SourceShape]
     repositories: list[RepositoryState]
     gated: frozenset[str] = frozenset()
     pages: Mapping[str, str] = field(default_factory=dict)
@@ -109,10 +122,10 @@ class DataCheck:
         states = {state.result for state in self.repositories}
         return not has_failing_shape and states.isdisjoint(_FAILING_STATES)
 
-    def _fails(self, shape: Shape) -> bool:
-        return shape.result in FAILING or self.is_newly_gated(shape)
+    def _fails(self, shape: SourceShape) -> bool:
+        return shape.result in _FAILING or self.is_newly_gated(shape)
 
-    def is_newly_gated(self, shape: Shape) -> bool:
+    def is_newly_gated(self, shape: SourceShape) -> bool:
         """Whether a file needs a login, and the data card does not say so."""
         return (
             shape.result == "gated"
@@ -136,9 +149,15 @@ class DataCheck:
 
     @property
     def notes(self) -> list[str]:
-        """What is worth knowing and asks for nothing, a line for each repository."""
-        about = [state for state in self.repositories if state.about and not state.todo]
-        return [f"{state.page}: {state.about}" for state in about]
+        """What is worth knowing and asks for nothing, a line for each file or repository."""
+        lines = []
+        for shape in self.shapes:
+            if shape.result == "not read" and shape.why != _NEEDS_WHOLE_FILE:
+                lines.append(f"{shape.source}: not read: {shape.why}")
+        for state in self.repositories:
+            if state.about and not state.todo:
+                lines.append(f"{state.page}: {state.about}")
+        return list(dict.fromkeys(lines))
 
     @property
     def todo(self) -> list[str]:
@@ -181,11 +200,11 @@ def _find_sources(entries: Iterable[Entry]) -> list[Source]:
     return [source for source in sources.values() if source.is_published]
 
 
-def check_shapes(entries: Iterable[Entry]) -> Iterator[Shape]:
+def check_shapes(entries: Iterable[Entry]) -> Iterator[SourceShape]:
     """Read a row of each source of run entries over the network, and give it to the loaders."""
     seen: set[tuple[str, ...]] = set()
     # Many tasks can name a source. Its digests and numbers of rows are compared once.
-    compared: dict[tuple[str, ...], Finding] = {}
+    compared: dict[tuple[str, ...], _Finding] = {}
     for entry in entries:
         for task in entry.tasks:
             every = task.all_sources(entry.settings.length)
@@ -214,7 +233,7 @@ def check_shapes(entries: Iterable[Entry]) -> Iterator[Shape]:
             yield from shapes
 
 
-def _load_first(entry: Entry, task: Any, root: Path) -> tuple[Result, str]:
+def _load_first(entry: Entry, task: Any, root: Path) -> tuple[CheckResult, str]:
     """Give the rows under a data root to a task's loader. Return the result, and why the loader refused them."""
     try:
         next(load_examples(task, entry.settings, DataRoot(root, mirror=True)), None)
@@ -225,42 +244,45 @@ def _load_first(entry: Entry, task: Any, root: Path) -> tuple[Result, str]:
     return "same", ""
 
 
-class Finding(NamedTuple):
+class _Finding(NamedTuple):
     """What is wrong with a source: a result other than "same", and why; "same" if nothing is."""
 
-    result: Result
+    result: CheckResult
     why: str = ""
 
 
-def _compare(source: Source, root: Path) -> Finding:
+def _compare(source: Source, root: Path) -> _Finding:
     """Compare what is known of a source with what its server has."""
     try:
-        differences = source.find_differences()
+        differences = run_within(_SECONDS, source.find_differences)
     except Exception as error:  # of huggingface_hub, requests and pyarrow
         return _find_reason(source, root, error)
     return (
-        Finding("differs", "; ".join(differences)) if differences else Finding("same")
+        _Finding("differs", "; ".join(differences)) if differences else _Finding("same")
     )
 
 
-def _find_reason(source: Source, root: Path, error: Exception) -> Finding:
+def _find_reason(source: Source, root: Path, error: Exception) -> _Finding:
     """Say what an error means for a source."""
     if isinstance(error, ShapeError):
-        return Finding("differs", str(error))
+        return _Finding("differs", str(error))
     why = explain_failure(error, root, source.refusal, source.remedy)
-    return Finding(_classify(error), why)
+    return _Finding(_classify(error), why)
 
 
-def _peek(entry: str, source: Source, root: Path, compared: Finding) -> Shape:
+def _peek(entry: str, source: Source, root: Path, compared: _Finding) -> SourceShape:
     """Write the first rows of a source into a data root, unless something is wrong with it already."""
-    nothing = "no row of it can be read without the whole file"
-    shape = Shape(
-        entry=entry, source=source.label, columns="", result="not read", why=nothing
+    shape = SourceShape(
+        entry=entry,
+        source=source.label,
+        columns="",
+        result="not read",
+        why=_NEEDS_WHOLE_FILE,
     )
     if compared.result != "same":
         return shape._replace(result=compared.result, why=compared.why)
     try:
-        files = source.first_rows()
+        files = run_within(_SECONDS, source.first_rows)
     except Exception as error:  # of huggingface_hub, requests and pyarrow
         finding = _find_reason(source, root, error)
         return shape._replace(result=finding.result, why=finding.why)
@@ -295,7 +317,9 @@ def _classify(error: Exception) -> Literal["vanished", "gated", "not read"]:
     ):
         return "vanished"
     status = status_of(error)
-    if status in (404, 410):
+    headers = getattr(getattr(error, "response", None), "headers", {})
+    # The hub answers with 401 for a repository that does not exist, too, and says so in a header.
+    if status in (404, 410) or headers.get("X-Error-Code") == "RepoNotFound":
         return "vanished"
     return "gated" if status in (401, 403) else "not read"
 
@@ -315,20 +339,25 @@ def check_repositories(
         if pin is None:
             continue
         key = (str(pin.kind), pin.repo, pin.commit)
-        known = pins.get(key)
-        files = (*known.files, *pin.files) if known else pin.files
-        pins[key] = Pin(pin.repo, pin.kind, pin.commit, files)
+        known = pins.get(key, Pin(pin.repo, pin.kind, pin.commit, files=()))
+        digests = pin.digests or dict.fromkeys(pin.files, "")
+        pins[key] = replace(
+            known,
+            files=(*known.files, *pin.files),
+            digests={**known.digests, **digests},
+        )
         pages[key] = find_origin(source).page
     for key, pin in pins.items():
         page = pages[key]
         try:
             look = _look_at_github if pin.kind == "github" else _look_at_hub
-            yield _judge(page, pin, look(pin), is_gated=page in gated)
+            seen = run_within(_SECONDS, look, pin)
+            yield _judge(page, pin, seen, is_gated=page in gated)
         except Exception as error:  # of huggingface_hub and requests
             yield _explain(page, pin, error, is_gated=page in gated)
 
 
-class Look(NamedTuple):
+class _Look(NamedTuple):
     """What a server says of a repository.
 
     Args:
@@ -344,55 +373,36 @@ class Look(NamedTuple):
     changed: tuple[str, ...]
 
 
-def _look_at_hub(pin: Pin) -> Look:
-    from huggingface_hub import HfApi
-
-    api = HfApi()
-    kind = "model" if pin.kind == "model" else "dataset"
-    head = api.repo_info(pin.repo, repo_type=kind, files_metadata=True, timeout=TIMEOUT)
-    newest = head.sha or ""
+def _look_at_hub(pin: Pin) -> _Look:
+    kind: Kind = "model" if pin.kind == "model" else "dataset"
+    head = read_repository(pin.repo, None, kind, with_ids=True)
     newer = None
     changed: set[str] = set()
-    if pin.commit and pin.commit != newest:
-        commits = [
-            commit.commit_id
-            for commit in api.list_repo_commits(pin.repo, repo_type=kind)
-        ]
-        newer = commits.index(pin.commit) if pin.commit in commits else None
-        pinned = api.repo_info(
-            pin.repo,
-            repo_type=kind,
-            revision=pin.commit,
-            files_metadata=True,
-            timeout=TIMEOUT,
-        )
-        before = _content_ids(pinned)
-        after = _content_ids(head)
+    # Of some pins only the first digits are known.
+    if pin.commit and not head.commit.startswith(pin.commit):
+        commits = list_commits(pin.repo, kind)
+        matches = [commit for commit in commits if commit.startswith(pin.commit)]
+        newer = commits.index(matches[0]) if matches else None
+        revision = matches[0] if matches else pin.commit
+        pinned = read_repository(pin.repo, revision, kind, with_ids=True)
+        before = pinned.files
+        after = head.files
         names = before.keys() | after.keys()
         changed = {name for name in names if before.get(name) != after.get(name)}
-    return Look(
-        name=head.id or pin.repo,
-        head=newest,
-        is_gated=bool(getattr(head, "gated", False)),
+    return _Look(
+        name=head.name,
+        head=head.commit,
+        is_gated=head.is_gated,
         newer=newer,
         changed=tuple(sorted(changed)),
     )
 
 
-def _content_ids(info: Any) -> dict[str, str]:
-    """Return git's id of each file of a repository, by name."""
-    return {file.rfilename: file.blob_id or "" for file in info.siblings or []}
-
-
-def _look_at_github(pin: Pin) -> Look:
-    import requests
-
+def _look_at_github(pin: Pin) -> _Look:
     def ask(path: str) -> dict[str, Any]:
-        response = requests.get(
-            f"{GITHUB_API}/repos/{pin.repo}{path}", timeout=TIMEOUTS
-        )
-        response.raise_for_status()
-        answer: dict[str, Any] = response.json()
+        answer = fetch_description(f"{_GITHUB_API}/repos/{pin.repo}{path}").content
+        if not isinstance(answer, dict):
+            raise TypeError("a description is an object")
         return answer
 
     about = ask("")
@@ -406,12 +416,16 @@ def _look_at_github(pin: Pin) -> Look:
         changed = tuple(
             sorted(file["filename"] for file in comparison.get("files", ()))
         )
-    return Look(
+        if not isinstance(newer, int) or newer < 0:
+            raise ValueError("a number of commits is a whole number")
+    if not isinstance(head, str) or not isinstance(about["full_name"], str):
+        raise TypeError("names are texts")
+    return _Look(
         name=about["full_name"], head=head, is_gated=False, newer=newer, changed=changed
     )
 
 
-def _judge(page: str, pin: Pin, look: Look, is_gated: bool) -> RepositoryState:
+def _judge(page: str, pin: Pin, look: _Look, is_gated: bool) -> RepositoryState:
     """Say what a repository's state means for a release."""
     state = RepositoryState(page=page, pin=pin.commit, head=look.head, result="same")
     if look.name.lower() != pin.repo.lower():
@@ -425,10 +439,13 @@ def _judge(page: str, pin: Pin, look: Look, is_gated: bool) -> RepositoryState:
         now = "needs a login now" if look.is_gated else "needs no login any more"
         todo = f"say `gated: {str(look.is_gated).lower()}` in the data card"
         return state._replace(result="gated", about=f"it {now}", todo=todo)
+    if not pin.commit and pin.digests and all(pin.digests.values()):
+        about = "no commit is pinned, and the content is compared with its digest"
+        return state._replace(result="unpinned", about=about)
     if not pin.commit:
         todo = f"compare the files, and pin {look.head}"
         return state._replace(result="unpinned", about="no commit is pinned", todo=todo)
-    if look.head == pin.commit:
+    if look.head.startswith(pin.commit):
         return state
     ours = [name for name in look.changed if name.startswith(pin.files)]
     count = (
@@ -443,18 +460,29 @@ def _judge(page: str, pin: Pin, look: Look, is_gated: bool) -> RepositoryState:
     return state._replace(result="changed", about=about, todo=todo)
 
 
-NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_NUMBERS = (
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+)
 
 
 def _count(commits: int) -> str:
-    number = NUMBERS[commits] if commits < len(NUMBERS) else str(commits)
+    number = _NUMBERS[commits] if commits < len(_NUMBERS) else str(commits)
     return f"{number} {'commit' if commits == 1 else 'commits'} newer"
 
 
 def _name_some(names: Iterable[str]) -> str:
     names = [*names]
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return (", ".join(names[:MOST_NAMED]) or "none") + more
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return (", ".join(names[:_MOST_NAMED]) or "none") + more
 
 
 def _explain(page: str, pin: Pin, error: Exception, is_gated: bool) -> RepositoryState:
@@ -463,6 +491,10 @@ def _explain(page: str, pin: Pin, error: Exception, is_gated: bool) -> Repositor
     kind = _classify(error)
     status = status_of(error)
     why = f"{type(error).__name__}{f', status {status}' if status else ''}"
+    if isinstance(error, InputError):
+        why = str(error)
+    elif isinstance(error, (LookupError, TypeError, ValueError)) and status is None:
+        why = f"the server's description has an unexpected form ({why})"
     # GitHub refuses with 403 who asks too often.
     if kind == "gated" and (is_gated or pin.kind == "github"):
         return state._replace(about=why)

@@ -60,13 +60,13 @@ _MOST_DEPTH = 100
 _MOST_SHOTS = 100_000
 """More than the longest context has room for. A training set sets no limit, because its rows are repeated if needed."""
 
-Read = Callable[[str, str, Any], Any]
+_Read = Callable[[str, str, Any], Any]
 """(name of the run entry, name of the argument, its value) → the checked value. Raises `InputError` for a wrong one."""
 
 
 def _number(
     kind: type[int] | type[float], lowest: float, highest: float = _LARGEST_NUMBER
-) -> Read:
+) -> _Read:
     """Make the reader of a number in a range, both ends included: a whole one, or any."""
 
     def read(name: str, key: str, value: Any) -> float:
@@ -86,7 +86,7 @@ def _number(
 _whole = partial(_number, int)
 
 
-def _one_of(allowed: tuple[Any, ...]) -> Read:
+def _one_of(allowed: tuple[Any, ...]) -> _Read:
     """Make the reader of a value that must be one of several."""
 
     def read(name: str, key: str, value: Any) -> Any:
@@ -113,7 +113,7 @@ def read_times(name: str, key: str, value: Any) -> int | None:
     return int(match[1])
 
 
-_READERS: Mapping[str, Read] = {
+_READERS: Mapping[str, _Read] = {
     "shots": _whole(0, _MOST_SHOTS),
     "seed": _whole(0),
     "texts": _whole(1, _MOST_TEXTS),
@@ -564,8 +564,11 @@ def _read_length(
             f"{name}: length is missing; give {_list_lengths(axis, tasks)}"
         )
     length = parse_length(value, where=name)
-    at_any = axis.shortest <= length <= axis.longest
-    if not any((task.any_length and at_any) or length in task.sizes for task in tasks):
+    in_range = axis.contains(length)
+    exists = any(
+        length in task.sizes or (task.any_length and in_range) for task in tasks
+    )
+    if not exists:
         raise bad_argument(name, "length", value, _list_lengths(axis, tasks))
     return length
 
@@ -574,10 +577,7 @@ def _list_lengths(axis: Axis, tasks: tuple[Task, ...]) -> str:
     # A length is valid if one of the tasks exists at it, so sizes within a range need not be listed.
     if any(task.any_length for task in tasks):
         sizes = {
-            size
-            for task in tasks
-            for size in task.sizes
-            if not axis.shortest <= size <= axis.longest
+            size for task in tasks for size in task.sizes if not axis.contains(size)
         }
         span = f"any number of {axis.unit} from {length_label(axis.shortest)} to {length_label(axis.longest)}"
         return ", ".join([span, *map(length_label, sorted(sizes))])

@@ -23,7 +23,7 @@ from helm_longctx.tasks.counting import CountTokens
 from helm_longctx.tasks.prompt import Template
 from helm_longctx.tasks.task import Example, Settings, Task
 
-CUT = "\x1f"
+_CUT = "\x1f"
 """Stands for a field of a template where the template is split."""
 
 _MOST_DRAWS = 1000
@@ -48,7 +48,7 @@ class Draw(NamedTuple):
         return {**self.fields, "context": " ".join(self.context)}
 
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 _DrawSample = Callable[[int, int], Draw]
 """(number of the sample, size of the haystack) → a sample. Raises ValueError or IndexError if it cannot be made."""
@@ -71,8 +71,8 @@ class Script:
 
     def tokens(self, draw: Draw) -> int:
         """Count the tokens of a completion prompt and the output."""
-        prompt = self.template.render({**draw.fields, "context": CUT})
-        before, after = prompt.text("completion").split(CUT)
+        prompt = self.template.render({**draw.fields, "context": _CUT})
+        before, after = prompt.text("completion").split(_CUT)
         texts = [*draw.context]
         texts[0] = before + texts[0]
         texts[-1] += after
@@ -218,7 +218,7 @@ def write_needles(needles: Sequence[tuple[str, str]], sentence: str) -> list[str
     ]
 
 
-DEPTHS = [round(100 * number / 39) for number in range(40)]
+_DEPTHS = [round(100 * number / 39) for number in range(40)]
 """The percentages of a text's sentences that can come before a needle."""
 
 
@@ -226,7 +226,7 @@ def hide_at_depths(
     sentences: Sequence[str], needles: Sequence[Sequence[str]], rng: Random
 ) -> list[str]:
     """Insert needles, each a sequence of parts, between sentences, at some of the official depths."""
-    drawn = rng.sample(DEPTHS, len(needles))
+    drawn = rng.sample(_DEPTHS, len(needles))
     positions = sorted(int(len(sentences) * (depth / 100)) for depth in drawn)
     texts: list[str] = []
     for (start, end), needle in zip(pairwise([0, *positions]), needles, strict=True):
@@ -235,7 +235,7 @@ def hide_at_depths(
     return [*texts, *(sentences[positions[-1] :] or [""])]
 
 
-def hide(lines: list[Item], hidden: Sequence[Item], rng: Random) -> list[Item]:
+def hide(lines: list[_Item], hidden: Sequence[_Item], rng: Random) -> list[_Item]:
     """Insert lines at random positions, in their order."""
     positions = sorted(rng.sample(range(len(lines)), len(hidden)))
     # Each line that was inserted moves the positions behind it by one.

@@ -19,7 +19,7 @@ from helm_longctx.tasks import sandbox
 PYTHON = "/usr/bin/python3"
 """The interpreter in the sandbox. The sandbox has only the machine's own programs."""
 
-MOST_SECONDS = 60.0
+_MOST_SECONDS = 60.0
 """Wall-clock seconds of a piece of code, without the calls of functions."""
 
 TOTAL_SECONDS = 600
@@ -31,7 +31,7 @@ MOST_TEXT = 1 << 20
 _DRIVER = (Path(__file__).parent / "interpreter_driver.py").read_text(encoding="utf-8")
 
 
-class Output(NamedTuple):
+class _Output(NamedTuple):
     """What a piece of code printed, the error with which it ended, and the variables that were asked for."""
 
     text: str
@@ -65,7 +65,7 @@ class Interpreter:
     def __exit__(self, *error: object) -> None:
         self._close()
 
-    def run(self, code: str) -> Output:
+    def run(self, code: str) -> _Output:
         """Run a piece of code. If a limit ends it, the variables are reset to their values at the start."""
         if self._dialogue is None:
             command = [PYTHON, "-I", "-S", "-c", _DRIVER]
@@ -75,11 +75,11 @@ class Interpreter:
                 "functions": [*self._functions],
                 "exports": self._exports,
             }
-            if self._dialogue.exchange(_write(setup), MOST_SECONDS) is None:
+            if self._dialogue.exchange(_write(setup), _MOST_SECONDS) is None:
                 return self._end("the interpreter did not start")
         message: Any = {"code": code}
         while True:
-            line = self._dialogue.exchange(_write(message), MOST_SECONDS)
+            line = self._dialogue.exchange(_write(message), _MOST_SECONDS)
             try:
                 # Texts can have lone surrogates. orjson refuses them.
                 answer = json.loads(line or b"null")
@@ -87,7 +87,7 @@ class Interpreter:
                 answer = None
             if not isinstance(answer, dict):
                 return self._end(
-                    f"the code was ended: it exceeded {MOST_SECONDS:g} seconds, the memory, or the output"
+                    f"the code was ended: it exceeded {_MOST_SECONDS:g} seconds, the memory, or the output"
                 )
             if "call" not in answer:
                 texts = (
@@ -98,7 +98,7 @@ class Interpreter:
                     text.encode("utf-8", "replace").decode() for text in texts
                 )
                 values = answer.get("values")
-                return Output(text, error, values if isinstance(values, dict) else {})
+                return _Output(text, error, values if isinstance(values, dict) else {})
             message = self._call(answer)
 
     def _call(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,9 +114,9 @@ class Interpreter:
         except Exception as error:  # the code's arguments are wrong
             return {"error": f"{type(error).__name__}: {error}"}
 
-    def _end(self, reason: str) -> Output:
+    def _end(self, reason: str) -> _Output:
         self._close()
-        return Output("", reason)
+        return _Output("", reason)
 
     def _close(self) -> None:
         if self._dialogue is not None:

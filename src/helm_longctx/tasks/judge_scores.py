@@ -79,9 +79,9 @@ def judge_scores(
 Ratings = NDArray[np.float64]
 """Ratings by item; NaN is a missing rating."""
 
-STEPS = 12
-GRADES = 100
-"""Ratings are grades if they are multiples of 1, 1/2, … or 1/12 (`STEPS`) and at most 100 steps (`GRADES`) apart.
+_STEPS = 12
+_GRADES = 100
+"""Ratings are grades if they are multiples of 1, 1/2, … or 1/12 (`_STEPS`) and at most 100 steps (`_GRADES`) apart.
 Cohen's kappa has no meaning for other ratings."""
 
 
@@ -132,10 +132,10 @@ def common_ratings(one: ArrayLike, other: ArrayLike) -> tuple[Ratings, Ratings]:
 
 def grades_of(pairs: Ratings) -> Ratings | None:
     """Scale ratings to whole numbers, so that distances keep their ratios. Return None if they are not grades."""
-    for steps in range(1, STEPS + 1):
+    for steps in range(1, _STEPS + 1):
         grades = np.round(pairs * steps)
         # More steps only make the distances larger, so the search ends here.
-        if grades.size and np.nanmax(grades) - np.nanmin(grades) > GRADES:
+        if grades.size and np.nanmax(grades) - np.nanmin(grades) > _GRADES:
             return None
         if np.allclose(pairs * steps, grades, atol=1e-6, equal_nan=True):
             return grades

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from helm_longctx.data.root import DataRoot
 
-Scorer = TypeVar("Scorer")
+_Scorer = TypeVar("_Scorer")
 
 AS_PUBLISHED = "as_published"
 """The value of `scorer` with which a judge is asked about empty answers, too, as the official code does."""
@@ -15,7 +15,7 @@ _SILENCE_IS_WRONG = "silence_is_wrong"
 """The default value: an empty answer gets `Judgement.silence_reply`, and no judge is asked."""
 
 
-def score_silence(score: Scorer) -> dict[str, Scorer]:
+def score_silence(score: _Scorer) -> dict[str, _Scorer]:
     """Return the scorers of a task whose judge is not asked about empty answers by default."""
     return {_SILENCE_IS_WRONG: score, AS_PUBLISHED: score}
 

@@ -14,7 +14,7 @@ SMALLEST = 250
 LARGEST = 16 * 1024**2
 """The range of lengths that can be parsed."""
 
-EMPTY = "0k"
+_EMPTY = "0k"
 """The notation of the length 0, for questions without filler text."""
 
 
@@ -23,7 +23,7 @@ class Axis:
     """What the lengths of a benchmark count.
 
     Args:
-        shortest, longest: limits for tasks that can be generated at any length.
+        shortest, longest: limits for tasks that exist at any length.
         limits_prompt: whether the length is also a limit in tokens for prompt and output together.
     """
 
@@ -32,6 +32,10 @@ class Axis:
     longest: int = STANDARD["1m"]
     limits_prompt: bool = False
 
+    def contains(self, length: int) -> bool:
+        """Whether tasks that exist at any length exist at this one."""
+        return self.shortest <= length <= self.longest
+
 
 INPUT_TOKENS = Axis("tokens", limits_prompt=True)
 """A length counts the tokens of prompt and output together, as in HELMET and RULER."""
@@ -39,7 +43,7 @@ INPUT_TOKENS = Axis("tokens", limits_prompt=True)
 
 def parse_length(value: str | int, where: str = "length") -> int:
     """Parse a length such as `8k`, `8K`, `0.5k`, `8192`, `"8192"`, `1m` or `0k`, or raise an `InputError`."""
-    if str(value).strip().lower() in (EMPTY, "0"):
+    if str(value).strip().lower() in (_EMPTY, "0"):
         return 0
     # Nine digits are enough for LARGEST, and `float` is exact for them. The only fraction is 0.5, for LongProc's level
     # 0.5k.

@@ -73,7 +73,7 @@ def _load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         )
 
 
-MOST_FILES = 5
+_MOST_FILES = 5
 """Number of files that an error names."""
 
 
@@ -82,8 +82,10 @@ def list_files(task: Task, settings: Settings, root: DataRoot) -> str:
     own = [Path(settings.path or "") / name for name in task.own_files]
     files = [root / path for path in task.paths(settings.length) if root.has(path)]
     names = list(map(str, [*files, *(path for path in own if path.is_file())]))
-    more = [f"{len(names) - MOST_FILES} more files"] if len(names) > MOST_FILES else []
-    return ", ".join([*names[:MOST_FILES], *more])
+    more = (
+        [f"{len(names) - _MOST_FILES} more files"] if len(names) > _MOST_FILES else []
+    )
+    return ", ".join([*names[:_MOST_FILES], *more])
 
 
 _MOST_POINTS = 64

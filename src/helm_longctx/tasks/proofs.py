@@ -16,7 +16,7 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.task import Record, Task
 
-Scorer = Callable[[Record], float]
+_Scorer = Callable[[Record], float]
 """(record) → 0…1"""
 
 TOLERANCE = 1e-9
@@ -35,7 +35,7 @@ class ScoredOutputs:
     records: Sequence[Record]
 
 
-Read = Callable[[DataRoot, str], ScoredOutputs]
+_Read = Callable[[DataRoot, str], ScoredOutputs]
 """(data root, path under it) → the outputs of the file, or an `InputError`"""
 
 
@@ -51,7 +51,7 @@ class OutputScores:
         unreadable: the files that cannot be read, with the reason.
     """
 
-    def __init__(self, root: DataRoot, read: Read):
+    def __init__(self, root: DataRoot, read: _Read):
         self.root = root
         self.outputs: dict[str, int] = {}
         self.missing: list[str] = []
@@ -60,7 +60,7 @@ class OutputScores:
         self._means: dict[str, float] = {}
 
     def percent(
-        self, path: str, scorer: Scorer | None = None, read: Read | None = None
+        self, path: str, scorer: _Scorer | None = None, read: _Read | None = None
     ) -> float:
         """Return the mean score of a file in percent.
 
@@ -87,7 +87,7 @@ class OutputScores:
         """Return the mean over files of their mean scores in percent."""
         return fmean([self.percent(path) for path in paths])
 
-    def _open(self, path: str, read: Read) -> ScoredOutputs:
+    def _open(self, path: str, read: _Read) -> ScoredOutputs:
         if not self.root.has(path):
             if path not in self.missing:
                 self.missing.append(path)
@@ -151,7 +151,7 @@ class Proof:
     page: str
     sources: Sequence[Source]
     read_cells: Callable[[DataRoot], Iterator[PrintedScore]]
-    read_outputs: Read
+    read_outputs: _Read
     license: str
     is_by_authors: bool = True
 

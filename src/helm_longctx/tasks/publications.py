@@ -26,7 +26,7 @@ from helm_longctx.tasks.lengths import parse_length
 
 FILE = "protocols.yaml"
 
-Aggregation = Literal["mean over questions", "mean over entries", "area over lengths"]
+_Aggregation = Literal["mean over questions", "mean over entries", "area over lengths"]
 """How one number is made of the scores of a protocol's run entries."""
 
 _POINT = "{point}"
@@ -167,7 +167,7 @@ CONFIDENCE = {"H": "stated on the page", "P": "read in a picture", "M": "second 
 """How sure a row is. It is stated on the page if the page was read, or if two independent copies of it agree; a single
 copy is second hand."""
 
-CONDITIONS = (
+_CONDITIONS = (
     "temperature",
     "top_p",
     "trials",
@@ -227,7 +227,7 @@ class Reported:
         effort: the reasoning effort, `NO_REASONING`, or empty if the page does not say it.
         confidence: one of `CONFIDENCE`.
         text: the number in percent with the digits of its source. Empty for a mean of published numbers.
-        conditions: what the source states about this number, by one of `CONDITIONS`.
+        conditions: what the source states about this number, by one of `_CONDITIONS`.
         also: the number in percent in other sources.
     """
 
@@ -317,7 +317,7 @@ class Protocol:
     point: str
     about: str
     entries: tuple[str, ...]
-    aggregation: Aggregation
+    aggregation: _Aggregation
     metric: str = ""
     trials: int | None = None
     temperature: float | None = None
@@ -497,7 +497,7 @@ def _read_row(
 ) -> Reported:
     """Read a row of a family at one of its points. `means` are numbers that were computed here."""
     conditions = row.get("conditions", {})
-    if unknown := (row.keys() - _ROW) | (conditions.keys() - {*CONDITIONS}):
+    if unknown := (row.keys() - _ROW) | (conditions.keys() - {*_CONDITIONS}):
         raise ValueError(
             f"the row of {row['model']} has the unknown key {min(unknown)}"
         )

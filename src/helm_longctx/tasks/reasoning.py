@@ -39,7 +39,7 @@ _VLLM = "vLLM: vllm/reasoning/"
 _SGLANG = "SGLang: python/sglang/srt/parser/reasoning_parser.py, "
 _LLAMA = "llama.cpp: models/templates/"
 
-THINK = Marks(
+_THINK = Marks(
     family="DeepSeek, Qwen, GLM, Nemotron, EXAONE 4, Ernie, Step, MiniMax M1 and M2, Kimi K2, Granite 3.3, OLMo 3",
     opening="<think>",
     closing="</think>",
@@ -66,7 +66,7 @@ BARE_HARMONY = Marks(
 """What is left of them where a server or a tokenizer drops special tokens."""
 
 TABLE = (
-    THINK,
+    _THINK,
     HARMONY,
     BARE_HARMONY,
     Marks(
@@ -375,7 +375,7 @@ ENDS = (
 )
 """Marks that can follow an answer after reasoning, where special tokens are kept."""
 
-MOST_ENDS = 100
+_MOST_ENDS = 100
 """Number of such marks that are removed. A model that repeats one for ever has more."""
 
 
@@ -486,7 +486,7 @@ def _split_blocks(output: str, start: int) -> SplitOutput:
     while marks := _find_opening(output, position, ("reasoning",)):
         begin = position + len(marks.opening)
         # The official code takes the last closing mark of these marks (HELMET eval.py:105).
-        find = output.rfind if marks is THINK else output.find
+        find = output.rfind if marks is _THINK else output.find
         end = find(marks.closing, begin)
         if end < 0:
             whole = output[position:].strip() if reasoning else output
@@ -534,7 +534,7 @@ def _unwrap(answer: str, rows: Iterable[Marks]) -> str:
 def _strip_ends(answer: str) -> str:
     """Remove the marks after an answer."""
     end = len(answer.rstrip())
-    for _ in range(MOST_ENDS):
+    for _ in range(_MOST_ENDS):
         mark = next((mark for mark in ENDS if answer.endswith(mark, 0, end)), None)
         if mark is None:
             break
@@ -557,7 +557,9 @@ def _is_quoted(output: str, start: int, end: int) -> bool:
 @cache
 def _prefilled() -> tuple[Marks, ...]:
     return tuple(
-        marks for marks in TABLE if marks.is_prefilled and marks not in (THINK, HARMONY)
+        marks
+        for marks in TABLE
+        if marks.is_prefilled and marks not in (_THINK, HARMONY)
     )
 
 
@@ -566,9 +568,9 @@ def _find_lone_closing(output: str) -> tuple[int, int] | None:
 
     An answer that quotes both marks, or one within a sentence, has none.
     """
-    start = output.rfind(THINK.closing)
+    start = output.rfind(_THINK.closing)
     if start >= 0:
-        return start, start + len(THINK.closing)
+        return start, start + len(_THINK.closing)
     for marks in _prefilled():
         start = output.find(marks.closing)
         if start < 0:

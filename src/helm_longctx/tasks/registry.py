@@ -157,7 +157,7 @@ def benchmark_of(entry: str) -> Benchmark:
 _TOKEN = re.compile(r"\d+(?:\.\d+)?(?:mil|[km](?![a-z]))?|[a-z]+")
 _GENITIVE = ("s",)
 
-MOST_NAMES = 12
+_MOST_NAMES = 12
 """Most protocols that an error lists."""
 
 
@@ -242,8 +242,8 @@ def find_release(text: str, benchmarks: Iterable[Benchmark]) -> list[ReleaseRow]
 
 
 def _list_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return ", ".join(map(repr, names[:MOST_NAMES])) + more
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(map(repr, names[:_MOST_NAMES])) + more
 
 
 def _words(text: str) -> frozenset[str]:

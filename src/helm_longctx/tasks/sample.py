@@ -116,7 +116,7 @@ class Sample:
         return Sample(**{**vars(self), **values})  # faster than `dataclasses.replace`
 
 
-CUT = 0.9
+_CUT = 0.9
 """A prompt is cut if the server counts fewer tokens than this share of what it must have."""
 
 OTHER_TOKENIZER = 0.75
@@ -137,7 +137,7 @@ def is_cut(counted: float, expected: float, usual: float = OTHER_TOKENIZER) -> b
         expected: the prompt's tokens by another count.
         usual: the ratio of both counts in prompts that are not cut. If it is not known, the smallest one is assumed.
     """
-    return counted < CUT * usual * expected
+    return counted < _CUT * usual * expected
 
 
 def find_limit(counts: Iterable[tuple[Sample, float]]) -> float | None:

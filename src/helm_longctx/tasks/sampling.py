@@ -12,11 +12,11 @@ import numpy as np
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.task import Example, Settings, Task
 
-Further = ParamSpec("Further")
-_LoadAll = Callable[Concatenate[Task, Settings, DataRoot, Further], Iterator[Example]]
+_Further = ParamSpec("_Further")
+_LoadAll = Callable[Concatenate[Task, Settings, DataRoot, _Further], Iterator[Example]]
 
 
-def take_sample(load: _LoadAll[Further]) -> _LoadAll[Further]:
+def take_sample(load: _LoadAll[_Further]) -> _LoadAll[_Further]:
     """Make a loader that yields only the first examples: `num_samples`, or else the official number."""
 
     @wraps(load)
@@ -25,8 +25,8 @@ def take_sample(load: _LoadAll[Further]) -> _LoadAll[Further]:
         settings: Settings,
         root: DataRoot,
         /,
-        *args: Further.args,
-        **kwargs: Further.kwargs,
+        *args: _Further.args,
+        **kwargs: _Further.kwargs,
     ) -> Iterator[Example]:
         return islice(
             load(task, settings, root, *args, **kwargs), task.sample(settings)

@@ -15,7 +15,7 @@ SENTENCE_TERMS = {
 }
 """The terms of `SENTENCE_MODEL`, for `Benchmark.data` of benchmarks whose tasks need it."""
 
-MARGIN = 20_000
+_MARGIN = 20_000
 """Number of characters. Sentences that end farther from the end of a text do not depend on what follows the text."""
 
 
@@ -66,7 +66,7 @@ class WordsInSentences:
         self, end: int, spans: Sequence[tuple[int, int]]
     ) -> list[tuple[int, int]]:
         """Return the spans that stay the same if more text follows after `end`."""
-        return [span for span in spans if span[1] < end - MARGIN]
+        return [span for span in spans if span[1] < end - _MARGIN]
 
 
 @contextmanager

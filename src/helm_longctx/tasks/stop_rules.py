@@ -6,9 +6,9 @@ from typing import NamedTuple
 from helm_longctx.errors import InputError, bad_argument
 
 BETTER = "better"
-SCORE = "score"
+_SCORE = "score"
 WIDTH = "width"
-ALLOWED = f"{BETTER}, {SCORE}=POINTS or {WIDTH}=POINTS, such as {SCORE}=60"
+ALLOWED = f"{BETTER}, {_SCORE}=POINTS or {WIDTH}=POINTS, such as {_SCORE}=60"
 
 
 class Rule(NamedTuple):
@@ -44,6 +44,6 @@ def parse_rule(text: str) -> Rule:
         return Rule(BETTER)
     kind, _, points = text.partition("=")
     with suppress(ValueError):
-        if kind in (SCORE, WIDTH) and 0 < float(points) < 100:
+        if kind in (_SCORE, WIDTH) and 0 < float(points) < 100:
             return Rule(kind, float(points) / 100)
     raise bad_argument("run", "stop_when", text, ALLOWED)

@@ -41,7 +41,7 @@ Labels = Literal["integer", "natural_label"]
 Context = Literal["full", "none"]
 Chats = Literal["truncated", "full"]
 _CutRule = Literal["context", "middle", "middle_joined", "context_middle", "nothing"]
-Generation = Literal["never", "without_files", "always"]
+_Generation = Literal["never", "without_files", "always"]
 
 EVERY_TASK = (
     *("length", "num_samples", "style", "thinking_tokens", "truncation", "repeats"),
@@ -226,7 +226,7 @@ AnswerKind = Literal[
 - `chain`: the variables that hold a value.
 """
 
-Strategy = Callable[[Sequence[Message]], str | None]
+AnswerReader = Callable[[Sequence[Message]], str | None]
 """(conversation) → its answer, or None if the conversation does not belong to the task."""
 
 
@@ -240,7 +240,7 @@ class Baseline:
         constant: the answer of the null model to every question.
     """
 
-    kind: AnswerKind | Strategy
+    kind: AnswerKind | AnswerReader
     constant: str
 
 
@@ -292,7 +292,7 @@ Loader = Callable[["Task", Settings, DataRoot], Iterable[Example]]
 """(task, settings, data root) → the examples. It raises an `InputError` if data is missing or malformed, or does not
 suffice for the settings, or if a package or tokenizer that it needs is missing."""
 Scorer = Callable[[Record], Scores]
-Reads = Callable[[Record], bool]
+_Reads = Callable[[Record], bool]
 """(record) → whether the scorer finds in the prediction what it compares, such as a letter or the required line."""
 
 MOST_SCORED = 1 << 19
@@ -339,6 +339,7 @@ class Task:
         optional_sources: data that the task uses at a length if it exists. Only `helm-longctx fetch` downloads it.
         own_files: the names of the files that the task reads in the user's folder `path`, if they exist. A run is made
             again when they have changed.
+        any_length: whether the task exists at each length in the range of the benchmark's axis, not only in `sizes`.
         chat: whether the official code uses the model's chat template.
         arguments: the run-entry arguments that the task takes in addition to `EVERY_TASK`: `seed`, `shots`, `labels`,
             `context`, `chats`, `count_with`, `depth`, `path`. A task with an `official_judge` also takes `judge`, one with
@@ -418,8 +419,8 @@ class Task:
     reasoning: Reasoning | None = None
     question_only: Template | None = None
     metric: MetricArgument = "score"
-    can_read: Reads = has_text
-    generated: Generation = "never"
+    can_read: _Reads = has_text
+    generated: _Generation = "never"
     official_task: str = ""
     scorers: Mapping[str, Scorer] = field(default_factory=dict)
 

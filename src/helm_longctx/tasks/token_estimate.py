@@ -15,7 +15,7 @@ import numpy as np
 
 _SPACE, _BREAK, _LETTER, _DIGIT, _MARK, _CJK, _OTHER = range(7)
 
-WORD = 1.05
+_WORD = 1.05
 _FURTHER_LETTER = 0.07
 _WHOLE_LETTERS = 4
 """Tokens of a word, and tokens of each letter after the first four."""
@@ -93,7 +93,7 @@ def estimate_tokens(text: str, single_digits: bool = False) -> int:
     if single_digits:
         digit_groups = digits.sum()
     tokens = (
-        WORD * len(words)
+        _WORD * len(words)
         + _FURTHER_LETTER * np.maximum(words - _WHOLE_LETTERS, 0).sum()
         + _RARE_PAIR * rare
         + digit_groups

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.apps.certify.answers import Answered, Block, Reply
+from helm_longctx.apps.certify.answers import Answered, AskedBlock, KeptReply
 from helm_longctx.apps.certify.procedure import Ask, LimitReachedError, run
 from helm_longctx.apps.certify.search import (
     SEEDS,
@@ -26,7 +26,7 @@ from helm_longctx.apps.certify.sections import (
     describe_verdict,
     write_certificate,
 )
-from helm_longctx.results.statistics.sequential import Decision
+from helm_longctx.results.statistics.sequential import ThresholdDecision
 from tests.support.certifying import (
     KINDS,
     SERVERS,
@@ -57,12 +57,12 @@ def record_of(ask: Ask, design: Design = DESIGN) -> dict[str, Any]:
     return run(design, ask).record()
 
 
-def answer_by(chance: Callable[[Block], float], random: Random) -> Ask:
+def answer_by(chance: Callable[[AskedBlock], float], random: Random) -> Ask:
     """Return a function that gives right and wrong answers with a chance that depends on the block."""
 
-    def reply(block: Block) -> Reply:
+    def reply(block: AskedBlock) -> KeptReply:
         right = block.has_text and random.random() < chance(block)
-        return Reply(float(right), sent=round(0.95 * block.length * block.has_text))
+        return KeptReply(float(right), sent=round(0.95 * block.length * block.has_text))
 
     return lambda blocks: [
         Answered(block, [reply(block) for _ in range(block.count)]) for block in blocks
@@ -122,7 +122,7 @@ def test_questions_are_paired() -> None:
     """
     seeds: dict[int, set[int]] = {SHORTEST: set(), CLAIM: set()}
 
-    def chance(block: Block) -> float:
+    def chance(block: AskedBlock) -> float:
         seeds[block.length].add(block.seed)
         return float(block.seed % 2)
 
@@ -136,7 +136,7 @@ def test_questions_are_paired() -> None:
 def kind_of(name: str, right: int, design: Design = DESIGN) -> KindAnswers:
     """Return a kind of whose ten answers in each block at the shortest length some are right."""
     kind = KindAnswers(design, name)
-    replies = [Reply(float(number < right)) for number in range(10)]
+    replies = [KeptReply(float(number < right)) for number in range(10)]
     kind.base.answered += [
         Answered(block, replies) for block in kind.base_blocks(range(design.first))
     ]
@@ -147,7 +147,7 @@ def test_one_text_shows_no_pairing() -> None:
     """The answers about a single text do not show whether texts differ."""
     kind = KindAnswers(DESIGN, "recall")
     block = kind.base_blocks(range(1))[0]
-    kind.base.answered.append(Answered(block, [Reply(1.0), Reply(0.0)]))
+    kind.base.answered.append(Answered(block, [KeptReply(1.0), KeptReply(0.0)]))
     assert kind.pairing == 0.0
 
 
@@ -161,7 +161,7 @@ def test_kinds_with_similar_means_have_one_expected_score() -> None:
     assert find_shifts(far) == {KINDS[0]: 0.0, KINDS[1]: 0.0}
     test = LengthTest(DESIGN, CLAIM, near, 57)
     for kind in near:
-        test.add(Reply(1.0), kind.kind, 10**6)
+        test.add(KeptReply(1.0), kind.kind, 10**6)
     assert test.losses == pytest.approx([-0.5, -0.5])
 
 
@@ -174,7 +174,7 @@ def test_more_questions_at_the_shortest_length(
 ) -> None:
     """The shortest length gets more questions if questions differ, or if few kinds leave it fewer than the claim has."""
 
-    def chance(block: Block) -> float:
+    def chance(block: AskedBlock) -> float:
         return (float(block.seed % 2) if is_paired else 0.9) * (
             block.kind in KINDS[:kinds]
         )
@@ -279,7 +279,7 @@ def test_all_kinds_are_named_only_if_each_is_decided() -> None:
 def test_a_kind_that_is_lost_refuses_the_claim() -> None:
     """A claim at which one kind is lost does not hold, though the mean loss over the kinds is less than allowed."""
 
-    def chance(block: Block) -> float:
+    def chance(block: AskedBlock) -> float:
         return 0.0 if block.kind == "graph" and block.length > WINDOW else 0.95
 
     records = [
@@ -306,9 +306,9 @@ def test_a_model_that_answers_nothing_is_told_why() -> None:
 def test_a_failing_server_is_told_apart_from_wrong_answers(tmp_path: Any) -> None:
     """A server whose requests fail has an open certificate with the reason of the failures."""
 
-    def fail(blocks: Sequence[Block]) -> list[Answered]:
+    def fail(blocks: Sequence[AskedBlock]) -> list[Answered]:
         return [
-            Answered(block, [Reply(None, "timeout", sent=1)] * block.count)
+            Answered(block, [KeptReply(None, "timeout", sent=1)] * block.count)
             for block in blocks
         ]
 
@@ -322,13 +322,13 @@ def test_a_failing_server_is_told_apart_from_wrong_answers(tmp_path: Any) -> Non
 def test_refused_lengths_are_not_effective() -> None:
     """A length that the server refuses is not effective, and the largest accepted length is named."""
 
-    def ask(blocks: Sequence[Block]) -> list[Answered]:
-        def reply(block: Block) -> Reply:
+    def ask(blocks: Sequence[AskedBlock]) -> list[Answered]:
+        def reply(block: AskedBlock) -> KeptReply:
             too_long = block.length > WINDOW
             return (
-                Reply(None, "too_long", refused=True)
+                KeptReply(None, "too_long", refused=True)
                 if too_long
-                else Reply(float(block.has_text), sent=1)
+                else KeptReply(float(block.has_text), sent=1)
             )
 
         return [Answered(block, [reply(block)] * block.count) for block in blocks]
@@ -344,7 +344,7 @@ def test_what_is_open_at_the_limit_stays_open() -> None:
     """If the money is spent before the claim is decided, the certificate says so, and keeps what was answered."""
     curve = Curve(SERVERS[0], WINDOW, Random(0))
 
-    def ask(blocks: Sequence[Block]) -> list[Answered]:
+    def ask(blocks: Sequence[AskedBlock]) -> list[Answered]:
         if any(block.length == CLAIM for block in blocks):
             raise LimitReachedError("the limit is reached", curve.ask(blocks[:2]))
         return curve.ask(blocks)
@@ -362,11 +362,11 @@ def test_all_questions_have_one_least_value(pairing: float) -> None:
     random = Random(3)
     search = Search(Design(CLAIM, SHORTEST, ("recall", "graph")))
 
-    def reply(block: Block) -> list[Reply]:
+    def reply(block: AskedBlock) -> list[KeptReply]:
         is_right = [random.random() < 0.7 for _ in range(block.count)]
         if random.random() < pairing:
             is_right = is_right[:1] * block.count
-        return [Reply(float(right and block.has_text)) for right in is_right]
+        return [KeptReply(float(right and block.has_text)) for right in is_right]
 
     while not search.tests and (blocks := search.next_blocks()):
         for block in blocks:
@@ -385,14 +385,14 @@ def test_failures_are_no_reason_for_a_certificate(
     """Failures count as wrong answers, more than a tenth of them leave the claim open, and a finding counts them."""
     random = Random(2)
 
-    def ask(blocks: Sequence[Block]) -> list[Answered]:
+    def ask(blocks: Sequence[AskedBlock]) -> list[Answered]:
         found = []
         for block in blocks:
             is_lost = block.length == CLAIM and random.random() > answered
             reply = (
-                Reply(None, "timeout")
+                KeptReply(None, "timeout")
                 if is_lost
-                else Reply(float(block.has_text), sent=1)
+                else KeptReply(float(block.has_text), sent=1)
             )
             found.append(Answered(block, [reply] * block.count))
         return found
@@ -413,13 +413,13 @@ def test_a_model_whose_wrong_answers_fail_gets_no_certificate() -> None:
     """If a model falls from 95 to 45 % and its wrong answers fail, no answer that arrives shows the loss."""
     random = Random(5)
 
-    def reply(block: Block) -> Reply:
+    def reply(block: AskedBlock) -> KeptReply:
         is_right = random.random() < (0.95 if block.length == SHORTEST else 0.45)
         if block.length > SHORTEST and not is_right and random.random() < 0.95:
-            return Reply(None, "timeout")
-        return Reply(float(is_right and block.has_text), sent=1)
+            return KeptReply(None, "timeout")
+        return KeptReply(float(is_right and block.has_text), sent=1)
 
-    def ask(blocks: Sequence[Block]) -> list[Answered]:
+    def ask(blocks: Sequence[AskedBlock]) -> list[Answered]:
         return [
             Answered(block, [reply(block) for _ in range(block.count)])
             for block in blocks
@@ -448,18 +448,18 @@ def test_the_first_of_two_tests_decides() -> None:
     """If a loss is less than allowed, and certain, the test that needs fewer answers decides; if both need as many, it is open."""
     design = Design(8192, SHORTEST, ("a",), loss=0.5, most=40, texts=1)
     for loss, expected in (
-        (0.1, Decision.ABOVE),
-        (0.2, Decision.ABOVE),
-        (0.25, Decision.OPEN),
-        (0.3, Decision.BELOW),
+        (0.1, ThresholdDecision.ABOVE),
+        (0.2, ThresholdDecision.ABOVE),
+        (0.25, ThresholdDecision.OPEN),
+        (0.3, ThresholdDecision.BELOW),
     ):
         kind = Search(design).kinds["a"]
         for block in kind.base_blocks(range(6)):
-            kind.base.answered.append(Answered(block, [Reply(0.8)]))
+            kind.base.answered.append(Answered(block, [KeptReply(0.8)]))
         test = LengthTest(design, design.claim, [kind], design.most)
-        assert test.decision is Decision.OPEN
+        assert test.decision is ThresholdDecision.OPEN
         for _ in range(design.most):
-            test.add(Reply(0.8 - loss), "a", 1000)
+            test.add(KeptReply(0.8 - loss), "a", 1000)
         assert test.decision is expected, loss
 
 
@@ -488,7 +488,7 @@ def test_a_kind_that_is_guessed_without_its_text_cannot_be_measured(
 ) -> None:
     """A kind is measured only if its score is above that of the model without texts, by more than the allowed loss."""
 
-    def answer(blocks: Sequence[Block]) -> list[Answered]:
+    def answer(blocks: Sequence[AskedBlock]) -> list[Answered]:
         return [
             Answered(
                 block, [_guess(random, block, guessed) for _ in range(block.count)]
@@ -505,9 +505,9 @@ def test_a_kind_that_is_guessed_without_its_text_cannot_be_measured(
     assert kinds["recall"]["is_measurable"] is is_measured
 
 
-def _guess(random: Random, block: Block, guessed: float) -> Reply:
+def _guess(random: Random, block: AskedBlock, guessed: float) -> KeptReply:
     is_recall = block.kind == "recall"
-    return Reply(
+    return KeptReply(
         float(random.random() < (0.9 if block.has_text else guessed * is_recall)),
         sent=block.length,
     )
@@ -530,11 +530,11 @@ def test_both_distances_to_the_floor_count(
     kind = KindAnswers(DESIGN, KINDS[0])
     for block, right in zip(kind.base_blocks(range(DESIGN.first)), rights, strict=True):
         kind.base.answered.append(
-            Answered(block, [Reply(float(number < right)) for number in range(10)])
+            Answered(block, [KeptReply(float(number < right)) for number in range(10)])
         )
-    empty = Block(KINDS[0], SHORTEST, kind.question(SEEDS - 1), 10, has_text=False)
+    empty = AskedBlock(KINDS[0], SHORTEST, kind.question(SEEDS - 1), 10, has_text=False)
     kind.without_text.append(
-        Answered(empty, [Reply(float(number < guesses)) for number in range(10)])
+        Answered(empty, [KeptReply(float(number < guesses)) for number in range(10)])
     )
     assert kind.is_measurable is is_measurable
 
@@ -543,10 +543,10 @@ def test_a_constant_answer_is_a_floor() -> None:
     """The floor is the best answer that needs no text: the model's own guess, or a baseline that says always the same."""
     design = replace(DESIGN, claim=8192, most=20)
 
-    def answer(blocks: Sequence[Block]) -> list[Answered]:
-        reply = Reply(1.0, sent=100, floors={"null": 0.85, "lexical": 0.0})
+    def answer(blocks: Sequence[AskedBlock]) -> list[Answered]:
+        reply = KeptReply(1.0, sent=100, floors={"null": 0.85, "lexical": 0.0})
         return [
-            Answered(block, [reply if block.has_text else Reply(0.0)] * block.count)
+            Answered(block, [reply if block.has_text else KeptReply(0.0)] * block.count)
             for block in blocks
         ]
 

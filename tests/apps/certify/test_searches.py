@@ -8,7 +8,7 @@ from statistics import fmean
 
 import pytest
 
-from helm_longctx.apps.certify.answers import Answered, Block, Reply
+from helm_longctx.apps.certify.answers import Answered, AskedBlock, KeptReply
 from helm_longctx.apps.certify.procedure import run
 from helm_longctx.apps.certify.search import Design
 from helm_longctx.data.root import DataRoot
@@ -69,10 +69,10 @@ def test_no_search_is_certified(
     for seed in range(20):
         random = Random(seed)
 
-        def reply(block: Block, random: Random = random) -> Reply:
+        def reply(block: AskedBlock, random: Random = random) -> KeptReply:
             is_tried = block.has_text and block.kind in tried
             length = SHORTEST if block.length == SHORTEST else CLAIM
-            return Reply(
+            return KeptReply(
                 random.choice(scores[block.kind, length]) if is_tried else 0.0,
                 sent=block.length,
             )

@@ -401,7 +401,7 @@ def test_archives_are_not_believed(
 ) -> None:
     """A file in an archive is read up to a limit, whatever size the archive says it has."""
     path = write_archive(tmp_path / "x.eval", log(sample(1, "x" * 10_000)))
-    monkeypatch.setattr(inspect_logs, "MOST_BYTES", 5_000)
+    monkeypatch.setattr(inspect_logs, "_MOST_BYTES", 5_000)
     with pytest.raises(InputError, match=r"samples/1_epoch_1.json is larger than"):
         import_files([path], tmp_path / "runs/theirs", BENCHMARKS)
 

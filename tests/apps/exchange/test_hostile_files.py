@@ -306,7 +306,7 @@ def test_accepted(name: str, tmp_path: Path) -> None:
 
 def test_a_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An archive of 100 kB whose sample has 100 MB is read only up to the limit."""
-    monkeypatch.setattr(inspect_logs, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(inspect_logs, "_MOST_BYTES", 1 << 20)
     path = place(
         tmp_path, "x.eval", archive(("samples/1_epoch_1.json", b" " * (100 << 20)))
     )
@@ -321,7 +321,7 @@ def test_samples_that_are_large_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An archive whose samples are each below the limit is read only up to the limit of all samples together."""
-    monkeypatch.setattr(inspect_logs, "MOST_BYTES_IN_ALL", 10 << 20)
+    monkeypatch.setattr(inspect_logs, "_MOST_BYTES_IN_ALL", 10 << 20)
     large = json.dumps(sample(1, "x") | {"store": "x" * (4 << 20)})
     path = place(
         tmp_path,

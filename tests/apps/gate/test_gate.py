@@ -13,7 +13,7 @@ import pytest
 from helm_longctx.apps.gate.folder import GateFolder
 from helm_longctx.apps.gate.gate import ALL, ANSWERS, _split, decide, read_looks
 from helm_longctx.errors import InputError
-from helm_longctx.results.comparison import Item, SharedTable
+from helm_longctx.results.comparison import PairedInstance, SharedTable
 from helm_longctx.results.statistics.comparison import Pairs
 from helm_longctx.results.statistics.noninferiority import Verdict, decide_drops
 
@@ -93,7 +93,7 @@ def test_requests_that_one_side_refuses_decide_by_their_number() -> None:
 def split(*instances: tuple[int | None, int | None]) -> dict[str, list[int]]:
     """Return the parts of instances with these lengths and depths in percent, as of several benchmarks."""
     items = [
-        Item("e", "t", length, "full", str(number))
+        PairedInstance("e", "t", length, "full", str(number))
         for number, (length, _) in enumerate(instances)
     ]
     return _split(

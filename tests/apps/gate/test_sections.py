@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from helm_longctx.apps.gate.answers import AnswerPair
-from helm_longctx.apps.gate.gate import Gate, Part, Question
+from helm_longctx.apps.gate.gate import Gate, GatePart, GateQuestion
 from helm_longctx.apps.gate.sections import explain, gate_sections
-from helm_longctx.documents.document import Answer
+from helm_longctx.documents.document import HeadlineAnswer
 from helm_longctx.results.statistics.comparison import Pairs
 from helm_longctx.results.statistics.noninferiority import (
     Verdict,
@@ -35,14 +35,14 @@ def gate(**parts: tuple[int, int, int]) -> Gate:
     drops = decide_drops(
         pairs, 0.05, 0.8, depths=[name for name in pairs if not name.startswith("8")]
     )
-    found = {name: Part(1.0, 1.0, drop) for name, drop in drops.items()}
+    found = {name: GatePart(1.0, 1.0, drop) for name, drop in drops.items()}
     # Of ten answers, one differs.
     answers = [
         AnswerPair(answer(1.0), answer(float(number > 0)), ("a", "a"), True)
         for number in range(10)
     ]
     return Gate(
-        Question("base/m", "new/m", 0.05, 0.8, []),
+        GateQuestion("base/m", "new/m", 0.05, 0.8, []),
         found,
         {},
         [],
@@ -76,7 +76,7 @@ def test_only_a_gate_that_passes_is_shown_as_sure(
     """The first answer of the page has the verdict in words, and only "no worse" is marked as sure."""
     found = gate(**parts)
     (first,) = gate_sections(found)[0].blocks
-    assert isinstance(first, Answer)
+    assert isinstance(first, HeadlineAnswer)
     assert (found.verdict, first.is_sure) == (verdict, verdict is Verdict.NO_WORSE)
     assert first.verdict == explain(found)
     assert first.verdict.startswith(words)

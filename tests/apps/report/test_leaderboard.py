@@ -8,7 +8,7 @@ from statistics import fmean
 import pytest
 
 from helm_longctx.apps.report.leaderboard import first_models, leaderboard_sections
-from helm_longctx.documents.document import Answer, Cell, Figure, Section, Table
+from helm_longctx.documents.document import Cell, Figure, HeadlineAnswer, Section, Table
 from helm_longctx.results.boards import OVERALL, Board, make_boards, published_boards
 from helm_longctx.results.comparison import find_differences
 from helm_longctx.results.reading import Result
@@ -20,9 +20,11 @@ K = 1024
 MakeBoard = Callable[..., Board]
 
 
-def blocks_of(section: Section) -> tuple[Answer, Table]:
+def blocks_of(section: Section) -> tuple[HeadlineAnswer, Table]:
     """Return the answer and the leaderboard of a section."""
-    answer = next(block for block in section.blocks if isinstance(block, Answer))
+    answer = next(
+        block for block in section.blocks if isinstance(block, HeadlineAnswer)
+    )
     return answer, next(block for block in section.blocks if isinstance(block, Table))
 
 

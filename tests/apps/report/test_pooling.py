@@ -12,7 +12,7 @@ import pytest
 from helm_longctx import environment
 from helm_longctx.apps.pooling.sections import pool_boards, pooling_sections
 from helm_longctx.apps.report.build import write_report
-from helm_longctx.documents.document import Answer, Figure, Table
+from helm_longctx.documents.document import Figure, HeadlineAnswer, Table
 from helm_longctx.results.boards import Board, read_suite
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.apps.report.suites import write_suite
@@ -69,7 +69,7 @@ def test_models_are_ranked_although_they_lack_benchmarks(boards: list[Board]) ->
     assert found.pooling.strengths["acme/both"].n == len(answers)
     (section,) = pooling_sections(boards)
     answer, plot, table = section.blocks
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, HeadlineAnswer)
     assert isinstance(plot, Figure)
     assert isinstance(table, Table)
     assert answer.verdict.startswith("acme/hard ranks first of 3 models")
@@ -124,7 +124,7 @@ def test_a_page_needs_two_models_that_differ(
     )
     (section,) = pooling_sections([board])
     answer = section.blocks[0]
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, HeadlineAnswer)
     assert "differ from no other model on any instance: acme/one." in answer.note
 
 

@@ -34,7 +34,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
 def test_prompts(case: str, root: DataRoot, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both forms of every prompt, the references and the order are the official ones, also if the text is cut."""
     name, _, label = case.rpartition("_")
-    monkeypatch.setattr(tasks, "CLASSES", CLASSES)
+    monkeypatch.setattr(tasks, "_CLASSES", CLASSES)
     task = BENCHMARK.task(
         {"longbenchv2": "multiple_choice"}.get(name, name.removeprefix("graphwalk_"))
     )
@@ -84,7 +84,7 @@ def test_the_lexical_baseline_answers_graphs_and_choices(
 ) -> None:
     """The lexical baseline answers a graph in OpenAI's words and LongBench v2's question, although the prompts are
     HELMET's."""
-    monkeypatch.setattr(tasks, "CLASSES", CLASSES)
+    monkeypatch.setattr(tasks, "_CLASSES", CLASSES)
     walk = GRAPHWALKS.task("bfs")
     bfs = BENCHMARK.task("bfs")
     (graph,) = walk.load(walk, Settings(length=4096, num_samples=1), root)

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.benchmarks.leval.tasks import DATASETS, MEASURES, Dataset
+from helm_longctx.benchmarks.leval.tasks import DATASETS, MEASURES, LEvalTask
 from tests.support.fabricate_words import words, write
 
 DOCUMENTS = 4
@@ -38,7 +38,7 @@ def build_leval(root: Path) -> Path:
     return root
 
 
-def rows(dataset: Dataset) -> list[dict[str, Any]]:
+def rows(dataset: LEvalTask) -> list[dict[str, Any]]:
     """Return the rows of a task's file, of which one is for a judge."""
     rng = random.Random(dataset.name)
     made = [

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.benchmarks.longbench import BENCHMARK
-from helm_longctx.benchmarks.longbench.tasks import DATASETS, Dataset
+from helm_longctx.benchmarks.longbench.tasks import DATASETS, LongBenchTask
 from tests.benchmarks.lv_eval.fabricate import sentence
 from tests.support.fabricate_words import write
 
@@ -29,7 +29,7 @@ def build_longbench(root: Path) -> Path:
     return root
 
 
-def dataset_of(task: str) -> Dataset:
+def dataset_of(task: str) -> LongBenchTask:
     """Return the data set of a task."""
     return next(
         dataset
@@ -38,13 +38,13 @@ def dataset_of(task: str) -> Dataset:
     )
 
 
-def rows(dataset: Dataset, seed: str) -> list[dict[str, Any]]:
+def rows(dataset: LongBenchTask, seed: str) -> list[dict[str, Any]]:
     """Return the rows of a file."""
     rng = random.Random(seed)
     return [_row(rng, dataset, number) for number in range(ROWS)]
 
 
-def _row(rng: random.Random, dataset: Dataset, number: int) -> dict[str, Any]:
+def _row(rng: random.Random, dataset: LongBenchTask, number: int) -> dict[str, Any]:
     language = "zh" if "chinese" in dataset.traits else "en"
     classes = (
         CLASSES["chinese" in dataset.traits]
@@ -59,7 +59,7 @@ def _row(rng: random.Random, dataset: Dataset, number: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _answer(rng: random.Random, dataset: Dataset) -> str:
+def _answer(rng: random.Random, dataset: LongBenchTask) -> str:
     if dataset.metric == "classification_score":
         return rng.choice(CLASSES["chinese" in dataset.traits])
     if dataset.metric == "count_score":
@@ -86,7 +86,7 @@ def records() -> list[dict[str, Any]]:
 
 
 def _outputs(
-    rng: random.Random, dataset: Dataset, row: dict[str, Any]
+    rng: random.Random, dataset: LongBenchTask, row: dict[str, Any]
 ) -> Iterator[str]:
     right = row["answers"][0]
     language = "zh" if "chinese" in dataset.traits else "en"

@@ -67,12 +67,12 @@ def test_the_file_is_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     """All tasks share one pass through the file, which is made again after the file has changed."""
     passes: Counter[Path] = Counter()
 
-    class Counted(tasks.Questions):
+    class Counted(tasks.QuestionsByTask):
         def __init__(self, path: Path):
             passes[path] += 1
             super().__init__(path)
 
-    monkeypatch.setattr(tasks, "Questions", Counted)
+    monkeypatch.setattr(tasks, "QuestionsByTask", Counted)
     path = build_longbench_pro(tmp_path)
     loaded = [task.name for task in LONGBENCH_PRO.tasks if load(tmp_path, task.name)]
     assert (len(loaded), passes[path]) == (2 * len(TASKS), 1)

@@ -48,7 +48,7 @@ def test_prompts_and_accuracies(
     case: str, task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The prompts of all questions, their order and the accuracy of odd answers are the official ones."""
-    monkeypatch.setattr(tasks, "MOST_TOKENS", LIMITS[case])
+    monkeypatch.setattr(tasks, "_MOST_TOKENS", LIMITS[case])
     given = settings(case.split()[0])
     for seed in SEEDS:
         build_longhealth(tmp_path, seed)

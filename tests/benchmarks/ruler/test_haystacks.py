@@ -52,7 +52,7 @@ def test_sentences_are_those_of_the_text_alone(
 ) -> None:
     """The sentences are NLTK's, whatever numbers of words were asked for before."""
     root, every = essays
-    monkeypatch.setattr(sentences, "MARGIN", 400)
+    monkeypatch.setattr(sentences, "_MARGIN", 400)
     shared = read_essays(root)
     for count in (500, 1200, 1199, 40, 3000, len(every) + 700, 2500, 1):
         text = " ".join((every * 2)[:count])

@@ -22,7 +22,7 @@ from tests.support.servers.nvcf import FUNCTION, Cloud, serve_function
 
 @pytest.fixture
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
-    monkeypatch.setattr(nvcf, "PAUSE", 0.01)
+    monkeypatch.setattr(nvcf, "_PAUSE", 0.01)
     monkeypatch.setenv("NVCF_TEST_KEY", "nvapi-test")
     with (
         serve(lambda prompt: f"{prompt} Yes.") as backend,

@@ -16,7 +16,7 @@ from helm_longctx.results.statistics.comparison import (
 from helm_longctx.results.statistics.noninferiority import (
     Cells,
     Clusters,
-    Sample,
+    EqualClusters,
     Verdict,
     changed_outcomes,
     clusters_needed,
@@ -331,7 +331,7 @@ def test_a_large_drop_is_decided_as_worse() -> None:
     """If the sample would be enough for no drop, the one that was measured counts: the larger, the fewer clusters decide."""
     needed = [
         clusters_to_decide(
-            Sample(5000.0, changed_outcomes(0.1, drop)),
+            EqualClusters(5000.0, changed_outcomes(0.1, drop)),
             0.03,
             0.8,
             (0.025, 0.025),

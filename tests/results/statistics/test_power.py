@@ -12,7 +12,7 @@ from helm_longctx.results.statistics.comparison import compare_intervals, compar
 from helm_longctx.results.statistics.intervals import Interval, mean_interval
 from helm_longctx.results.statistics.power import (
     POWER,
-    Sample,
+    PairedQuestions,
     Spread,
     detectable_difference,
     detectable_from,
@@ -25,9 +25,9 @@ ROUNDS = 200
 """Rounds of a simulation, whose standard error is 2.8 points."""
 
 
-def sample(variance: float, n: float, is_paired: bool = False) -> Sample:
+def sample(variance: float, n: float, is_paired: bool = False) -> PairedQuestions:
     """Return a sample of independent questions."""
-    return Sample(Spread(variance, 0.0, is_paired), n, n)
+    return PairedQuestions(Spread(variance, 0.0, is_paired), n, n)
 
 
 @pytest.mark.parametrize("n", [100, 600, 5000])
@@ -50,10 +50,11 @@ def test_samples_needed(spread: Spread, difference: float) -> None:
     """The number of questions needed is the smallest that detects the difference."""
     needed = questions_needed(spread, difference, 2.0)
     assert (
-        detectable_difference([Sample(spread, needed, needed / 2)]) <= difference + 1e-5
+        detectable_difference([PairedQuestions(spread, needed, needed / 2)])
+        <= difference + 1e-5
     )
     assert (
-        detectable_difference([Sample(spread, needed - 1, (needed - 1) / 2)])
+        detectable_difference([PairedQuestions(spread, needed - 1, (needed - 1) / 2)])
         > difference
     )
 
@@ -61,14 +62,18 @@ def test_samples_needed(spread: Spread, difference: float) -> None:
 def test_clusters_count_by_their_correlation() -> None:
     """Many clusters count as one question each if their correlation is 1, and their questions count if it is 0."""
     whole, none = (
-        detectable_difference([Sample(Spread(0.25, each, False), 6000, 1000)])
+        detectable_difference([PairedQuestions(Spread(0.25, each, False), 6000, 1000)])
         for each in (1.0, 0.0)
     )
     assert whole == pytest.approx(detectable_difference([sample(0.25, 1000)]), rel=0.02)
     assert none == pytest.approx(detectable_difference([sample(0.25, 6000)]), rel=0.02)
-    assert detectable_difference([Sample(Spread(0.25, 1.0, True), 60, 1)]) == math.inf
     assert (
-        detectable_difference([Sample(Spread(0.25, 0.5, False), 60, 3.9)]) == math.inf
+        detectable_difference([PairedQuestions(Spread(0.25, 1.0, True), 60, 1)])
+        == math.inf
+    )
+    assert (
+        detectable_difference([PairedQuestions(Spread(0.25, 0.5, False), 60, 3.9)])
+        == math.inf
     )
 
 
@@ -125,7 +130,7 @@ def test_small_differences_have_their_power() -> None:
     n = 150
     draw = lambda mean: np.clip(random.normal(mean, 0.04, n), -1, 1)  # noqa: E731
     spread = paired_spread(draw(0.0), np.zeros(n), range(n))
-    difference = detectable_difference([Sample(spread, n, n)])
+    difference = detectable_difference([PairedQuestions(spread, n, n)])
     found = (
         sum(
             compare_pairs(draw(difference), np.zeros(n)).p_value < 0.05
@@ -189,7 +194,9 @@ def test_a_paired_difference_solves_its_equation(
     b = q * math.sqrt(variance / n)
     root = math.sqrt(b**2 - (1 - a) * (b**2 - a * variance)) if a < 1 else math.inf
     expected = (b + root) / (1 - a) if a < 1 else math.inf
-    found = detectable_difference([Sample(Spread(variance, 0.0, True, kurtosis), n, n)])
+    found = detectable_difference(
+        [PairedQuestions(Spread(variance, 0.0, True, kurtosis), n, n)]
+    )
     assert found == pytest.approx(expected if expected <= 1 else math.inf, abs=2e-5)
 
 
@@ -199,7 +206,9 @@ def test_a_difference_in_clusters_has_no_steps(correlation: float) -> None:
     variances = np.linspace(0.1, 0.24, 71)
     found = np.array(
         [
-            detectable_difference([Sample(Spread(v, correlation, False), 120, 20)])
+            detectable_difference(
+                [PairedQuestions(Spread(v, correlation, False), 120, 20)]
+            )
             for v in variances
         ]
     )

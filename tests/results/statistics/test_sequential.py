@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 from helm_longctx.results.statistics.intervals import mean_interval
 from helm_longctx.results.statistics.sequential import (
-    Decision,
+    ThresholdDecision,
     count_until_decision,
     decide,
     sequential_interval,
@@ -21,13 +21,13 @@ from helm_longctx.results.statistics.sequential import (
 SCORES_OF_ANY_KIND = arrays.arrays(float, st.integers(0, 60), elements=st.floats(0, 1))
 
 
-def walk(values: np.ndarray, threshold: float, error: float) -> Decision:
+def walk(values: np.ndarray, threshold: float, error: float) -> ThresholdDecision:
     """Look after each value, as a sampler does, and stop at the first decision."""
     for n in range(len(values) + 1):
         found = decide(values[:n], threshold, error)
-        if found is not Decision.OPEN:
+        if found is not ThresholdDecision.OPEN:
             return found
-    return Decision.OPEN
+    return ThresholdDecision.OPEN
 
 
 @settings(max_examples=60, deadline=None)
@@ -58,10 +58,10 @@ def test_the_interval_excludes_what_the_test_rejects(
     interval = sequential_interval(values, 0.1)
     found = decide(values, threshold, 0.05)
     if interval.low > threshold + 1e-9:
-        assert found is not Decision.OPEN
-    if found is Decision.ABOVE:
+        assert found is not ThresholdDecision.OPEN
+    if found is ThresholdDecision.ABOVE:
         assert interval.low >= threshold - 1e-9
-    if found is Decision.BELOW:
+    if found is ThresholdDecision.BELOW:
         assert interval.high <= threshold + 1e-9
 
 
@@ -72,9 +72,9 @@ def test_scores_and_their_complements_decide_alike(
 ) -> None:
     """If each score becomes 1 minus the score, above becomes below."""
     opposite = {
-        Decision.ABOVE: Decision.BELOW,
-        Decision.BELOW: Decision.ABOVE,
-        Decision.OPEN: Decision.OPEN,
+        ThresholdDecision.ABOVE: ThresholdDecision.BELOW,
+        ThresholdDecision.BELOW: ThresholdDecision.ABOVE,
+        ThresholdDecision.OPEN: ThresholdDecision.OPEN,
     }
     assert decide(1 - values, 1 - threshold) is opposite[decide(values, threshold)]
 
@@ -90,7 +90,8 @@ def test_both_ends_of_an_interval_are_alike(values: np.ndarray) -> None:
     assert interval.low <= interval.high
     if values.size:
         assert (
-            decide(values, min(interval.high + 1e-3, 0.999), 0.025) is Decision.BELOW
+            decide(values, min(interval.high + 1e-3, 0.999), 0.025)
+            is ThresholdDecision.BELOW
             or interval.high > 0.998
         )
 
@@ -113,7 +114,7 @@ def test_the_error_is_kept_with_looks_after_each_score(mean: float, kind: str) -
         draws = np.where(
             draws < min(mean, 1 - mean) * 2, 0.5, 0.0 if mean <= 0.5 else 1.0
         )
-    wrong = sum(decide(row, mean, 0.025) is not Decision.OPEN for row in draws)
+    wrong = sum(decide(row, mean, 0.025) is not ThresholdDecision.OPEN for row in draws)
     assert wrong <= 0.065 * rounds
     if kind == "right or wrong" and mean == 0.5:
         naive = sum(
@@ -138,22 +139,29 @@ def test_the_error_of_paired_differences_is_kept() -> None:
         ((hard + random.random(hard.shape)) / 2 < 0.6).astype(float) for _ in range(2)
     )
     wrong = sum(
-        decide((1 + row) / 2, 0.5, 0.025) is not Decision.OPEN for row in first - second
+        decide((1 + row) / 2, 0.5, 0.025) is not ThresholdDecision.OPEN
+        for row in first - second
     )
     assert wrong <= 65
-    assert decide(np.full(20, 0.95), 0.5) is Decision.ABOVE
-    assert decide(np.full(60, 0.6), 0.75) is Decision.BELOW
+    assert decide(np.full(20, 0.95), 0.5) is ThresholdDecision.ABOVE
+    assert decide(np.full(60, 0.6), 0.75) is ThresholdDecision.BELOW
 
 
 def test_samples_are_small_if_the_answer_is_clear() -> None:
     """Scores of 1 decide against 0.7 at 1 % after 17 scores; no test of right answers can do so before the 13th."""
     assert math.ceil(math.log(0.01) / math.log(0.7)) == 13
     first = next(
-        n for n in range(100) if decide(np.ones(n), 0.7, 0.01) is Decision.ABOVE
+        n
+        for n in range(100)
+        if decide(np.ones(n), 0.7, 0.01) is ThresholdDecision.ABOVE
     )
     assert first == 17
     assert (
-        next(n for n in range(100) if decide(np.zeros(n), 0.7, 0.01) is Decision.BELOW)
+        next(
+            n
+            for n in range(100)
+            if decide(np.zeros(n), 0.7, 0.01) is ThresholdDecision.BELOW
+        )
         == 5
     )
 
@@ -167,11 +175,13 @@ def test_no_fewer_scores_can_decide(values: np.ndarray, threshold: float) -> Non
     """The returned number of further scores decides if all of them are 1 or 0, and one score fewer never decides."""
     count = count_until_decision(values, threshold, 100)
     ends = [np.concatenate([values, np.full(count, end)]) for end in (0.0, 1.0)]
-    if decide(values, threshold) is not Decision.OPEN:
+    if decide(values, threshold) is not ThresholdDecision.OPEN:
         assert count == 0
     elif count < 100:
-        assert any(decide(end, threshold) is not Decision.OPEN for end in ends)
-        assert all(decide(end[:-1], threshold) is Decision.OPEN for end in ends)
+        assert any(decide(end, threshold) is not ThresholdDecision.OPEN for end in ends)
+        assert all(
+            decide(end[:-1], threshold) is ThresholdDecision.OPEN for end in ends
+        )
 
 
 def test_an_interval_becomes_narrow() -> None:
@@ -194,7 +204,7 @@ def test_edges() -> None:
     """No value decides nothing, and bad arguments have errors that name them."""
     empty = sequential_interval([])
     assert (empty.low, empty.high, empty.n) == (0.0, 1.0, 0)
-    assert decide([], 0.5) is Decision.OPEN
+    assert decide([], 0.5) is ThresholdDecision.OPEN
     assert sequential_interval([0.0] * 50).low == 0.0
     assert sequential_interval([1.0] * 50).high == 1.0
     for values, threshold, error, message in (

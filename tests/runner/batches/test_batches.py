@@ -308,7 +308,7 @@ def test_a_server_without_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line of error says so. There is no open batch, so `helm-run` is allowed."""
-    monkeypatch.setattr(batches, "RETRIES", 0)
+    monkeypatch.setattr(batches, "_RETRIES", 0)
     with serve(lexical.answer) as server:
         folder = Folder(tmp_path, ENTRY + register("openai", server))
         with pytest.raises(InputError, match="no batch can be created"):

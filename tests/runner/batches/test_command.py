@@ -25,7 +25,7 @@ def test_from_submission_to_collection(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The table has each batch. Entries and names of runs select batches, and mistakes are one line."""
-    monkeypatch.setattr(collection, "POLL", 0)
+    monkeypatch.setattr(collection, "_POLL", 0)
     monkeypatch.chdir(tmp_path)
     with serve_batches(lexical.answer) as server:
         write_deployment(tmp_path, server, "openai")

@@ -15,8 +15,8 @@ from helm_longctx.locks import LOCK
 from helm_longctx.models.apis.availability import PROMPT
 from helm_longctx.runner.batches.submission import (
     PROBE,
+    BatchPlan,
     JudgesAsBatches,
-    Plan,
     make_batch_runner,
 )
 from helm_longctx.runner.rejudge import Rejudger
@@ -42,7 +42,7 @@ class JudgedFolder(Folder):
 
     def ask(self) -> None:
         """Submit the questions to judges about the answers."""
-        strategy = JudgesAsBatches(Plan(), self._folder)
+        strategy = JudgesAsBatches(BatchPlan(), self._folder)
         make_batch_runner(
             strategy, self._folder / "benchmark_output", "s", self._folder
         ).run_all([self.spec])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from helm_longctx.environment import MAX_REPLY
 from helm_longctx.failures import Failure, Problem
-from helm_longctx.models.apis.batches import Outcome, read_outcomes, split_lines
+from helm_longctx.models.apis.batches import BatchLine, read_outcomes, split_lines
 from helm_longctx.models.apis.providers import anthropic, openai
 
 READERS = {"openai": openai.read_result, "anthropic": anthropic.read_result}
@@ -53,7 +53,7 @@ def good_line(protocol: str, name: str = "a") -> dict[str, Any]:
     return {"custom_id": name, "result": {"type": "succeeded", "message": {"x": 1}}}
 
 
-def read(data: bytes, protocol: str) -> list[Outcome]:
+def read(data: bytes, protocol: str) -> list[BatchLine]:
     """Return the outcomes of all lines."""
     return list(read_outcomes([data], "the results", READERS[protocol]))
 

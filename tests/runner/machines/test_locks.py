@@ -70,7 +70,7 @@ def test_no_shard_starts_while_the_run_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error names the process that makes the run."""
-    monkeypatch.setattr(journal, "LOCK_WAIT", 0.01)
+    monkeypatch.setattr(journal, "_LOCK_WAIT", 0.01)
     with (
         lock_run(tmp_path),
         pytest.raises(InputError, match="is in use by process"),

@@ -76,7 +76,7 @@ def test_a_killed_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(WORKERS, "2")
     lines: list[str] = []
     monkeypatch.setattr(ray_runner, "hlog", lines.append)
-    monkeypatch.setattr(ray_runner, "LOG_EVERY", 0)
+    monkeypatch.setattr(ray_runner, "_LOG_EVERY", 0)
     client = ClientSpec(f"{__name__}.KilledClient")
     with deployed(
         ModelDeployment(

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from scipy.stats import fisher_exact
 
-from helm_longctx.apps.cache_check.states import BEGINNING, Reply
+from helm_longctx.apps.cache_check.states import BEGINNING, StateReply
 from helm_longctx.apps.cache_check.verdict import compare_answers
-from helm_longctx.results.statistics.comparison import SIGNIFICANCE
+from helm_longctx.results.statistics.level import SIGNIFICANCE
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
-STEPS = 12
+_STEPS = 12
 """Most steps of a search."""
 
 QUESTIONS = 6
@@ -37,7 +37,7 @@ class _Shot(NamedTuple):
     tokens: int
     line: int
     differs: bool
-    reply: Reply
+    reply: StateReply
 
 
 class Boundary(NamedTuple):
@@ -71,8 +71,8 @@ class Boundary(NamedTuple):
 
 
 def find_boundary(
-    replies: Sequence[Reply],
-    ask: Callable[[int, int], list[Reply]],
+    replies: Sequence[StateReply],
+    ask: Callable[[int, int], list[StateReply]],
     tie: float | None = None,
 ) -> Boundary | None:
     """Narrow down from which shared beginning on answers differ. Returns None if it does not depend on the beginning.
@@ -106,7 +106,7 @@ def find_boundary(
                 if _count_agreeing(shots, split) == len(shots)
                 else _find_rare(before, first, shots)
             )
-        if not line or tried.total() == STEPS:
+        if not line or tried.total() == _STEPS:
             break
         shots += _take_shots(ask(line, tried[line]), tie)
         tried[line] += 1
@@ -132,7 +132,7 @@ def _find_rare(before: _Shot | None, first: _Shot, shots: Sequence[_Shot]) -> in
     return 0
 
 
-def _take_shots(replies: Sequence[Reply], tie: float | None) -> list[_Shot]:
+def _take_shots(replies: Sequence[StateReply], tie: float | None) -> list[_Shot]:
     changes = compare_answers(replies, BEGINNING, tie)
     shots = []
     for (*_, reply), gap, lost in zip(

@@ -22,8 +22,8 @@ from helm_longctx.apps.cache_check.states import (
     PARALLEL,
     REFERENCES,
     STATES,
-    Reply,
     Server,
+    StateReply,
     ask_states,
     list_copies,
     plan_busy,
@@ -31,7 +31,7 @@ from helm_longctx.apps.cache_check.states import (
 )
 from helm_longctx.apps.cache_check.verdict import (
     TIE,
-    Cell,
+    StateCell,
     judge,
     judge_builds,
     smallest_share,
@@ -41,11 +41,11 @@ from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.lengths import length_label
 
-DESIGN = "design.json"
+_DESIGN = "design.json"
 
 
 @dataclass(frozen=True)
-class Plan:
+class CheckPlan:
     """What a check asks.
 
     Args:
@@ -70,7 +70,7 @@ def open_folder(
 
     Raises an `InputError` if the folder has a check with other options.
     """
-    path = folder / DESIGN
+    path = folder / _DESIGN
     folder.mkdir(parents=True, exist_ok=True)
     kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
     if finds_cold:
@@ -90,7 +90,7 @@ def open_folder(
 
 
 def check(
-    server: Server, plan: Plan, folder: Path, searches: bool, tie: float | None
+    server: Server, plan: CheckPlan, folder: Path, searches: bool, tie: float | None
 ) -> int:
     """Ask, print and write the verdict, and return the exit status."""
     tie = TIE if server.cold_fields and tie is None else tie
@@ -123,7 +123,7 @@ def check(
     (folder / "cells.json").write_text(f"{data}\n", encoding="utf-8")
     differing = [cell for cell in cells if cell.differs]
     # The cell of the shortest length of each state and kind of text.
-    shortest: dict[str, Cell] = {}
+    shortest: dict[str, StateCell] = {}
     for cell in reversed(differing):
         shortest[cell.name] = cell
     first = list(reversed(shortest.values()))
@@ -143,7 +143,7 @@ def check(
     return 3 if open_cells(cells) or not cells else 0
 
 
-def find_suspects(replies: Sequence[Reply], tie: float | None) -> list[Reply]:
+def find_suspects(replies: Sequence[StateReply], tie: float | None) -> list[StateReply]:
     """Return the answers in parallel that seem to differ from cold ones without other requests."""
     suspects = set()
     for cell in judge(replies, tie):
@@ -155,9 +155,9 @@ def find_suspects(replies: Sequence[Reply], tie: float | None) -> list[Reply]:
 
 def _search(
     server: Server,
-    cells: list[Cell],
-    cell: Cell,
-    replies: list[Reply],
+    cells: list[StateCell],
+    cell: StateCell,
+    replies: list[StateReply],
     seed: int,
     folder: Path,
     tie: float | None,
@@ -170,7 +170,7 @@ def _search(
         is_spread: bool,
         shared: int | None = None,
         tried: int = 0,
-    ) -> list[Reply]:
+    ) -> list[StateReply]:
         parts: list[object] = [cell.state, length]
         if cell.kind != PLAIN:
             parts.append(cell.kind)
@@ -197,7 +197,7 @@ def _search(
         name = "-".join(map(str, parts)).replace(" ", "-")
         return ask_states(server, questions, folder / "where" / name, is_spread)
 
-    def ask_shared(length: int, lines: int, tried: int) -> list[Reply]:
+    def ask_shared(length: int, lines: int, tried: int) -> list[StateReply]:
         return ask(length, (COLD, CONTROL, cell.state), False, lines, tried)
 
     where = find_where(cells, cell, replies, ask, ask_shared, tie)
@@ -205,7 +205,7 @@ def _search(
     return where
 
 
-def print_plan(plan: Plan, max_tokens: int, fields: dict[str, Any] | None) -> None:
+def print_plan(plan: CheckPlan, max_tokens: int, fields: dict[str, Any] | None) -> None:
     """Print how many requests and tokens a check has, and what it finds.
 
     Args:

@@ -21,7 +21,7 @@ from helm_longctx.errors import bad_argument
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import first_entry
 
-Cold = Annotated[
+_Cold = Annotated[
     str | None,
     typer.Option(
         help='Fields in JSON that keep a request away from the cache: {"cache_prompt": false} for llama.cpp,'
@@ -83,7 +83,7 @@ def cache_check(
             help="Search the shortest length, the block and the depths of a difference.",
         ),
     ] = False,
-    cold: Cold = None,
+    cold: _Cold = None,
     tie: _Tie = None,
     to: Annotated[
         Path | None,
@@ -100,7 +100,12 @@ def cache_check(
     exit status is 0 if no state changes the answers, 1 if one does, and 3 if that is open. A difference is shown by a
     script that needs nothing but curl.
     """
-    from helm_longctx.apps.cache_check.check import Plan, check, open_folder, print_plan
+    from helm_longctx.apps.cache_check.check import (
+        CheckPlan,
+        check,
+        open_folder,
+        print_plan,
+    )
     from helm_longctx.apps.cache_check.prompts import TEXTS
     from helm_longctx.apps.cache_check.states import (
         BUSY,
@@ -138,7 +143,9 @@ def cache_check(
         allowed = [state for state in STATES if state not in (BUSY, BUSY_CONTROL)]
         named = _choose("states", states or ";".join(allowed), allowed)
         chosen = list(dict.fromkeys([COLD, CONTROL, *named]))
-        plan = Plan(lengths, questions, chosen, seed, _choose("texts", texts, TEXTS))
+        plan = CheckPlan(
+            lengths, questions, chosen, seed, _choose("texts", texts, TEXTS)
+        )
         if config.dry_run:
             print_plan(plan, max_tokens, fields)
             return

@@ -69,7 +69,7 @@ _BORDERS = (0.1, 0.9)
 
 
 @dataclass(frozen=True)
-class Prompt:
+class CheckPrompt:
     """A prompt.
 
     Args:
@@ -107,7 +107,7 @@ class Prompt:
 
 
 @dataclass(frozen=True)
-class Question:
+class RegisterQuestion:
     """A register with a question, of which any number of copies can be made.
 
     Args:
@@ -163,23 +163,23 @@ class Question:
         """The values of the keys that are asked for."""
         return [self.lines[index][1] for index in self.asked_lines]
 
-    def prompt(self, state: str) -> Prompt:
+    def prompt(self, state: str) -> CheckPrompt:
         """Return the copy for a state of the cache."""
         copy = Random(f"{self.seed}-{state}").randint(10**8, 10**9 - 1)
-        return Prompt(copy, self.lines, self.asked_lines, self.kind)
+        return CheckPrompt(copy, self.lines, self.asked_lines, self.kind)
 
-    def sibling(self, state: str, number: int = 0) -> Prompt:
+    def sibling(self, state: str, number: int = 0) -> CheckPrompt:
         """Return the same copy with another question."""
         random = Random(f"{self.seed}-sibling-{number}")
         asked_lines = random.sample(range(self.size), len(self.asked_lines))
         return replace(self.prompt(state), asked_lines=asked_lines)
 
-    def relative(self, state: str) -> Prompt:
+    def relative(self, state: str) -> CheckPrompt:
         """Return a copy with the same beginning, other lines from the border on, and the same lines asked for."""
         lines = [*self.lines[: self.border], *self._draw("relative")[self.border :]]
         return replace(self.prompt(state), lines=lines)
 
-    def other(self, state: str, number: int) -> Prompt:
+    def other(self, state: str, number: int) -> CheckPrompt:
         """Return a prompt that shares nothing with this one."""
         name = f"{state}-other-{number}"
         return replace(self.prompt(name), lines=self._draw(name))
@@ -193,9 +193,9 @@ class Question:
 @cache
 def tokens_per_line(kind: str) -> float:
     """Return about how many tokens a line has."""
-    sample = Question(0, 200, kind=kind)
+    sample = RegisterQuestion(0, 200, kind=kind)
     return (
-        estimate_tokens(Prompt(0, sample.lines, sample.asked_lines, kind).text)
+        estimate_tokens(CheckPrompt(0, sample.lines, sample.asked_lines, kind).text)
         / sample.size
     )
 

@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from helm_longctx.apps.cache_check.boundary import Boundary
-from helm_longctx.apps.cache_check.prompts import Prompt, Question, lines_for
+from helm_longctx.apps.cache_check.prompts import (
+    CheckPrompt,
+    RegisterQuestion,
+    lines_for,
+)
 from helm_longctx.apps.cache_check.states import COLD, STATES, Server
-from helm_longctx.apps.cache_check.verdict import Cell
+from helm_longctx.apps.cache_check.verdict import StateCell
 
 _MOST_BEFORE = 3
 """Most prompts that are sent before a question."""
 
 
-class Step(NamedTuple):
+class _Step(NamedTuple):
     """A request of a script.
 
     Args:
@@ -24,13 +28,13 @@ class Step(NamedTuple):
         values: the right values.
     """
 
-    prompt: Prompt
+    prompt: CheckPrompt
     title: str = ""
     values: Sequence[int] = ()
 
 
 def write_script(
-    server: Server, cell: Cell, boundary: Boundary | None, folder: Path
+    server: Server, cell: StateCell, boundary: Boundary | None, folder: Path
 ) -> Path | None:
     """Write the script and the bodies of its requests; return None if the state needs requests at the same time.
 
@@ -61,29 +65,31 @@ def write_script(
     return path
 
 
-def _list_steps(cell: Cell, boundary: Boundary | None) -> Iterator[Step]:
+def _list_steps(cell: StateCell, boundary: Boundary | None) -> Iterator[_Step]:
     state = STATES[cell.state]
     if boundary:
         shots = [shot for shot in (boundary.first, boundary.before) if shot]
         about = "After another prompt with the same beginning of {} tokens"
         questions = {about.format(shot.tokens): shot.reply.question() for shot in shots}
     else:
-        question = Question(
+        question = RegisterQuestion(
             cell.example or 0, lines_for(cell.length, cell.kind), kind=cell.kind
         )
         questions = {f"After {state.about}": question}
     cold = next(iter(questions.values()))
-    yield Step(cold.prompt(COLD), "Cold", cold.values)
+    yield _Step(cold.prompt(COLD), "Cold", cold.values)
     for title, question in questions.items():
         yield from (
-            Step(make(question, cell.state)) for make in state.before[:_MOST_BEFORE]
+            _Step(make(question, cell.state)) for make in state.before[:_MOST_BEFORE]
         )
-        yield Step(question.prompt(cell.state), title, question.values)
+        yield _Step(question.prompt(cell.state), title, question.values)
 
 
-def _make_script(server: Server, name: str, steps: Sequence[Step], aborts: bool) -> str:
+def _make_script(
+    server: Server, name: str, steps: Sequence[_Step], aborts: bool
+) -> str:
     client = server.client
-    path = client.route(server.request(Prompt(0, [(1, 1)], [0]))).removeprefix(
+    path = client.route(server.request(CheckPrompt(0, [(1, 1)], [0]))).removeprefix(
         client.provider.address_part
     )
     address = shlex.quote(f"{str(client.client.base_url).rstrip('/')}{path}")

@@ -5,15 +5,21 @@ from functools import reduce
 from math import gcd
 
 from helm_longctx.apps.cache_check.prompts import PLACES
-from helm_longctx.apps.cache_check.states import BUSY, COLD, PARALLEL, STATES, Reply
+from helm_longctx.apps.cache_check.states import (
+    BUSY,
+    COLD,
+    PARALLEL,
+    STATES,
+    StateReply,
+)
 from helm_longctx.apps.cache_check.verdict import (
     LEAST_TIE,
     Build,
-    Cell,
+    StateCell,
     find_small,
     needed_wins,
 )
-from helm_longctx.documents.document import Answer, Block, Column, Table
+from helm_longctx.documents.document import Block, Column, HeadlineAnswer, Table
 from helm_longctx.documents.document import Cell as TableCell
 from helm_longctx.documents.numbers import percent
 from helm_longctx.tasks.lengths import length_label
@@ -25,7 +31,7 @@ _LOST = 0.2
 
 
 def cache_blocks(
-    cells: Sequence[Cell], replies: Sequence[Reply], model: str
+    cells: Sequence[StateCell], replies: Sequence[StateReply], model: str
 ) -> list[Block]:
     """Return the verdict and the table."""
     columns = [
@@ -57,7 +63,7 @@ def cache_blocks(
     )
     return [
         table,
-        Answer(
+        HeadlineAnswer(
             QUESTION,
             _verdict(cells, model),
             "",
@@ -77,7 +83,7 @@ def describe_builds(builds: Sequence[Build]) -> Iterator[str]:
             )
 
 
-def open_cells(cells: Sequence[Cell]) -> list[Cell]:
+def open_cells(cells: Sequence[StateCell]) -> list[StateCell]:
     """Return the cells that say nothing: too few answers, or a cache that was not used."""
     return [
         cell
@@ -86,7 +92,7 @@ def open_cells(cells: Sequence[Cell]) -> list[Cell]:
     ]
 
 
-def _row(cell: Cell) -> list[TableCell]:
+def _row(cell: StateCell) -> list[TableCell]:
     note = (
         "differs" if cell.differs else "not from the cache" if cell.was_not_warm else ""
     )
@@ -108,7 +114,7 @@ def _row(cell: Cell) -> list[TableCell]:
     ]
 
 
-def _verdict(cells: Sequence[Cell], model: str) -> str:
+def _verdict(cells: Sequence[StateCell], model: str) -> str:
     differing = [cell for cell in cells if cell.differs]
     if not differing:
         undecided = open_cells(cells)
@@ -137,7 +143,7 @@ def _verdict(cells: Sequence[Cell], model: str) -> str:
     )
 
 
-def _notes(cells: Sequence[Cell], replies: Sequence[Reply]) -> list[str]:
+def _notes(cells: Sequence[StateCell], replies: Sequence[StateReply]) -> list[str]:
     notes = []
     cached = {reply.cached_tokens for reply in replies if reply.cached_tokens}
     if all(cell.cached is None for cell in cells):

@@ -17,7 +17,12 @@ from helm.common.local_context import LocalContext
 from helm.common.request import Request
 from tqdm import tqdm
 
-from helm_longctx.apps.cache_check.prompts import PLAIN, Prompt, Question, lines_for
+from helm_longctx.apps.cache_check.prompts import (
+    PLAIN,
+    CheckPrompt,
+    RegisterQuestion,
+    lines_for,
+)
 from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of_error
 from helm_longctx.locks import lock_run
@@ -46,18 +51,18 @@ BUSY_CONTROL = "cold again among others"
 """The reference and another copy of it, among as many requests at the same time about other texts."""
 
 _SIBLINGS = 7
-OTHERS = 4
+_OTHERS = 4
 """Questions that are sent together with one, and other prompts that come between two equal ones."""
 
 _PROBE_LINES = 24
 """Lines of the prompt that shows which `COLD_FIELDS` a server takes: more than a block of 256 tokens."""
 
-TOP = 5
+_TOP = 5
 """Number of most likely tokens of each position that the server is asked for."""
 
 
 @dataclass(frozen=True)
-class Reply:
+class StateReply:
     """The answer to a question in a state of the cache.
 
     Args:
@@ -98,9 +103,9 @@ class Reply:
         """What tells it from the other replies of a check."""
         return self.length, self.seed, self.state, self.copy, self.kind, self.shared
 
-    def question(self, is_spread: bool = False) -> Question:
+    def question(self, is_spread: bool = False) -> RegisterQuestion:
         """Return the question."""
-        return Question(
+        return RegisterQuestion(
             self.seed,
             lines_for(self.length, self.kind),
             is_spread,
@@ -162,8 +167,8 @@ class Server:
         A prompt is sent twice. Fields work if the server says that it read the second one from its cache, and nothing
         of the same prompt with the fields.
         """
-        reply = Reply(0, seed, "probe")
-        prompt = Question(seed, _PROBE_LINES).prompt("probe")
+        reply = StateReply(0, seed, "probe")
+        prompt = RegisterQuestion(seed, _PROBE_LINES).prompt("probe")
 
         def count_cached(fields: Mapping[str, Any]) -> int | None:
             answer = self.ask(prompt, reply, self.connect_cold(fields))
@@ -177,16 +182,16 @@ class Server:
         prompt: dict[str, Any] = {"messages": messages} if is_chat else {"prompt": text}
         names = {"model": self.deployment, "model_deployment": self.deployment}
         return AnswerRequest(
-            **names, temperature=0.0, max_tokens=self.max_tokens, **prompt, top=TOP
+            **names, temperature=0.0, max_tokens=self.max_tokens, **prompt, top=_TOP
         )
 
-    def request(self, prompt: Prompt) -> Request:
+    def request(self, prompt: CheckPrompt) -> Request:
         """Return the request of a prompt for an answer with log-probabilities: a chat, if the server answers chats."""
         return self._request(prompt.text, self.is_chat)
 
     def ask(
-        self, prompt: Prompt, reply: Reply, client: OpenAIClient | None = None
-    ) -> Reply:
+        self, prompt: CheckPrompt, reply: StateReply, client: OpenAIClient | None = None
+    ) -> StateReply:
         """Return a reply with the answer, or with the reason why there is none."""
         start = time.monotonic()
         request = self.request(prompt)
@@ -211,7 +216,7 @@ class Server:
             build=find_build(body),
         )
 
-    def abort(self, prompt: Prompt) -> None:
+    def abort(self, prompt: CheckPrompt) -> None:
         """Send a prompt, and close the stream after its first event."""
         with suppress(Exception):  # the state is the same if the server closes it first
             self.client.abort(self.request(prompt))
@@ -242,7 +247,7 @@ def find_build(body: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class State:
+class CacheState:
     """A state of the cache.
 
     Args:
@@ -256,7 +261,7 @@ class State:
     """
 
     about: str
-    before: Sequence[Callable[[Question, str], Prompt]] = ()
+    before: Sequence[Callable[[RegisterQuestion, str], CheckPrompt]] = ()
     siblings: int = 0
     others: int = 0
     aborts: bool = False
@@ -268,7 +273,9 @@ class State:
         """Number of requests, the question's own among them."""
         return len(self.before) + self.siblings + self.others + 1
 
-    def ask(self, server: Server, question: Question, reply: Reply) -> Reply:
+    def ask(
+        self, server: Server, question: RegisterQuestion, reply: StateReply
+    ) -> StateReply:
         """Bring the server into the state, and return the reply to the question."""
         state = reply.copy or reply.state
         tokens = (self.siblings + self.others) * reply.length
@@ -299,41 +306,48 @@ class State:
 
 
 STATES = {
-    COLD: State("nothing", is_warm=False),
-    CONTROL: State("nothing; another copy of the same text", is_warm=False),
-    "warm": State("the same prompt", [Question.prompt]),
-    "A, B, A": State(
+    COLD: CacheState("nothing", is_warm=False),
+    CONTROL: CacheState("nothing; another copy of the same text", is_warm=False),
+    "warm": CacheState("the same prompt", [RegisterQuestion.prompt]),
+    "A, B, A": CacheState(
         "the same prompt, and another question about it",
-        [Question.prompt, Question.sibling],
+        [RegisterQuestion.prompt, RegisterQuestion.sibling],
     ),
-    BEGINNING: State(
+    BEGINNING: CacheState(
         "a prompt with the same beginning, which ends inside of a block",
-        [Question.relative],
+        [RegisterQuestion.relative],
     ),
     # Which of them is first is chance, and the first one finds nothing in the cache.
-    PARALLEL: State(
+    PARALLEL: CacheState(
         f"{_SIBLINGS} other questions about it at the same time",
         siblings=_SIBLINGS,
         is_warm=False,
     ),
-    "evicted": State(
-        f"the same prompt, and {OTHERS} long ones that share nothing with it",
+    "evicted": CacheState(
+        f"the same prompt, and {_OTHERS} long ones that share nothing with it",
         [
-            Question.prompt,
-            *(partial(Question.other, number=number) for number in range(OTHERS)),
+            RegisterQuestion.prompt,
+            *(
+                partial(RegisterQuestion.other, number=number)
+                for number in range(_OTHERS)
+            ),
         ],
         is_warm=False,
     ),
-    "aborted": State(
-        "the same prompt, whose stream was closed", [Question.prompt], aborts=True
+    "aborted": CacheState(
+        "the same prompt, whose stream was closed",
+        [RegisterQuestion.prompt],
+        aborts=True,
     ),
-    "new connection": State(
-        "the same prompt, over another connection", [Question.prompt], reconnects=True
+    "new connection": CacheState(
+        "the same prompt, over another connection",
+        [RegisterQuestion.prompt],
+        reconnects=True,
     ),
-    BUSY: State(
+    BUSY: CacheState(
         "questions about other texts at the same time", others=_SIBLINGS, is_warm=False
     ),
-    BUSY_CONTROL: State(
+    BUSY_CONTROL: CacheState(
         "questions about other texts at the same time; another copy of the same text",
         others=_SIBLINGS,
         is_warm=False,
@@ -357,7 +371,7 @@ def plan_questions(
     is_exact: bool,
     kinds: Sequence[str] = (PLAIN,),
     shared: int | None = None,
-) -> list[Reply]:
+) -> list[StateReply]:
     """Return what is asked, as replies without an answer.
 
     The states of a question are in a random order, so that a server that changes over time changes in all of them. Cold
@@ -375,14 +389,14 @@ def plan_questions(
             for kind in kinds:
                 for group in Random(number).sample(groups, len(groups)):
                     for state, copy in group:
-                        reply = Reply(
+                        reply = StateReply(
                             length, number, state, copy=copy, kind=kind, shared=shared
                         )
                         plan.append(reply)
     return plan
 
 
-def plan_busy(asked: Sequence[Reply], is_exact: bool) -> list[Reply]:
+def plan_busy(asked: Sequence[StateReply], is_exact: bool) -> list[StateReply]:
     """Return cold questions that are asked among other requests, for each question that was asked in parallel.
 
     Args:
@@ -395,7 +409,7 @@ def plan_busy(asked: Sequence[Reply], is_exact: bool) -> list[Reply]:
             continue
         for state in (BUSY, BUSY_CONTROL):
             plan.append(
-                Reply(
+                StateReply(
                     reply.length,
                     reply.seed,
                     state,
@@ -424,8 +438,8 @@ def list_copies(states: Sequence[str], is_exact: bool) -> list[tuple[str, str]]:
 
 
 def ask_states(
-    server: Server, plan: Sequence[Reply], folder: Path, is_spread: bool = False
-) -> list[Reply]:
+    server: Server, plan: Sequence[StateReply], folder: Path, is_spread: bool = False
+) -> list[StateReply]:
     """Ask each question of a plan, and return the replies. Those in the folder are not asked for again."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / ANSWERS
@@ -442,7 +456,7 @@ def ask_states(
     return replies
 
 
-def read_replies(path: Path) -> list[Reply]:
+def read_replies(path: Path) -> list[StateReply]:
     """Return the replies in a file, none if there is no file. A line that was not finished is left out."""
     if not path.is_file():
         return []
@@ -452,5 +466,5 @@ def read_replies(path: Path) -> list[Reply]:
             fields = json.loads(line)
             fields["hits"] = tuple(fields["hits"])
             fields["logprobs"] = tuple(fields["logprobs"])
-            replies.append(Reply(**fields))
+            replies.append(StateReply(**fields))
     return replies

@@ -31,15 +31,11 @@ from helm_longctx.apps.cache_check.states import (
     PARALLEL,
     REFERENCES,
     STATES,
-    Reply,
+    StateReply,
 )
 from helm_longctx.models.apis.answer_logprobs import mean_difference
-from helm_longctx.results.statistics.comparison import (
-    SIGNIFICANCE,
-    holm,
-    sign_test,
-    smallest_shares,
-)
+from helm_longctx.results.statistics.comparison import holm, sign_test, smallest_shares
+from helm_longctx.results.statistics.level import SIGNIFICANCE
 
 TIE = 0.02
 """Distances of answers that differ by less are equal: nats for each token, or shares of a text."""
@@ -52,7 +48,7 @@ _MEASURES = 2
 
 
 @dataclass(frozen=True)
-class Cell:
+class StateCell:
     """What was measured in a state at a length.
 
     Args:
@@ -112,7 +108,7 @@ class Cell:
         )
 
 
-def distance(reply: Reply, reference: Reply) -> float:
+def distance(reply: StateReply, reference: StateReply) -> float:
     """Return how far an answer is from another one, from 0.
 
     With log-probabilities it is the mean difference of the log-probabilities of the reference's tokens, up to the first
@@ -136,7 +132,7 @@ def smallest_share(questions: int, cells: int) -> float | None:
     return smallest_shares(questions, SIGNIFICANCE / (cells * _MEASURES))[0]
 
 
-def judge(replies: Sequence[Reply], tie: float | None = None) -> list[Cell]:
+def judge(replies: Sequence[StateReply], tie: float | None = None) -> list[StateCell]:
     """Return the cells of all lengths and states, with corrected p-values.
 
     Args:
@@ -144,7 +140,7 @@ def judge(replies: Sequence[Reply], tie: float | None = None) -> list[Cell]:
             answers usually differ by.
     """
     states = [state for state in STATES if state not in REFERENCES]
-    groups: dict[tuple[int, str], list[Reply]] = defaultdict(list)
+    groups: dict[tuple[int, str], list[StateReply]] = defaultdict(list)
     for reply in replies:
         groups[reply.length, reply.kind].append(reply)
     kinds = list(TEXTS)
@@ -162,7 +158,9 @@ def judge(replies: Sequence[Reply], tie: float | None = None) -> list[Cell]:
     ]
 
 
-def find_small(replies: Sequence[Reply], cells: Sequence[Cell]) -> list[Cell]:
+def find_small(
+    replies: Sequence[StateReply], cells: Sequence[StateCell]
+) -> list[StateCell]:
     """Return the cells that differ only if differences below the tie count. There are none without `--cold`.
 
     Args:
@@ -174,7 +172,7 @@ def find_small(replies: Sequence[Reply], cells: Sequence[Cell]) -> list[Cell]:
     return [small for cell, small in pairs if small.differs and not cell.differs]
 
 
-class Changes(NamedTuple):
+class _Changes(NamedTuple):
     """How a state changes answers. Arrays have an element for each question with an answer in it and two cold ones.
 
     Args:
@@ -185,7 +183,7 @@ class Changes(NamedTuple):
         tie: the least gap that counts.
     """
 
-    triples: list[tuple[Reply, Reply, Reply]]
+    triples: list[tuple[StateReply, StateReply, StateReply]]
     noise: np.ndarray
     gaps: np.ndarray
     hits: np.ndarray
@@ -199,8 +197,8 @@ class Changes(NamedTuple):
 
 
 def compare_answers(
-    replies: Sequence[Reply], state: str, tie: float | None = None
-) -> Changes:
+    replies: Sequence[StateReply], state: str, tie: float | None = None
+) -> _Changes:
     """Compare the answers in a state with cold ones to the same questions.
 
     Args:
@@ -229,12 +227,14 @@ def compare_answers(
     elif tie is None:
         tie = float(np.clip(np.median(noise) / 2, LEAST_TIE, TIE))
     shape = (len(triples), 3, len(triples[0][0].hits) if triples else len(PLACES))
-    return Changes(
+    return _Changes(
         triples, noise, gaps, np.array(hits, dtype=float).reshape(shape), tie
     )
 
 
-def _judge(replies: Sequence[Reply], state: str, given_tie: float | None) -> Cell:
+def _judge(
+    replies: Sequence[StateReply], state: str, given_tie: float | None
+) -> StateCell:
     triples, noise, gaps, hits, tie = changed = compare_answers(
         replies, state, given_tie
     )
@@ -243,7 +243,7 @@ def _judge(replies: Sequence[Reply], state: str, given_tie: float | None) -> Cel
     better = int(np.sum(lost < 0))
     smallest = min(_signed_ranks(gaps[np.abs(gaps) > tie]), sign_test(worse, better))
     in_state = [reply for reply in replies if reply.state == state]
-    cell = Cell(
+    cell = StateCell(
         length=replies[0].length,
         state=state,
         n=len(triples),
@@ -318,7 +318,7 @@ class Build(NamedTuple):
         return self.p_value < SIGNIFICANCE
 
 
-def judge_builds(replies: Sequence[Reply]) -> list[Build]:
+def judge_builds(replies: Sequence[StateReply]) -> list[Build]:
     """Compare the cold answers of builds behind one address. A single build is not compared.
 
     A router can send all prompts of a question to one build, and answers to one question resemble each other, so each
@@ -348,7 +348,7 @@ def judge_builds(replies: Sequence[Reply]) -> list[Build]:
     return [build._replace(p_value=p_value) for build, p_value in adjusted]
 
 
-def _compare_build(replies: Sequence[Reply], name: str) -> float:
+def _compare_build(replies: Sequence[StateReply], name: str) -> float:
     """Return the probability that so few answers of a build are right if all builds answer alike.
 
     Questions that the build and others answered have a pair of first answers, and a sign test. Of all other questions

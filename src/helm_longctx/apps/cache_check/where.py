@@ -8,16 +8,21 @@ from functools import partial
 from typing import NamedTuple
 
 from helm_longctx.apps.cache_check.boundary import Boundary, find_boundary
-from helm_longctx.apps.cache_check.prompts import DEPTHS, PLACES, Question, lines_for
-from helm_longctx.apps.cache_check.states import BEGINNING, COLD, CONTROL, Reply
-from helm_longctx.apps.cache_check.verdict import Cell, judge
+from helm_longctx.apps.cache_check.prompts import (
+    DEPTHS,
+    PLACES,
+    RegisterQuestion,
+    lines_for,
+)
+from helm_longctx.apps.cache_check.states import BEGINNING, COLD, CONTROL, StateReply
+from helm_longctx.apps.cache_check.verdict import StateCell, judge
 from helm_longctx.documents.numbers import share
-from helm_longctx.results.statistics.comparison import SIGNIFICANCE
+from helm_longctx.results.statistics.level import SIGNIFICANCE
 
-SHORTEST = 256
+_SHORTEST = 256
 """Tokens of the shortest prompt that is tried."""
 
-CLOSE = 1.2
+_CLOSE = 1.2
 """The search ends if the longest prompt without a difference and the shortest with one have less than this ratio."""
 
 QUESTIONS = 12
@@ -29,10 +34,10 @@ SEEDS = 10**6
 _LOST = 0.5
 """Share of the values at a depth that must be lost for the depth to be named."""
 
-_AskMore = Callable[[int, Sequence[str], bool], list[Reply]]
+_AskMore = Callable[[int, Sequence[str], bool], list[StateReply]]
 """(length, states, whether the keys are spread) → the replies to `QUESTIONS` questions in these states."""
 
-_AskShared = Callable[[int, int, int], list[Reply]]
+_AskShared = Callable[[int, int, int], list[StateReply]]
 """(length, lines, how often they were tried) → the replies to `boundary.QUESTIONS` questions whose prompts share so
 many lines with what was sent before them."""
 
@@ -48,7 +53,7 @@ class Where(NamedTuple):
         boundary: from which shared beginning on answers differ. None if that is no question, or not known.
     """
 
-    cell: Cell
+    cell: StateCell
     without: int = 0
     depths: tuple[float, float] | None = None
     at_border: tuple[str, ...] = ()
@@ -80,9 +85,9 @@ class Where(NamedTuple):
 
 
 def find_where(
-    cells: Sequence[Cell],
-    worst: Cell,
-    replies: Sequence[Reply],
+    cells: Sequence[StateCell],
+    worst: StateCell,
+    replies: Sequence[StateReply],
     ask: _AskMore,
     ask_shared: _AskShared,
     tie: float | None = None,
@@ -103,9 +108,9 @@ def find_where(
     without = max(
         (cell.length for cell in own if cell.length < worst.length), default=0
     )
-    while worst.length > max(CLOSE * without, SHORTEST):
+    while worst.length > max(_CLOSE * without, _SHORTEST):
         middle = max(
-            round((max(without, SHORTEST / 2) * worst.length) ** 0.5), SHORTEST
+            round((max(without, _SHORTEST / 2) * worst.length) ** 0.5), _SHORTEST
         )
         if middle >= worst.length:
             break
@@ -114,7 +119,7 @@ def find_where(
         # One test, because the steps before have shown that there is a difference.
         if cell.p_value < SIGNIFICANCE:
             worst = cell
-        elif middle == SHORTEST:
+        elif middle == _SHORTEST:
             without = middle
             break
         else:
@@ -135,7 +140,9 @@ def find_where(
     return Where(worst, without, depths, at_border, boundary)
 
 
-def _find_depths(cell: Cell, replies: Sequence[Reply]) -> tuple[float, float] | None:
+def _find_depths(
+    cell: StateCell, replies: Sequence[StateReply]
+) -> tuple[float, float] | None:
     """Return the first and the last depth at which most values are lost in a state that answers have without it."""
     answers = {
         (reply.state, reply.seed): reply for reply in replies if not reply.failure
@@ -145,7 +152,7 @@ def _find_depths(cell: Cell, replies: Sequence[Reply]) -> tuple[float, float] | 
     for name, seed in answers:
         if name != cell.state or (CONTROL, seed) not in answers:
             continue
-        lines = Question(seed, size, is_spread=True).asked_lines
+        lines = RegisterQuestion(seed, size, is_spread=True).asked_lines
         before = answers[CONTROL, seed].hits
         after = answers[cell.state, seed].hits
         for line, was_hit, is_hit in zip(lines, before, after, strict=True):

@@ -9,7 +9,7 @@ PLACES = ("at_start", "at_quarter", "at_middle", "at_three_quarters", "at_end")
 
 
 @dataclass(frozen=True)
-class Block:
+class AskedBlock:
     """Questions of one kind at one length that are asked together.
 
     Args:
@@ -30,7 +30,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Reply:
+class KeptReply:
     """What is kept of the answer to a question.
 
     Args:
@@ -80,5 +80,5 @@ class Reply:
 class Answered:
     """A block with its replies, in the order of the questions."""
 
-    block: Block
-    replies: Sequence[Reply]
+    block: AskedBlock
+    replies: Sequence[KeptReply]

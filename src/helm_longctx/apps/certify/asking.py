@@ -17,7 +17,7 @@ from helm.benchmark.run_spec import RunSpec
 from helm.common.request import RequestResult
 
 from helm_longctx._version import VERSION
-from helm_longctx.apps.certify.answers import PLACES, Answered, Block, Reply
+from helm_longctx.apps.certify.answers import PLACES, Answered, AskedBlock, KeptReply
 from helm_longctx.apps.certify.procedure import LimitReachedError
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
@@ -107,7 +107,7 @@ class CertificateRunner(LongContextRunner):
         ):
             yield journal
 
-    def ask(self, journal: Journal, blocks: Sequence[Block]) -> list[Answered]:
+    def ask(self, journal: Journal, blocks: Sequence[AskedBlock]) -> list[Answered]:
         """Ask blocks together, and return them with their replies.
 
         Raises:
@@ -141,7 +141,7 @@ class CertificateRunner(LongContextRunner):
                 raise LimitReachedError(str(error), answered) from error
             return self._group(blocks, questions, states)
 
-    def entry(self, block: Block) -> str:
+    def entry(self, block: AskedBlock) -> str:
         """Return the run entry that makes a block's prompts."""
         context = "" if block.has_text else ",context=none"
         texts = f",texts={block.texts}" if block.texts > 1 else ""
@@ -157,12 +157,12 @@ class CertificateRunner(LongContextRunner):
 
     def _group(
         self,
-        blocks: Sequence[Block],
+        blocks: Sequence[AskedBlock],
         questions: Sequence[_Question],
         states: Sequence[RequestState | None],
     ) -> list[Answered]:
         """Return the replies of each block. Questions that were not asked have none."""
-        replies: list[list[Reply]] = [[] for _ in blocks]
+        replies: list[list[KeptReply]] = [[] for _ in blocks]
         for question, state in zip(questions, states, strict=True):
             if state is not None and state.result is not None:
                 reply = self._reply(
@@ -176,11 +176,11 @@ class CertificateRunner(LongContextRunner):
 
     def _reply(
         self,
-        block: Block,
+        block: AskedBlock,
         question: _Question,
         state: RequestState,
         result: RequestResult,
-    ) -> Reply:
+    ) -> KeptReply:
         text = question.request.text()
         about: dict[str, Any] = {
             "prompt": question.request.digest,
@@ -189,7 +189,7 @@ class CertificateRunner(LongContextRunner):
         answer = answer_of(result)
         if answer.failure is not None:
             is_refused = answer.failure is Failure.TOO_LONG
-            return Reply(None, answer.failure.value, refused=is_refused, **about)
+            return KeptReply(None, answer.failure.value, refused=is_refused, **about)
         usage = answer.usage
         prices = find_prices(self.model)
         if question.is_first and block.has_text:
@@ -200,7 +200,7 @@ class CertificateRunner(LongContextRunner):
         if block.has_text and block.length == self.baseline_length:
             floors = self._floors(question)
         scores = question.task.scores(scored_record(state, question.request.sample))
-        return Reply(
+        return KeptReply(
             scores[MAIN_METRIC],
             is_cut=is_output_cut(result),
             places=tuple(scores[place] for place in PLACES if place in scores),

@@ -41,7 +41,7 @@ from helm_longctx.tasks.lengths import length_label, parse_length
 if TYPE_CHECKING:
     from helm_longctx.config.plan import Plan
 
-POWER = 0.9
+_POWER = 0.9
 """Share of certificates that decide with `questions_for` questions."""
 
 _MORE = 1.13
@@ -106,7 +106,7 @@ def plan_lengths(
 
 
 def questions_for(score: float, loss: float, error: float) -> int | None:
-    """Return about how many questions at the claim decide about a loss in `POWER` of certificates.
+    """Return about how many questions at the claim decide about a loss in `_POWER` of certificates.
 
     It is the larger one of the numbers for a model without a loss and for one with this loss, by the normal
     approximation. Answers are right or wrong, and answers at different lengths are independent.
@@ -123,7 +123,7 @@ def questions_for(score: float, loss: float, error: float) -> int | None:
 
     def count(true: float, other: float, of_error: float) -> float:
         one = -ndtri(of_error) * math.sqrt(max(other * (1 - other), 0.01))
-        two = ndtri(POWER) * math.sqrt(max(true * (1 - true), 0.01))
+        two = ndtri(_POWER) * math.sqrt(max(true * (1 - true), 0.01))
         return float((one + two) / loss) ** 2
 
     if score <= loss + ABOVE_FLOOR:
@@ -134,27 +134,27 @@ def questions_for(score: float, loss: float, error: float) -> int | None:
     return math.ceil(_MORE * max(without_loss, with_loss))
 
 
-KINDS = Path(str(resources.files(__package__) / "certify.yaml"))
+_KINDS = Path(str(resources.files(__package__) / "certify.yaml"))
 """The run entries of the kinds, by name."""
 
-DESIGN = "design.json"
-RECORD = "certificate.json"
-PAGE = "index.html"
+_DESIGN = "design.json"
+_RECORD = "certificate.json"
+_PAGE = "index.html"
 
 
-Loss = Annotated[
+_Loss = Annotated[
     float,
     typer.Option(
         min=5, max=50, help="Points of the score; an effective length loses fewer."
     ),
 ]
-Error = Annotated[
+_Error = Annotated[
     float,
     typer.Option(
         min=0.001, max=0.5, help="Probability that the claim is judged wrongly."
     ),
 ]
-Most = Annotated[
+_Most = Annotated[
     int,
     typer.Option(
         "--max-eval-instances",
@@ -164,7 +164,7 @@ Most = Annotated[
         help="Maximum questions at the claim; their tokens limit all prompts between it and the shortest length.",
     ),
 ]
-Thinking = Annotated[
+_Thinking = Annotated[
     int, typer.Option(min=0, help="Additional tokens of each answer for reasoning.")
 ]
 
@@ -197,9 +197,9 @@ def certify(
     shortest: Annotated[
         str, typer.Option(help="Length whose score the others are compared with.")
     ] = "4k",
-    loss: Loss = 20,
-    error: Error = 0.05,
-    most: Most = 57,
+    loss: _Loss = 20,
+    error: _Error = 0.05,
+    most: _Most = 57,
     each_kind: Annotated[
         bool,
         typer.Option(
@@ -211,7 +211,7 @@ def certify(
         int | None,
         typer.Option(min=0, help="First seed of the texts. [default: drawn]"),
     ] = None,
-    thinking_tokens: Thinking = 0,
+    thinking_tokens: _Thinking = 0,
     to: Annotated[
         Path | None,
         typer.Option(help="Folder to write to. [default: certificates/MODEL-CLAIM]"),
@@ -226,7 +226,7 @@ def certify(
     The same questions are asked at the shortest length and at the claim, until it is decided whether the model loses.
     The command can be interrupted and repeated: no answer is paid for twice.
     """
-    kinds: dict[str, str] = yaml.safe_load(KINDS.read_text(encoding="utf-8"))
+    kinds: dict[str, str] = yaml.safe_load(_KINDS.read_text(encoding="utf-8"))
     longest = parse_length(claim, "certify: --claim")
     least = parse_length(shortest, "certify: --shortest")
     if longest < 2 * least:
@@ -290,22 +290,22 @@ def _certify(
         design = _keep_design(folder, deployment, design, seed)
         with redirect_stdout(prints):
             record = _ask(plan, entries, design, deployment, folder)
-        (folder / RECORD).write_text(
+        (folder / _RECORD).write_text(
             json.dumps(record, indent=1) + "\n", encoding="utf-8"
         )
-        write_certificate(record, folder / PAGE)
+        write_certificate(record, folder / _PAGE)
         columns, rows = describe_kinds(record)
         print_table(text_table(describe_verdict(record), columns, rows))
         print(*describe_totals(record), sep="\n")
-        print(f"The page: {folder / PAGE}")
-        print(f"All data: {folder / RECORD}")
+        print(f"The page: {folder / _PAGE}")
+        print(f"All data: {folder / _RECORD}")
 
 
 def _keep_design(
     folder: Path, deployment: str, design: Design, seed: int | None
 ) -> Design:
     """Return the design with its seed, and keep it in the folder, so that the same command asks the same questions."""
-    path = folder / DESIGN
+    path = folder / _DESIGN
     if path.is_file():
         before = json.loads(path.read_text(encoding="utf-8"))
         # Folders of earlier versions do not name the model.
@@ -392,7 +392,7 @@ def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
                 f"{count}, {count * design.claim / 1e6:,.1f}M" if count else "–"
             )
         rows.append([f"{100 * score:.0f}", *cells])
-    title = f"Questions at the claim, and their tokens, that decide in {POWER:.0%} of certificates"
+    title = f"Questions at the claim, and their tokens, that decide in {_POWER:.0%} of certificates"
     heads = [
         f"score at {length_label(design.shortest)}",
         *(f"--loss {100 * loss:.0f}" for loss in losses),

@@ -8,36 +8,36 @@ from dataclasses import asdict, dataclass
 from statistics import fmean, median
 from typing import Any
 
-from helm_longctx.apps.certify.answers import PLACES, Answered, Block, Reply
+from helm_longctx.apps.certify.answers import PLACES, Answered, AskedBlock, KeptReply
 from helm_longctx.apps.certify.search import (
-    Cell,
     Design,
     KindAnswers,
+    KindCell,
     LengthTest,
     Search,
 )
 from helm_longctx.errors import InputError
 from helm_longctx.results.statistics.sequential import (
-    Decision,
+    ThresholdDecision,
     count_until_decision,
     decide,
 )
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.sample import is_cut
 
-HALF = 0.5
+_HALF = 0.5
 """A part of the text counts as used if more than half of the answers have what stands there."""
 
-START = "at_start"
-MIDDLE = "at_middle"
-END = "at_end"
+_START = "at_start"
+_MIDDLE = "at_middle"
+_END = "at_end"
 
-ENDS = (START, MIDDLE, END)
+_ENDS = (_START, _MIDDLE, _END)
 """The parts that findings are about. They are asked until they are decided."""
 
 
 @dataclass(frozen=True)
-class Finding:
+class _Finding:
     """Something that a user of the endpoint should know.
 
     Args:
@@ -50,7 +50,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Place:
+class _Place:
     """How often answers have what stands in a part of the text.
 
     Args:
@@ -61,7 +61,7 @@ class Place:
 
     place: str
     shares: Mapping[int, float]
-    decision: Decision
+    decision: ThresholdDecision
 
 
 class _Diagnosis:
@@ -80,7 +80,7 @@ class _Diagnosis:
         self._error = search.design.error / len(PLACES)
 
     @property
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[KindCell]:
         """The cells whose answers are pooled, the shortest length last."""
         lengths = [
             length for length in self._search.tests if not self._is_refused(length)
@@ -94,10 +94,10 @@ class _Diagnosis:
         return any(cell.is_refused for cell in cells if cell)
 
     def _is_effective(self, length: int) -> bool:
-        return self._search.tests[length].decision is Decision.ABOVE
+        return self._search.tests[length].decision is ThresholdDecision.ABOVE
 
     @property
-    def places(self) -> list[Place]:
+    def places(self) -> list[_Place]:
         """How often answers have each part. There are none without answers."""
         rows = self._rows()
         if not rows:
@@ -114,11 +114,11 @@ class _Diagnosis:
                 ]
                 if values:
                     shares[cell.length] = fmean(values)
-            decision = decide([row[number] for row in rows], HALF, self._error)
-            places.append(Place(name, shares, decision))
+            decision = decide([row[number] for row in rows], _HALF, self._error)
+            places.append(_Place(name, shares, decision))
         return places
 
-    def next_blocks(self) -> list[Block]:
+    def next_blocks(self) -> list[AskedBlock]:
         """Return what to ask next: at the shortest of the lengths that are not effective, because it costs least."""
         rows = self._rows()
         cells = self.cells
@@ -132,14 +132,14 @@ class _Diagnosis:
         start = len(cells[-1].replies)
         left = min(self._search.most_at(length), self._search.design.most - start)
         count = 0
-        for name in ENDS:
+        for name in _ENDS:
             column = [row[PLACES.index(name)] for row in rows]
-            needed = count_until_decision(column, HALF, max(left, 1), self._error)
+            needed = count_until_decision(column, _HALF, max(left, 1), self._error)
             count = max(count, needed)
         blocks = []
         for number in range(start, start + max(0, min(count, left))):
             blocks.append(
-                Block(self._kind.kind, length, self._kind.question(number), 1)
+                AskedBlock(self._kind.kind, length, self._kind.question(number), 1)
             )
         return blocks
 
@@ -152,7 +152,7 @@ class _Diagnosis:
 
 def _list_findings(
     searches: Sequence[KindAnswers], diagnosis: _Diagnosis | None
-) -> list[Finding]:
+) -> list[_Finding]:
     """Return what the answers show besides the effective lengths."""
     refusing = []
     failing = []
@@ -164,7 +164,7 @@ def _list_findings(
     findings = []
     if refusing:
         text = f"The server refuses prompts of {length_label(min(refusing))}."
-        findings.append(Finding("refuses", text))
+        findings.append(_Finding("refuses", text))
     if failing:
         length = min(failing)
         cells = [search.cells[length] for search in searches if length in search.cells]
@@ -174,7 +174,7 @@ def _list_findings(
             f"{failed} of {asked} requests of {length_label(length)} have no answer. They count as"
             " wrong for an effective length, and as right for one that is not."
         )
-        findings.append(Finding("fails", text))
+        findings.append(_Finding("fails", text))
     shortfalls = []
     for search in searches:
         usual = _token_ratio(search.base.replies)
@@ -189,7 +189,7 @@ def _list_findings(
         length, kept = min(shortfalls)
         what = f"of prompts of {length_label(length)} it counts only {kept:,} tokens"
         text = f"The server cuts prompts without an error: {what}."
-        findings.append(Finding("cuts", text))
+        findings.append(_Finding("cuts", text))
     part = None
     if diagnosis:
         part = _describe_parts(
@@ -198,11 +198,13 @@ def _list_findings(
     if diagnosis and part:
         name, sentence = part
         lengths = [length_label(cell.length) for cell in reversed(diagnosis.cells)]
-        findings.append(Finding(name, f"{sentence} (prompts of {', '.join(lengths)})."))
+        findings.append(
+            _Finding(name, f"{sentence} (prompts of {', '.join(lengths)}).")
+        )
     return findings
 
 
-def _token_ratio(replies: Sequence[Reply]) -> float | None:
+def _token_ratio(replies: Sequence[KeptReply]) -> float | None:
     """Return the median ratio of the server's tokens to ours, or None if the server reports none."""
     ratios = [
         reply.counted / reply.sent for reply in replies if reply.counted and reply.sent
@@ -210,11 +212,11 @@ def _token_ratio(replies: Sequence[Reply]) -> float | None:
     return median(ratios) if ratios else None
 
 
-def _describe_parts(places: Mapping[str, Decision]) -> tuple[str, str] | None:
+def _describe_parts(places: Mapping[str, ThresholdDecision]) -> tuple[str, str] | None:
     """Return a word and a sentence about the parts that are not used, or None if all are, or if it is open."""
-    lost = Decision.BELOW
-    used = Decision.ABOVE
-    ends = (places.get(START), places.get(END))
+    lost = ThresholdDecision.BELOW
+    used = ThresholdDecision.ABOVE
+    ends = (places.get(_START), places.get(_END))
     if ends == (lost, used):
         return (
             "end_only",
@@ -225,7 +227,7 @@ def _describe_parts(places: Mapping[str, Decision]) -> tuple[str, str] | None:
             "start_only",
             "Only the start of the text is used: what stands at its end is not found",
         )
-    if ends == (used, used) and places.get(MIDDLE) is lost:
+    if ends == (used, used) and places.get(_MIDDLE) is lost:
         return (
             "middle_lost",
             "The middle of the text is not used: what stands at both ends is found",
@@ -280,7 +282,7 @@ def _record_kind(kind: KindAnswers, is_measured: bool) -> dict[str, Any]:
     }
 
 
-def _record_cell(cell: Cell) -> dict[str, Any]:
+def _record_cell(cell: KindCell) -> dict[str, Any]:
     interval = cell.interval
     counted = [reply.counted for reply in cell.replies if reply.counted]
     dollars = [reply.dollars for reply in cell.replies if not reply.failure]
@@ -309,7 +311,7 @@ def _record_cell(cell: Cell) -> dict[str, Any]:
     }
 
 
-Ask = Callable[[Sequence[Block]], list[Answered]]
+Ask = Callable[[Sequence[AskedBlock]], list[Answered]]
 """(blocks) → the same blocks with their replies."""
 
 
@@ -326,7 +328,7 @@ class LimitReachedError(InputError):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CertifyOutcome:
     """What was asked, and the result.
 
     Args:
@@ -339,7 +341,7 @@ class Outcome:
     stop: str = ""
 
     @property
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[_Finding]:
         """What the answers show besides the effective lengths."""
         return _list_findings(list(self.search.kinds.values()), self.diagnosis)
 
@@ -347,18 +349,22 @@ class Outcome:
     def holds(self) -> bool | None:
         """Whether the kinds that can be measured lose less than allowed at the claim. None if that is open."""
         decision = self.search.decision
-        return None if decision is Decision.OPEN else decision is Decision.ABOVE
+        return (
+            None
+            if decision is ThresholdDecision.OPEN
+            else decision is ThresholdDecision.ABOVE
+        )
 
     def record(self) -> dict[str, Any]:
         """Return the certificate as JSON data, without what depends on the machine."""
         design = self.search.design
         searches = list(self.search.kinds.values())
         blocks: list[Answered] = []
-        cells: list[Cell] = []
+        cells: list[KindCell] = []
         for search in searches:
             blocks += _all_blocks(search)
             cells += [search.base, *search.cells.values()]
-        replies: list[Reply] = []
+        replies: list[KeptReply] = []
         answers = []
         for answered in blocks:
             replies += answered.replies
@@ -419,7 +425,7 @@ class Outcome:
         }
 
 
-def run(design: Design, ask: Ask) -> Outcome:
+def run(design: Design, ask: Ask) -> CertifyOutcome:
     """Ask until everything is decided."""
     search = Search(design)
     stop = ""
@@ -436,7 +442,7 @@ def run(design: Design, ask: Ask) -> Outcome:
             stop = str(error)
         for block in answered:
             search.add(block)
-    return Outcome(search, _diagnose(search), stop)
+    return CertifyOutcome(search, _diagnose(search), stop)
 
 
 def _diagnose(search: Search) -> _Diagnosis | None:

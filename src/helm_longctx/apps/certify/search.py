@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from helm_longctx.apps.certify.answers import Answered, Block, Reply
+from helm_longctx.apps.certify.answers import Answered, AskedBlock, KeptReply
 from helm_longctx.results.statistics.intervals import (
     Floats,
     Interval,
@@ -27,8 +27,8 @@ from helm_longctx.results.statistics.intervals import (
 from helm_longctx.results.statistics.power import variance_components
 from helm_longctx.results.statistics.sequential import (
     DeadlineTest,
-    Decision,
     Outcomes,
+    ThresholdDecision,
     collect_outcomes,
     count_until_decision,
     decide,
@@ -52,7 +52,7 @@ _KIND_VARIANCE = 0.15
 answers then have two values, for which the bets are nearly the most powerful test of so many answers; with values of
 their own for each kind, as many as 15 % more questions would be needed."""
 
-FEWEST = 20
+_FEWEST = 20
 """A length below the claim is tested if the tokens are enough for so many questions."""
 
 _MOST_SPARED = 3
@@ -63,7 +63,7 @@ _MOST_FAILED = 0.1
 """Above this share of requests without an answer at a length, it is not called effective, and a kind with more at the
 shortest length is not measured."""
 
-FIRST = 6
+_FIRST = 6
 """With fewer questions at the shortest length no kind can be measured, as its interval is over questions."""
 
 SEEDS = 200
@@ -105,7 +105,7 @@ class Design:
     @property
     def first(self) -> int:
         """Number of questions of each kind that are asked at the shortest length before the kinds are chosen."""
-        return min(max(math.ceil(self.most / len(self.kinds)), FIRST), SEEDS - 1)
+        return min(max(math.ceil(self.most / len(self.kinds)), _FIRST), SEEDS - 1)
 
     def error_at(self, length: int) -> float:
         """Return the error of the decision about a length. The lengths below the claim share an error of their own."""
@@ -114,7 +114,7 @@ class Design:
 
 
 @dataclass
-class Cell:
+class KindCell:
     """The answers of one kind at one length.
 
     Args:
@@ -131,9 +131,9 @@ class Cell:
     answered: list[Answered] = field(default_factory=list)
 
     @property
-    def replies(self) -> list[Reply]:
+    def replies(self) -> list[KeptReply]:
         """All replies, in the order in which they were asked for."""
-        replies: list[Reply] = []
+        replies: list[KeptReply] = []
         for answered in self.answered:
             replies += answered.replies
         return replies
@@ -159,19 +159,25 @@ class Cell:
         return any(reply.refused for reply in self.replies)
 
     @property
-    def decision(self) -> Decision:
+    def decision(self) -> ThresholdDecision:
         """Whether the kind is effective at the length. A length that the server refuses is not."""
         if self.is_refused:
-            return Decision.BELOW
+            return ThresholdDecision.BELOW
         if not all(self.errors):
-            return Decision.OPEN
+            return ThresholdDecision.OPEN
         # Requests need not fail at random, so those that failed count against each decision.
-        if decide(self.scores_with(1.0), self.lowest, self.errors[1]) is Decision.BELOW:
-            return Decision.BELOW
+        if (
+            decide(self.scores_with(1.0), self.lowest, self.errors[1])
+            is ThresholdDecision.BELOW
+        ):
+            return ThresholdDecision.BELOW
         lowest_scores = self.scores_with(0.0)
-        is_above = decide(lowest_scores, self.highest, self.errors[0]) is Decision.ABOVE
+        is_above = (
+            decide(lowest_scores, self.highest, self.errors[0])
+            is ThresholdDecision.ABOVE
+        )
         is_above = is_above and self.failure_count <= _MOST_FAILED * len(self.replies)
-        return Decision.ABOVE if is_above else Decision.OPEN
+        return ThresholdDecision.ABOVE if is_above else ThresholdDecision.OPEN
 
     @property
     def interval(self) -> Interval:
@@ -191,20 +197,20 @@ class KindAnswers:
     def __init__(self, design: Design, kind: str):
         self.design = design
         self.kind = kind
-        self.base = Cell(design.shortest)
+        self.base = KindCell(design.shortest)
         self.without_text: list[Answered] = []
-        self.cells: dict[int, Cell] = {}
+        self.cells: dict[int, KindCell] = {}
 
     def question(self, number: int) -> int:
         """Return the seed of a question."""
         return self.design.seed + SEEDS * self.design.kinds.index(self.kind) + number
 
-    def base_blocks(self, numbers: Sequence[int]) -> list[Block]:
+    def base_blocks(self, numbers: Sequence[int]) -> list[AskedBlock]:
         """Return the blocks that ask questions at the shortest length, each in several texts."""
         blocks = []
         for number in numbers:
             blocks.append(
-                Block(
+                AskedBlock(
                     self.kind,
                     self.design.shortest,
                     self.question(number),
@@ -225,12 +231,12 @@ class KindAnswers:
                     seeds.append(answered.block.seed)
         return scores, seeds
 
-    def cell(self, length: int) -> Cell:
+    def cell(self, length: int) -> KindCell:
         """Return the answers at a length above the shortest."""
         if length not in self.cells:
             error = self.design.error_at(length) / len(self.design.kinds)
             ends = self.base_interval
-            self.cells[length] = Cell(
+            self.cells[length] = KindCell(
                 length,
                 ends.high - self.design.loss,
                 ends.low,
@@ -278,15 +284,18 @@ class KindAnswers:
             is_paired: whether the kind's mean is moved to the question's own mean at the shortest length.
         """
         mean = self.base_interval.mean
-        if not is_paired or not self.pairing:
+        if not is_paired or not self.pairing or seed not in self._question_means:
             return mean
-        scores = []
-        for answered in self.base.answered:
-            if answered.block.seed == seed:
-                scores += [
-                    reply.score for reply in answered.replies if reply.score is not None
-                ]
-        return mean + self.pairing * (fmean(scores) - mean) if scores else mean
+        return mean + self.pairing * (self._question_means[seed] - mean)
+
+    @cached_property
+    def _question_means(self) -> dict[int, float]:
+        """The mean score of each question at the shortest length, by seed. Read it when all are answered."""
+        scores, seeds = self._base_scores()
+        by_question: dict[int, list[float]] = defaultdict(list)
+        for score, seed in zip(scores, seeds, strict=True):
+            by_question[seed].append(score)
+        return {seed: fmean(values) for seed, values in by_question.items()}
 
     @property
     def floor(self) -> float:
@@ -329,7 +338,7 @@ class KindAnswers:
             (
                 length
                 for length, cell in self.cells.items()
-                if cell.decision is Decision.ABOVE
+                if cell.decision is ThresholdDecision.ABOVE
             ),
             default=None,
         )
@@ -341,7 +350,7 @@ class KindAnswers:
             (
                 length
                 for length, cell in self.cells.items()
-                if cell.decision is Decision.BELOW
+                if cell.decision is ThresholdDecision.BELOW
             ),
             default=None,
         )
@@ -439,7 +448,7 @@ class LengthTest:
         self._is_refused = False
         self._next_count: int | None = None
 
-    def add(self, reply: Reply, kind: str, seed: int) -> None:
+    def add(self, reply: KeptReply, kind: str, seed: int) -> None:
         """Take the answer to a question."""
         self.asked += 1
         self._next_count = None
@@ -468,23 +477,23 @@ class LengthTest:
         return score - above + self._loss, below - score
 
     @property
-    def decision(self) -> Decision:
+    def decision(self) -> ThresholdDecision:
         """Whether the length is effective: above if the mean loss is less than allowed, and no kind is lost."""
         for kind in self.kinds.values():
             cell = kind.cells.get(self.length)
-            if cell and cell.decision is Decision.BELOW:
-                return Decision.BELOW
+            if cell and cell.decision is ThresholdDecision.BELOW:
+                return ThresholdDecision.BELOW
         if self._is_refused:
-            return Decision.BELOW
+            return ThresholdDecision.BELOW
         above, below = self.tests
         # If both decide, the one that needed fewer answers was first.
         if below.is_above and (not above.is_above or below.count < above.count):
-            return Decision.BELOW
+            return ThresholdDecision.BELOW
         is_above = above.is_above and (not below.is_above or above.count < below.count)
         return (
-            Decision.ABOVE
+            ThresholdDecision.ABOVE
             if is_above and not self.has_too_many_failures
-            else Decision.OPEN
+            else ThresholdDecision.OPEN
         )
 
     @property
@@ -497,7 +506,7 @@ class LengthTest:
                 # Only more answers make the share of failures small enough.
                 missing = math.ceil(self.failed / _MOST_FAILED) - self.asked
                 self._next_count = missing if missing <= left else 0
-            elif left > 0 and self.decision is Decision.OPEN:
+            elif left > 0 and self.decision is ThresholdDecision.OPEN:
                 mean = fmean(kind.base_interval.mean for kind in self.kinds.values())
                 above, below = self.tests
                 right = above.count_until_sure(1 - mean + self._loss, left)
@@ -532,7 +541,7 @@ class Search:
         self.design = design
         self.kinds = {kind: KindAnswers(design, kind) for kind in design.kinds}
         self.tests: dict[int, LengthTest] = {}
-        self._open: list[Block] | None = None
+        self._open: list[AskedBlock] | None = None
 
     @cached_property
     def measured(self) -> list[KindAnswers]:
@@ -552,7 +561,7 @@ class Search:
             numbers[kind.kind] += 1
         return questions
 
-    def next_blocks(self) -> list[Block]:
+    def next_blocks(self) -> list[AskedBlock]:
         """Return what to ask next, nothing at the end."""
         design = self.design
         kinds = list(self.kinds.values())
@@ -560,7 +569,9 @@ class Search:
             blocks = []
             for kind in kinds:
                 seed = kind.question(SEEDS - 1)
-                blocks.append(Block(kind.kind, design.shortest, seed, NO_TEXT, False))
+                blocks.append(
+                    AskedBlock(kind.kind, design.shortest, seed, NO_TEXT, False)
+                )
             for kind in kinds:
                 blocks += kind.base_blocks(range(design.first))
             return blocks
@@ -581,10 +592,10 @@ class Search:
                 self.tests[block.length].add(reply, block.kind, block.seed)
 
     @property
-    def decision(self) -> Decision:
+    def decision(self) -> ThresholdDecision:
         """Whether the claim is effective."""
         test = self.tests.get(self.design.claim)
-        return test.decision if test else Decision.OPEN
+        return test.decision if test else ThresholdDecision.OPEN
 
     @property
     def effective(self) -> int | None:
@@ -593,7 +604,7 @@ class Search:
             return None
         effective = [self.design.shortest]
         for length, test in self.tests.items():
-            if test.decision is Decision.ABOVE:
+            if test.decision is ThresholdDecision.ABOVE:
                 effective.append(length)
         return max(effective)
 
@@ -603,13 +614,13 @@ class Search:
         lost = (
             length
             for length, test in self.tests.items()
-            if test.decision is Decision.BELOW
+            if test.decision is ThresholdDecision.BELOW
         )
         return min(lost, default=None)
 
-    def _further_base(self) -> list[Block]:
+    def _further_base(self) -> list[AskedBlock]:
         """Return the questions of the order that the shortest length lacks, if it has too few or pairs them."""
-        blocks = list[Block]()
+        blocks = list[AskedBlock]()
         is_enough = (
             sum(len(kind.base.answered) for kind in self.measured) >= self.design.most
         )
@@ -625,21 +636,21 @@ class Search:
             blocks += kind.base_blocks(numbers)
         return blocks
 
-    def _next_questions(self) -> list[Block]:
+    def _next_questions(self) -> list[AskedBlock]:
         length = self._next_length()
         if length is None:
             return []
         if length not in self.tests:
             # The base is complete now, and the first look at it came before.
             for kind in self.measured:
-                kind.__dict__.pop("base_interval", None)
-                kind.__dict__.pop("pairing", None)
+                for figure in ("base_interval", "pairing", "_question_means"):
+                    kind.__dict__.pop(figure, None)
             self.tests[length] = LengthTest(
                 self.design, length, self.measured, self.most_at(length)
             )
         test = self.tests[length]
         questions = self.order[test.asked : test.asked + test.next_count]
-        return [Block(kind.kind, length, seed, 1) for kind, seed in questions]
+        return [AskedBlock(kind.kind, length, seed, 1) for kind, seed in questions]
 
     def most_at(self, length: int) -> int:
         """Return the largest number of further questions at a length, of those that the tokens allow."""
@@ -668,27 +679,29 @@ class Search:
         claim = self.design.claim
         if claim not in self.tests:
             return claim
-        if self.tests[claim].decision is not Decision.BELOW:
+        if self.tests[claim].decision is not ThresholdDecision.BELOW:
             return None
         low = lengths.index(self.effective or self.design.shortest)
         others = [
-            n for n, test in self.tests.items() if test.decision is not Decision.ABOVE
+            n
+            for n, test in self.tests.items()
+            if test.decision is not ThresholdDecision.ABOVE
         ]
         high = lengths.index(min(others))
         middle = lengths[(low + high) // 2]
-        return middle if high - low > 1 and self.most_at(middle) >= FEWEST else None
+        return middle if high - low > 1 and self.most_at(middle) >= _FEWEST else None
 
-    def _each_kind(self) -> list[Block]:
+    def _each_kind(self) -> list[AskedBlock]:
         """Return more questions of the kinds that are still open at an effective claim."""
         claim = self.design.claim
-        blocks = list[Block]()
-        if self.decision is not Decision.ABOVE:
+        blocks = list[AskedBlock]()
+        if self.decision is not ThresholdDecision.ABOVE:
             return blocks
         for kind in self.measured:
             cell = kind.cell(claim)
             start = len(cell.replies)
             left = min(self.design.most, SEEDS - 1) - start
-            if left <= 0 or cell.decision is not Decision.OPEN:
+            if left <= 0 or cell.decision is not ThresholdDecision.OPEN:
                 continue
             limits = zip((cell.highest, cell.lowest), cell.errors, strict=True)
             count = min(
@@ -696,7 +709,7 @@ class Search:
                 for limit, error in limits
             )
             for number in range(start, start + max(count, 1)):
-                blocks.append(Block(kind.kind, claim, kind.question(number), 1))
+                blocks.append(AskedBlock(kind.kind, claim, kind.question(number), 1))
         return blocks
 
 

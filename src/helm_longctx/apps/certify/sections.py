@@ -10,10 +10,10 @@ from helm_longctx.documents.numbers import percent, range_text
 from helm_longctx.documents.site import templates
 from helm_longctx.tasks.lengths import length_label
 
-Record = Mapping[str, Any]
+CertificateRecord = Mapping[str, Any]
 """The JSON data of a certificate."""
 
-COLUMNS = (
+_COLUMNS = (
     "kind",
     "effective for sure",
     "lost for sure",
@@ -37,7 +37,7 @@ _PLACES = {
 }
 
 
-def write_certificate(record: Record, path: Path) -> None:
+def write_certificate(record: CertificateRecord, path: Path) -> None:
     """Write the page. It loads nothing and has no scripts."""
     style = (
         resources.files("helm_longctx.documents") / "assets" / "report.css"
@@ -97,7 +97,7 @@ def write_certificate(record: Record, path: Path) -> None:
     path.write_text(page, encoding="utf-8", errors="replace")
 
 
-def describe_name(record: Record) -> str:
+def describe_name(record: CertificateRecord) -> str:
     """Return what a certificate stands on, such as `recall only`."""
     kinds = record["stands_on"]
     every = len(record["kinds"])
@@ -112,7 +112,7 @@ def describe_name(record: Record) -> str:
     )
 
 
-def describe_verdict(record: Record) -> str:
+def describe_verdict(record: CertificateRecord) -> str:
     """Return the answer to the question whether the claim holds, with what it stands on, in sentences."""
     claim = length_label(record["claim"])
     model = record.get("model", "the model")
@@ -140,7 +140,7 @@ def describe_verdict(record: Record) -> str:
     return f"{model} does not use {claim} ({describe_name(record)}): {_describe_lost(record)}.{about}"
 
 
-def _describe_open(record: Record) -> str:
+def _describe_open(record: CertificateRecord) -> str:
     """Return the reason why the claim is open."""
     shortest = length_label(record["design"]["shortest"])
     tests = record["lengths"]
@@ -170,7 +170,7 @@ def _describe_open(record: Record) -> str:
     return f"{_describe_loss(tests[0])} after {tests[0]['n']} answers, which decides nothing"
 
 
-def _describe_lost(record: Record) -> str:
+def _describe_lost(record: CertificateRecord) -> str:
     """Return what was lost at the claim, and what is known about the effective length."""
     claim = next(
         each for each in record["lengths"] if each["length"] == record["claim"]
@@ -223,12 +223,12 @@ def _was_sent(cell: Mapping[str, Any]) -> bool:
     return bool(cell["n"] or cell["failures"])
 
 
-def describe_kinds(record: Record) -> tuple[Sequence[str], list[list[str]]]:
+def describe_kinds(record: CertificateRecord) -> tuple[Sequence[str], list[list[str]]]:
     """Return the titles and rows of a table with a row for each kind."""
-    return COLUMNS, [_describe_kind(record, kind) for kind in record["kinds"]]
+    return _COLUMNS, [_describe_kind(record, kind) for kind in record["kinds"]]
 
 
-def describe_totals(record: Record) -> list[str]:
+def describe_totals(record: CertificateRecord) -> list[str]:
     """Return lines about the server, the tokens, the price, and what is not decided."""
     lines = [each["text"] for each in record["findings"]]
     accepted = record["accepted"]
@@ -252,7 +252,7 @@ def describe_totals(record: Record) -> list[str]:
     return lines
 
 
-def _describe_kind(record: Record, kind: Mapping[str, Any]) -> list[str]:
+def _describe_kind(record: CertificateRecord, kind: Mapping[str, Any]) -> list[str]:
     cells = {cell["length"]: cell for cell in kind["cells"]}
     ends = [cells.get(record["design"][name]) for name in ("shortest", "claim")]
     scores = [_describe_score(cell) for cell in ends]
@@ -277,7 +277,7 @@ def _describe_score(cell: Mapping[str, Any] | None) -> str:
     return f"{100 * cell['mean']:.0f} ({range_text(100 * cell['low'], 100 * cell['high'], '{:.0f}'.format)})"
 
 
-def _describe_tokens(record: Record) -> str:
+def _describe_tokens(record: CertificateRecord) -> str:
     tokens = record["tokens"]
     if not tokens["reported"]:
         return "The server does not report the tokens of prompts."

@@ -24,6 +24,7 @@ from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.boards import category_results
 from helm_longctx.results.reading import Result, published_results, read_results
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.statistics.ranking import Correlation, spearman
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.benchmark import Benchmark
@@ -34,13 +35,13 @@ from helm_longctx.tasks.registry import BENCHMARKS
 _INSTRUCT = "instruct"
 """The choice of the models of the publication's figures: its instruction-tuned ones."""
 
-FEWEST_MODELS = 5
+_FEWEST_MODELS = 5
 """Fewest models over which a correlation is shown."""
 
-CLOSE = 0.01
+_CLOSE = 0.01
 """Largest difference from a printed correlation, which has two digits, of one that is equal to it."""
 
-Scores = Mapping[str, Mapping[str, float]]
+ScoresByModel = Mapping[str, Mapping[str, float]]
 """For each task or run entry the models' scores."""
 
 
@@ -82,12 +83,12 @@ def correlations(
         )
         results += [result for result in own if not result.is_published]
     scores, names = _read_scores(chosen, results, tokens, models)
-    if len(names) < FEWEST_MODELS:
+    if len(names) < _FEWEST_MODELS:
         raise InputError(
             f"correlations: models={models!r} chooses {len(names)} models with scores at {_label(tokens)},"
-            f" and a correlation needs {FEWEST_MODELS}"
+            f" and a correlation needs {_FEWEST_MODELS}"
         )
-    found = correlate(scores)
+    found = _correlate(scores)
     printed = [row for row in chosen.correlations() if row.length == tokens]
     titles = {name: _title(chosen, name) for name in scores}
     print(
@@ -170,16 +171,16 @@ def _correlate_rows(
     )
 
 
-def correlate(scores: Scores) -> dict[tuple[str, str], Correlation]:
+def _correlate(scores: ScoresByModel) -> dict[tuple[str, str], Correlation]:
     """Return the correlations of all pairs of rows that share enough models."""
     found = {}
     for one, other in combinations(scores, 2):
-        if len(scores[one].keys() & scores[other].keys()) >= FEWEST_MODELS:
+        if len(scores[one].keys() & scores[other].keys()) >= _FEWEST_MODELS:
             found[one, other] = _correlate_rows(scores[one], scores[other])
     return found
 
 
-def compare(row: PrintedCorrelation, scores: Scores) -> dict[str, Any]:
+def compare(row: PrintedCorrelation, scores: ScoresByModel) -> dict[str, Any]:
     """Return a printed correlation with ours, and whether they are equal to the printed digits."""
     rhos = []
     for column in row.columns:
@@ -193,7 +194,7 @@ def compare(row: PrintedCorrelation, scores: Scores) -> dict[str, Any]:
         "printed": row.rho,
         "ours": ours,
         # Printed values are rounded, and their authors' scores have more digits than the published ones.
-        "is_equal": ours is not None and abs(ours - row.rho) <= CLOSE + 1e-9,
+        "is_equal": ours is not None and abs(ours - row.rho) <= _CLOSE + 1e-9,
         "source": row.source,
     }
 
@@ -214,7 +215,7 @@ def _print_correlations(
             )
         )
     rows.sort(key=lambda row: row[2], reverse=True)
-    heads = ("One", "Other", "rho", "95 % interval", "models")
+    heads = ("One", "Other", "rho", f"{LEVEL_TEXT} interval", "models")
     print_table(text_table("Rank correlations", heads, rows, right=("rho", "models")))
 
 
@@ -244,7 +245,7 @@ def _print_comparisons(
     print_table(table)
     equal = sum(comparison["is_equal"] for comparison in comparisons)
     print(
-        f"{equal} of {len(comparisons)} printed correlations are equal within {CLOSE:g}."
+        f"{equal} of {len(comparisons)} printed correlations are equal within {_CLOSE:g}."
     )
 
 

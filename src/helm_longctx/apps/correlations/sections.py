@@ -31,6 +31,7 @@ from helm_longctx.documents.plots import matrix, mirror, property_scatter, scatt
 from helm_longctx.results.boards import OVERALL, Board, label, show_model
 from helm_longctx.results.cells import rho_cell, score_cell, short_name
 from helm_longctx.results.reading import Result
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.statistics.ranking import (
     Correlation,
     correlate_pairs,
@@ -42,11 +43,11 @@ from helm_longctx.tasks.publications import ModelProperties
 from helm_longctx.tasks.statistic_names import read_statistic
 from helm_longctx.tasks.task import Task
 
-FEWEST_MODELS = 5
+_FEWEST_MODELS = 5
 
-Scores = Mapping[ShownModel, Mapping[str, float]]
+ScoresByShownModel = Mapping[ShownModel, Mapping[str, float]]
 
-Correlations = Mapping[tuple[str, str], Correlation]
+_Correlations = Mapping[tuple[str, str], Correlation]
 
 
 def task_sections(board: Board) -> list[Section]:
@@ -105,7 +106,7 @@ def _task_section(
         if values:
             scores[model] = values
     counts = Counter(chain.from_iterable(scores.values()))
-    parts = [part for part in parts if counts[part] >= FEWEST_MODELS]
+    parts = [part for part in parts if counts[part] >= _FEWEST_MODELS]
     if len(parts) < 3:
         return None
     found = correlate_pairs(
@@ -130,7 +131,11 @@ def _task_section(
 
 
 def _draw_points(
-    board: Board, parts: Sequence[str], scores: Scores, found: Correlations, name: str
+    board: Board,
+    parts: Sequence[str],
+    scores: ScoresByShownModel,
+    found: _Correlations,
+    name: str,
 ) -> Figure:
     rows: list[dict[str, Any]] = [
         {"model": show_model(model), **{part: each.get(part) for part in parts}}
@@ -151,7 +156,7 @@ def _draw_points(
 
 
 def _heat_map(
-    board: Board, parts: Sequence[str], found: Correlations, name: str
+    board: Board, parts: Sequence[str], found: _Correlations, name: str
 ) -> Figure:
     rows = [
         {
@@ -188,7 +193,7 @@ def _heat_map(
     )
 
 
-LARGE = 10
+_LARGE = 10
 """Billions of active parameters above which a model is called large."""
 
 
@@ -260,7 +265,7 @@ def model_sections(board: Board, length: int | None) -> Section | None:
     """Return the section of a length at which enough models with properties have a score."""
     part = board.main_part(length)
     scores = _find_model_scores(board, part, length)
-    if len(scores) < FEWEST_MODELS:
+    if len(scores) < _FEWEST_MODELS:
         return None
     name = f"models-{board.file_name}-{label(length)}".rstrip("-")
     scatter = _property_plot(board, part, length, scores, name)
@@ -340,7 +345,8 @@ def _property_table(scores: Sequence[_ModelScore], name: str) -> Table:
     heads = [
         Column("Models", is_number=False),
         Column(
-            "Score and window", "Spearman's rank correlation with its 95 % interval."
+            "Score and window",
+            f"Spearman's rank correlation with its {LEVEL_TEXT} interval.",
         ),
         Column("Models with a window"),
         Column(
@@ -353,11 +359,11 @@ def _property_table(scores: Sequence[_ModelScore], name: str) -> Table:
         "All models": [*scores],
         "Instruction-tuned": [row for row in scores if row.properties.instruct],
         "Base": [row for row in scores if not row.properties.instruct],
-        f"Up to {LARGE} billion parameters": [
-            row for row in scores if 0 < (row.properties.active or 0) <= LARGE
+        f"Up to {_LARGE} billion parameters": [
+            row for row in scores if 0 < (row.properties.active or 0) <= _LARGE
         ],
-        f"More than {LARGE} billion parameters": [
-            row for row in scores if (row.properties.active or 0) > LARGE
+        f"More than {_LARGE} billion parameters": [
+            row for row in scores if (row.properties.active or 0) > _LARGE
         ],
     }
     for family in dict.fromkeys(row.properties.family for row in scores):
@@ -372,7 +378,7 @@ def _property_table(scores: Sequence[_ModelScore], name: str) -> Table:
                 [row.properties.active for row in models],
             )
         ]
-        if max(each.n for each in found) >= FEWEST_MODELS:
+        if max(each.n for each in found) >= _FEWEST_MODELS:
             cells = [
                 cell
                 for each in found
@@ -380,7 +386,7 @@ def _property_table(scores: Sequence[_ModelScore], name: str) -> Table:
             ]
             rows.append([Cell(group), *cells])
     about = (
-        f"Rank correlations over models, by training, size and family, for at least {FEWEST_MODELS} models. The"
+        f"Rank correlations over models, by training, size and family, for at least {_FEWEST_MODELS} models. The"
         " p-values in the tooltips are not adjusted for the number of groups."
     )
     return Table(
@@ -479,12 +485,12 @@ _JUDGED_HEADS = [
     *text_columns("Task", "By the judge", "Other metric"),
     Column(
         "Over answers",
-        "Spearman's rank correlation over all answers, with its 95 % interval.",
+        f"Spearman's rank correlation over all answers, with its {LEVEL_TEXT} interval.",
     ),
     Column("Answers", "Number of answers with both metrics."),
     Column(
         "Over models",
-        "Spearman's rank correlation over the models' means, with its 95 % interval.",
+        f"Spearman's rank correlation over the models' means, with its {LEVEL_TEXT} interval.",
     ),
     Column("Models"),
 ]

@@ -37,6 +37,7 @@ from helm_longctx.results.cells import score_cell
 from helm_longctx.results.comparison import Differences, find_differences
 from helm_longctx.results.methods import Gain, find_gains
 from helm_longctx.results.reading import Result
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.runs.shown_models import ShownModel
 
@@ -167,7 +168,7 @@ def find_unsure(
     return unsure
 
 
-DEPTHS = (0, 20, 40, 60, 80)
+_DEPTHS = (0, 20, 40, 60, 80)
 """Starts of the parts of a context, in percent, by which evidence is told apart."""
 
 
@@ -194,7 +195,7 @@ def find_accuracies(answers: Iterable[InstanceScore]) -> list[_Compacted]:
     for answer in answers:
         times = answer.values.get("fact_compactions")
         if times is not None and answer.score is not None and answer.depth is not None:
-            groups[int(times)][DEPTHS[min(4, int(5 * answer.depth))]].append(
+            groups[int(times)][_DEPTHS[min(4, int(5 * answer.depth))]].append(
                 answer.score
             )
     return [
@@ -209,7 +210,7 @@ def find_accuracies(answers: Iterable[InstanceScore]) -> list[_Compacted]:
 
 
 @dataclass(frozen=True)
-class Point:
+class _Point:
     """What a model knows after a part of a growing context.
 
     Args:
@@ -224,7 +225,7 @@ class Point:
     n: int
 
 
-def find_points(answers: Iterable[InstanceScore]) -> list[Point]:
+def find_points(answers: Iterable[InstanceScore]) -> list[_Point]:
     """Return the scores after each part of growing contexts. Evidence without a place counts as come."""
     scores: dict[int, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for answer in answers:
@@ -234,7 +235,7 @@ def find_points(answers: Iterable[InstanceScore]) -> list[Point]:
                 answer.score
             )
     return [
-        Point(
+        _Point(
             tokens,
             fmean(after) if after else None,
             fmean(before) if before else None,
@@ -388,7 +389,7 @@ def _gains(board: Board, length: int | None, name: str) -> list[Table]:
         (Column("Method", is_number=False), lambda gain: Cell(gain.method.title)),
         (Column("Questions"), lambda gain: number_cell(gain.costs.questions, count)),
         (
-            Column("Gain", "In points, with its 95 % interval."),
+            Column("Gain", f"In points, with its {LEVEL_TEXT} interval."),
             lambda gain: Cell(
                 interval_text(gain.comparison.effect, signed_percent),
                 gain.comparison.effect.mean,
@@ -442,7 +443,7 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
         (Column("Score"), lambda row: number_cell(row[1].score, percent)),
         *(
             (Column(f"{depth} to {depth + 20} %"), partial(show_depth, depth=depth))
-            for depth in DEPTHS
+            for depth in _DEPTHS
         ),
     )
     rows = [
@@ -473,7 +474,7 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
 
 def _points(costs: Sequence[Costs], name: str) -> list[Table]:
     """Return a table of what each row knows after each part of a growing context."""
-    columns: Sequence[tuple[Column, Callable[[tuple[ShownModel, Point]], Cell]]] = (
+    columns: Sequence[tuple[Column, Callable[[tuple[ShownModel, _Point]], Cell]]] = (
         (_MODEL, lambda row: Cell(show_model(row[0]))),
         (Column("Tokens read"), lambda row: number_cell(row[1].tokens, count)),
         (Column("Answers"), lambda row: number_cell(row[1].n, count)),

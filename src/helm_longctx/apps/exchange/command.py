@@ -9,7 +9,12 @@ import typer
 
 from helm_longctx.apps.exchange import every_eval_ever, lm_eval, tables
 from helm_longctx.apps.exchange.export import averages, length_plot
-from helm_longctx.config.shared import OutputPath, Suite, check_folder, check_picture
+from helm_longctx.config.shared import (
+    OutputPath,
+    SuiteOption,
+    check_folder,
+    check_picture,
+)
 from helm_longctx.documents.plots import write_picture
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
@@ -22,7 +27,7 @@ _DEFAULT_PICTURE = "scores.png"
 
 
 def export(
-    suite: Suite,
+    suite: SuiteOption,
     to: Annotated[
         Path, typer.Option(file_okay=False, help="Folder to write to.")
     ] = Path("export"),
@@ -88,7 +93,7 @@ def import_results(
     files: Annotated[
         list[Path], typer.Argument(help="Files, or folders with files of known names.")
     ],
-    suite: Suite,
+    suite: SuiteOption,
     format: Annotated[
         str | None,
         typer.Option(

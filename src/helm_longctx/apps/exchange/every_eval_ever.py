@@ -35,14 +35,14 @@ from helm_longctx.results.boards import Suite, label
 from helm_longctx.results.cells import score_numbers, unread_share
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Statistic
-from helm_longctx.results.statistics.intervals import LEVEL
+from helm_longctx.results.statistics.level import LEVEL, LEVEL_TEXT
 from helm_longctx.runs.files import STATS
 from helm_longctx.runs.records import QuestionRecord
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.benchmark import Benchmark, Metric
 from helm_longctx.tasks.task import MAIN_METRIC
 
-SCHEMA = "0.3.0"
+_SCHEMA = "0.3.0"
 
 
 def write_logs(
@@ -110,7 +110,7 @@ def _log(identity: str, now: str, results: Sequence[TaskResult]) -> dict[str, An
             _result(result, metric, score) for metric, score in result.metrics()
         ]
     return {
-        "schema_version": SCHEMA,
+        "schema_version": _SCHEMA,
         "evaluation_id": identity,
         "retrieved_timestamp": now,
         "source_metadata": {
@@ -250,7 +250,7 @@ def _sample(
         "extraction_method": "custom",
     }
     return {
-        "schema_version": SCHEMA,
+        "schema_version": _SCHEMA,
         "evaluation_id": identity,
         "model_id": result.result.model,
         "evaluation_name": result.name,
@@ -314,7 +314,7 @@ def write_eval_results(
                 made = (result.run.path / STATS).stat().st_mtime
                 date = datetime.fromtimestamp(made, timezone.utc)
                 ends = range_text(interval.low, interval.high)
-                notes = [f"95 % interval {ends}, n={interval.n}"]
+                notes = [f"{LEVEL_TEXT} interval {ends}, n={interval.n}"]
                 share = unread_share(result)
                 if share:
                     notes.append(f"{amount(100 * share)} % of the answers unread")

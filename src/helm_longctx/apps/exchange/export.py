@@ -25,7 +25,7 @@ from helm_longctx.tasks.entry import Entry, check_entry
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.task import MAIN_METRIC, Task
 
-GENERATOR = "the generator of helm-longctx"
+_GENERATOR = "the generator of helm-longctx"
 """Names this package as the source of questions that are not the benchmark's own."""
 
 
@@ -33,7 +33,7 @@ def question_source(result: Result, benchmark: Benchmark) -> str:
     """Return where the questions of a result are from: the benchmark's address, the user's folder, or our generator."""
     if result.is_generated:
         versions = dict.fromkeys(run.package for run in result.runs if run.package)
-        return " ".join([GENERATOR, *versions])
+        return " ".join([_GENERATOR, *versions])
     return result.folder or benchmark.url
 
 

@@ -79,7 +79,7 @@ from helm_longctx.tasks.task import (
 _MODEL = re.compile(r"[\w.-]+/[\w.:-]+")
 """Matches a model's name in HELM: an organization and a name."""
 
-ORGANIZATION = "imported"
+_ORGANIZATION = "imported"
 """The organization of a model whose name has none."""
 
 
@@ -139,7 +139,7 @@ def import_files(
         if not run.locations:
             raise InputError(f"{run.entry}: there are no answers")
         own = _check_entry(benchmarks, run.entry, run.locations[0])
-        check_answers(own, run)
+        _check_answers(own, run)
         name = model or run.model
         if not _MODEL.fullmatch(name):
             # For a path, only the last part is used.
@@ -147,7 +147,7 @@ def import_files(
             if not re.fullmatch(r"[\w.:-]+", last):
                 about = f"model {shorten(name)} is not a name; give --model, such as meta/llama-3.1-8b"
                 raise InputError(f"{run.locations[0]}: {about}")
-            name = f"{ORGANIZATION}/{last}"
+            name = f"{_ORGANIZATION}/{last}"
         named.append((own, run, name))
     scores = [score for score in imported if isinstance(score, OutputScore)]
     # Runs and scores are the same if model, entry, task, length and context are.
@@ -386,7 +386,7 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     return folder
 
 
-def check_answers(entry: Entry, run: OutputRun) -> None:
+def _check_answers(entry: Entry, run: OutputRun) -> None:
     """Check that the answers to one task can be scored.
 
     Raises:

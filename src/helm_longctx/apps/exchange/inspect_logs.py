@@ -25,15 +25,15 @@ from helm_longctx.failures import Failure, FailureError
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
 from helm_longctx.tasks.task import is_whole
 
-Row = Mapping[str, Any]
+_Row = Mapping[str, Any]
 
-MOST_BYTES = 256 << 20
+_MOST_BYTES = 256 << 20
 """Largest number of bytes of a decompressed file. A sample with a million tokens has a few million bytes."""
 
-MOST_BYTES_IN_ALL = 2 << 30
+_MOST_BYTES_IN_ALL = 2 << 30
 """Largest number of bytes of all decompressed files of an archive. Their prompts are in memory together."""
 
-MOST_FILES = 100_000
+_MOST_FILES = 100_000
 
 _ZSTANDARD = 93
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
@@ -68,7 +68,7 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
 
 
 def _missing(
-    header: Row, about: Row, answers: Sequence[ForeignAnswer], path: Path
+    header: _Row, about: _Row, answers: Sequence[ForeignAnswer], path: Path
 ) -> Iterator[ForeignAnswer]:
     """Yield an answer without a text for each sample that an unfinished evaluation did not log."""
     status = header.get("status")
@@ -79,9 +79,9 @@ def _missing(
         return
     epochs = config.get("epochs") if isinstance(config, dict) else None
     count = epochs if isinstance(epochs, int) and epochs > 1 else 1
-    if count * len(ids) > MOST_FILES:
+    if count * len(ids) > _MOST_FILES:
         raise InputError(
-            f"{path}: the evaluation has {len(ids)} samples, and a log may have {MOST_FILES} with all epochs"
+            f"{path}: the evaluation has {len(ids)} samples, and a log may have {_MOST_FILES} with all epochs"
         )
     missing = {(str(name), repeat) for name in ids for repeat in range(count)}
     missing -= {(answer.output.id, answer.output.repeat) for answer in answers}
@@ -106,16 +106,16 @@ def _missing(
         )
 
 
-def _read_archive(path: Path) -> tuple[Row, Iterator[tuple[str, Any]]]:
+def _read_archive(path: Path) -> tuple[_Row, Iterator[tuple[str, Any]]]:
     """Return the header of an archive, and its samples one at a time."""
     try:
         archive = zipfile.ZipFile(path)
     except (OSError, zipfile.BadZipFile, ValueError) as error:
         raise InputError(f"{path}: not an archive of inspect_ai: {error}") from error
     members = archive.infolist()
-    if len(members) > MOST_FILES:
+    if len(members) > _MOST_FILES:
         raise InputError(
-            f"{path}: it has {len(members)} files; an archive may have {MOST_FILES}"
+            f"{path}: it has {len(members)} files; an archive may have {_MOST_FILES}"
         )
     by_name = {member.filename: member for member in members}
     # The log of an unfinished evaluation has only its start.
@@ -139,7 +139,7 @@ def _parse(
     archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo]
 ) -> Iterator[tuple[str, Any]]:
     """Yield the names and the contents of files in an archive. The sizes that the archive declares are not trusted."""
-    left = MOST_BYTES_IN_ALL
+    left = _MOST_BYTES_IN_ALL
     for member in members:
         location = f"{archive.filename}: {member.filename}"
         try:
@@ -147,7 +147,7 @@ def _parse(
             left -= len(content)
             if left < 0:
                 raise InputError(
-                    f"{archive.filename}: its files are larger than {MOST_BYTES_IN_ALL >> 20} MiB in all"
+                    f"{archive.filename}: its files are larger than {_MOST_BYTES_IN_ALL >> 20} MiB in all"
                 )
             yield location, parse_json(content)
         except InputError:
@@ -170,7 +170,7 @@ def _decompress(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
         signature, name, extras = _LOCAL_HEADER.unpack(
             archive.fp.read(_LOCAL_HEADER.size)
         )
-        if signature != b"PK\x03\x04" or member.compress_size > MOST_BYTES:
+        if signature != b"PK\x03\x04" or member.compress_size > _MOST_BYTES:
             raise InputError(
                 f"{archive.filename}: {member.filename} is damaged or too large"
             )
@@ -182,15 +182,15 @@ def _decompress(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     else:
         stream = archive.open(member)
     with stream:
-        content = stream.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
+        content = stream.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
         raise InputError(
-            f"{archive.filename}: {member.filename} is larger than {MOST_BYTES >> 20} MiB"
+            f"{archive.filename}: {member.filename} is larger than {_MOST_BYTES >> 20} MiB"
         )
     return content
 
 
-def _answer(about: Row, sample: Any, location: str) -> ForeignAnswer:
+def _answer(about: _Row, sample: Any, location: str) -> ForeignAnswer:
     """Return a sample as an answer. Its metadata are the fields of the example in the data set."""
     if not isinstance(sample, dict):
         raise InputError(f"{location}: not a JSON object but {type(sample).__name__}")
@@ -236,7 +236,7 @@ def _answer(about: Row, sample: Any, location: str) -> ForeignAnswer:
     )
 
 
-def _text_and_reason(sample: Row) -> tuple[str, str]:
+def _text_and_reason(sample: _Row) -> tuple[str, str]:
     """Return the model's answer, and why it ended. Raises a `FailureError` if there is no answer."""
     try:
         choice = sample["output"]["choices"][0]
@@ -264,7 +264,7 @@ def _is_reasoning(part: object) -> bool:
     return isinstance(part, dict) and part.get("type") == "reasoning"
 
 
-def _whole_text(content: Any, sample: Row) -> str:
+def _whole_text(content: Any, sample: _Row) -> str:
     """Return a text, the texts of a message's parts, or a conversation as JSON. Attachments are put in."""
     if isinstance(content, list):
         if all(isinstance(part, dict) and "type" in part for part in content):

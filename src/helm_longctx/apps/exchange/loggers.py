@@ -14,12 +14,12 @@ from helm_longctx.models.local.steps import find_step
 from helm_longctx.results.boards import Board, label
 from helm_longctx.results.comparability import GENERATED, Caveat
 
-Points = Mapping[int, Mapping[str, float]]
+_Points = Mapping[int, Mapping[str, float]]
 """For each step the values by their names."""
 
 
 @dataclass
-class Series:
+class _Series:
     """The scores of a training or a model.
 
     Args:
@@ -86,7 +86,7 @@ def log_scores(
     return lines
 
 
-def _log(program: str, target: str, name: str, points: Points) -> None:
+def _log(program: str, target: str, name: str, points: _Points) -> None:
     if program == "wandb":
         import wandb
 
@@ -124,13 +124,13 @@ def _log(program: str, target: str, name: str, points: Points) -> None:
         trackio.finish()
 
 
-def find_series(boards: Iterable[Board]) -> dict[str, Series]:
+def find_series(boards: Iterable[Board]) -> dict[str, _Series]:
     """Return the scores with the ends of their intervals of each training, and of each model without a step at step 0.
 
     Values have names such as `helmet/json_kv/8k/score`, `…/low`, `…/high` and `…/generated`. The last is 1 if the score
     is of questions that this package made instead of the benchmark's own, else 0.
     """
-    trainings: dict[str, Series] = defaultdict(Series)
+    trainings: dict[str, _Series] = defaultdict(_Series)
     for board in boards:
         for cell, result in board.scores.items():
             if result.is_published or cell.context != "full":

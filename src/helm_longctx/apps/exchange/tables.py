@@ -38,6 +38,7 @@ from helm_longctx.failures import Failure
 from helm_longctx.results.boards import Board, Suite, label
 from helm_longctx.results.cells import score_cell, unread_share
 from helm_longctx.results.reading import Result
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputScore, RunOrScore
@@ -45,9 +46,9 @@ from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import GENERATED_SOURCE, MAIN_METRIC, Task
 
-Row = Mapping[str, Any]
+_Row = Mapping[str, Any]
 
-ROWS_AT_ONCE = 1000
+_ROWS_AT_ONCE = 1000
 
 _LONGEST_FIELD = 1 << 28
 """Largest number of characters of a field in a CSV file, such as a prompt."""
@@ -57,7 +58,7 @@ _OWN_COLUMN = "comparability"
 
 
 @dataclass(frozen=True)
-class Wide:
+class _Wide:
     """The scores of a board at a length: a row for each model, a column for each task and mean.
 
     Args:
@@ -77,7 +78,7 @@ class Wide:
         return " ".join(filter(None, (self.board.title, label(self.length), closed)))
 
 
-def wide_tables(boards: Iterable[Board]) -> Iterator[Wide]:
+def wide_tables(boards: Iterable[Board]) -> Iterator[_Wide]:
     """Yield the wide tables of boards: by context and length."""
     for board in boards:
         # Models and tasks whose requests all failed have a row, too.
@@ -95,7 +96,7 @@ def wide_tables(boards: Iterable[Board]) -> Iterator[Wide]:
                         rows[model][part] = result
                 if parts:
                     columns = {part: board.titles[part] for part in parts}
-                    yield Wide(board, length, context, columns, rows)
+                    yield _Wide(board, length, context, columns, rows)
 
 
 def write_tables(
@@ -112,7 +113,7 @@ def write_tables(
         "averages": (Average._fields, averages(suite.boards)),
         "answers": (AnswerRow._fields, answers(suite.results, benchmarks)),
     }
-    by_board: dict[str, list[Wide]] = defaultdict(list)
+    by_board: dict[str, list[_Wide]] = defaultdict(list)
     for table in wide_tables(suite.boards):
         by_board[table.board.file_name].append(table)
     # The wide tables of a board are one, with five columns for each score.
@@ -169,7 +170,7 @@ def _write_parquet(
         }
         table = pyarrow.table(values)
         parquet.write_table(
-            table, path, compression="zstd", row_group_size=ROWS_AT_ONCE
+            table, path, compression="zstd", row_group_size=_ROWS_AT_ONCE
         )
     except (pyarrow.ArrowException, UnicodeError) as error:
         raise InputError(f"{path}: {error}") from error
@@ -191,12 +192,12 @@ def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
     yield from make_runs(rows, entry)
 
 
-def _rows(path: Path) -> Iterator[Row]:
+def _rows(path: Path) -> Iterator[_Row]:
     try:
         if path.suffix == ".parquet":
             from pyarrow import parquet
 
-            for batch in parquet.ParquetFile(path).iter_batches(ROWS_AT_ONCE):
+            for batch in parquet.ParquetFile(path).iter_batches(_ROWS_AT_ONCE):
                 yield from batch.to_pylist()
             return
         csv.field_size_limit(_LONGEST_FIELD)
@@ -219,7 +220,7 @@ def _rows(path: Path) -> Iterator[Row]:
         ) from error
 
 
-def _answer(row: Row, location: str, entry: str) -> ForeignAnswer:
+def _answer(row: _Row, location: str, entry: str) -> ForeignAnswer:
     """Return a row of our table of answers, or of one with at least `answer`, `references` and `task` or an entry."""
     record = row.get(RECORD) or None
     failure = row.get("failure") or row.get("error")
@@ -270,7 +271,7 @@ def _answer(row: Row, location: str, entry: str) -> ForeignAnswer:
     return ForeignAnswer(location, task, text, fields, output, model)
 
 
-def _score(row: Row, location: str) -> Iterator[OutputScore]:
+def _score(row: _Row, location: str) -> Iterator[OutputScore]:
     """Yield the task's score in a row of our table of scores, or an official metric of which the score is a mean.
 
     Rows of other statistics, and of runs that do not count, are not needed.
@@ -324,7 +325,7 @@ def _is_needed(metric: str, tasks: Iterable[Task], is_published: bool) -> bool:
     return False
 
 
-def _number(row: Row, name: str, location: str) -> float | None:
+def _number(row: _Row, name: str, location: str) -> float | None:
     value = row.get(name)
     if value in (None, ""):
         return None
@@ -336,7 +337,7 @@ def _number(row: Row, name: str, location: str) -> float | None:
         ) from error
 
 
-def _whole(row: Row, name: str, location: str, default: int) -> int:
+def _whole(row: _Row, name: str, location: str, default: int) -> int:
     number = _number(row, name, location)
     if number is None:
         return default
@@ -354,9 +355,10 @@ READER = OutputReader(
 )
 
 
-ABOUT = (
-    "Scores in percent, with 95 % intervals in parentheses. † marks a score that is not comparable. Requests without "
-    "an answer are in no score; their number follows as “n failed”. “n % unread” is the share of answers in which the "
+_ABOUT = (
+    f"Scores in percent, with {LEVEL_TEXT} intervals in parentheses. † marks a score that is not comparable. "
+    "Requests without an answer are in no score; their number follows as “n failed”. "
+    "“n % unread” is the share of answers in which the "
     "scorer found nothing that it could read."
 )
 
@@ -370,23 +372,23 @@ def write_paper_tables(
     """
     tables = list(map(_table, wide_tables(suite.boards)))
     if kind == "md":
-        texts = [escape_markdown(ABOUT)]
+        texts = [escape_markdown(_ABOUT)]
         for table in tables:
             reasons = f"\n\n{escape_markdown(table.about)}" if table.about else ""
             texts.append(
                 f"**{escape_markdown(table.title)}**\n\n{markdown_table(table)}{reasons}"
             )
     else:
-        texts = [f"% {escape_tex(ABOUT)}"]
+        texts = [f"% {escape_tex(_ABOUT)}"]
         for table in tables:
-            about = " ".join(filter(None, [ABOUT, table.about]))
+            about = " ".join(filter(None, [_ABOUT, table.about]))
             texts.append(latex_table(replace(table, about=about)))
     path = folder / f"scores.{kind}"
     path.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
     yield path, sum(len(table.rows) for table in tables)
 
 
-def _table(wide: Wide) -> Table:
+def _table(wide: _Wide) -> Table:
     heads = [Column("Model", is_number=False), *map(Column, wide.columns.values())]
     rows = []
     for model, results in wide.rows.items():
@@ -403,7 +405,7 @@ def _table(wide: Wide) -> Table:
     return Table("scores", wide.title, heads, rows, _list_reasons(wide))
 
 
-def _list_reasons(wide: Wide) -> str:
+def _list_reasons(wide: _Wide) -> str:
     """Return why marked scores are not comparable, with the columns that each reason is about. It is empty for none."""
     columns: dict[str, dict[str, None]] = defaultdict(dict)
     for results in wide.rows.values():

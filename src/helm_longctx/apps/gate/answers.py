@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder, Key
+from helm_longctx.apps.gate.folder import BASE, CANDIDATE, CellName, GateFolder
 from helm_longctx.results.boards import label
 from helm_longctx.runs.records import read_records
 from helm_longctx.runs.scores import InstanceScore, read_scores
@@ -69,7 +69,7 @@ class AnswerPair:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class ArmAgreement:
     """How far the answers of both arms agree in a part.
 
     Args:
@@ -118,10 +118,10 @@ def _pair_runs(
         {_key(score): score for score in read_scores(path, benchmarks)}
         for path in paths
     )
-    texts: list[dict[Key, str]] = []
-    passing: set[Key] = set()
+    texts: list[dict[CellName, str]] = []
+    passing: set[CellName] = set()
     for path in paths:
-        answered: dict[Key, str] = {}
+        answered: dict[CellName, str] = {}
         for record in read_records(path):
             failure = record.answer.failure
             if failure is None:
@@ -141,11 +141,13 @@ def _pair_runs(
             )
 
 
-def _key(score: InstanceScore) -> Key:
+def _key(score: InstanceScore) -> CellName:
     return score.task, score.instance, score.repeat
 
 
-def agreements(pairs: Sequence[AnswerPair]) -> tuple[list[Agreement], list[Agreement]]:
+def agreements(
+    pairs: Sequence[AnswerPair],
+) -> tuple[list[ArmAgreement], list[ArmAgreement]]:
     """Return how far the answers agree: by length, and by the arm that was asked first."""
     lengths: dict[int | None, list[AnswerPair]] = defaultdict(list)
     orders: dict[str, list[AnswerPair]] = defaultdict(list)
@@ -164,9 +166,9 @@ def part_name(length: int | None) -> str:
     return label(length) or "no length"
 
 
-def _agreement(part: str, pairs: Sequence[AnswerPair]) -> Agreement:
+def _agreement(part: str, pairs: Sequence[AnswerPair]) -> ArmAgreement:
     differences = [pair.difference for pair in pairs if pair.difference is not None]
-    return Agreement(
+    return ArmAgreement(
         part,
         len(pairs),
         fmean(pair.are_equal for pair in pairs),

@@ -238,7 +238,7 @@ class _FirstHalf(OneShard):
         super().ask(run)
 
 
-class Arm:
+class _Arm:
     """Sends the requests of one arm of a gate: the first half of a run, or what is left of it.
 
     The request cache belongs to the arm and the gate, so that neither the other arm nor an earlier gate answers.
@@ -289,18 +289,18 @@ class Arm:
 
 def make_arms(
     folder: GateFolder, base: Mapping[str, Any], candidate: Mapping[str, Any]
-) -> tuple[Arm, Arm]:
+) -> tuple[_Arm, _Arm]:
     """Return both arms. They share the limit in dollars.
 
     Args:
         base, candidate: the arguments of the runners.
     """
-    first = Arm(BASE, folder, base)
-    return first, Arm(CANDIDATE, folder, candidate, first.limit)
+    first = _Arm(BASE, folder, base)
+    return first, _Arm(CANDIDATE, folder, candidate, first.limit)
 
 
 def ask_in_both_orders(
-    arms: tuple[Arm, Arm], specs: Iterable[tuple[RunSpec, RunSpec]]
+    arms: tuple[_Arm, _Arm], specs: Iterable[tuple[RunSpec, RunSpec]]
 ) -> list[tuple[str, str]]:
     """Make each run with both arms: the first half with the base first, and the second half with the candidate first.
 

@@ -13,7 +13,13 @@ import orjson
 import typer
 
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder
-from helm_longctx.apps.gate.gate import Gate, Question, gate_json, read_gate, read_looks
+from helm_longctx.apps.gate.gate import (
+    Gate,
+    GateQuestion,
+    gate_json,
+    read_gate,
+    read_looks,
+)
 from helm_longctx.config.estimates import print_estimates
 from helm_longctx.config.load import SELECTION, read_options, takes_options
 from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
@@ -31,8 +37,8 @@ from helm_longctx.tasks.token_estimate import estimate_tokens
 if TYPE_CHECKING:
     from helm_longctx.apps.gate.asking import DepthPlan, Goal, LengthPlan
     from helm_longctx.apps.gate.distributions import Asked
-    from helm_longctx.apps.gate.divergences import Decision
-    from helm_longctx.apps.gate.teacher_forcing import Comparison
+    from helm_longctx.apps.gate.divergences import DivergenceDecision
+    from helm_longctx.apps.gate.teacher_forcing import TextComparison
     from helm_longctx.config.plan import Plan
     from helm_longctx.config.schema import RunConfig
     from helm_longctx.runner.estimate import Estimate, TaskSample
@@ -42,7 +48,7 @@ _MAX_DROP = 2.0
 
 
 @dataclass(frozen=True)
-class Subset:
+class _Subset:
     """A named choice of run entries.
 
     Args:
@@ -55,7 +61,7 @@ class Subset:
 
 
 _SUBSETS = {
-    name: Subset(**subset)
+    name: _Subset(**subset)
     for name, subset in read_yaml(
         Path(str(resources.files(__package__) / "gate.yaml"))
     ).items()
@@ -63,7 +69,7 @@ _SUBSETS = {
 """The named subsets. docs/gate.md has their power."""
 
 
-Base = Annotated[
+_Base = Annotated[
     str,
     typer.Argument(
         metavar="BASE", help="Deployment that is trusted, as HELM knows it."
@@ -82,7 +88,7 @@ _MaxDrop = Annotated[
         min=0.1, max=99, help="Largest drop that is accepted, in points. [default: 2]"
     ),
 ]
-Power = Annotated[
+_Power = Annotated[
     float,
     typer.Option(
         min=0.5,
@@ -90,7 +96,7 @@ Power = Annotated[
         help="Probability with which a candidate without a drop must pass.",
     ),
 ]
-Noise = Annotated[
+_Noise = Annotated[
     float,
     typer.Option(
         min=0,
@@ -117,15 +123,15 @@ Noise = Annotated[
     dry_run="Only print the price, the sample and its power.",
 )
 def gate(
-    base: Base,
+    base: _Base,
     candidate: _Candidate,
     subset: Annotated[
         str | None,
         typer.Option(help="Named sample instead of run entries: ci or ci-long."),
     ] = None,
     max_drop: _MaxDrop = None,
-    power: Power = 0.8,
-    noise: Noise = 5.0,
+    power: _Power = 0.8,
+    noise: _Noise = 5.0,
     logprobs: Annotated[
         bool,
         typer.Option("--logprobs", help="Compare distributions of tokens, not scores."),
@@ -174,7 +180,7 @@ def gate(
         raise typer.Exit(_run_gate((base, candidate), arguments, goal, prints))
 
 
-def _choose_subset(name: str | None, others: set[str]) -> Subset | None:
+def _choose_subset(name: str | None, others: set[str]) -> _Subset | None:
     if name is None:
         return None
     if name not in _SUBSETS:
@@ -226,7 +232,7 @@ def _run_gate(
         with redirect_stdout(prints):
             runs, is_new = _ask(sample, folder)
     decided = read_gate(
-        folder, Question(*models, goal.margin, goal.power, runs, looks), BENCHMARKS
+        folder, GateQuestion(*models, goal.margin, goal.power, runs, looks), BENCHMARKS
     )
     _show(decided, folder, is_new)
     return int(decided.verdict)
@@ -256,7 +262,7 @@ def _compare_distributions(
     from helm_longctx.apps.gate import divergences
     from helm_longctx.apps.gate.kinds import find_main_kind
     from helm_longctx.apps.gate.teacher_forcing import (
-        Comparison,
+        TextComparison,
         cost_of_question,
         find_way,
         make_arms,
@@ -300,7 +306,7 @@ def _compare_distributions(
             way = found_way
             print("One of them reads no given texts, so answers are compared:")
             print(divergences.describe_sample(asked, margin, goal.power, way, earlier))
-        comparison = Comparison(
+        comparison = TextComparison(
             sides, models, kept, margin, way, config.limits.max_cost
         )
         path = folder.path / "logprobs.json"
@@ -331,12 +337,12 @@ def _compare_distributions(
 
 
 def _ask_until_worse(
-    comparison: Comparison,
+    comparison: TextComparison,
     runs: Sequence[Sequence[Asked]],
     margin: float,
     earlier: Sequence[int],
     lengths: int,
-) -> Decision:
+) -> DivergenceDecision:
     """Ask the questions of all runs, and stop before the last one if the candidate is certainly worse.
 
     Args:

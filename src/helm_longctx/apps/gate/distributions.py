@@ -34,7 +34,7 @@ from helm_longctx.tasks.logprobs import Distribution
 _STRETCH = 160
 """Characters of a stretch of the prompt whose tokens are compared."""
 
-DEPTHS = (10, 30, 50, 70, 90)
+_DEPTHS = (10, 30, 50, 70, 90)
 """Where the stretches begin, in percent of the prompt."""
 
 ANSWER_TOKENS = 32
@@ -43,7 +43,7 @@ ANSWER_TOKENS = 32
 TOP = 5
 """Number of the most likely tokens: every server gives these."""
 
-SMALLEST = 1e-9
+_SMALLEST = 1e-9
 """The least probability of all other tokens together. Rounding can make it negative."""
 
 
@@ -78,7 +78,7 @@ TEXTS = Way(
     candidate=3,
     base_again=3,
     candidate_again=2,
-    stretches=len(DEPTHS) + 2,
+    stretches=len(_DEPTHS) + 2,
     twice="both read each text twice",
     about="Both read the same texts.",
 )
@@ -105,7 +105,7 @@ _OWN_GAP = 1.0
 """A token that a model writes is unlike its own distribution if it is less likely than its most likely one by more than
 this, in nats. Answers are greedy, and rounding decides only between tokens that are about equally likely."""
 
-AGAIN = "again"
+_AGAIN = "again"
 """The value of a request's `random` with which the request cache does not answer."""
 
 _SPECIAL = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|")
@@ -245,10 +245,10 @@ def divergence(base: Distribution, candidate: Distribution) -> float:
     second = _probabilities(candidate)
     shared = [(first[text], second[text]) for text in first if text in second]
     missing = [first[text] for text in first if text not in second]
-    rest = max(1 - math.fsum(first.values()), SMALLEST)
-    budget = max(1 - math.fsum(q for _, q in shared), SMALLEST)
+    rest = max(1 - math.fsum(first.values()), _SMALLEST)
+    budget = max(1 - math.fsum(q for _, q in shared), _SMALLEST)
     spent = _share_out(missing, budget, rest, math.exp(candidate.largest_missing))
-    left = max(1 - math.fsum(second.values()), SMALLEST)
+    left = max(1 - math.fsum(second.values()), _SMALLEST)
     if math.fsum(spent) > left:
         spent = _share_out(missing, left, 0.0, math.exp(candidate.largest_missing))
     pairs = [
@@ -256,7 +256,7 @@ def divergence(base: Distribution, candidate: Distribution) -> float:
         *zip(missing, spent, strict=True),
         (rest, budget - math.fsum(spent)),
     ]
-    bound = math.fsum(p * math.log(p / max(q, SMALLEST)) for p, q in pairs if p > 0)
+    bound = math.fsum(p * math.log(p / max(q, _SMALLEST)) for p, q in pairs if p > 0)
     return max(bound, 0.0)
 
 
@@ -274,7 +274,7 @@ def _share_out(
     spent = [0.0] * len(shares)
     total = math.fsum(shares) + rest
     for index in sorted(range(len(shares)), key=lambda number: -shares[number]):
-        scale = max(budget, 0.0) / max(total, SMALLEST)
+        scale = max(budget, 0.0) / max(total, _SMALLEST)
         spent[index] = min(scale * shares[index], most)
         budget -= spent[index]
         total -= shares[index]
@@ -318,7 +318,7 @@ def compare(
             request = Request(
                 deployments[side],
                 deployments[side],
-                random=AGAIN if is_again else None,
+                random=_AGAIN if is_again else None,
                 **fields,
             )
             answer = sides[side](request)
@@ -337,7 +337,7 @@ def compare(
             deployments[side],
             messages=asked.messages,
             top=TOP,
-            random=AGAIN if is_again else None,
+            random=_AGAIN if is_again else None,
             **fields,
         )
         result = sides[side](request)
@@ -410,7 +410,7 @@ def compare_texts(
     gap = "" if asked.prompt[-1:].isspace() else SEPARATOR
     size = len(asked.prompt)
     stretches = {}
-    for depth in DEPTHS:
+    for depth in _DEPTHS:
         start = size * depth // 100
         if start + _STRETCH <= size:
             stretches[f"{depth} %"] = (start, start + _STRETCH)
@@ -432,7 +432,7 @@ def compare_texts(
                 prompt=text,
                 spans=tuple(spans.values()),
                 top=TOP,
-                random=AGAIN if is_again else None,
+                random=_AGAIN if is_again else None,
             )
             readings[side, is_again] = distributions_of(sides[side](request))
         for number, (stretch, (start, end)) in enumerate(spans.items()):
@@ -549,19 +549,19 @@ def _measure(
     )
 
 
-Rows = Sequence[tuple[Distribution, Distribution]]
+_Rows = Sequence[tuple[Distribution, Distribution]]
 
 
-def _mean_divergence(pairs: Rows) -> float:
+def _mean_divergence(pairs: _Rows) -> float:
     """Return the mean divergence of the second distribution of each pair from the first, in nats."""
     return fmean(divergence(one, other) for one, other in pairs)
 
 
-def _share_same(pairs: Rows) -> float:
+def _share_same(pairs: _Rows) -> float:
     return fmean(one.best == other.best for one, other in pairs)
 
 
-def _mean_loss(pairs: Rows) -> float:
+def _mean_loss(pairs: _Rows) -> float:
     return fmean(one.logprob - other.find_logprob(one.text) for one, other in pairs)
 
 

@@ -42,6 +42,7 @@ from helm_longctx.results.statistics.intervals import (
     ValueKind,
     mean_interval,
 )
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.statistics.noninferiority import ONE_SIDED, Verdict
 
 CAPS = 10
@@ -95,7 +96,7 @@ def count_fewest() -> int:
 
 
 @dataclass(frozen=True)
-class Part:
+class StretchComparison:
     """The comparison of a stretch of the texts of a length.
 
     Args:
@@ -134,7 +135,7 @@ class _AnswerPart:
 
 
 @dataclass(frozen=True)
-class Decision:
+class DivergenceDecision:
     """The decision on a comparison.
 
     Args:
@@ -145,7 +146,7 @@ class Decision:
     """
 
     margin: float
-    parts: Sequence[Part]
+    parts: Sequence[StretchComparison]
     answers: Sequence[_AnswerPart]
     differences: Mapping[int | None, float]
     noisier: Sequence[int | None]
@@ -158,7 +159,7 @@ def decide(
     written: Sequence[Written],
     margin: float,
     looks: Looks | None = None,
-) -> Decision:
+) -> DivergenceDecision:
     """Decide on each length and stretch, and on all of them.
 
     The error of calling a candidate worse is divided among the parts. A candidate passes if it passes in each part.
@@ -202,7 +203,7 @@ def decide(
         verdict = Verdict.WORSE
     elif parts and verdicts_of_parts == {Verdict.NO_WORSE}:
         verdict = Verdict.NO_WORSE
-    return Decision(
+    return DivergenceDecision(
         margin=margin,
         parts=parts,
         answers=answers,
@@ -252,7 +253,9 @@ def _count_questions(
     return {length: len(names) for length, names in groups.items()}
 
 
-def _judge_part(rows: Sequence[Point], margin: float, levels: _Levels) -> Part:
+def _judge_part(
+    rows: Sequence[Point], margin: float, levels: _Levels
+) -> StretchComparison:
     """Decide on a part by its divergence, its loss, and its most likely tokens."""
     groups = [row.group for row in rows]
     most = CAPS * margin
@@ -279,7 +282,7 @@ def _judge_part(rows: Sequence[Point], margin: float, levels: _Levels) -> Part:
         levels.other,
         levels.passing,
     )
-    return Part(
+    return StretchComparison(
         name=f"{label(rows[0].length)} {rows[0].stretch}".strip(),
         divergence=divergence.bounds,
         loss=loss.bounds,
@@ -400,12 +403,12 @@ def _judge_any(
     )
 
 
-def _describe_part(rows: Sequence[Point], verdict: Verdict) -> Part:
+def _describe_part(rows: Sequence[Point], verdict: Verdict) -> StretchComparison:
     groups = [row.group for row in rows]
     divergence = mean_interval([row.shift for row in rows], groups, ValueKind.NATS)
     loss = mean_interval([row.excess_loss for row in rows], groups, ValueKind.NATS)
     changed = mean_interval([row.changed for row in rows], groups, ValueKind.DIFFERENCE)
-    return Part(
+    return StretchComparison(
         name=f"{label(rows[0].length)} {rows[0].stretch}".strip(),
         divergence=divergence,
         loss=loss,
@@ -573,7 +576,7 @@ def describe_sample(
     )
 
 
-def parts_table(decision: Decision, way: Way) -> Table:
+def parts_table(decision: DivergenceDecision, way: Way) -> Table:
     """Return the table of distributions that the terminal shows."""
     numbers = ("questions", "divergence", "noise", "same token", "loss")
     rows = []
@@ -588,7 +591,7 @@ def parts_table(decision: Decision, way: Way) -> Table:
             _verdict_text(part.verdict),
         )
         rows.append(cells)
-    ends = "The ends are those of 95 % intervals."
+    ends = f"The ends are those of {LEVEL_TEXT} intervals."
     if decision.margin:
         most = f"{CAPS * decision.margin:g}"
         ends = f"The ends are the bounds that decide, in which a question counts as at most {most} nats."
@@ -602,7 +605,7 @@ def parts_table(decision: Decision, way: Way) -> Table:
     )
 
 
-def answers_table(decision: Decision) -> Table:
+def answers_table(decision: DivergenceDecision) -> Table:
     """Return the table of what is wrong with the candidate's answers."""
     numbers = ("questions", "faulty")
     rows = []
@@ -633,7 +636,7 @@ def _verdict_text(verdict: Verdict) -> str:
     return verdict.name.lower().replace("_", " ")
 
 
-def explain(decision: Decision) -> str:
+def explain(decision: DivergenceDecision) -> str:
     """Say what a verdict means."""
     margin = decision.margin
     if decision.verdict is Verdict.NO_WORSE and margin:
@@ -663,7 +666,7 @@ def explain(decision: Decision) -> str:
     )
 
 
-def _list_reasons(decision: Decision) -> list[str]:
+def _list_reasons(decision: DivergenceDecision) -> list[str]:
     margin = decision.margin
     change = largest_change(margin)
     worse = [part for part in decision.parts if part.verdict is Verdict.WORSE]
@@ -685,7 +688,7 @@ def _list_reasons(decision: Decision) -> list[str]:
     return reasons
 
 
-def explain_differences(decision: Decision) -> str:
+def explain_differences(decision: DivergenceDecision) -> str:
     """Say at which lengths the candidate differs from the base at all."""
     lengths = []
     for length, value in decision.differences.items():
@@ -695,7 +698,7 @@ def explain_differences(decision: Decision) -> str:
     return f"{beside} candidate differs from the base by more than both from themselves at {shown}."
 
 
-def decision_json(decision: Decision, requests: int) -> dict[str, Any]:
+def decision_json(decision: DivergenceDecision, requests: int) -> dict[str, Any]:
     """Return the results for programs."""
     parts = [
         {

@@ -14,7 +14,7 @@ _COUNT = "billed_prompt_tokens"
 _EXPECTED = "prompt_tokens"
 """Statistics of an answer: the prompt's tokens as the server counts them, and as the deployment's tokenizer does."""
 
-Kind = Literal[
+_Kind = Literal[
     "cut",
     "refused",
     "passing",
@@ -37,7 +37,7 @@ class Finding:
         text: a sentence for readers.
     """
 
-    kind: Kind
+    kind: _Kind
     requests: int
     text: str
 

@@ -13,7 +13,7 @@ BASE = "base"
 CANDIDATE = "candidate"
 """The names of the two arms, in this order."""
 
-Key = tuple[str, str, int]
+CellName = tuple[str, str, int]
 """An answer in a run: task, instance and repeat."""
 
 
@@ -57,7 +57,7 @@ class GateFolder:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    def write_first_half(self, run: str, keys: Iterable[Key]) -> None:
+    def write_first_half(self, run: str, keys: Iterable[CellName]) -> None:
         """Write which requests of a run of the base were sent to the base first.
 
         Args:
@@ -67,7 +67,7 @@ class GateFolder:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, orjson.dumps(sorted(keys)))
 
-    def read_first_half(self, run: str) -> frozenset[Key]:
+    def read_first_half(self, run: str) -> frozenset[CellName]:
         """Return the requests of a run that were sent to the base first. See `write_first_half`.
 
         Raises:

@@ -11,8 +11,8 @@ import numpy as np
 
 from helm_longctx.apps.gate.answers import (
     EQUAL,
-    Agreement,
     AnswerPair,
+    ArmAgreement,
     agreements,
     pair_answers,
     part_name,
@@ -44,7 +44,7 @@ DEPTHS = {"beginning": (0, 20), "middle": (40, 60), "end": (80, 100)}
 
 
 @dataclass(frozen=True)
-class Question:
+class GateQuestion:
     """What a gate decides.
 
     Args:
@@ -64,7 +64,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Part:
+class GatePart:
     """The scores of both arms in a part, and the decision.
 
     Args:
@@ -92,11 +92,11 @@ class Gate:
         outside: the tasks that do not decide, because the benchmark's means leave them out.
     """
 
-    question: Question
-    parts: Mapping[str, Part]
-    tasks: Mapping[str, Part]
-    lengths: Sequence[Agreement]
-    orders: Sequence[Agreement]
+    question: GateQuestion
+    parts: Mapping[str, GatePart]
+    tasks: Mapping[str, GatePart]
+    lengths: Sequence[ArmAgreement]
+    orders: Sequence[ArmAgreement]
     findings: Sequence[Finding]
     pairs: Sequence[AnswerPair]
     boards: Sequence[Board]
@@ -157,7 +157,7 @@ def is_counted(name: str, drop: Drop) -> bool:
 
 
 def read_gate(
-    folder: GateFolder, question: Question, benchmarks: Sequence[Benchmark]
+    folder: GateFolder, question: GateQuestion, benchmarks: Sequence[Benchmark]
 ) -> Gate:
     """Read the runs of both arms, and decide.
 
@@ -201,7 +201,7 @@ def _pair_parts(
 
 
 def _read_arms(
-    folder: GateFolder, question: Question, benchmarks: Sequence[Benchmark]
+    folder: GateFolder, question: GateQuestion, benchmarks: Sequence[Benchmark]
 ) -> list[Result]:
     """Return the results of the gate's runs, with the arm as the model, because both can be one model."""
     results = []
@@ -260,13 +260,13 @@ def _split_tasks(table: SharedTable) -> dict[str, list[int]]:
 
 
 def _decide(
-    pairs: Mapping[str, Sequence[Pairs]], question: Question
-) -> dict[str, Part]:
+    pairs: Mapping[str, Sequence[Pairs]], question: GateQuestion
+) -> dict[str, GatePart]:
     depths = [name for name in DEPTHS if name in pairs]
     drops = decide_drops(pairs, question.margin, question.power, question.looks, depths)
     parts = {}
     for name, drop in drops.items():
-        parts[name] = Part(_mean(pairs[name], "b"), _mean(pairs[name], "a"), drop)
+        parts[name] = GatePart(_mean(pairs[name], "b"), _mean(pairs[name], "a"), drop)
     return parts
 
 
@@ -331,7 +331,7 @@ def gate_json(gate: Gate) -> dict[str, Any]:
     }
 
 
-def _part_json(name: str, part: Part) -> dict[str, Any]:
+def _part_json(name: str, part: GatePart) -> dict[str, Any]:
     comparison = part.drop.comparison
     return {
         "part": name,

@@ -5,14 +5,21 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from helm_longctx._version import VERSION
-from helm_longctx.apps.gate.answers import Agreement, AnswerPair, part_name
+from helm_longctx.apps.gate.answers import AnswerPair, ArmAgreement, part_name
 from helm_longctx.apps.gate.findings import Finding
-from helm_longctx.apps.gate.gate import ALL, ANSWERS, Gate, Part, Question, is_counted
+from helm_longctx.apps.gate.gate import (
+    ALL,
+    ANSWERS,
+    Gate,
+    GatePart,
+    GateQuestion,
+    is_counted,
+)
 from helm_longctx.documents.document import (
-    Answer,
     Cell,
     Column,
     Figure,
+    HeadlineAnswer,
     Page,
     Report,
     Section,
@@ -30,6 +37,7 @@ from helm_longctx.documents.plots import interval_plot
 from helm_longctx.documents.site import write_site
 from helm_longctx.results.cells import interval_row, write_scores
 from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.statistics.noninferiority import Verdict
 
 _MOST_ANSWERS = 50
@@ -38,7 +46,7 @@ _MOST_ANSWERS = 50
 _SHOWN_CHARACTERS = 400
 """Largest number of characters of an answer that the page shows."""
 
-VERDICTS = {
+_VERDICTS = {
     Verdict.NO_WORSE: "no worse",
     Verdict.WORSE: "worse",
     Verdict.UNDECIDED: "cannot tell",
@@ -166,21 +174,21 @@ def _place(part: str) -> str:
     return words.get(part) or (f"at the {part}" if part in words else f"at {part}")
 
 
-def verdict_of(name: str, part: Part) -> str:
+def _verdict_of(name: str, part: GatePart) -> str:
     """Return the verdict on a part in words; empty if it has no part in the whole verdict."""
-    return VERDICTS[part.drop.verdict] if is_counted(name, part.drop) else ""
+    return _VERDICTS[part.drop.verdict] if is_counted(name, part.drop) else ""
 
 
-def _answer(gate: Gate) -> Answer:
+def _answer(gate: Gate) -> HeadlineAnswer:
     question = gate.question
     verdict = gate.verdict
     different = f"{percent(gate.difference_share)} % of the scores differ between both."
     level = (
-        f"“No worse” is decided by 95 % intervals at each length, and “worse” by one-sided tests of a drop of"
+        f"“No worse” is decided by {LEVEL_TEXT} intervals at each length, and “worse” by one-sided tests of a drop of"
         f" {points(question.margin)} at 2.5 %, adjusted for the number of lengths and depths. Both are right although"
         " somebody looks again after more instances."
     )
-    return Answer(
+    return HeadlineAnswer(
         f"Is {one_line(question.candidate)} (candidate) worse than {one_line(question.base)} (base)?",
         explain(gate),
         different,
@@ -203,21 +211,21 @@ def _plot(gate: Gate) -> Figure:
         }
     )
     about = (
-        "The score of the candidate minus that of the base, with 95 % intervals. The dashed line is the largest drop"
-        " that is accepted. Left of it, the candidate is worse."
+        f"The score of the candidate minus that of the base, with {LEVEL_TEXT} intervals. The dashed line is the"
+        " largest drop that is accepted. Left of it, the candidate is worse."
     )
     spec = interval_plot("candidate minus base", list(gate.parts), floors=True)
     return Figure("scores-differences", "Differences", about, spec, rows)
 
 
 def _parts(
-    name: str, title: str, parts: Mapping[str, Part], question: Question
+    name: str, title: str, parts: Mapping[str, GatePart], question: GateQuestion
 ) -> Table:
     columns = (
         Column("part", is_number=False),
         Column("base"),
         Column("candidate"),
-        Column("difference", "candidate minus base, with the 95 % interval"),
+        Column("difference", f"candidate minus base, with the {LEVEL_TEXT} interval"),
         Column("instances"),
         Column("better", "instances with a better score of the candidate"),
         Column("worse", "instances with a worse score of the candidate"),
@@ -233,7 +241,7 @@ def _parts(
     )
 
 
-def _part_row(name: str, part: Part) -> list[Cell]:
+def _part_row(name: str, part: GatePart) -> list[Cell]:
     found = part.drop.comparison
     drop = part.drop
     effect = found.effect
@@ -249,12 +257,14 @@ def _part_row(name: str, part: Part) -> list[Cell]:
         Cell(
             "< 0.0001" if drop.p_worse < 0.0001 else f"{drop.p_worse:.4f}", drop.p_worse
         ),
-        Cell(verdict_of(name, part)),
+        Cell(_verdict_of(name, part)),
         Cell(f"{missing:,}" if missing else "–", missing),
     ]
 
 
-def _agreements(name: str, title: str, first: str, rows: Iterable[Agreement]) -> Table:
+def _agreements(
+    name: str, title: str, first: str, rows: Iterable[ArmAgreement]
+) -> Table:
     columns = (
         Column(first, is_number=False),
         Column("answers", "requests that both have answered"),
@@ -269,7 +279,7 @@ def _agreements(name: str, title: str, first: str, rows: Iterable[Agreement]) ->
     return Table(name, title, columns, [_agreement_row(row) for row in rows])
 
 
-def _agreement_row(each: Agreement) -> list[Cell]:
+def _agreement_row(each: ArmAgreement) -> list[Cell]:
     shares = (each.equal, each.equal_tokens, each.equal_scores)
     change = "–" if each.difference is None else f"{100 * each.difference:+.1f}"
     return [

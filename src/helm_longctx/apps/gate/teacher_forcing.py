@@ -176,7 +176,7 @@ def _send(sender: Sender, request: Request) -> RequestResult:
     return check_result(sender(request).result)
 
 
-class Comparison:
+class TextComparison:
     """Asks both sides about questions, and keeps what was compared.
 
     Questions that an earlier command has compared are not asked again. Both read the first questions twice, and all

@@ -28,16 +28,17 @@ from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.judging.judge import check_settings
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.tasks.registry import BENCHMARKS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from helm_longctx.apps.judge_checks.measures import Agreement, Measure
+    from helm_longctx.apps.judge_checks.measures import Measure, RaterAgreement
     from helm_longctx.apps.judge_checks.ratings import Results
     from helm_longctx.judging.check_items import Check
     from helm_longctx.results.statistics.comparison import Comparison
-Compared = tuple[str, str, "Agreement"]
+_Compared = tuple[str, str, "RaterAgreement"]
 """(metric, names of the two raters, their agreement)."""
 
 
@@ -91,7 +92,7 @@ def judge_agreement(
         json_path.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
 
 
-def _agreement_table(title: str, compared: Sequence[Compared]) -> Table:
+def _agreement_table(title: str, compared: Sequence[_Compared]) -> Table:
     """Make a table with a row for each pair of raters.
 
     A cell has a coefficient and below it its 95 % interval. The caption says what could not be computed.
@@ -104,19 +105,19 @@ def _agreement_table(title: str, compared: Sequence[Compared]) -> Table:
         cells = []
         for estimate, show in (
             (agreement.same, _percent_text),
-            (agreement.kappa, number_text),
-            (agreement.weighted_kappa, number_text),
-            (agreement.alpha, number_text),
+            (agreement.kappa, _number_text),
+            (agreement.weighted_kappa, _number_text),
+            (agreement.alpha, _number_text),
         ):
             cells.append(
-                interval_text(estimate.value, estimate.low, estimate.high, show)
+                _interval_text(estimate.value, estimate.low, estimate.high, show)
             )
         rows.append([what, raters, str(agreement.n), *cells])
     columns = ("of", "raters", "n", "same %", "kappa", "weighted kappa", "alpha")
     return text_table(title, columns, rows, about="\n".join(notes))
 
 
-def interval_text(
+def _interval_text(
     value: float, low: float, high: float, show: Callable[[float | None], str]
 ) -> str:
     """Return a cell such as `0.52`, with the interval `0.38–0.65` on the next line if there is one."""
@@ -128,7 +129,7 @@ def _percent_text(value: float | None, show: Callable[[float], str] = percent) -
     return "-" if value is None or math.isnan(value) else show(value)
 
 
-def number_text(value: float | None) -> str:
+def _number_text(value: float | None) -> str:
     """Return a number with two decimals; a dash if it is not defined."""
     return _percent_text(value, decimals)
 
@@ -296,13 +297,16 @@ def _make_tables(
     measures_by_judge: Mapping[str, list[Measure]],
     differences: Sequence[tuple[str, str, Comparison]],
 ) -> Iterator[Table]:
-    about = "Second lines: 95 % intervals. n: number of answers, pairs or groups of answers; the smallest among the judges"
+    about = (
+        f"Second lines: {LEVEL_TEXT} intervals. n: number of answers, pairs or groups of"
+        " answers; the smallest among the judges"
+    )
     rows = []
     for row in zip(*measures_by_judge.values(), strict=True):
         values = []
         for measure in row:
             values.append(
-                interval_text(measure.value, measure.low, measure.high, _percent_text)
+                _interval_text(measure.value, measure.low, measure.high, _percent_text)
             )
         fewest = min(measure.n for measure in row)
         rows.append(
@@ -330,7 +334,7 @@ def _make_tables(
         rows = []
         for one, other, comparison in differences:
             effect = comparison.effect
-            shown = interval_text(effect.mean, effect.low, effect.high, _percent_text)
+            shown = _interval_text(effect.mean, effect.low, effect.high, _percent_text)
             counts = map(str, (comparison.wins, comparison.losses, comparison.ties))
             rows.append([one, other, shown, f"{comparison.p_value:.3f}", *counts])
         title = "Differences between judges in the share of right verdicts, in percentage points"

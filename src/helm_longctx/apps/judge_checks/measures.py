@@ -38,7 +38,7 @@ from helm_longctx.tasks.judge_scores import (
 if TYPE_CHECKING:
     import pandas as pd
 
-FEWEST = 10
+_FEWEST = 10
 """Smallest number of items for which an interval is computed."""
 
 _FEWEST_SCORES = 20
@@ -46,7 +46,7 @@ _FEWEST_SCORES = 20
 
 
 @dataclass(frozen=True)
-class Estimate:
+class _Estimate:
     """A statistic with its 95 % interval over items.
 
     It is Wilson's of a share of equal ratings, `table_interval` of two raters with grades, `alpha_interval` of more, and
@@ -59,7 +59,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class RaterAgreement:
     """The agreement of two raters.
 
     Args:
@@ -71,21 +71,21 @@ class Agreement:
     """
 
     n: int
-    same: Estimate
-    kappa: Estimate
-    weighted_kappa: Estimate
-    alpha: Estimate
+    same: _Estimate
+    kappa: _Estimate
+    weighted_kappa: _Estimate
+    alpha: _Estimate
     note: str
 
 
-def agreement(one: ArrayLike, other: ArrayLike) -> Agreement:
+def agreement(one: ArrayLike, other: ArrayLike) -> RaterAgreement:
     """Compute the agreement of two raters. Their ratings are of the same items in the same order."""
     first, second = common_ratings(one, other)
     pairs = np.stack([first, second])
     grades = grades_of(pairs)
     if grades is None:
-        kappa = Estimate(math.nan)
-        weighted_kappa = Estimate(math.nan)
+        kappa = _Estimate(math.nan)
+        weighted_kappa = _Estimate(math.nan)
         alpha = _estimate_of_scores(pairs)
     else:
         kappa = _estimate_by_table(
@@ -99,10 +99,10 @@ def agreement(one: ArrayLike, other: ArrayLike) -> Agreement:
         )
     # Not ==, because a rating such as 1/3 can come from different computations.
     share = mean_interval(np.isclose(first, second))
-    same = Estimate(share.mean)
-    if share.n >= FEWEST:
-        same = Estimate(share.mean, share.low, share.high)
-    return Agreement(
+    same = _Estimate(share.mean)
+    if share.n >= _FEWEST:
+        same = _Estimate(share.mean, share.low, share.high)
+    return RaterAgreement(
         n=first.size,
         same=same,
         kappa=kappa,
@@ -114,7 +114,7 @@ def agreement(one: ArrayLike, other: ArrayLike) -> Agreement:
 
 def pairwise(
     ratings: Mapping[str, ArrayLike], jury: Collection[str]
-) -> Iterator[tuple[str, Agreement]]:
+) -> Iterator[tuple[str, RaterAgreement]]:
     """Yield the names and the agreement of every two raters, and of the whole jury if it has more than two judges."""
     for one, other in combinations(ratings, 2):
         yield f"{one} / {other}", agreement(ratings[one], ratings[other])
@@ -125,7 +125,7 @@ def pairwise(
         )
 
 
-def agreement_of_all(ratings: Sequence[ArrayLike]) -> Agreement:
+def agreement_of_all(ratings: Sequence[ArrayLike]) -> RaterAgreement:
     """Compute Krippendorff's alpha of any number of raters. The other statistics, defined for two raters, are NaN."""
     table = np.stack([np.asarray(rating, dtype=float) for rating in ratings])
     pairable = table[:, (~np.isnan(table)).sum(axis=0) >= 2]
@@ -133,9 +133,9 @@ def agreement_of_all(ratings: Sequence[ArrayLike]) -> Agreement:
     alpha = (
         _estimate_of_scores(pairable) if grades is None else _estimate_of_grades(grades)
     )
-    undefined = Estimate(math.nan)
+    undefined = _Estimate(math.nan)
     # The table stands for the grades, because a missing kappa needs no explanation for more than two raters.
-    return Agreement(
+    return RaterAgreement(
         pairable.shape[1],
         undefined,
         undefined,
@@ -147,28 +147,28 @@ def agreement_of_all(ratings: Sequence[ArrayLike]) -> Agreement:
 
 def _estimate_by_table(
     value: float, grades: Ratings, coefficient: Coefficient
-) -> Estimate:
-    if math.isnan(value) or grades.shape[1] < FEWEST:
-        return Estimate(value)
+) -> _Estimate:
+    if math.isnan(value) or grades.shape[1] < _FEWEST:
+        return _Estimate(value)
     low, high = table_interval(grades[0], grades[1], coefficient)
-    return Estimate(value, min(low, value), max(high, value))
+    return _Estimate(value, min(low, value), max(high, value))
 
 
-def _estimate_of_grades(grades: Ratings) -> Estimate:
+def _estimate_of_grades(grades: Ratings) -> _Estimate:
     """Return ordinal alpha of any number of raters."""
     value = krippendorff_alpha(grades, "ordinal")
-    if math.isnan(value) or grades.shape[1] < FEWEST:
-        return Estimate(value)
+    if math.isnan(value) or grades.shape[1] < _FEWEST:
+        return _Estimate(value)
     low, high = alpha_interval(grades)
-    return Estimate(value, min(low, value), max(high, value))
+    return _Estimate(value, min(low, value), max(high, value))
 
 
-def _estimate_of_scores(ratings: Ratings) -> Estimate:
+def _estimate_of_scores(ratings: Ratings) -> _Estimate:
     """Return alpha of ratings that are no grades."""
     value = krippendorff_alpha(ratings, "interval")
     if math.isnan(value) or ratings.shape[1] < _FEWEST_SCORES or value == 1:
-        return Estimate(value)
-    return Estimate(value, *score_alpha_interval(ratings))
+        return _Estimate(value)
+    return _Estimate(value, *score_alpha_interval(ratings))
 
 
 def _note(pairs: Ratings, grades: Ratings | None) -> str:
@@ -180,7 +180,7 @@ def _note(pairs: Ratings, grades: Ratings | None) -> str:
     notes = []
     if grades is None:
         notes.append("the ratings are not grades: no kappa")
-    fewest = _FEWEST_SCORES if grades is None else FEWEST
+    fewest = _FEWEST_SCORES if grades is None else _FEWEST
     if n < fewest:
         notes.append(f"fewer than {fewest} items: no interval")
     elif (grades is None or len(pairs) > 2) and np.array_equal(
@@ -192,7 +192,7 @@ def _note(pairs: Ratings, grades: Ratings | None) -> str:
     return "; ".join(notes)
 
 
-EXPECTED = "expected"
+_EXPECTED = "expected"
 
 _NULL_KINDS = ("null", "constant")
 """Kinds of answers that contain no information about the question."""
@@ -323,7 +323,7 @@ def differences(rows: pd.DataFrame) -> list[tuple[str, str, Comparison]]:
     return adjusted_comparisons
 
 
-def agreements(rows: pd.DataFrame) -> Iterator[tuple[str, str, Agreement]]:
+def agreements(rows: pd.DataFrame) -> Iterator[tuple[str, str, RaterAgreement]]:
     """Compare the scores of the first repetition: each judge with the expected scores, and every two judges.
 
     Yields:
@@ -335,7 +335,7 @@ def agreements(rows: pd.DataFrame) -> Iterator[tuple[str, str, Agreement]]:
         expected = (
             task_rows.groupby("id")["expected_score"].first().reindex(scores.index)
         )
-        ratings = {EXPECTED: expected, **{judge: scores[judge] for judge in scores}}
+        ratings = {_EXPECTED: expected, **{judge: scores[judge] for judge in scores}}
         for raters, result in pairwise(ratings, list(scores)):
             yield str(task), raters, result
 
@@ -441,21 +441,21 @@ def _repeats(judged: pd.DataFrame) -> Iterator[Measure]:
         )
 
 
-Spec = dict[str, Any]
+_Spec = dict[str, Any]
 
-KINDS = "Score by kind of answer"
-PANELS = {
+_KINDS = "Score by kind of answer"
+_PANELS = {
     0.0: "Biases and variation (perfect: 0)",
     1.0: "Correct and consistent (perfect: 1)",
 }
 """Titles of the panels of measures, by the value of a perfect judge."""
 
-STEP = 18
+_STEP = 18
 
 
-def plot_judges(rows: pd.DataFrame) -> Spec:
+def plot_judges(rows: pd.DataFrame) -> _Spec:
     """Return the plot of all judges as a Vega-Lite specification with its data."""
-    points: list[Spec] = []
+    points: list[_Spec] = []
     for judge, of_judge in rows.groupby("judge", sort=False):
         # Without the number of verdicts, missing points would have no explanation.
         label = f"{judge}: {(of_judge['state'] == 'judged').sum()} of {len(of_judge)} judged"
@@ -465,17 +465,17 @@ def plot_judges(rows: pd.DataFrame) -> Spec:
             _point(str(kind).replace("_", " "), score, expected=expected)
             for kind, score, expected in scores
         ]
-        panels = {KINDS: kinds, **{title: [] for title in PANELS.values()}}
+        panels = {_KINDS: kinds, **{title: [] for title in _PANELS.values()}}
         for measure in measures(of_judge):
-            if measure.good in PANELS:
-                panels[PANELS[measure.good]].append(
+            if measure.good in _PANELS:
+                panels[_PANELS[measure.good]].append(
                     _point(measure.name, measure.value, measure.low, measure.high)
                 )
         for task, raters, compared in agreements(of_judge):
-            if raters.startswith(f"{EXPECTED} / "):
+            if raters.startswith(f"{_EXPECTED} / "):
                 alpha = compared.alpha
                 name = f"agreement (alpha), {task}"
-                panels[PANELS[1.0]].append(
+                panels[_PANELS[1.0]].append(
                     _point(name, alpha.value, alpha.low, alpha.high)
                 )
         for panel, panel_points in panels.items():
@@ -483,8 +483,8 @@ def plot_judges(rows: pd.DataFrame) -> Spec:
                 {**point, "judge": label, "panel": panel} for point in panel_points
             ]
     drawn = []
-    for title in (KINDS, *PANELS.values()):
-        smallest = -1 if title in PANELS.values() else 0
+    for title in (_KINDS, *_PANELS.values()):
+        smallest = -1 if title in _PANELS.values() else 0
         of_panel = [point for point in points if point["panel"] == title]
         drawn.append(_panel(title, smallest, of_panel))
     return {
@@ -501,7 +501,7 @@ def _point(
     low: float = math.nan,
     high: float = math.nan,
     expected: float = math.nan,
-) -> Spec:
+) -> _Spec:
     numbers = {"value": value, "low": low, "high": high, "expected": expected}
     # JSON has no NaN.
     return {
@@ -513,7 +513,7 @@ def _point(
     }
 
 
-def _panel(title: str, smallest: int, points: list[Spec]) -> Spec:
+def _panel(title: str, smallest: int, points: list[_Spec]) -> _Spec:
     most = max([1, *(point["value"] or 0 for point in points)])
     x = {
         "type": "quantitative",
@@ -540,7 +540,7 @@ def _panel(title: str, smallest: int, points: list[Spec]) -> Spec:
     return {
         "title": title,
         "transform": [{"filter": {"field": "panel", "equal": title}}],
-        **{"width": 300, "height": STEP * len(points)},
+        **{"width": 300, "height": _STEP * len(points)},
         "layer": [
             {"mark": "rule", "encoding": {"x": {"datum": 0}}},
             _layer(
@@ -554,7 +554,7 @@ def _panel(title: str, smallest: int, points: list[Spec]) -> Spec:
     }
 
 
-def _layer(field: str, mark: Spec, encoding: Spec) -> Spec:
+def _layer(field: str, mark: _Spec, encoding: _Spec) -> _Spec:
     """Return a layer of marks at a field. Marks without the field are left out, because Vega cannot place them."""
     encoding = {**encoding, "x": {**encoding["x"], "field": field}}
     return {

@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from helm_longctx.results.statistics.intervals import LEVEL
+from helm_longctx.results.statistics.level import LEVEL
 from helm_longctx.tasks.judge_scores import Ratings
 
-Tables = NDArray[np.float64]
+_Tables = NDArray[np.float64]
 """Shares of pairs of grades, shape (draws, grades, grades), with the sum 1 in each draw."""
 
-DRAWS = 2000
+_DRAWS = 2000
 """Number of draws of each of the two distributions."""
 
 _DISAGREEING = 1.0
@@ -32,7 +32,7 @@ _AGREEING = 2.0
 _LARGEST = 1_000_000
 """Number of values that are drawn at a time, so that many grades do not take much memory."""
 
-Coefficient = Callable[[Tables, Ratings], Ratings]
+Coefficient = Callable[[_Tables, Ratings], Ratings]
 """Computes a coefficient of each table from the tables and the sorted grades of their rows."""
 
 
@@ -85,11 +85,11 @@ def alpha_interval(ratings: Ratings) -> tuple[float, float]:
     tail = (1 - LEVEL) / 2
     ends = []
     for added in (every, equal):
-        weights = random.standard_gamma(1.0, (DRAWS, len(items)))
+        weights = random.standard_gamma(1.0, (_DRAWS, len(items)))
         drawn = weights @ items + random.standard_gamma(
-            np.broadcast_to(added, (DRAWS, size**2))
+            np.broadcast_to(added, (_DRAWS, size**2))
         )
-        tables = (drawn / drawn.sum(axis=1, keepdims=True)).reshape(DRAWS, size, size)
+        tables = (drawn / drawn.sum(axis=1, keepdims=True)).reshape(_DRAWS, size, size)
         ends.append(np.nanquantile(ordinal_alphas(tables, grades), [tail, 1 - tail]))
     low = min(float(pair[0]) for pair in ends)
     high = max(float(pair[1]) for pair in ends)
@@ -134,30 +134,30 @@ def score_alpha_interval(ratings: Ratings) -> tuple[float, float]:
     return 1 - math.exp(half - whole), 1 - math.exp(-half - whole)
 
 
-def _draw_tables(weights: Tables) -> Iterator[Tables]:
-    """Yield `DRAWS` tables of a Dirichlet distribution, of which weights can be 0."""
+def _draw_tables(weights: _Tables) -> Iterator[_Tables]:
+    """Yield `_DRAWS` tables of a Dirichlet distribution, of which weights can be 0."""
     # The same ratings have the same interval every time.
     random = np.random.default_rng(0)
     at_a_time = max(_LARGEST // weights.size, 1)
-    for start in range(0, DRAWS, at_a_time):
-        number = min(at_a_time, DRAWS - start)
+    for start in range(0, _DRAWS, at_a_time):
+        number = min(at_a_time, _DRAWS - start)
         drawn = random.standard_gamma(
             np.broadcast_to(weights, (number, *weights.shape))
         )
         yield drawn / drawn.sum(axis=(1, 2), keepdims=True)
 
 
-def kappas(tables: Tables, grades: Ratings) -> Ratings:
+def kappas(tables: _Tables, grades: Ratings) -> Ratings:
     """Return Cohen's kappa of each table; NaN where only one grade has a share."""
     return _compute_kappas(tables, 1.0 - np.eye(len(grades)))
 
 
-def weighted_kappas(tables: Tables, grades: Ratings) -> Ratings:
+def weighted_kappas(tables: _Tables, grades: Ratings) -> Ratings:
     """Return Cohen's kappa with quadratic weights of each table; NaN where only one grade has a share."""
     return _compute_kappas(tables, (grades[:, None] - grades[None, :]) ** 2)
 
 
-def _compute_kappas(tables: Tables, distances: Ratings) -> Ratings:
+def _compute_kappas(tables: _Tables, distances: Ratings) -> Ratings:
     observed = np.einsum("dij,ij->d", tables, distances)
     by_chance = np.einsum(
         "di,ij,dj->d", tables.sum(axis=2), distances, tables.sum(axis=1)
@@ -166,7 +166,7 @@ def _compute_kappas(tables: Tables, distances: Ratings) -> Ratings:
         return np.asarray(1 - observed / by_chance, dtype=np.float64)
 
 
-def ordinal_alphas(tables: Tables, grades: Ratings) -> Ratings:
+def ordinal_alphas(tables: _Tables, grades: Ratings) -> Ratings:
     """Return Krippendorff's ordinal alpha of each table as of very many items; NaN where only one grade has a share.
 
     Two grades are as far apart as their middle ranks among all ratings.

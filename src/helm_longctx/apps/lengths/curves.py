@@ -38,6 +38,7 @@ from helm_longctx.results.statistics.intervals import (
     possible_lengths,
     share_of_shortest,
 )
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.benchmark import Benchmark, Sweep
@@ -48,16 +49,16 @@ _ABOUT_SWEEPS = (
     f" are your models, and dotted lines are floors. {MARK} marks scores that are not comparable."
 )
 
-Levels = Mapping[str, Result]
+_Levels = Mapping[str, Result]
 """A model's score at each level that it has, the easiest first."""
 
 
 @for_each_length
 def sweep_sections(board: Board, length: int | None) -> Section | None:
     """Return the section of a length at which a model has several levels of a sweep."""
-    found: list[tuple[Sweep, dict[ShownModel, Levels]]] = []
+    found: list[tuple[Sweep, dict[ShownModel, _Levels]]] = []
     for sweep in board.benchmark.sweeps:
-        models: dict[ShownModel, Levels] = {}
+        models: dict[ShownModel, _Levels] = {}
         results = {
             level: board.scores_of(task, length) for level, task in sweep.tasks.items()
         }
@@ -97,7 +98,7 @@ def sweep_sections(board: Board, length: int | None) -> Section | None:
 
 
 def _sweep_table(
-    board: Board, sweep: Sweep, models: Mapping[ShownModel, Levels], name: str
+    board: Board, sweep: Sweep, models: Mapping[ShownModel, _Levels], name: str
 ) -> Table:
     there = [
         level
@@ -135,14 +136,14 @@ def _sweep_table(
             caveat for score in levels.values() for caveat in score.caveats
         )
         longest = DASH if effective is None else there[effective]
-        note = f"possible at 95 %: {possible}"
+        note = f"possible at {LEVEL_TEXT}: {possible}"
         rows.append(
             [
                 model_cell(board, model),
                 *(score_cell(levels.get(level)) for level in there),
                 number_cell(
                     loss.mean,
-                    note=f"95 % interval {range_text(loss.low, loss.high)}",
+                    note=f"{LEVEL_TEXT} interval {range_text(loss.low, loss.high)}",
                     lacking=lacking,
                 ),
                 Cell(longest, note=note if possible else ""),
@@ -392,7 +393,7 @@ def _curves(board: Board, name: str) -> Figure | None:
     if not rows:
         return None
     about = (
-        "Each panel is a category; vertical lines are 95 % intervals. Bold lines are your models. Dotted lines are"
+        f"Each panel is a category; vertical lines are {LEVEL_TEXT} intervals. Bold lines are your models. Dotted lines are"
         " floors, and models without the context (closed book), where these were run."
         f" {MARK} marks scores that are not comparable."
     )
@@ -448,7 +449,7 @@ def _table(board: Board, name: str) -> Table | None:
         Column(
             "Effective length",
             f"The longest length at which the score is at least {least}. In parentheses are the lengths that are"
-            " possible at 95 %.",
+            f" possible at {LEVEL_TEXT}.",
         ),
     ]
     rows = []
@@ -497,14 +498,14 @@ def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[C
     ]
     text = label(longest) + (f" ({ends[0]}–{ends[1]})" if len(possible) > 1 else "")
     note = (
-        f"possible at 95 %: {', '.join(label(each) if each else 'none' for each in possible)}"
+        f"possible at {LEVEL_TEXT}: {', '.join(label(each) if each else 'none' for each in possible)}"
         if possible
         else ""
     )
     return [
         number_cell(
             loss.mean,
-            note=f"95 % interval {range_text(loss.low, loss.high)}",
+            note=f"{LEVEL_TEXT} interval {range_text(loss.low, loss.high)}",
             lacking=lacking,
         ),
         number_cell(
@@ -523,7 +524,7 @@ def _unit(board: Board) -> str:
     )
 
 
-class Split(NamedTuple):
+class PropertySplit(NamedTuple):
     """A model's mean over the tasks with a property, and over the others, at a length."""
 
     model: ShownModel
@@ -542,7 +543,7 @@ def by_depth(rows: Iterable[InstanceScore]) -> dict[int, Interval]:
     return {depth: interval_of(depths[depth]) for depth in sorted(depths)}
 
 
-def splits(results: Iterable[Result], benchmark: Benchmark) -> list[Split]:
+def splits(results: Iterable[Result], benchmark: Benchmark) -> list[PropertySplit]:
     """Average the tasks with each trait apart from those without, such as LV-Eval's sets with confusing facts.
 
     Models that lack a task at a length are left out there.
@@ -575,7 +576,7 @@ def splits(results: Iterable[Result], benchmark: Benchmark) -> list[Split]:
                     for part in parts
                 )
                 found.append(
-                    Split(
+                    PropertySplit(
                         model=model,
                         length=length,
                         trait=trait,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from helm_longctx.config.shared import OutputPath, Suite
+from helm_longctx.config.shared import OutputPath, SuiteOption
 from helm_longctx.documents.document import (
     Block,
     Cell,
@@ -33,6 +33,7 @@ from helm_longctx.results.boards import Board, label, read_suite
 from helm_longctx.results.cells import interval_row, model_cell, score_cell, short_name
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.intervals import Interval, simultaneous_intervals
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.statistics.power import signal_to_noise
 from helm_longctx.results.statistics.rare_misses import (
     FEWEST_TEXTS,
@@ -54,7 +55,7 @@ from helm_longctx.tasks.task import MAIN_METRIC
 
 _GAIN = f"{MEAN_LOGPROB}_gain"
 
-FEWEST_MODELS = 3
+_FEWEST_MODELS = 3
 """Smallest number of models whose spread is compared with the noise."""
 
 _WINDOW = re.compile(rf"{window_logprob(0)[:-1]}(\d+)")
@@ -198,7 +199,7 @@ def _answers(board: Board, official: Board | None) -> Iterator[Block]:
 _ABOUT_MISSES = (
     "A few answers that a model finds almost impossible decide a mean. The median and the share of such misses do not"
     " depend on how low they are, and their intervals are right for every distribution. A mean has an interval from"
-    f" {FEWEST_TEXTS} questions on, of which one at least is a miss in 95 % if 3 % of all are."
+    f" {FEWEST_TEXTS} questions on, of which one at least is a miss in {LEVEL_TEXT} if 3 % of all are."
 )
 
 
@@ -311,7 +312,7 @@ def _separation(board: Board, official: Board | None) -> Iterator[Block]:
             for model in models
         ]
         both = [(ours, theirs) for ours, theirs in pairs if ours and theirs]
-        if len(both) < FEWEST_MODELS:
+        if len(both) < _FEWEST_MODELS:
             continue
         values = (
             [(ours, MEAN_LOGPROB) for ours, _ in both],
@@ -366,7 +367,8 @@ def _ratio_cell(results: Sequence[tuple[Result, str]]) -> Cell:
 _ABOUT_LOSS = (
     "Mean loss of the tokens in each window of 1,024 tokens, in nats: minus their log-probability given everything"
     " before them. It falls as long as the model uses what is further back. Where it stays level, more context gives"
-    " nothing; where it rises, the model cannot read that far. The intervals of a curve are right together in 95 %."
+    " nothing; where it rises, the model cannot read that far. The intervals of a curve are"
+    f" right together in {LEVEL_TEXT}."
 )
 
 
@@ -439,7 +441,7 @@ def _windows(result: Result) -> list[tuple[int, Interval]]:
 
 
 def likelihood(
-    suite: Suite, output_path: OutputPath = Path("benchmark_output")
+    suite: SuiteOption, output_path: OutputPath = Path("benchmark_output")
 ) -> None:
     """Show what the context gives: log-probabilities of gold answers with and without it, beside the accuracy.
 

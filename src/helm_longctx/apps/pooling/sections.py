@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from helm_longctx.documents.document import (
-    Answer,
     Cell,
     Column,
     Figure,
+    HeadlineAnswer,
     Section,
     Table,
     number_cell,
@@ -56,6 +56,7 @@ from helm_longctx.results.statistics.intervals import (
     group_codes,
     normal_quantile,
 )
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.statistics.ranking import (
     Correlation,
     Rank,
@@ -69,7 +70,7 @@ that always wins would be infinite."""
 
 
 @dataclass(frozen=True)
-class Pooling:
+class _Pooling:
     """The ranking of models over all instances.
 
     Args:
@@ -94,7 +95,7 @@ def pool(
     scores: Mapping[str, ArrayLike],
     groups: Sequence[object],
     failed: Mapping[str, ArrayLike] | None = None,
-) -> Pooling:
+) -> _Pooling:
     """Rank models by the instances on which they differ.
 
     The intervals are from the sandwich estimate of the variance over groups, which is at least the variance of
@@ -128,7 +129,7 @@ def pool(
     ranks = rank_ranges(dict(zip(names, strengths, strict=True)), decisions)
     counts = (~np.isnan(table)).sum(axis=1)
     rows = zip(names, strengths, normal_quantile() * errors, counts, strict=True)
-    return Pooling(
+    return _Pooling(
         strengths={
             name: Interval(float(s), float(s - h), float(s + h), int(n))
             for name, s, h, n in rows
@@ -225,7 +226,7 @@ def _covariances(
     return np.asarray(inverse, dtype=float), np.asarray(clustered, dtype=float)
 
 
-class Place(NamedTuple):
+class _Place(NamedTuple):
     """A task at a length, with the judge and the arguments of the prompts."""
 
     board: str
@@ -246,7 +247,7 @@ class _PooledRanking:
         left_out: the models that differ from no other model on any instance.
     """
 
-    pooling: Pooling
+    pooling: _Pooling
     means: Mapping[str, float]
     cells: Mapping[str, int]
     most_cells: int
@@ -263,7 +264,7 @@ def pool_boards(boards: Iterable[Board]) -> _PooledRanking | None:
         InputError: the package choix is not installed.
     """
     # Each model's results of tasks whose answers were kept.
-    results: dict[str, dict[Place, Result]] = defaultdict(dict)
+    results: dict[str, dict[_Place, Result]] = defaultdict(dict)
     for board in boards:
         for place, result in board.scores.items():
             if (
@@ -272,12 +273,12 @@ def pool_boards(boards: Iterable[Board]) -> _PooledRanking | None:
                 and not board.is_floor(place.model)
             ):
                 results[place.model][
-                    Place(board.name, result.task, place.length, result.conditions)
+                    _Place(board.name, result.task, place.length, result.conditions)
                 ] = result
     # The group of each instance, and the score of each model on it.
-    groups: dict[tuple[Place, str], str] = {}
-    found: dict[str, dict[tuple[Place, str], float]] = defaultdict(dict)
-    failed: dict[str, set[tuple[Place, str]]] = defaultdict(set)
+    groups: dict[tuple[_Place, str], str] = {}
+    found: dict[str, dict[tuple[_Place, str], float]] = defaultdict(dict)
+    failed: dict[str, set[tuple[_Place, str]]] = defaultdict(set)
     for model, cells in results.items():
         for cell, result in cells.items():
             answered = by_instance(result.answers)
@@ -339,7 +340,7 @@ def pooling_sections(boards: Iterable[Board]) -> list[Section]:
                 NAME,
                 _QUESTION,
                 [
-                    Answer(
+                    HeadlineAnswer(
                         _QUESTION, "This ranking was not computed.", str(error), False
                     )
                 ],
@@ -358,7 +359,7 @@ def pooling_sections(boards: Iterable[Board]) -> list[Section]:
     ]
     about = (
         "The chance that a model is better than a model of average strength on an instance on which they differ, with"
-        f" 95 % intervals. {_ABOUT}"
+        f" {LEVEL_TEXT} intervals. {_ABOUT}"
     )
     spec = interval_plot(
         "chance to beat an average model", [one_line(model) for model in order]
@@ -369,7 +370,7 @@ def pooling_sections(boards: Iterable[Board]) -> list[Section]:
     ]
 
 
-def _answer(found: _PooledRanking, order: Sequence[str]) -> Answer:
+def _answer(found: _PooledRanking, order: Sequence[str]) -> HeadlineAnswer:
     best = order[0]
     ranks = found.pooling.ranks
     verdict = f"{one_line(best)} ranks first of {len(order)} models over {count(found.instances)} instances."
@@ -394,9 +395,13 @@ def _answer(found: _PooledRanking, order: Sequence[str]) -> Answer:
     text = "A rank correlation with the means needs three models."
     if not math.isnan(agreement.rho):
         ends = range_text(agreement.low, agreement.high, decimals)
-        rho = in_brackets(decimals(agreement.rho), ends and f"95 % interval {ends}")
+        rho = in_brackets(
+            decimals(agreement.rho), ends and f"{LEVEL_TEXT} interval {ends}"
+        )
         text = f"Spearman's rank correlation with the means over tasks and lengths is {rho}, over {agreement.n} models."
-    return Answer(_QUESTION, verdict, certainty, is_sure, f"{text} {note}".strip())
+    return HeadlineAnswer(
+        _QUESTION, verdict, certainty, is_sure, f"{text} {note}".strip()
+    )
 
 
 def _chance(strength: Interval) -> Interval:

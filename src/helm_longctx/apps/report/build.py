@@ -58,15 +58,19 @@ from helm_longctx.runs.prompts import (
     evidence_of,
     instance_names,
 )
-from helm_longctx.runs.records import Key, QuestionRecord
+from helm_longctx.runs.records import QuestionRecord, RecordKey
 from helm_longctx.runs.scores import InstanceScore, match_scores, read_steps
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.metric_names import CONDITIONS, GENERATED_DATA, PLAIN_NUMBERS
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import UNREAD
 
-CHUNK = 25
+_CHUNK = 25
 """Number of instances whose texts are in one file."""
+
+_MOST_MODELS = 400
+"""Models of one's own that a report can have. It compares each with each other one, which takes time and memory that
+grow with the square of their number."""
 
 _PREVIEW = 160
 """Number of characters of a question and of an answer in the list."""
@@ -92,7 +96,7 @@ _OwnRun = tuple[Run, Sequence[Result]]
 
 
 @dataclass
-class Instance:
+class _Instance:
     """An instance with the answers of all models, as data for the page.
 
     Args:
@@ -136,14 +140,14 @@ def write_instance_pages(
 def _write_page(
     report: Report, group: str, runs: Sequence[_OwnRun], path: Path, server: str
 ) -> None:
-    instances: dict[Key, Instance] = {}
+    instances: dict[RecordKey, _Instance] = {}
     for number, (run, results) in enumerate(runs):
         _add_run(instances, number, run, results, server)
-    texts = folder_of(path)
+    texts = _folder_of(path)
     texts.mkdir(parents=True, exist_ok=True)
-    for chunk, start in enumerate(range(0, len(instances), CHUNK)):
+    for chunk, start in enumerate(range(0, len(instances), _CHUNK)):
         content = safe_json(
-            list(map(vars, islice(instances.values(), start, start + CHUNK)))
+            list(map(vars, islice(instances.values(), start, start + _CHUNK)))
         )
         (texts / f"{chunk}.js").write_text(
             f"addTexts({chunk}, {content});\n", encoding="utf-8", errors="replace"
@@ -172,7 +176,7 @@ def _write_page(
             }
         )
     index = {
-        "chunk": CHUNK,
+        "chunk": _CHUNK,
         "flags": _FLAGS,
         "folder": texts.name,
         "runs": [
@@ -200,13 +204,13 @@ def _write_page(
     )
 
 
-def folder_of(path: Path) -> Path:
+def _folder_of(path: Path) -> Path:
     """Return the folder with the texts of a page."""
     return path.with_suffix("")
 
 
 def _add_run(
-    instances: dict[Key, Instance],
+    instances: dict[RecordKey, _Instance],
     number: int,
     run: Run,
     results: Sequence[Result],
@@ -214,7 +218,7 @@ def _add_run(
 ) -> None:
     """Add a run's answers, holding one of them in memory at a time."""
     rows: list[tuple[str, str | None, str]] = []
-    keys: list[Key] = []
+    keys: list[RecordKey] = []
     scores = (score for result in results for score in result.answers)
     for record, score in match_scores(run.path, scores):
         # The report has no scores of HELM's perturbed copies.
@@ -237,7 +241,7 @@ def _add_run(
 
 
 def _add_record(
-    instances: dict[Key, Instance],
+    instances: dict[RecordKey, _Instance],
     number: int,
     record: QuestionRecord,
     score: InstanceScore | None,
@@ -245,7 +249,7 @@ def _add_record(
     evidence = evidence_of(record.references, record.sample)
     if record.key not in instances:
         references = [elide(reference) for reference in record.references]
-        instances[record.key] = Instance(
+        instances[record.key] = _Instance(
             elide(record.question), references, score.depth if score else None
         )
     request = record.request
@@ -417,7 +421,8 @@ def write_report(
         server: base address of helm-server for links to its pages; empty for none.
 
     Raises:
-        InputError: there are no scores; a file of a run is damaged; or Chromium is missing for `pdf`.
+        InputError: there are no scores; there are too many models; a file of a run is damaged; or Chromium is missing
+            for `pdf`.
     """
     benchmarks = tuple(benchmarks)
     boards = published_boards(benchmarks) if published and not suite else []
@@ -425,7 +430,7 @@ def write_report(
         # A suite can have published results, too.
         results = [
             result
-            for result in read_results(suite, benchmarks)
+            for result in read_results(suite, benchmarks, most_models=_MOST_MODELS)
             if published or not result.is_published
         ]
         boards = own_boards(make_boards(results, benchmarks, published))

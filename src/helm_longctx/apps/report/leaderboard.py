@@ -8,10 +8,10 @@ from itertools import product
 from helm_longctx.apps.app import for_each_length
 from helm_longctx.apps.report.links import link_unread
 from helm_longctx.documents.document import (
-    Answer,
     Cell,
     Column,
     Figure,
+    HeadlineAnswer,
     Section,
     Table,
     number_cell,
@@ -49,6 +49,7 @@ from helm_longctx.results.comparison import (
 )
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import FAILURES_DECIDE
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.statistics.power import (
     SignalToNoise,
     signal_to_noise,
@@ -93,7 +94,7 @@ def _answer(
     length: int | None,
     ranking: Sequence[Result],
     differences: Differences,
-) -> Answer:
+) -> HeadlineAnswer:
     asked = "How good is the model" if len(ranking) == 1 else "Which model is better"
     question = f"{asked} at {label(length)}?" if length is not None else f"{asked}?"
     what, where = (
@@ -108,7 +109,7 @@ def _answer(
         return _floor_answer(question, board, ranking, floors)
     best = compared[0]
     whose = "of your models" if own else "of the published models"
-    score = f"{_score_text(best)} (95 % interval {range_text(best.interval.low, best.interval.high)})"
+    score = f"{_score_text(best)} ({LEVEL_TEXT} interval {range_text(best.interval.low, best.interval.high)})"
     if len(compared) > 1:
         verdict = (
             f"{show_model(best.model)} has the highest {what}{where} {whose}: {score}."
@@ -128,15 +129,17 @@ def _answer(
         outside,
         _WIDEST if any(each.is_published for each in ranking) else "",
     ]
-    return Answer(question, verdict, certainty, is_sure, " ".join(filter(None, notes)))
+    return HeadlineAnswer(
+        question, verdict, certainty, is_sure, " ".join(filter(None, notes))
+    )
 
 
 def _floor_answer(
     question: str, board: Board, ranking: Sequence[Result], floors: Sequence[Result]
-) -> Answer:
+) -> HeadlineAnswer:
     about = "Floors need no understanding of the context, so they have no rank."
     if not floors:
-        return Answer(
+        return HeadlineAnswer(
             question,
             "No model has a score, only floors and models without the context.",
             about,
@@ -147,7 +150,7 @@ def _floor_answer(
     if ranking:
         first = ranking[0]
         about += f" Of {len(ranking)} published models, {show_model(first.model)} has the highest: {_score_text(first)}."
-    return Answer(question, verdict, about, False, _WIDEST if ranking else "")
+    return HeadlineAnswer(question, verdict, about, False, _WIDEST if ranking else "")
 
 
 def _certainty(
@@ -247,7 +250,7 @@ def _plot(
         if len(ranking) > 1
         else "The one model"
     )
-    about = f"{which} with this score, with 95 % intervals."
+    about = f"{which} with this score, with {LEVEL_TEXT} intervals."
     if any(each.is_published for each in ranking):
         about += " Full points were run here; hollow points are published."
     if floors:
@@ -364,7 +367,7 @@ def _about(board: Board, columns: Sequence[str], has_floors: bool) -> str:
         else ""
     )
     return (
-        f"Scores in percent with their 95 % intervals.{mean if OVERALL in columns else ''}{rest}"
+        f"Scores in percent with their {LEVEL_TEXT} intervals.{mean if OVERALL in columns else ''}{rest}"
         f" {MARK} marks scores that are not comparable.{floor}"
     )
 
@@ -380,7 +383,7 @@ def _above(board: Board, score: Result | None) -> Cell:
     )
 
 
-FEWEST_MODELS = 3
+_FEWEST_MODELS = 3
 """Smallest number of models for a signal, which is a standard deviation over models."""
 
 
@@ -391,7 +394,7 @@ def find_signal(board: Board, task: str, length: int | None) -> SignalToNoise | 
         for score in board.competing(length, task)
         if score.is_complete and not math.isnan(score.error)
     ]
-    if len(scores) < FEWEST_MODELS:
+    if len(scores) < _FEWEST_MODELS:
         return None
     return signal_to_noise(
         means=[score.interval.mean for score in scores],

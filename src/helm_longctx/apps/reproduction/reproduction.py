@@ -23,7 +23,7 @@ from helm_longctx.documents.plots import over_time
 from helm_longctx.results.boards import Board, mean_of_results, show_model
 from helm_longctx.results.comparability import GENERATED, describe
 from helm_longctx.results.reading import BEST, CUT, Result
-from helm_longctx.results.statistics.comparison import SIGNIFICANCE, compare_intervals
+from helm_longctx.results.statistics.comparison import compare_intervals
 from helm_longctx.results.statistics.intervals import (
     Interval,
     mean_interval,
@@ -31,6 +31,7 @@ from helm_longctx.results.statistics.intervals import (
     weigh_lengths,
     wilson,
 )
+from helm_longctx.results.statistics.level import SIGNIFICANCE
 from helm_longctx.results.statistics.power import detectable_from
 from helm_longctx.runs.shown_models import Setup, ShownModel
 from helm_longctx.tasks.benchmark import Benchmark
@@ -80,13 +81,13 @@ class Measurement:
     official_entries: tuple[str, ...] = ()
 
 
-Kind = Literal["agrees", "differs", "cannot tell", "not comparable", "cannot compare"]
+_Kind = Literal["agrees", "differs", "cannot tell", "not comparable", "cannot compare"]
 
 
-class Verdict(NamedTuple):
+class ReproductionVerdict(NamedTuple):
     """Whether a measurement agrees with a published number, and a sentence that says so."""
 
-    kind: Kind
+    kind: _Kind
     text: str
 
 
@@ -337,14 +338,14 @@ def _plain(model: str) -> str:
 
 def judge_agreement(
     own: Measurement, row: Reported, protocol: Protocol, effort: str | None
-) -> Verdict:
+) -> ReproductionVerdict:
     """Say whether a measurement agrees with a published number.
 
     Args:
         effort: the reasoning effort of the user's model, if it is known.
     """
     if own.is_generated:
-        return Verdict("cannot compare", describe_generated(own))
+        return ReproductionVerdict("cannot compare", describe_generated(own))
     published = published_interval(row, protocol, [own])
     reasons = [
         *own.reasons,
@@ -359,7 +360,7 @@ def judge_agreement(
     reasons += _cut_reasons(own, published)
     what = f"{row.text or format(row.value, 'g')} of {row.label}"
     if reasons:
-        return Verdict(
+        return ReproductionVerdict(
             "not comparable",
             f"Not comparable with the published {what}: {'; '.join(reasons)}.",
         )
@@ -374,7 +375,7 @@ def judge_agreement(
         power = f"the questions are too few to contradict, because {power}"
     if math.isnan(published.low):
         power = f"the page does not say of how many questions, and at best {power}"
-    return Verdict(
+    return ReproductionVerdict(
         kind, f"{_BEGINNINGS[kind]} the published {what}: {difference}; {power}."
     )
 
@@ -411,7 +412,7 @@ def _cut_reasons(own: Measurement, published: Interval) -> list[str]:
     ]
 
 
-def _compare(own: Interval, published: Interval) -> Kind:
+def _compare(own: Interval, published: Interval) -> _Kind:
     is_unknown = math.isnan(published.low)
     if not is_unknown and compare_intervals(own, published).p_value < SIGNIFICANCE:
         return "differs"
@@ -424,7 +425,7 @@ def _compare(own: Interval, published: Interval) -> Kind:
     )
 
 
-ABOUT = (
+_ABOUT = (
     "A number of a release is what its page reports by this protocol, and protocols are never mixed. Intervals of"
     f" published numbers are the widest that their samples allow. {MARK} marks an own score that departs from the"
     " protocol; its note says how."
@@ -510,7 +511,7 @@ def _make_section(
             ]
         )
     first = points[0][0]
-    about = f"{first.about} Conditions: {'; '.join(first.conditions)}. {ABOUT}"
+    about = f"{first.about} Conditions: {'; '.join(first.conditions)}. {_ABOUT}"
     return Section(name, family, [Table(name, family, columns, rows, about)])
 
 

@@ -40,13 +40,13 @@ from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Settings, Task
 
-SHARES = (1.0, 0.5, 0.25, 0.1, 0.05)
+_SHARES = (1.0, 0.5, 0.25, 0.1, 0.05)
 """Shares of a task's questions that are tried."""
 
-FEWEST = 10
+_FEWEST = 10
 """Smallest number of questions that a task keeps."""
 
-DRAWS = 30
+_DRAWS = 30
 """Number of draws of half of the models, and of questions. A subset must agree in each draw. With fewer draws, subsets
 would be chosen that are good only for these models."""
 
@@ -60,7 +60,7 @@ _Choices = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Scores:
+class CellScores:
     """Models' scores in all cells of a benchmark.
 
     Args:
@@ -73,13 +73,13 @@ class Scores:
     questions: Floats
     price: Floats
 
-    def of_models(self, models: NDArray[np.intp]) -> Scores:
+    def of_models(self, models: NDArray[np.intp]) -> CellScores:
         """Return the scores of some of the models."""
-        return Scores(self.table[models], self.questions, self.price)
+        return CellScores(self.table[models], self.questions, self.price)
 
     def question_counts(self, share: float) -> Floats:
         """Return the number of questions in a share of each cell's questions: shape (rows, columns)."""
-        return np.minimum(self.questions, np.maximum(self.questions * share, FEWEST))
+        return np.minimum(self.questions, np.maximum(self.questions * share, _FEWEST))
 
     def noise(self, share: float) -> Floats:
         """Return the standard deviation of each cell's score if only a share of its questions is asked.
@@ -114,12 +114,12 @@ class Subset:
 
 
 def find_subset(
-    scores: Scores, wish: float, most: float, seed: int = 0
+    scores: CellScores, wish: float, most: float, seed: int = 0
 ) -> Subset | None:
     """Return the cheapest rows, columns and share of questions with an agreement, or None if there is no such subset.
 
     All combinations are tried, up to `MOST_SETS` sets of rows and of columns. Agreement is Spearman's correlation of
-    the mean over the subset with the mean over all cells. It must be reached in `DRAWS` draws of half of the models,
+    the mean over the subset with the mean over all cells. It must be reached in `_DRAWS` draws of half of the models,
     with the noise of fewer questions.
 
     Args:
@@ -127,10 +127,10 @@ def find_subset(
         most: the highest price, as a share of the whole.
     """
     best: Subset | None = None
-    for share in SHARES:
+    for share in _SHARES:
         # All shares have the same draws, so that they differ only in their noise.
         random = np.random.default_rng(seed)
-        draws = [_draw(scores, share, random) for _ in range(DRAWS)]
+        draws = [_draw(scores, share, random) for _ in range(_DRAWS)]
         cost = scores.cost(share) / scores.price.sum()
         of_rows, of_columns = map(_sets, cost.shape)
         # All combinations of sets of rows and sets of columns, in blocks.
@@ -141,7 +141,7 @@ def find_subset(
             columns = of_columns[numbers % len(of_columns)]
             price = np.einsum("sr,rc,sc->s", rows, cost, columns)
             cheap = np.flatnonzero(price < best.price if best else price <= most)
-            agreements = _agreements(draws, rows[cheap], columns[cheap])
+            agreements = _agreements(draws, rows[cheap], columns[cheap], wish)
             for index, least in zip(cheap, agreements.tolist(), strict=True):
                 if least >= wish and (best is None or price[index] < best.price):
                     best = Subset(
@@ -155,11 +155,11 @@ def find_subset(
 
 
 def agreement(
-    scores: Scores, subset: Subset, reference: Floats, seed: int = 1
+    scores: CellScores, subset: Subset, reference: Floats, seed: int = 1
 ) -> Correlation:
     """Correlate a subset's means with a reference over the same models, with its interval.
 
-    The result is the mean over `DRAWS` draws of the questions. The interval is for the choice of models.
+    The result is the mean over `_DRAWS` draws of the questions. The interval is for the choice of models.
 
     Args:
         reference: shape (models,). NaN for a missing value.
@@ -168,7 +168,7 @@ def agreement(
     random = np.random.default_rng(seed)
     noise = scores.noise(subset.share)
     correlations = []
-    for _ in range(DRAWS):
+    for _ in range(_DRAWS):
         table = scores.table + noise * random.standard_normal(noise.shape)
         chosen = table[:, subset.rows][:, :, subset.columns]
         correlations.append(spearman(chosen.mean(axis=(1, 2)), reference))
@@ -182,9 +182,12 @@ def _indices(chosen: _Choices) -> tuple[int, ...]:
 
 
 def _agreements(
-    draws: list[tuple[Floats, Floats]], rows: _Choices, columns: _Choices
+    draws: list[tuple[Floats, Floats]], rows: _Choices, columns: _Choices, wish: float
 ) -> Floats:
-    """Return the least agreement of each subset in all draws: 0 for one whose means do not differ."""
+    """Return the least agreement of each subset in the draws: 0 for one whose means do not differ.
+
+    A subset that agrees less than wished in a draw is not computed for the further ones.
+    """
     from scipy.stats import rankdata
 
     if not len(rows):
@@ -192,22 +195,27 @@ def _agreements(
     # Each subset has a weight for each cell, so that one product of matrices gives the means of all subsets.
     weights = np.einsum("sr,sc->rcs", rows * 1.0, columns * 1.0)
     weights = weights.reshape(-1, len(rows)) / weights.sum(axis=(0, 1))
-    least = []
+    least = np.ones(len(rows))
+    left = np.arange(len(rows))
     for part, full in draws:
+        if not len(left):
+            break
         # Spearman's correlation of each column. `spearmanr` would correlate all pairs of up to 4,096 columns.
-        ranks = rankdata(part @ weights, axis=0)
+        ranks = rankdata(part @ weights[:, left], axis=0)
         expected = rankdata(full)
         ranks = ranks - ranks.mean(axis=0)
         expected = expected - expected.mean()
         scale = np.sqrt((ranks**2).sum(axis=0) * (expected**2).sum())
-        least.append(
-            np.divide(expected @ ranks, scale, out=np.zeros(len(rows)), where=scale > 0)
+        correlations = np.divide(
+            expected @ ranks, scale, out=np.zeros(len(left)), where=scale > 0
         )
-    return np.asarray(np.min(least, axis=0))
+        least[left] = np.minimum(least[left], correlations)
+        left = left[least[left] >= wish]
+    return least
 
 
 def _draw(
-    scores: Scores, share: float, random: np.random.Generator
+    scores: CellScores, share: float, random: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Return some models' scores with the noise of fewer questions, one row for each, and their overall means."""
     # Two models always correlate perfectly, so a draw has at least three.
@@ -238,12 +246,12 @@ FEWEST_MODELS = 16
 """Smallest number of models with all scores: eight to find a subset and eight to check it. With four, an agreement of
 0.99 on these was one of 0.71 to 0.85 on others."""
 
-Price = Callable[[Task, int | None], float]
+_Price = Callable[[Task, int | None], float]
 """(task, length) → the price of a request."""
 
 
 @dataclass(frozen=True)
-class Row:
+class SubsetPart:
     """A part that a subset can contain: a category, or one of its tasks."""
 
     entry: str
@@ -263,9 +271,9 @@ class _Proposal:
 
     subset: Subset | None
     benchmark: Benchmark
-    rows: tuple[Row, ...]
+    rows: tuple[SubsetPart, ...]
     lengths: tuple[int | None, ...]
-    scores: Scores
+    scores: CellScores
     checks: Mapping[str, Correlation]
 
     @property
@@ -273,7 +281,7 @@ class _Proposal:
         """The agreement with the mean of everything, on the models that the search did not use."""
         return next(iter(self.checks.values()), None)
 
-    def selection(self) -> Iterator[tuple[Row, int | None, float]]:
+    def selection(self) -> Iterator[tuple[SubsetPart, int | None, float]]:
         """Yield the rows and lengths of the subset, and the share of the questions that is asked."""
         if self.subset:
             shares = (
@@ -287,7 +295,7 @@ class _Proposal:
                         float(shares[row, column]),
                     )
 
-    def cost(self, price: Price, whole: bool = False) -> float:
+    def cost(self, price: _Price, whole: bool = False) -> float:
         """Return the price of the subset, or of everything, in the unit of `price`."""
         cells = list(self.selection())
         if whole:
@@ -326,7 +334,7 @@ def _propose(
     results: Iterable[Result],
     wish: float,
     most: float,
-    price: Price,
+    price: _Price,
     seed: int = 0,
 ) -> _Proposal:
     """Find the cheapest subset on half of the models, and check it on the other half.
@@ -354,7 +362,7 @@ def _propose(
                 task.sample(Settings(length)) for task in tasks
             )
             prices[index, column] = _price_of(row.tasks, length, price)
-    scores = Scores(table, questions, prices)
+    scores = CellScores(table, questions, prices)
     subset, rest = search_half(scores, wish, most, seed)
     # The rankings that a subset should keep.
     flat = rest.table.reshape(len(rest.table), -1)
@@ -371,8 +379,8 @@ def _propose(
 
 
 def search_half(
-    scores: Scores, wish: float, most: float, seed: int = 0
-) -> tuple[Subset | None, Scores]:
+    scores: CellScores, wish: float, most: float, seed: int = 0
+) -> tuple[Subset | None, CellScores]:
     """Find the cheapest subset on half of the models, and return it with the scores of the other half.
 
     Args:
@@ -405,7 +413,7 @@ def tokens(task: Task, length: int | None) -> float:
 
 def _arrange(
     benchmark: Benchmark, results: Iterable[Result]
-) -> tuple[tuple[Row, ...], tuple[int | None, ...], Floats]:
+) -> tuple[tuple[SubsetPart, ...], tuple[int | None, ...], Floats]:
     """Return the scores of models that have all of them, by tasks if all results have tasks, else by categories."""
     own = [result for result in results if result.benchmark == benchmark.name]
     own = [result for result in own if result.context == "full"]
@@ -417,10 +425,11 @@ def _arrange(
             continue
         if by_task:
             rows += [
-                Row(entry, task.title, category, (task,)) for task in category.tasks
+                SubsetPart(entry, task.title, category, (task,))
+                for task in category.tasks
             ]
         else:
-            rows.append(Row(entry, category.title, category, category.tasks))
+            rows.append(SubsetPart(entry, category.title, category, category.tasks))
     keys = [(row.entry, row.tasks[0].name if by_task else "") for row in rows]
     scores = {}
     models: dict[ShownModel, None] = {}
@@ -448,7 +457,7 @@ def _find_tasks(tasks: Iterable[Task], length: int | None) -> list[Task]:
     return [task for task in tasks if task.exists_at(length)]
 
 
-def _price_of(tasks: Iterable[Task], length: int | None, price: Price) -> float:
+def _price_of(tasks: Iterable[Task], length: int | None, price: _Price) -> float:
     settings = Settings(length)
     total = 0.0
     for task in _find_tasks(tasks, length):
@@ -552,7 +561,7 @@ def subset(
     print(f"Run it: helm-longctx run --conf-path {to} --model …")
 
 
-def _dollars(deployment: str, local_path: Path) -> Price:
+def _dollars(deployment: str, local_path: Path) -> _Price:
     """Return a function that gives the price of a request by the deployment's prices."""
     fill_registries(local_path)
     try:
@@ -575,7 +584,7 @@ def _dollars(deployment: str, local_path: Path) -> Price:
     return price
 
 
-def _print(proposal: _Proposal, dollars: Price | None) -> None:
+def _print(proposal: _Proposal, dollars: _Price | None) -> None:
     lengths: dict[tuple[str, str], list[str]] = {}
     for row, length, share in proposal.selection():
         key = (row.title, f"{share:.0%}")

@@ -16,7 +16,7 @@ from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import bad_argument
 from helm_longctx.tasks.registry import BENCHMARKS
 
-ALL = "all"
+_ALL = "all"
 
 
 def verify(
@@ -32,9 +32,9 @@ def verify(
     Status 1: a score differs from the printed one, and no reason is known.
     """
     with_proof = {known.name: known for known in BENCHMARKS if known.proof}
-    if benchmark not in (ALL, *with_proof):
-        raise bad_argument("verify", "benchmark", benchmark, (ALL, *with_proof))
-    chosen = list(with_proof.values()) if benchmark == ALL else [with_proof[benchmark]]
+    if benchmark not in (_ALL, *with_proof):
+        raise bad_argument("verify", "benchmark", benchmark, (_ALL, *with_proof))
+    chosen = list(with_proof.values()) if benchmark == _ALL else [with_proof[benchmark]]
     root = DataRoot.find()
     verifications = []
     for known in chosen:
@@ -42,6 +42,8 @@ def verify(
         print_table(tabulate_cells(verification))
         for path in verification.missing:
             print(f"Not there: {path}")
+        for path in verification.other:
+            print(f"Not the content of the pinned commit: {path}")
         verifications.append(verification)
     print_table(summarize(verifications))
     if page:

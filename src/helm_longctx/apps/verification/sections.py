@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from helm_longctx.apps.verification.verification import (
-    Verdict,
+    ScoreVerdict,
     Verification,
     VerifiedScore,
     group_reasons,
 )
 from helm_longctx.documents.document import Table, text_table
 
-MOST_NAMES = 6
+_MOST_NAMES = 6
 """Number of cells that a sentence names."""
 
 _INTRODUCTION = """# Proof with published outputs
@@ -27,8 +27,8 @@ A cell is *equal* if the score of the outputs rounds to the printed digits. It i
 *explained* if it differs for a known reason; where a reason says how the printed score was made, the command computes
 it in that way and requires the printed digits. Any other difference ends the command with status 1.
 
-A folder of a repository is checked by git's tree id, and a single file by its blob id
-([Data](data.md)). With a [mirror folder](data.md), the files are under `proof/`.
+A folder of a repository is checked by git's tree id, and a single file by its blob id, when it is downloaded and
+when it is scored ([Data](data.md)). With a [mirror folder](data.md), the files are under `proof/`.
 """
 
 
@@ -40,7 +40,7 @@ def summarize(verifications: Sequence[Verification]) -> Table:
             verification.proof.title,
             f"{verification.outputs:,}",
             f"{len(verification.cells):,}",
-            *(f"{verification.counts[verdict]:,}" for verdict in Verdict),
+            *(f"{verification.counts[verdict]:,}" for verdict in ScoreVerdict),
         ]
         for verification in verifications
     ]
@@ -51,10 +51,10 @@ def summarize(verifications: Sequence[Verification]) -> Table:
             "what was published",
             "outputs",
             "cells",
-            *(v.value for v in Verdict),
+            *(v.value for v in ScoreVerdict),
         ),
         rows,
-        right=("outputs", "cells", *(verdict.value for verdict in Verdict)),
+        right=("outputs", "cells", *(verdict.value for verdict in ScoreVerdict)),
     )
 
 
@@ -119,14 +119,24 @@ def _describe(verification: Verification) -> Iterator[str]:
             )
             yield f"- {_name_cells(cells)}: {reason} {check}"
     different = [
-        cell for cell in verification.cells if cell.verdict is Verdict.DIFFERENT
+        cell for cell in verification.cells if cell.verdict is ScoreVerdict.DIFFERENT
     ]
     if different:
         yield ""
         yield f"Different, without a known reason: {_name_cells(different, len(different))}."
+    yield ""
+    yield _describe_content(verification)
     if verification.missing:
         yield ""
         yield f"Files that could not be had: {', '.join(f'`{path}`' for path in verification.missing)}."
+
+
+def _describe_content(verification: Verification) -> str:
+    """Say whether the files were those of the pinned commits."""
+    if verification.other:
+        names = ", ".join(f"`{path}`" for path in verification.other)
+        return f"By git's ids, the content is not that of the pinned commits, or is not whole: {names}."
+    return "By git's ids, the content of all files that were there is that of the pinned commits."
 
 
 def _tabulate_models(verification: Verification) -> Table:
@@ -134,13 +144,15 @@ def _tabulate_models(verification: Verification) -> Table:
     rows = []
     for model in models:
         cells = [each for each in verification.cells if each.cell.model == model]
-        counts = [sum(cell.verdict is verdict for cell in cells) for verdict in Verdict]
+        counts = [
+            sum(cell.verdict is verdict for cell in cells) for verdict in ScoreVerdict
+        ]
         rows.append([model, str(len(cells)), *map(str, counts)])
-    names = [verdict.value for verdict in Verdict]
+    names = [verdict.value for verdict in ScoreVerdict]
     return text_table("", ("model", "cells", *names), rows, right=("cells", *names))
 
 
-def _name_cells(cells: Sequence[VerifiedScore], most: int = MOST_NAMES) -> str:
+def _name_cells(cells: Sequence[VerifiedScore], most: int = _MOST_NAMES) -> str:
     names = [
         f"{verified.cell.model} {verified.cell.column}"
         f" (printed {verified.cell.text}, from the outputs {_format_score(verified) or 'none'})"

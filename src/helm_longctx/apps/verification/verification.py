@@ -11,6 +11,7 @@ from importlib import import_module
 
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
+from helm_longctx.data.web import RepositoryFolder, WebFile
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.proofs import (
@@ -22,11 +23,11 @@ from helm_longctx.tasks.proofs import (
     is_printed_as,
 )
 
-MOST_NAMES = 3
+_MOST_NAMES = 3
 """Number of missing files that an error names."""
 
 
-class Verdict(Enum):
+class ScoreVerdict(Enum):
     """What is known of a printed score. The value is how tables name it."""
 
     EQUAL = "equal"
@@ -48,7 +49,7 @@ class VerifiedScore:
 
     cell: PrintedScore
     percent: float | None
-    verdict: Verdict
+    verdict: ScoreVerdict
     reason: str = ""
     is_computed: bool = False
 
@@ -61,6 +62,7 @@ class Verification:
         outputs: number of outputs that were scored.
         files: number of files that they are in.
         missing: the files that could not be had.
+        other: the files and folders whose content is not that of the pinned commit, as git's ids show.
     """
 
     benchmark: Benchmark
@@ -69,16 +71,17 @@ class Verification:
     outputs: int
     files: int
     missing: Sequence[str]
+    other: Sequence[str]
 
     @cached_property
-    def counts(self) -> Counter[Verdict]:
+    def counts(self) -> Counter[ScoreVerdict]:
         """The number of cells by their verdict."""
         return Counter(cell.verdict for cell in self.cells)
 
     @property
     def is_passed(self) -> bool:
         """Whether no score differs from the printed one without a reason."""
-        return not self.counts[Verdict.DIFFERENT]
+        return not self.counts[ScoreVerdict.DIFFERENT]
 
 
 def find_proof(benchmark: Benchmark) -> Proof:
@@ -105,7 +108,7 @@ def verify_benchmark(benchmark: Benchmark, root: DataRoot) -> Verification:
     cells = list(proof.read_cells(root)) if len(missing) < len(paths) else []
     if not cells:
         # Hundreds of names would not fit into one line.
-        raise root.missing_error(missing[:MOST_NAMES], command)
+        raise root.missing_error(missing[:_MOST_NAMES], command)
     scores = OutputScores(root, proof.read_outputs)
     verified = [_verify_cell(cell, scores) for cell in cells]
     return Verification(
@@ -115,31 +118,46 @@ def verify_benchmark(benchmark: Benchmark, root: DataRoot) -> Verification:
         outputs=sum(scores.outputs.values()),
         files=len(scores.outputs),
         missing=missing,
+        other=[*_find_other_content(proof, root)],
     )
+
+
+def _find_other_content(proof: Proof, root: DataRoot) -> Iterator[str]:
+    """Yield what of the files under the data root is not the content of the pinned commit, or cannot be compared.
+
+    A mirror can have files that another program cut, and their scores would be taken for those of the published outputs.
+    """
+    for source in proof.sources:
+        if not isinstance(source, RepositoryFolder | WebFile):
+            continue
+        # A missing file is listed as such.
+        is_missing = isinstance(source, WebFile) and not root.has(source.path)
+        if not is_missing and not source.is_pinned_content(root):
+            yield source.path
 
 
 def _verify_cell(cell: PrintedScore, scores: OutputScores) -> VerifiedScore:
     """Compare a printed score with the score of its outputs."""
     if cell.compute is None:
-        return VerifiedScore(cell, None, Verdict.NO_OUTPUTS)
+        return VerifiedScore(cell, None, ScoreVerdict.NO_OUTPUTS)
     reason = cell.reason
     try:
         percent = cell.compute(scores)
     except MissingFileError as error:
-        return VerifiedScore(cell, None, Verdict.NO_FILE, str(error))
+        return VerifiedScore(cell, None, ScoreVerdict.NO_FILE, str(error))
     except InputError as error:
         if reason and reason.compute is None:
-            return VerifiedScore(cell, None, Verdict.EXPLAINED, reason.text)
-        return VerifiedScore(cell, None, Verdict.DIFFERENT, str(error))
+            return VerifiedScore(cell, None, ScoreVerdict.EXPLAINED, reason.text)
+        return VerifiedScore(cell, None, ScoreVerdict.DIFFERENT, str(error))
     if is_printed_as(percent, cell.text):
-        return VerifiedScore(cell, percent, Verdict.EQUAL)
+        return VerifiedScore(cell, percent, ScoreVerdict.EQUAL)
     if reason and reason.compute is None:
-        return VerifiedScore(cell, percent, Verdict.EXPLAINED, reason.text)
+        return VerifiedScore(cell, percent, ScoreVerdict.EXPLAINED, reason.text)
     if reason and reason.compute and _gives(reason.compute, scores, cell.text):
         return VerifiedScore(
-            cell, percent, Verdict.EXPLAINED, reason.text, is_computed=True
+            cell, percent, ScoreVerdict.EXPLAINED, reason.text, is_computed=True
         )
-    return VerifiedScore(cell, percent, Verdict.DIFFERENT)
+    return VerifiedScore(cell, percent, ScoreVerdict.DIFFERENT)
 
 
 def _gives(compute: Compute, scores: OutputScores, text: str) -> bool:
@@ -155,6 +173,6 @@ def group_reasons(
     """Yield each reason with the cells that it explains."""
     by_reason: dict[str, list[VerifiedScore]] = {}
     for cell in verification.cells:
-        if cell.verdict is Verdict.EXPLAINED:
+        if cell.verdict is ScoreVerdict.EXPLAINED:
             by_reason.setdefault(cell.reason, []).append(cell)
     yield from by_reason.items()

@@ -23,9 +23,9 @@ from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks import (
     Category,
     DataRoot,
+    HubFile,
     InputError,
     Judgement,
-    PinnedFile,
     Template,
     WheelFile,
 )
@@ -45,17 +45,21 @@ SOURCE = WheelFile(
 )
 COLUMNS = ("question", "answer", "context")
 
-_HUB = "https://huggingface.co/datasets/ArtificialAnalysis/AA-LCR/resolve/9a77ef56b717057ade24ceab4d273712a0b4f19e"
-QUESTIONS_1_1 = PinnedFile(
+_hub_file = partial(
+    HubFile,
+    "ArtificialAnalysis/AA-LCR",
+    commit="9a77ef56b717057ade24ceab4d273712a0b4f19e",
+)
+QUESTIONS_1_1 = _hub_file(
+    "AA-LCR_Dataset.csv",
     "aa_lcr/AA-LCR_Dataset.csv",
-    f"{_HUB}/AA-LCR_Dataset.csv",
-    "aea5198982436fa774f616964bbeb34716de9e94368a123275b9355765c9b73b",
+    sha256="aea5198982436fa774f616964bbeb34716de9e94368a123275b9355765c9b73b",
 )
 """The questions of version 1.1. At bdae010 (SHA-256 2f90d9c3…) the file is version 1.0.0, with 16 other answers."""
-DOCUMENTS_1_1 = PinnedFile(
+DOCUMENTS_1_1 = _hub_file(
+    "extracted_text/AA-LCR_extracted-text.zip",
     "aa_lcr/AA-LCR_extracted-text.zip",
-    f"{_HUB}/extracted_text/AA-LCR_extracted-text.zip",
-    "5e839249826f6b9bd5324f0d139089c9dc481ccb3f212a6dfad00c51045d9d8a",
+    sha256="5e839249826f6b9bd5324f0d139089c9dc481ccb3f212a6dfad00c51045d9d8a",
 )
 """The documents of versions 1.0.0 and 1.1: both commits have the same archive."""
 COLUMNS_1_1 = (
@@ -76,7 +80,7 @@ _BAD_ARCHIVE = (
     *(zipfile.BadZipFile, zlib.error, struct.error),
 )
 """What reading a damaged archive raises."""
-MOST_BYTES = 64 << 20
+_MOST_BYTES = 64 << 20
 """Largest size of all documents of a question in bytes, against archives that unpack without end."""
 
 
@@ -138,9 +142,9 @@ def _load_1_1(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
                             f"{path}: it has no file {missing!r}; fetch it again"
                         )
                     files.append(member)
-                if sum(member.file_size for member in files) > MOST_BYTES:
+                if sum(member.file_size for member in files) > _MOST_BYTES:
                     raise InputError(
-                        f"{path}: the documents in {folder} have more than {MOST_BYTES:,} bytes"
+                        f"{path}: the documents in {folder} have more than {_MOST_BYTES:,} bytes"
                     )
                 documents = []
                 for index, member in enumerate(files, 1):
@@ -168,7 +172,7 @@ def _plain_name(name: str) -> str:
 
 JUDGE = "together/qwen3-235b-a22b-instruct-2507-fp8"
 """The default judge. The wheel names a Qwen 235B without a version; this is HELM's deployment of such a model."""
-JUDGE_1_1 = "openai/gpt-5.6-luna"
+_JUDGE_1_1 = "openai/gpt-5.6-luna"
 """The grader of version 1.1, at medium effort."""
 
 _VERDICTS = {"CORRECT": 1.0, "INCORRECT": 0.0}
@@ -253,7 +257,7 @@ _QUESTIONS_1_1 = replace(
     scorers=score_silence(_score_1_1),
     sources=lambda length: (QUESTIONS_1_1, DOCUMENTS_1_1),
     optional_sources=lambda length: (),
-    official_judge=JUDGE_1_1,
+    official_judge=_JUDGE_1_1,
     judgement=JUDGEMENT_1_1,
 )
 

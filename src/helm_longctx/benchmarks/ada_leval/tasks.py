@@ -135,7 +135,7 @@ _NO_ORDER = [0, 0, 0, 0]
 """The order of an answer without one."""
 
 
-def find_order(answer: str) -> Any:
+def _find_order(answer: str) -> Any:
     """Return the JSON value after the first `Answer:`, or else the only order whose digits occur in sequence.
 
     A second `Answer:` ends the value. The result is four zeros if there is no value and not exactly one such order.
@@ -164,7 +164,7 @@ def _can_read_designation(record: Record) -> bool:
 
 def _can_read_order(record: Record) -> bool:
     """Whether an answer has a value in JSON, or exactly one order of four."""
-    return find_order(record["prediction"]) != _NO_ORDER
+    return _find_order(record["prediction"]) != _NO_ORDER
 
 
 def _score_designation(record: Record) -> Scores:
@@ -175,11 +175,11 @@ def _score_designation(record: Record) -> Scores:
     return {"accuracy": float(designation in record["references"])}
 
 
-def score_order(record: Record) -> Scores:
+def _score_order(record: Record) -> Scores:
     """Return accuracy: 1 if no part stands at a wrong position, else 0. Officially, missing parts are not wrong."""
     if record.get("order") is None:
         return {}
-    order = find_order(record["prediction"])
+    order = _find_order(record["prediction"])
     # The official code ends in an error if the value is a number or null.
     if not isinstance(order, Iterable):
         return {"accuracy": 0.0}
@@ -192,10 +192,10 @@ _SECTION_LENGTHS = [k * 1024 for k in (1, 2, 4, 8, 16, 32, 64, 128)]
 _ULTRA_LONG = 32 * 1024
 """The official code sends fewer prompts at this length and above."""
 
-MOST_CHOICES = 100_000
-CHOICES = Shape(
-    f"a whole number up to {MOST_CHOICES}",
-    lambda value: is_whole(value) and value <= MOST_CHOICES,
+_MOST_CHOICES = 100_000
+_CHOICES = Shape(
+    f"a whole number up to {_MOST_CHOICES}",
+    lambda value: is_whole(value) and value <= _MOST_CHOICES,
 )
 
 _QUESTION = Template(prompts.BEST_ANSWER, "", separator="")
@@ -257,7 +257,7 @@ def _sort_parts(messages: Sequence[Message]) -> str | None:
     return f"Answer: {list(best)}"
 
 
-BEST_ANSWER = _task(
+_BEST_ANSWER = _task(
     "stackselect",
     _QUESTION_LENGTHS,
     title="BestAnswer",
@@ -265,16 +265,16 @@ BEST_ANSWER = _task(
     load=_load_questions,
     score=_score_designation,
     can_read=_can_read_designation,
-    record_shapes={"num_choice": CHOICES},
+    record_shapes={"num_choice": _CHOICES},
     baseline=Baseline(_choose_answer, "Answer: A1"),
 )
-TSORT = _task(
+_TSORT = _task(
     "textsort",
     _SECTION_LENGTHS,
     title="TSort",
     template=Template("{context}", "", separator=""),
     load=_load_sections,
-    score=score_order,
+    score=_score_order,
     can_read=_can_read_order,
     record_shapes={"order": ORDER},
     baseline=Baseline(_sort_parts, "Answer: [1, 2, 3, 4]"),
@@ -283,7 +283,7 @@ TSORT = _task(
 ADA_LEVAL = read_benchmark(
     __package__,
     (
-        Category("bestanswer", "BestAnswer", (BEST_ANSWER,)),
-        Category("tsort", "TSort", (TSORT,)),
+        Category("bestanswer", "BestAnswer", (_BEST_ANSWER,)),
+        Category("tsort", "TSort", (_TSORT,)),
     ),
 )

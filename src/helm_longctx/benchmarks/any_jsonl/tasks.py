@@ -47,7 +47,7 @@ from helm_longctx.tasks.words import english_words, f1, rouge_l
 
 QUESTIONS = "questions.jsonl"
 DISTRACTORS = "distractors.jsonl"
-RUBRIC = "rubric.txt"
+_RUBRIC = "rubric.txt"
 FIELDS = ("context", "question", "messages", "answers", "id", "group", "meta")
 """The fields that a question can have. `meta` is for the user's own data, and is not read."""
 SEPARATOR = "\n\n"
@@ -147,7 +147,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     if settings.path is None:
         raise InputError(f"any_jsonl: path is missing; give a folder with {QUESTIONS}")
     folder = Path(settings.path)
-    record = {"rubric": _read_rubric(folder / RUBRIC)} if task.has_judge else {}
+    record = {"rubric": _read_rubric(folder / _RUBRIC)} if task.has_judge else {}
     padding = None
     distractors = folder / DISTRACTORS
     if distractors.is_file():
@@ -262,7 +262,7 @@ def _simplify(text: str) -> str:
     return " ".join(text.lower().split())
 
 
-COMPARE: dict[str, Callable[[str, str], float]] = {
+_COMPARE: dict[str, Callable[[str, str], float]] = {
     "contains": lambda output, reference: float(
         _simplify(reference) in _simplify(output)
     ),
@@ -282,7 +282,7 @@ def score(record: Record) -> Scores:
         return {}
     output = record["prediction"]
     scores = {}
-    for name, compare in COMPARE.items():
+    for name, compare in _COMPARE.items():
         scores[name] = max(compare(output, reference) for reference in references)
     return scores
 
@@ -312,7 +312,7 @@ def judge_prompt(record: Record) -> str:
     return JUDGE_PROMPT.format_map({**record, "references": references})
 
 
-JUDGEMENT = Judgement(
+_JUDGEMENT = Judgement(
     judge_prompt,
     lambda reply, record: read_grade(reply),
     lambda record: f"{JUDGE_PROMPT}\0{record['rubric']}",
@@ -342,10 +342,10 @@ def _task(name: str, title: str, headline: str, judged: bool = False) -> Task:
         load=load,
         score=_score_judged if judged else score,
         headline=(headline,),
-        metrics=(*COMPARE, *(JUDGED if judged else ())),
-        own_files=(QUESTIONS, DISTRACTORS, *((RUBRIC,) if judged else ())),
+        metrics=(*_COMPARE, *(JUDGED if judged else ())),
+        own_files=(QUESTIONS, DISTRACTORS, *((_RUBRIC,) if judged else ())),
         official_judge=JUDGE if judged else None,
-        judgement=JUDGEMENT if judged else None,
+        judgement=_JUDGEMENT if judged else None,
         record_shapes={**REPLIES, "rubric": TEXT} if judged else {},
         baseline=Baseline("label_or_span", "I do not know."),
         **task_fields(__package__),

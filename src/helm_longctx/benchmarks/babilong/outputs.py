@@ -25,7 +25,7 @@ _ENTRIES: dict[tuple[str, ...], tuple[str, str]] = {
 }
 """The run entry and its arguments for the parts of a prompt: instruction, examples and post_prompt."""
 
-ROWS_AT_ONCE = 1000
+_ROWS_AT_ONCE = 1000
 """A table has up to 1,000 short rows."""
 
 
@@ -56,7 +56,7 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
         )
     outputs = []
     locations = []
-    for number, row in enumerate(read_csv(path, ("target", "question"), ROWS_AT_ONCE)):
+    for number, row in enumerate(read_csv(path, ("target", "question"), _ROWS_AT_ONCE)):
         answer = "" if row["output"] in _NO_VALUE else row["output"]
         name = f"{match['task']}-{number}"
         outputs.append(

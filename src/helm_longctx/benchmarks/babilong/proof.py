@@ -26,13 +26,13 @@ from helm_longctx.tasks.proofs import (
 )
 from helm_longctx.tasks.task import Record
 
-REPOSITORY = "booydar/babilong"
+_REPOSITORY = "booydar/babilong"
 _OF_NOTEBOOKS = "94a73a3654388649c5bf37d104eb4509308a1379"
 _OF_TABLE = "a60bbf35754896e61e8c809444596fbbfae30567"
 _MAIN_COMMIT = "7a6efee29f5cac03c3c410e6799c80fd2ffe3610"
 FOLDER = "proof/babilong"
 
-LENGTHS = ("0k", "1k", "2k", "4k", "8k", "16k", "32k", "64k", "128k")
+_LENGTHS = ("0k", "1k", "2k", "4k", "8k", "16k", "32k", "64k", "128k")
 
 _NOTEBOOKS = {
     "eval_LongAlpaca-13B": "08aafec02b2b2364d4ce811977fd844870f2b786",
@@ -49,7 +49,7 @@ _LENGTHS_OF_MODELS = {
     "namespace-Pt/activation-beacon-llama2-7b-chat": 9,
     "namespace-Pt/activation-beacon-mistral-7b": 9,
 }
-"""The models of the notebooks, with the number of `LENGTHS` that are printed."""
+"""The models of the notebooks, with the number of `_LENGTHS` that are printed."""
 
 FORMS = (
     "instruction_yes_examples_yes_post_prompt_yes",
@@ -68,7 +68,7 @@ _CSV = f"{FOLDER}/all_results.csv"
 
 
 def _raw(commit: str, path: str) -> str:
-    return f"https://raw.githubusercontent.com/{REPOSITORY}/{commit}/{path}"
+    return f"https://raw.githubusercontent.com/{_REPOSITORY}/{commit}/{path}"
 
 
 def _names_of_notebooks() -> Iterator[str]:
@@ -76,13 +76,13 @@ def _names_of_notebooks() -> Iterator[str]:
         for form in FORMS:
             for task in MAIN:
                 yield from (
-                    f"{model}/{task}_{length}_{form}.csv" for length in LENGTHS[:count]
+                    f"{model}/{task}_{length}_{form}.csv" for length in _LENGTHS[:count]
                 )
 
 
 _SOURCES = (
     RepositoryFolder(
-        repo=REPOSITORY,
+        repo=_REPOSITORY,
         commit=_OF_NOTEBOOKS,
         folder="babilong_evals",
         tree="cb2640eb79e543346228fedc7cf27c3b757e75ee",
@@ -90,7 +90,7 @@ _SOURCES = (
         files=tuple(_names_of_notebooks()),
     ),
     RepositoryFolder(
-        repo=REPOSITORY,
+        repo=_REPOSITORY,
         commit=_OF_TABLE,
         folder="babilong_evals",
         tree="b9e1e32964857bd2949271346218d6d9a220978b",
@@ -113,7 +113,7 @@ _SOURCES = (
 )
 
 
-def read_outputs(root: DataRoot, path: str) -> ScoredOutputs:
+def _read_outputs(root: DataRoot, path: str) -> ScoredOutputs:
     """Read a table of outputs, or raise an `InputError`."""
     (run,) = READER.read(root / path, "")
     assert isinstance(run, OutputRun)
@@ -136,13 +136,13 @@ def _score_before(record: Record, task: str) -> float:
     return score_label({**record, "question": question}, LABELS[task])["accuracy"]
 
 
-REASON = (
+_REASON = (
     "The notebook was run with the official code before 58e5d20, which counted names in the question as second"
     " answers."
 )
 
 
-def read_cells(root: DataRoot) -> Iterator[PrintedScore]:
+def _read_cells(root: DataRoot) -> Iterator[PrintedScore]:
     """Yield the accuracies that the notebooks print, and those of all_results.csv."""
     for name in _NOTEBOOKS:
         path = f"{FOLDER}/notebooks/{name}.ipynb"
@@ -178,7 +178,7 @@ def _read_notebook(notebook: Mapping[str, object]) -> Iterator[PrintedScore]:
 def _read_line(
     model: str, form: str, task: str, texts: Sequence[str]
 ) -> Iterator[PrintedScore]:
-    for length, text in zip(LENGTHS, texts, strict=False):
+    for length, text in zip(_LENGTHS, texts, strict=False):
         path = f"{FOLDER}/94a73a3/babilong_evals/{model}/{task}_{length}_{form}.csv"
         before = partial(
             OutputScores.percent, path=path, scorer=partial(_score_before, task=task)
@@ -188,7 +188,7 @@ def _read_line(
             column=f"{task} {length}" + ("" if form == FORMS[0] else ", bare prompt"),
             text=text,
             compute=partial(OutputScores.percent, path=path),
-            reason=Reason(REASON, before),
+            reason=Reason(_REASON, before),
         )
 
 
@@ -242,9 +242,9 @@ def _mean_of_tasks(
 
 PROOF = Proof(
     title="outputs of eight models, the authors' notebooks and their table all_results.csv",
-    page=f"https://github.com/{REPOSITORY}/tree/{_OF_NOTEBOOKS}",
+    page=f"https://github.com/{_REPOSITORY}/tree/{_OF_NOTEBOOKS}",
     sources=_SOURCES,
-    read_cells=read_cells,
-    read_outputs=read_outputs,
+    read_cells=_read_cells,
+    read_outputs=_read_outputs,
     license="Apache-2.0, as the repository",
 )

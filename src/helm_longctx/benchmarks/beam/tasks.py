@@ -64,7 +64,7 @@ METHODS = _pinned_file(
 )
 
 
-class Texts(NamedTuple):
+class OfficialTexts(NamedTuple):
     """The official texts. A text around values is the list of its parts.
 
     Args:
@@ -81,7 +81,7 @@ class Texts(NamedTuple):
 
 
 @cache
-def read_texts(root: DataRoot) -> Texts:
+def read_texts(root: DataRoot) -> OfficialTexts:
     """Read the official texts. The files are parsed, and no code of them is executed.
 
     Raises:
@@ -104,7 +104,7 @@ def read_texts(root: DataRoot) -> Texts:
         raise InputError(
             f"{root.path / 'beam'}: not BEAM's files; get them with: helm-longctx fetch beam"
         ) from error
-    return Texts(question, judge, system, same)
+    return OfficialTexts(question, judge, system, same)
 
 
 def _find_contents(module: ast.Module, function: str) -> list[list[str]]:
@@ -343,7 +343,7 @@ def read_reply(reply: str, record: Record) -> Scores:
     return {} if value is None else {"score": float(value)}
 
 
-JUDGEMENT = Judgement(
+_JUDGEMENT = Judgement(
     judge_prompts,
     read_reply,
     lambda record: json.dumps(
@@ -364,7 +364,7 @@ CHATS = {
 LONGEST = 10 * 1024**2
 QUESTIONS = 20
 """The number of questions about each chat."""
-ANSWERS = ("answer", "ideal_response", "ideal_answer", "ideal_summary")
+_ANSWERS = ("answer", "ideal_response", "ideal_answer", "ideal_summary")
 """The names that the abilities give the reference."""
 TEXT = Template(
     "{context}\nAnswer a question about the chat above. Write nothing besides the answer.\n\nQuestion: {question}",
@@ -373,16 +373,16 @@ TEXT = Template(
 )
 """Our prompt with the chat as a text."""
 
-Batches = list[tuple[dict[str, Any], tuple[Message, ...]]]
+_Batches = list[tuple[dict[str, Any], tuple[Message, ...]]]
 """The parts of a chat: what is known of each, and its messages."""
 
 
-REPOSITORIES = {
+_REPOSITORIES = {
     "Mohammadta/BEAM": "3205395e897e7318c7b094ef4e6047b9b82dbb03",
     "Mohammadta/BEAM-10M": "9b2096193fe74e2837e4713e483351e19817773c",
 }
 """The commit of each data set."""
-DIGESTS = {
+_DIGESTS = {
     "data/100K-00000-of-00001.parquet": "c0519be25907005ba873c927c50877471d550873039d96c041554d0075a78ace",
     "data/1M-00000-of-00001.parquet": "41b5acbbb55a586b1305514ef9d9fb03365d9b3331b598a1c2dd7603d93ef533",
     "data/10M-00000-of-00002.parquet": "31d96fd47ec56221d202e68792f26c00e49467dd4b36ee105c36ebd19ef78ad5",
@@ -402,9 +402,9 @@ def find_source(length: int) -> HubDataset:
         {split: chats},
         columns={split: columns},
         labelled=False,
-        commit=REPOSITORIES[name],
+        commit=_REPOSITORIES[name],
         sha256={
-            file: digest for file, digest in DIGESTS.items() if f"/{split}-" in file
+            file: digest for file, digest in _DIGESTS.items() if f"/{split}-" in file
         },
     )
 
@@ -470,7 +470,7 @@ def load(
             if not is_text:
                 fields = {"question": question}
             references = [
-                asked[name] for name in ANSWERS if isinstance(asked.get(name), str)
+                asked[name] for name in _ANSWERS if isinstance(asked.get(name), str)
             ]
             yield Example(
                 id=f"{row['conversation_id']}-{ability}-{number}",
@@ -490,7 +490,7 @@ def load(
             earlier += [turn] if index else []
 
 
-def _read_batches(row: FileRow, is_long: bool) -> Batches:
+def _read_batches(row: FileRow, is_long: bool) -> _Batches:
     """Return the batches of a chat. One of 10m has several plans, each with its batches."""
     try:
         chat = row["chat"] if not is_long else []
@@ -513,7 +513,7 @@ def _read_batches(row: FileRow, is_long: bool) -> Batches:
         ) from error
 
 
-def _read_truncated(path: Path, whole: Batches, is_long: bool) -> Batches:
+def _read_truncated(path: Path, whole: _Batches, is_long: bool) -> _Batches:
     """Return the batches of a truncated chat. It starts as the whole one does."""
     try:
         content = orjson.loads(path.read_bytes())
@@ -579,7 +579,7 @@ def _task(name: str, title: str, is_text: bool) -> Task:
         num_samples={length: chats * QUESTIONS for length, (_, chats) in CHATS.items()},
         sources=_find_sources,
         official_judge=JUDGE,
-        judgement=JUDGEMENT,
+        judgement=_JUDGEMENT,
         cut="context" if is_text else "nothing",
         record_shapes={
             "rubric": TEXTS,

@@ -52,7 +52,7 @@ QUESTION = "# Question:\n"
 """What stands between the documents and the question."""
 
 
-PUBLISHED = ("128k", "1m")
+_PUBLISHED = ("128k", "1m")
 """The lengths whose files the hub has."""
 
 
@@ -61,12 +61,12 @@ def source_of(length: int) -> HubFile | UnpublishedFile:
     label = length_label(length)
     name = f"{label}_4domains.jsonl"
     path = f"hub/{REPOSITORY.replace('/', '__')}/{name}"
-    if label not in PUBLISHED:
+    if label not in _PUBLISHED:
         return UnpublishedFile(path, f"the hub data set {REPOSITORY}")
     return HubFile(REPOSITORY, name, path)
 
 
-class Questions:
+class DomainQuestions:
     """The questions of a file by domain. One pass finds them, and only those that are asked for are kept.
 
     Args:
@@ -92,7 +92,9 @@ class Questions:
         return self._rows.rows(self._places.get(domain, []))
 
 
-_read = lru_cache(maxsize=1)(lambda path, domains, modified: Questions(path, domains))
+_read = lru_cache(maxsize=1)(
+    lambda path, domains, modified: DomainQuestions(path, domains)
+)
 
 
 @take_sample
@@ -149,19 +151,19 @@ def judge_prompt(record: Record) -> str:
     )
 
 
-def read_verdict(reply: Any) -> Scores:
+def _read_verdict(reply: Any) -> Scores:
     """Return whether a reply has [[YES]] and no [[NO]]. What is no text has no score."""
     if not isinstance(reply, str):
         return {}
     return {"judge_score": float("[[YES]]" in reply and "[[NO]]" not in reply)}
 
 
-score = partial(judge_scores, headline="judge_score", score=read_verdict)
+score = partial(judge_scores, headline="judge_score", score=_read_verdict)
 """Computes the verdict, or the mean of a jury's verdicts. Without verdicts there is no score."""
 
-JUDGEMENT = Judgement(
+_JUDGEMENT = Judgement(
     judge_prompt,
-    lambda reply, record: read_verdict(reply),
+    lambda reply, record: _read_verdict(reply),
     prompts.SYSTEM + prompts.JUDGE,
     # The official code sets no budgets.
     max_tokens=4096,
@@ -220,7 +222,7 @@ def _task(name: str) -> Task:
         num_samples=questions,
         sources=lambda length: (source_of(length),),
         official_judge=JUDGE,
-        judgement=JUDGEMENT,
+        judgement=_JUDGEMENT,
         record_shapes=REPLIES,
         baseline=Baseline(answer_line, "The answer is: []"),
         **task_fields(__package__),

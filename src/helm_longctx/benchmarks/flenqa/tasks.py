@@ -36,18 +36,22 @@ LENGTHS = (250, 500, 1000, 2000, 3000)
 PROMPTS = 800
 """Prompts of a task at a length: 100 questions with two kinds of padding and four positions of the facts."""
 SOURCE = HubDataset(
-    "alonj/FLenQA", {"eval": 3 * PROMPTS * len(LENGTHS)}, labelled=False
+    "alonj/FLenQA",
+    {"eval": 3 * PROMPTS * len(LENGTHS)},
+    labelled=False,
+    commit="d3ac83afb4dd5bcf1aad4fbfd2c85c13c1d97941",
+    files={"eval": ("data/eval-00000-of-00001-e3c7225e84e4d34b.parquet",)},
 )
-COLUMNS: Types = {
+_COLUMNS: Types = {
     "dataset": str,
     "global_sample_id": int,
     "assertion/question": str,
     "mixin": str,
     "label": str,
 }
-COLUMNS = {**COLUMNS, "padding_type": str, "dispersion": str, "ctx_size": int}
+_COLUMNS = {**_COLUMNS, "padding_type": str, "dispersion": str, "ctx_size": int}
 
-DEPTHS = {"first": 0.0, "middle": 0.5, "last": 1.0}
+_DEPTHS = {"first": 0.0, "middle": 0.5, "last": 1.0}
 """The depth of the facts by the column `dispersion`, whose fourth value is `random`."""
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -62,7 +66,7 @@ def load(
 ) -> Iterator[Example]:
     """Yield the prompts of a data set at a length, in file order."""
     ruled = dataset == "Simplified RuleTaker"
-    for row in JsonLines(root / SOURCE.paths[0], COLUMNS):
+    for row in JsonLines(root / SOURCE.paths[0], _COLUMNS):
         if row["dataset"] != dataset or row["ctx_size"] != settings.level:
             continue
         facts = row.get("statement" if ruled else "facts")
@@ -78,7 +82,7 @@ def load(
             references=[row["label"]],
             source="hub",
             # The shortest texts have no padding.
-            depth=DEPTHS.get(row["dispersion"])
+            depth=_DEPTHS.get(row["dispersion"])
             if settings.level > LENGTHS[0]
             else None,
             record={"dispersion": row["dispersion"], "facts": facts},
@@ -86,14 +90,14 @@ def load(
         )
 
 
-def normalize(text: str) -> str:
+def _normalize(text: str) -> str:
     """Return a text in lower case without articles. Punctuation stays, because the official code does not remove it."""
     return " ".join(_ARTICLES.sub(" ", text.lower()).split())
 
 
 def _find_word(output: str) -> str | None:
     """Return the last `true` or `false` of an answer, or None if it has neither."""
-    answer = normalize(normalize(output)).replace("not true", "false")
+    answer = _normalize(_normalize(output)).replace("not true", "false")
     starts = {word: answer.rfind(word) for word in ("true", "false")}
     last = max(starts, key=starts.__getitem__)
     return last if starts[last] >= 0 else None
@@ -101,7 +105,7 @@ def _find_word(output: str) -> str | None:
 
 def score(record: Record, reasoned: bool) -> Scores:
     """Return whether the last `true` or `false` of an answer is right, and for reasoning how it uses the facts."""
-    text = normalize(record["prediction"])
+    text = _normalize(record["prediction"])
     named = _find_word(record["prediction"])
     right = float(
         named is not None
@@ -112,13 +116,13 @@ def score(record: Record, reasoned: bool) -> Scores:
         scores["accuracy_random"] = right
     if reasoned and record.get("facts") is not None:
         scores["cot_coverage"] = float(
-            sum(normalize(fact) in text for fact in record["facts"])
+            sum(_normalize(fact) in text for fact in record["facts"])
         )
         scores["early_response"] = float(named is not None and named in text[:_EARLY])
     return scores
 
 
-def find_words(template: Template, messages: Sequence[Message]) -> str | None:
+def _find_words(template: Template, messages: Sequence[Message]) -> str | None:
     """Answer true if one paragraph has all words of the question, or return None for another prompt."""
     fields = template.parse(messages[-1]["content"])
     if fields is None:
@@ -149,7 +153,7 @@ def _task(name: str, dataset: str, reasoned: bool) -> Task:
         num_samples=PROMPTS,
         sources=lambda length: (SOURCE,),
         record_shapes={"dispersion": TEXT, "facts": TEXTS},
-        baseline=Baseline(partial(find_words, template), "True"),
+        baseline=Baseline(partial(_find_words, template), "True"),
         **task_fields(__package__),
     )
 

@@ -31,7 +31,7 @@ from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings,
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from helm_longctx.tasks.words import f1
 
-FILL = 0.95
+_FILL = 0.95
 """Share of the length that a prompt fills, by the estimate of tokens. The rest is for the answer, and for tokenizers
 that make more tokens than the estimate."""
 
@@ -75,7 +75,7 @@ class _Owned(NamedTuple):
         return f"{self.thing} of someone who {self.said}"
 
 
-class Material:
+class _Material:
     """Words and names from one random generator. No name is drawn twice.
 
     Args:
@@ -83,7 +83,7 @@ class Material:
         facts: the material of the question, of which nothing is drawn again.
     """
 
-    def __init__(self, key: str, facts: Material | None = None):
+    def __init__(self, key: str, facts: _Material | None = None):
         self.random = Random(key)
         self._used: set[str] = set(facts._used) if facts else set()
 
@@ -121,7 +121,7 @@ class Material:
     def thing(self) -> str:
         """Draw an adjective and a noun; they can repeat."""
         return " ".join(
-            self.random.choice(read_words(kind)) for kind in ("adjective", "noun")
+            self.random.choice(_read_words(kind)) for kind in ("adjective", "noun")
         )
 
     def new_thing(self) -> str:
@@ -152,11 +152,11 @@ def _draw_lines(settings: Settings, draw: Callable[[], str], rest: str) -> list[
 def _count_lines(settings: Settings, draw: Callable[[], str], rest: str) -> int:
     """Return how many lines fill the length, at least one."""
     probe = "\n".join(draw() for _ in range(_PROBE))
-    tokens = FILL * settings.level - estimate_tokens(rest) - INSTRUCTIONS
+    tokens = _FILL * settings.level - estimate_tokens(rest) - INSTRUCTIONS
     return max(1, int(tokens * _PROBE / estimate_tokens(probe)))
 
 
-def insert(
+def _insert(
     lines: list[str], hidden: Sequence[str], depths: Sequence[float]
 ) -> list[str]:
     """Return the lines with others between them, each at its depth, 0 (start) to 1 (end)."""
@@ -181,7 +181,7 @@ def categories() -> list[tuple[str, list[str]]]:
 
 
 @cache
-def read_words(kind: str) -> list[str]:
+def _read_words(kind: str) -> list[str]:
     """Return the words of a kind, `adjective` or `noun`, of the package wonderwords that are plain words."""
     words = " ".join(generation.read_words(f"{kind}list.txt")).split()
     return sorted(
@@ -203,28 +203,28 @@ _VERBS = (
 )
 
 
-DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """About the depths of the five codes that recall asks for."""
 
 _JITTER = 0.01
 """Largest distance from these depths."""
 
-HOPS = 3
+_HOPS = 3
 
 _SIGHTINGS = (4, 9)
 """Smallest and largest number of towns that are counted."""
 
 _MENTIONS = 3
-ITEMS = 5
-SENTENCES = 12
+_ITEMS = 5
+_SENTENCES = 12
 """Conversation: replies about the topic that is asked for, things at the end of a reply, and sentences before them."""
 
-ORDINALS = ("first", "second", "third")
+_ORDINALS = ("first", "second", "third")
 
 _DECOYS = 0.1
 """Share of the other arrows that lead to a thing on the way that is asked for."""
 
-Start = Callable[[Material], Material]
+_Start = Callable[[_Material], _Material]
 """(facts) → the material of the other lines. It draws nothing of the facts."""
 
 
@@ -234,8 +234,8 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         question, text = divmod(number, settings.texts)
         name = f"{task.name}-{settings.seed}-{question}"
         # What is asked for does not depend on the length, so that the same question can be asked at several ones.
-        facts = Material(name)
-        start = partial(Material, f"{name}-{settings.level}-{text}")
+        facts = _Material(name)
+        start = partial(_Material, f"{name}-{settings.level}-{text}")
         example = _DRAWS[task.name](facts, start, settings, name)
         yield (
             replace(example, id=f"{name}-{text}", group=name)
@@ -245,10 +245,10 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 
 def _draw_recall(
-    facts: Material, start: Start, settings: Settings, name: str
+    facts: _Material, start: _Start, settings: Settings, name: str
 ) -> Example:
-    things = [facts.possession() for _ in DEPTHS]
-    codes = [facts.number() for _ in DEPTHS]
+    things = [facts.possession() for _ in _DEPTHS]
+    codes = [facts.number() for _ in _DEPTHS]
     needles = []
     for thing, code in zip(things, codes, strict=True):
         needles.append(f"The {thing.text} has the code {code}.")
@@ -260,12 +260,12 @@ def _draw_recall(
         question,
     )
     # A line that is always the same, such as the first one, would be read without a search.
-    depths = [abs(depth - _JITTER * facts.random.random()) for depth in DEPTHS]
-    return _example(settings, name, insert(lines, needles, depths), question, codes)
+    depths = [abs(depth - _JITTER * facts.random.random()) for depth in _DEPTHS]
+    return _example(settings, name, _insert(lines, needles, depths), question, codes)
 
 
 def _draw_paraphrase(
-    facts: Material, start: Start, settings: Settings, name: str
+    facts: _Material, start: _Start, settings: Settings, name: str
 ) -> Example:
     wanted = facts.possession()
     person = facts.name()
@@ -282,7 +282,7 @@ def _draw_paraphrase(
     return _example(
         settings,
         name,
-        insert(lines, [describe(person, wanted)], [depth]),
+        _insert(lines, [describe(person, wanted)], [depth]),
         question,
         [person],
         depth,
@@ -290,10 +290,13 @@ def _draw_paraphrase(
 
 
 def _draw_graph(
-    facts: Material, start: Start, settings: Settings, name: str
+    facts: _Material, start: _Start, settings: Settings, name: str
 ) -> Example:
-    nodes = [(facts.possession(), facts.number()) for _ in range(HOPS + 1)]
-    question = f"Start at {nodes[0][0].question} and follow {HOPS} arrows, one after the other. Which numbers do you reach?"
+    nodes = [(facts.possession(), facts.number()) for _ in range(_HOPS + 1)]
+    question = (
+        f"Start at {nodes[0][0].question} and follow {_HOPS} arrows, one after the"
+        " other. Which numbers do you reach?"
+    )
     last = facts.other()
     filler = start(facts)
     targets = [*(node for node, _ in nodes[1:]), last]
@@ -310,7 +313,7 @@ def _draw_graph(
         )
         return _arrow(filler.other(), filler.number(), target)
 
-    lines = insert(_draw_lines(settings, draw, question), path, depths)
+    lines = _insert(_draw_lines(settings, draw, question), path, depths)
     return _example(
         settings, name, lines, question, [number for _, number in nodes[1:]]
     )
@@ -321,7 +324,7 @@ def _arrow(node: _Owned, number: str, target: _Owned) -> str:
 
 
 def _draw_count(
-    facts: Material, start: Start, settings: Settings, name: str
+    facts: _Material, start: _Start, settings: Settings, name: str
 ) -> Example:
     wanted = facts.possession()
     number = facts.random.randint(*_SIGHTINGS)
@@ -343,23 +346,23 @@ def _draw_count(
         other = filler.other()
         return f"In {filler.town()} someone who {other.said} found the {other.thing}."
 
-    lines = insert(_draw_lines(settings, draw, question), needles, depths)
+    lines = _insert(_draw_lines(settings, draw, question), needles, depths)
     return _example(settings, name, lines, question, towns)
 
 
 def _draw_conversation(
-    facts: Material, start: Start, settings: Settings, name: str
+    facts: _Material, start: _Start, settings: Settings, name: str
 ) -> Example:
     topic = facts.possession()
     which = facts.random.randrange(_MENTIONS)
     question = (
-        f"Which {ITEMS} things did your {ORDINALS[which]} answer about {topic.question} name at its end? Write only"
+        f"Which {_ITEMS} things did your {_ORDINALS[which]} answer about {topic.question} name at its end? Write only"
         " these things, in the same order, with commas between them."
     )
     depths = [
         (number + facts.random.random()) / _MENTIONS for number in range(_MENTIONS)
     ]
-    items = [facts.new_thing() for _ in range(ITEMS)]
+    items = [facts.new_thing() for _ in range(_ITEMS)]
     filler = start(facts)
     size = _count_lines(
         settings,
@@ -381,10 +384,10 @@ def _draw_conversation(
     return Example(name, {}, items, "official", messages=messages)
 
 
-def _reply(material: Material, items: list[str] | None = None) -> str:
+def _reply(material: _Material, items: list[str] | None = None) -> str:
     """Return an answer of a conversation. It names things at its end: the given ones, or drawn ones."""
-    named = items or [material.new_thing() for _ in range(ITEMS)]
-    prose = " ".join(material.sentence() for _ in range(SENTENCES))
+    named = items or [material.new_thing() for _ in range(_ITEMS)]
+    prose = " ".join(material.sentence() for _ in range(_SENTENCES))
     return f"{prose} It comes with: {', '.join(named)}."
 
 

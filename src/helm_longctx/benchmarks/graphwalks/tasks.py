@@ -139,7 +139,7 @@ def draw_edges(
     return [(nodes[source], rng.choice(nodes)) for source in sources]
 
 
-DIGESTS = {
+_DIGESTS = {
     "graphwalks_128k_and_shorter.parquet": "54036036c91d8e04bb2a5fcd9e36f8e2a852cacece5dfc2b1ee40e3a6182b516",
     "graphwalks_256k_to_1mil.parquet": "537879431c72a42e3b500f80efc3047e7facb90390b6063d33679b4320985911",
 }
@@ -149,13 +149,13 @@ SOURCE = HubDataset(
     {"train": 1150},
     labelled=False,
     commit="f338bb265735a56a79f4b0f5def722c9c3268ead",
-    files={"train": tuple(DIGESTS)},
-    sha256=DIGESTS,
+    files={"train": tuple(_DIGESTS)},
+    sha256=_DIGESTS,
 )
 PATH = f"{SOURCE.folder}/train.jsonl"
 COLUMNS: Types = {"prompt": str, "answer_nodes": list, "problem_type": str}
 
-CHARACTERS = {
+_CHARACTERS = {
     STANDARD["128k"]: (0, 300_000),
     STANDARD["256k"]: (300_000, 1_000_000),
     STANDARD["1m"]: (1_000_000, 1 << 40),
@@ -166,7 +166,7 @@ The card gives lengths only for whole files: up to 128k tokens, and 256k and 1m.
 prompts, because an edge has 25 characters and about 14 tokens.
 """
 
-EDGES = {
+_EDGES = {
     4096 << power: edges
     for power, edges in enumerate(
         (250, 500, 1000, 2100, 4400, 8800, 17600, 35200, 70400, 140800)
@@ -176,7 +176,7 @@ EDGES = {
 
 _DEPTH = 10
 _SAME_SIZE_DEPTH = 5
-TRIES = 1000
+_TRIES = 1000
 """The depths of a search if the run entry names none (HELMET's depths), and the number of nodes tried for a search.
 A deep search in a short graph soon comes back to its own nodes, so it cannot find as many nodes as in a long one."""
 
@@ -193,7 +193,7 @@ def _load_hub(
     Args:
         corrected: whether a search asks for the nodes at exactly its depth, and no node is its own parent.
     """
-    above, most = CHARACTERS[settings.level]
+    above, most = _CHARACTERS[settings.level]
 
     def fits(prompt: str) -> bool:
         operation = read_operation(prompt) if settings.depth else None
@@ -217,11 +217,11 @@ def _load_hub(
             nodes,
             "hub",
             messages=messages,
-            errata=find_errata(prompt, nodes),
+            errata=_find_errata(prompt, nodes),
         )
 
 
-def find_errata(prompt: str, nodes: Sequence[str]) -> tuple[str, ...]:
+def _find_errata(prompt: str, nodes: Sequence[str]) -> tuple[str, ...]:
     """Return the rules of `errata.jsonl` by which a row of the hub is wrong."""
     operation = read_operation(prompt)
     if operation is None:
@@ -247,14 +247,14 @@ def generate(
     if kind == "bfs":
         depth = settings.depth or (_SAME_SIZE_DEPTH if size else _DEPTH)
     # Beyond the longest length in the table, the number of edges grows in proportion.
-    in_table = np.interp(settings.level, [*EDGES], [*EDGES.values()])
-    edges = int(in_table * max(settings.level / max(EDGES), 1))
+    in_table = np.interp(settings.level, [*_EDGES], [*_EDGES.values()])
+    edges = int(in_table * max(settings.level / max(_EDGES), 1))
     allowed = {size} if size else {*range(1, 2 * _NODES_AT_DEPTH + 1)}
     for number in range(task.sample(settings)):
         rng = Random(f"{kind} {settings.seed} {number}")
         graph = draw_edges(rng, edges, depth or 1, size or _NODES_AT_DEPTH)
         children = _list_children(graph) if depth else {}
-        for _ in range(TRIES):
+        for _ in range(_TRIES):
             operation = Operation(rng.choice(graph)[0 if depth else 1], depth)
             nodes = (
                 search(children, operation.node, depth)
@@ -347,7 +347,7 @@ def _nodes(text: str) -> set[str]:
     return {item.strip() for item in text.split(",") if item.strip()}
 
 
-KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
+_KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "bfs": ("BFS", ("depth",)),
     "parents": ("Parents", ()),
 }
@@ -363,14 +363,14 @@ _task = partial(
 
 
 def _generated_task(kind: str, size: int | None = None) -> Task:
-    title, arguments = KINDS[kind]
+    title, arguments = _KINDS[kind]
     load: Loader = partial(generate, kind=kind, size=size)
     return _task(
         name=f"{kind}_same_size" if size else kind,
         title=f"{title}, answers of the same size" if size else title,
         load=load,
         max_tokens=1000,
-        sizes=EDGES,
+        sizes=_EDGES,
         any_length=True,
         generated="always",
         official_task=f"openai_{kind}",
@@ -378,7 +378,7 @@ def _generated_task(kind: str, size: int | None = None) -> Task:
     )
 
 
-_GENERATED = tuple(map(_generated_task, KINDS))
+_GENERATED = tuple(map(_generated_task, _KINDS))
 _SAME_SIZE = _generated_task("bfs", SAME_NODES)
 _OPENAI = tuple(
     _task(
@@ -386,14 +386,14 @@ _OPENAI = tuple(
         title=f"OpenAI's {title}{' (corrected)' if corrected else ''}",
         load=partial(_load_hub, kind=kind, corrected=corrected),
         max_tokens=16384,
-        sizes={length: EDGES[length] for length in CHARACTERS},
+        sizes={length: _EDGES[length] for length in _CHARACTERS},
         # The hub has fewer rows of any operation at any length, so all of them are asked.
         num_samples=400,
         sources=lambda length: (SOURCE,),
         arguments=arguments,
     )
     for corrected in (False, True)
-    for kind, (title, arguments) in KINDS.items()
+    for kind, (title, arguments) in _KINDS.items()
 )
 
 GRAPHWALKS = read_benchmark(

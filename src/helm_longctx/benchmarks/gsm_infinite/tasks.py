@@ -45,7 +45,7 @@ NAMES = 1_000_000
 _SIGNS = {"": 0, " + 1": 1, " - 1": -1}
 """What is added to a parent's value, as a statement writes it."""
 _STATEMENTS = 828
-TOKENS = 9668
+_TOKENS = 9668
 """Number of statements in a text of so many tokens."""
 _SYMBOLIC_OPERATIONS = {0: 50, 8192: 30, 16384: 20}
 """The largest number of operations of symbolic problems by length; 10 at other lengths."""
@@ -53,7 +53,7 @@ _MOST_OPERATIONS = 10
 _OPERATIONS = range(2, 31)
 """The numbers of operations of the other problems."""
 _SYMBOLIC_LIMIT = 100
-LIMIT = 200
+_LIMIT = 200
 """The numbers of problems with each number of operations."""
 
 _FIRST = "normalforward"
@@ -78,7 +78,7 @@ COLUMNS: Types = {
 _KEPT = (*COLUMNS, "id")
 
 
-class Problem(NamedTuple):
+class _Problem(NamedTuple):
     """A symbolic problem: its statements, the value that is asked for, and the variables that have it."""
 
     statements: list[str]
@@ -86,7 +86,7 @@ class Problem(NamedTuple):
     variables: list[str]
 
 
-def _draw_problem(rng: random.Random, operations: int, size: int) -> Problem:
+def _draw_problem(rng: random.Random, operations: int, size: int) -> _Problem:
     """Draw a problem with `operations` variables that have values, and `size` variables in all."""
     names = [f"V{number:06d}" for number in rng.sample(range(NAMES), k=size)]
     nodes, edges = _draw_tree(rng, names[:operations])
@@ -107,7 +107,7 @@ def _draw_problem(rng: random.Random, operations: int, size: int) -> Problem:
         for (parent, child), sign in zip(edges, further, strict=True):
             statements.append(f"assign {child} = {parent}{sign}")
     rng.shuffle(statements)
-    return Problem(statements, value, variables)
+    return _Problem(statements, value, variables)
 
 
 def _draw_tree(
@@ -129,7 +129,7 @@ def official_tokens(length: int) -> int:
 def generate(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Draw symbolic problems as the official script with the same seed does, with few operations first."""
     rng = random.Random(settings.seed)
-    noise = int(official_tokens(settings.level) * _STATEMENTS / TOKENS * 1.0)
+    noise = int(official_tokens(settings.level) * _STATEMENTS / _TOKENS * 1.0)
     most = _SYMBOLIC_OPERATIONS.get(settings.level, _MOST_OPERATIONS)
     sample = task.sample(settings)
     of_each = -(-sample // most)
@@ -153,12 +153,20 @@ def generate(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example
         )
 
 
+_COMMITS = {"hard_16k": "5e15e6eb9b76b8642894210b677bbd79825e48d4"}
+"""The commits of hub data sets that public material names, by the end of the name of the repository."""
+
+
 def find_source(name: str, length: int) -> HubDataset:
     """Return the hub data set of medium or hard problems of a length. It has a split for each number of operations."""
     splits = {f"ops_{operations}": 0 for operations in _OPERATIONS}
-    repo = f"InfiniAILab/gsm_infinite_{name}_{length_label(length) if length else 0}"
+    end = f"{name}_{length_label(length) if length else 0}"
     return HubDataset(
-        repo, splits, columns=dict.fromkeys(splits, _KEPT), labelled=False
+        f"InfiniAILab/gsm_infinite_{end}",
+        splits,
+        columns=dict.fromkeys(splits, _KEPT),
+        labelled=False,
+        commit=_COMMITS.get(end, ""),
     )
 
 
@@ -178,7 +186,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 def _select(rows: JsonLines) -> Iterator[Example]:
     """Yield the first problems of each kind in a file."""
-    total = min(LIMIT, len(rows))
+    total = min(_LIMIT, len(rows))
     wanted = {kind: int(total * share) for kind, share in SHARES.items()}
     kinds: Mapping[tuple[str, str], list[Example]] = {kind: [] for kind in SHARES}
     for number, row in enumerate(rows):
@@ -231,7 +239,7 @@ _DIGITS = re.compile(r"\d*")
 _VARIABLE = re.compile(r"\bV\d+\b")
 
 
-def find_number(output: str) -> int | None:
+def _find_number(output: str) -> int | None:
     """Return the number of an answer: the first in one of the official forms, or None if there is none."""
     text = _BACKSPACED.sub("b", output).lower()
     for start, end in _ENDS:
@@ -251,7 +259,7 @@ def find_number(output: str) -> int | None:
 
 def score_number(record: Record) -> Scores:
     """Return whether the answer has the right number."""
-    number = find_number(record["prediction"])
+    number = _find_number(record["prediction"])
     return {
         "accuracy": float(number is not None and str(number) in record["references"])
     }
@@ -291,7 +299,10 @@ JUDGEMENT = Judgement(
 )
 
 
-LENGTHS = {0: 0, **{STANDARD[label]: STANDARD[label] for label in ("8k", "16k", "32k")}}
+_LENGTHS = {
+    0: 0,
+    **{STANDARD[label]: STANDARD[label] for label in ("8k", "16k", "32k")},
+}
 """The lengths of the published tables."""
 _SYMBOLIC_LENGTHS = {length: length for length in (0, *STANDARD.values())}
 
@@ -326,11 +337,11 @@ def _hub_task(name: str) -> Task:
         template=NO_TEMPLATE,
         load=load,
         score=score_number,
-        can_read=lambda record: find_number(record["prediction"]) is not None,
+        can_read=lambda record: _find_number(record["prediction"]) is not None,
         headline=("accuracy",),
         metrics=("accuracy",),
-        sizes=LENGTHS,
-        num_samples=LIMIT * len(_OPERATIONS),
+        sizes=_LENGTHS,
+        num_samples=_LIMIT * len(_OPERATIONS),
         sources=lambda length: (find_source(name, length),),
         baseline=Baseline(_last_number, "Answer: 2."),
         **task_fields(__package__),

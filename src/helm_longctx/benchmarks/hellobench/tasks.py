@@ -45,17 +45,17 @@ from helm_longctx.tasks.task import (
     is_number,
 )
 
-REPOSITORY = "Quehry/HelloBench"
-COMMIT = "d403282968b0a61a4963a73c631d3fc1318f17d7"
+_REPOSITORY = "Quehry/HelloBench"
+_COMMIT = "d403282968b0a61a4963a73c631d3fc1318f17d7"
 LENGTHS = {"2k": 2000, "4k": 4000, "8k": 8000, "16k": 16000}
 """The numbers of words that the instructions of the length-constrained files require."""
-TOKENS_OF_A_WORD = 1.5
+_TOKENS_OF_A_WORD = 1.5
 """The approximate number of tokens of an English word."""
 _USUAL_WORDS = 870
 """The mean number of words of the published answers to instructions without a required length."""
 
 _pinned_file = partial(
-    PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}", target="hellobench"
+    PinnedFile.of_repository, f"{_REPOSITORY}/{_COMMIT}", target="hellobench"
 )
 _ROWS = {row["name"]: row for row in read_table(__package__, "tasks.csv")}
 """The rows of the tasks by their names. Those of required words end in `k`."""
@@ -82,7 +82,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the instructions in file order."""
     for row, record in read_rows(task.name, root):
         tokens = round(
-            TOKENS_OF_A_WORD * LENGTHS.get(task.name.rpartition("_")[2], _USUAL_WORDS)
+            _TOKENS_OF_A_WORD * LENGTHS.get(task.name.rpartition("_")[2], _USUAL_WORDS)
         )
         fields = {"input": row["instruction"]}
         yield Example(
@@ -182,7 +182,7 @@ def score(record: Record) -> Scores:
         return judged
 
 
-JUDGEMENT = Judgement(
+_JUDGEMENT = Judgement(
     judge_prompt,
     lambda reply, record: score_reply(record["weights"], reply),
     lambda record: json.dumps(
@@ -222,7 +222,7 @@ def _task(name: str) -> Task:
         sources=lambda length: (FILES[name], WEIGHTS),
         variants={"paper": Variant(temperature=0.8)},
         official_judge=JUDGE,
-        judgement=JUDGEMENT,
+        judgement=_JUDGEMENT,
         judge_sources={"sentences": SENTENCE_MODEL},
         record_shapes={"checklists": TEXTS, "weights": _WEIGHTS_SHAPE, **REPLIES},
         baseline=Baseline(_copy_material, "Once upon a time."),
@@ -236,14 +236,14 @@ _TASKS, _WORDS = (
     for required in (False, True)
 )
 _ANNOTATOR = "helm_longctx.benchmarks.hellobench.judge.ChecklistAnnotator"
-CATEGORIES = (
+_CATEGORIES = (
     Category("", "", _TASKS, judge=_ANNOTATOR),
     Category("words", "Required Words", _WORDS, averaged=False, judge=_ANNOTATOR),
 )
 
 HELLOBENCH = read_benchmark(
     __package__,
-    CATEGORIES,
+    _CATEGORIES,
     sweeps=(
         Sweep(
             "Required words",

@@ -62,7 +62,7 @@ def write_demonstration(demo: Row, documents: str) -> str:
     )
 
 
-def ask_to_reason(example: Example) -> Example:
+def _ask_to_reason(example: Example) -> Example:
     """Return a question with a request for reasoning, and a second one that continues it with the answer."""
     prompt = _REASONING.render(example.fields)
     return replace(
@@ -74,4 +74,4 @@ def ask_to_reason(example: Example) -> Example:
     )
 
 
-REASONING = Reasoning(ask_to_reason, 256)
+REASONING = Reasoning(_ask_to_reason, 256)

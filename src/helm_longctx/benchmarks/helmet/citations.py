@@ -41,13 +41,13 @@ QAMPARI_METRICS = (
     *("num_preds", "length"),
 )
 
-Document = Mapping[str, Any]
+_Document = Mapping[str, Any]
 
 
 def score_asqa(record: Record) -> Scores:
     """Compute the share of the question's parts with a short answer in the output, and the scores of the citations."""
     # Correctness is measured without citations (HELMET eval_alce.py:525); the judge gets the text with them.
-    text = remove_citations(_clean_output(record["prediction"]))
+    text = _remove_citations(_clean_output(record["prediction"]))
     scores: Scores = {"length": len(text.split())}
     if record.get("qa_pairs"):
         answer = normalize_answer(text)
@@ -65,7 +65,7 @@ def score_qampari(record: Record) -> Scores:
 
     Each correct answer has several names.
     """
-    text = remove_citations(_clean_output(record["prediction"]))
+    text = _remove_citations(_clean_output(record["prediction"]))
     scores: Scores = {"length": len(text.split())}
     if record.get("answers"):
         # Only items of which nothing is left are dropped; repeated items count each time (HELMET eval_alce.py:456).
@@ -147,7 +147,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Citations:
+class _Citations:
     """Recall and precision of an answer's citations, 0…1, or None if there is nothing to judge or a verdict is missing."""
 
     recall: float | None = None
@@ -157,10 +157,10 @@ class Citations:
 
 def judge_citations(
     claims: Sequence[Claim],
-    documents: Sequence[Document],
+    documents: Sequence[_Document],
     entailment: EntailmentJudge,
     citable: Callable[[int], bool],
-) -> Citations:
+) -> _Citations:
     """Compute recall and precision of citations (compute_autoais).
 
     A claim is supported if its cited documents together entail it. A citation of a supported claim is needed if its
@@ -172,7 +172,7 @@ def judge_citations(
             citations are left out of the precision.
     """
     if not claims:
-        return Citations()
+        return _Citations()
     # All citations of a claim are checked, also those after the third (HELMET eval_alce.py:372 and 377).
     valid = [
         claim for claim in claims if claim.cited and all(map(citable, claim.cited))
@@ -204,12 +204,12 @@ def judge_citations(
     without = _ask(entailment, documents, others)
     # A missing verdict is not a "no": the answer then has no score, and the failure is counted.
     if None in (*together, *alone, *without):
-        return Citations(failed=True)
+        return _Citations(failed=True)
     # Of several citations, those are needed that suffice alone, or without which the others do not suffice.
     needed += sum(map(bool, alone)) + sum(not verdict for verdict in without)
     total = sum(len(cited) for _, cited in used)
     # Recall is over all claims, precision only over the citations of valid ones (HELMET eval_alce.py:378 and 424).
-    return Citations(
+    return _Citations(
         sum(map(bool, together)) / len(claims), needed / total if total else 0.0
     )
 
@@ -219,7 +219,7 @@ def _clean_output(text: str) -> str:
     return re.sub(r"\n+", " ", text).replace("<|im_end|>", "")
 
 
-def remove_citations(text: str) -> str:
+def _remove_citations(text: str) -> str:
     """Remove citations such as `[12]`. As in the official code, all other `]` and ` |` are removed, too."""
     # The brackets are removed in three steps, so that "]" without "[" is removed, too (HELMET utils.py:44).
     return (
@@ -241,7 +241,7 @@ def _claims(output: str, question: str, listed: bool) -> list[Claim]:
     claims = []
     for sentence in sentences:
         cited = [int(mark[1:]) - 1 for mark in re.findall(r"\[\d+", sentence)]
-        claims.append(Claim(remove_citations(sentence).strip(), tuple(cited)))
+        claims.append(Claim(_remove_citations(sentence).strip(), tuple(cited)))
     return claims
 
 
@@ -252,10 +252,10 @@ def _items(text: str) -> list[str]:
 
 def _ask(
     entailment: EntailmentJudge,
-    documents: Sequence[Document],
+    documents: Sequence[_Document],
     asked: Sequence[tuple[str, tuple[int, ...]]],
 ) -> list[bool | None]:
-    def write(document: Document) -> str:
+    def write(document: _Document) -> str:
         text = document["sent"] if "sent" in document else document["text"]
         return f"Title: {document['title']}\n{text}"
 

@@ -25,9 +25,9 @@ from helm_longctx.tasks.outputs import (
     make_jury,
 )
 
-Row = Mapping[str, Any]
+_Row = Mapping[str, Any]
 
-JUDGED = "-gpt4eval_o.json"
+_JUDGED = "-gpt4eval_o.json"
 """The end of the name of a file with the judge's scores."""
 
 _AVERAGES = ".score"
@@ -80,7 +80,7 @@ def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
         raise InputError(
             f"{path}: it lacks the list 'data' or the object 'args' of HELMET's output files"
         )
-    judged = path.name.endswith(JUDGED)
+    judged = path.name.endswith(_JUDGED)
     locations = [f"{path}: row {number}" for number in range(1, len(rows) + 1)]
     outputs = []
     for number, location in enumerate(locations):
@@ -109,7 +109,7 @@ def parse_name(path: Path) -> _Name:
     )
 
 
-def _entry(name: _Name, arguments: Row, judged: bool) -> str:
+def _entry(name: _Name, arguments: _Row, judged: bool) -> str:
     """Return the run entry that asks for the same prompts."""
     task = name.task
     category = _category(task)
@@ -185,7 +185,7 @@ def _output(
     )
 
 
-def _record(task: Task, row: Row, first: Any, location: str) -> dict[str, Any]:
+def _record(task: Task, row: _Row, first: Any, location: str) -> dict[str, Any]:
     """Return the fields that the task's scorer and its judge read."""
     names = {
         "question": "question",
@@ -219,7 +219,7 @@ def _qrels(row: Any, location: str) -> dict[str, int]:
         ) from error
 
 
-def _jury(task: Task, row: Row) -> dict[str, Any]:
+def _jury(task: Task, row: _Row) -> dict[str, Any]:
     """Return what the judge said, in the form of our judge's annotations. For answers, the file has only the scores."""
     rubric = RUBRICS[task.name]
     column = row.get("gpt-4-scores")
@@ -239,7 +239,7 @@ def _jury(task: Task, row: Row) -> dict[str, Any]:
     )
 
 
-def _score(path: Path, name: _Name, averages: Row) -> OutputScore:
+def _score(path: Path, name: _Name, averages: _Row) -> OutputScore:
     """Return the task's score in a file of averages in percent."""
     values = {}
     for metric in name.task.headline:
@@ -268,7 +268,7 @@ def _choose(paths: Sequence[Path]) -> Iterable[Path]:
     """Choose judged outputs instead of plain ones, and averages only if outputs cannot give the same score."""
     names = {str(path) for path in paths}
     for path in paths:
-        judged = str(path).removesuffix(".json") + JUDGED
+        judged = str(path).removesuffix(".json") + _JUDGED
         outputs = str(path).removesuffix(_AVERAGES)
         if not path.name.endswith(_AVERAGES):
             if judged not in names:

@@ -24,11 +24,11 @@ from helm_longctx.tasks.counting import (
 )
 from helm_longctx.tasks.lengths import parse_length
 
-COMMIT = "4526dfbdc512bd9ff721da336bff4e3e75ecfd27"
+_COMMIT = "4526dfbdc512bd9ff721da336bff4e3e75ecfd27"
 ARCHIVES = "dddb209d03e38f1f0faf76d6d05ef4ccf96240ee"
 """The commit of the hub's repository that has both archives. Six public programs pin it, and two name the digests."""
 
-RELEASE = Release(
+_RELEASE = Release(
     "princeton-nlp/HELMET",
     setting="HELM_LONGCTX_HELMET_REPO",
     folder="helmet",
@@ -37,14 +37,14 @@ RELEASE = Release(
 )
 
 repository_file = partial(
-    PinnedFile.of_repository, f"princeton-nlp/HELMET/{COMMIT}", target="helmet"
+    PinnedFile.of_repository, f"princeton-nlp/HELMET/{_COMMIT}", target="helmet"
 )
-"""Makes the source of a file in HELMET's repository at `COMMIT`, of its path and its SHA-256."""
+"""Makes the source of a file in HELMET's repository at `_COMMIT`, of its path and its SHA-256."""
 
 
 def release_file(path: str) -> ReleaseFile:
     """Return a file of the release archive, by its path in the archive's `data` folder."""
-    return ReleaseFile(RELEASE, f"helmet/{path}")
+    return ReleaseFile(_RELEASE, f"helmet/{path}")
 
 
 def published_results(categories: Sequence[Category]) -> tuple[Published, ...]:

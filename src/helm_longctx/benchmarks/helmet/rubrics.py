@@ -23,8 +23,8 @@ from helm_longctx.benchmarks.helmet.verdicts import (
     score_summary,
 )
 from helm_longctx.data.fetch import ensure
-from helm_longctx.judging.check_items import Check, Item
-from helm_longctx.judging.judge import JudgeRequest, Verdict
+from helm_longctx.judging.check_items import Check, KnownVerdict
+from helm_longctx.judging.judge import JudgeRequest, VerdictFields
 from helm_longctx.tasks import DataRoot, InputError, JsonLines, Record
 from helm_longctx.tasks.judge_scores import ANSWER
 from helm_longctx.tasks.prompt import fill
@@ -46,7 +46,7 @@ class Rubric:
     max_tokens: int
     fields: Callable[[Record], Mapping[str, object]]
     needs: tuple[str, ...]
-    read: Callable[[str, str], Verdict | None]
+    read: Callable[[str, str], VerdictFields | None]
 
     def questions(self, script: Path, record: Record) -> dict[str, JudgeRequest]:
         """Make the questions about a record, by part.
@@ -159,7 +159,7 @@ def _constants(script: Path) -> dict[str, str]:
     return constants
 
 
-ITEMS = Path(
+_ITEMS = Path(
     str(resources.files("helm_longctx.benchmarks.helmet") / "judge_check.jsonl")
 )
 
@@ -178,7 +178,7 @@ def checks(root: DataRoot) -> list[Check]:
     Raises:
         InputError: the rubrics are missing and the data root is a mirror, or a download fails.
     """
-    items = [Item(**row) for row in JsonLines(ITEMS, _COLUMNS)]
+    items = [KnownVerdict(**row) for row in JsonLines(_ITEMS, _COLUMNS)]
     rubrics = {}
     for item in items:
         rubrics[item.task] = HELMET.task(item.task).judge_sources["rubric"]

@@ -10,7 +10,7 @@ from functools import partial
 from helm_longctx.benchmarks.helmet import asking, citations, prompts, scoring, verdicts
 from helm_longctx.benchmarks.helmet.data import books, passages, recall
 from helm_longctx.benchmarks.helmet.data.icl import (
-    Split,
+    SplitTexts,
     load_icl,
     named_splits,
     split_tenth,
@@ -55,10 +55,10 @@ _STOP_VARIANTS: dict[ProtocolArgument, Variant] = {
 _MOST_GENERATED = 10_000
 """Most examples of a generated task: a hundred times the official sample."""
 
-make_task = partial(Task, prefix_scored=True)
+_make_task = partial(Task, prefix_scored=True)
 """Makes a task of HELMET. It puts the answer prefix before a completion's output when it scores it (eval.py:101)."""
 
-OFFICIAL = [STANDARD[label] for label in ("4k", "8k", "16k", "32k", "64k", "128k")]
+_OFFICIAL = [STANDARD[label] for label in ("4k", "8k", "16k", "32k", "64k", "128k")]
 
 
 def sizes(*official: int, most: int | None = None) -> dict[int, int]:
@@ -67,10 +67,10 @@ def sizes(*official: int, most: int | None = None) -> dict[int, int]:
     Args:
         most: number of units that the data has. Lengths that need more are left out.
     """
-    beyond = [length for length in STANDARD.values() if length > OFFICIAL[-1]]
+    beyond = [length for length in STANDARD.values() if length > _OFFICIAL[-1]]
     # HELMET has no configuration beyond 128k at this commit, so there is nothing official to follow.
-    further = {length: official[-1] * length // OFFICIAL[-1] for length in beyond}
-    sizes_to_128k = dict(zip(OFFICIAL, official, strict=True))
+    further = {length: official[-1] * length // _OFFICIAL[-1] for length in beyond}
+    sizes_to_128k = dict(zip(_OFFICIAL, official, strict=True))
     sizes = sizes_to_128k
     for length, units in further.items():
         if most is None or units <= most:
@@ -84,12 +84,12 @@ def _text_sizes(max_tokens: int, around: int = 200) -> dict[int, int]:
     `around` tokens are left for the rest of the prompt. There is no length above 128k, because the texts need not be
     longer.
     """
-    return {length: length - around - max_tokens for length in OFFICIAL}
+    return {length: length - around - max_tokens for length in _OFFICIAL}
 
 
 def _official_file(length: int, path: str) -> tuple[ReleaseFile, ...]:
     """Return the source of a file of the release; none at lengths that the release does not have."""
-    return (release_file(path),) if length in OFFICIAL else ()
+    return (release_file(path),) if length in _OFFICIAL else ()
 
 
 def _infbench_file(split: str) -> HubFile:
@@ -102,7 +102,7 @@ def _infbench_file(split: str) -> HubFile:
 
 
 _JSON_KV_SIZES = sizes(50, 105, 220, 440, 900, 1800)
-JSON_KV = make_task(
+JSON_KV = _make_task(
     name="json_kv",
     title="JSON KV",
     template=Template(prompts.JSON_KV_USER, prompts.JSON_KV_PREFIX),
@@ -149,7 +149,7 @@ def _ruler(
 ) -> Task:
     # RULER's question answering is scored like HELMET's other questions, the rest by recall of the answers.
     is_qa = template is _DOCUMENTS
-    return make_task(
+    return _make_task(
         name=f"ruler_{name}",
         title=title,
         template=template,
@@ -175,7 +175,7 @@ def _ruler(
 _prose = partial(partial, recall.hide_needles, haystack="prose")
 _needles = partial(partial, recall.hide_needles, haystack="needles")
 
-NIAH = _ruler("niah_s_2", "NIAH", "niah_single_2", _prose(), 50)
+_NIAH = _ruler("niah_s_2", "NIAH", "niah_single_2", _prose(), 50)
 MK_2 = _ruler("niah_mk_2", "RULER MK Needle", "niah_multikey_2", _needles(), 50)
 MK_3 = _ruler(
     "niah_mk_3", "RULER MK UUID", "niah_multikey_3", _needles(kind="uuids"), 100
@@ -183,7 +183,7 @@ MK_3 = _ruler(
 MV = _ruler("niah_mv", "RULER MV", "niah_multivalue", _prose(values=4), 50, _NEEDLES)
 RULER = (
     _ruler("niah_s_1", "NIAH Repeat", "niah_single_1", _needles(haystack="noise"), 50),
-    NIAH,
+    _NIAH,
     _ruler("niah_s_3", "NIAH UUID", "niah_single_3", _prose(kind="uuids"), 50),
     _ruler("niah_mk_1", "RULER MK Essay", "niah_multikey_1", _prose(keys=4), 50),
     MK_2,
@@ -207,7 +207,7 @@ RULER = (
 _RECALL = Category("recall", "Recall", (JSON_KV, MK_2, MK_3, MV))
 # HELMET's average leaves these two out. They were only used to study the correlation of tasks.
 _RULER = Category("ruler", "RULER", RULER, averaged=False)
-_NOT_AVERAGED = (_RULER, Category("niah", "NIAH", (NIAH,), averaged=False))
+_NOT_AVERAGED = (_RULER, Category("niah", "NIAH", (_NIAH,), averaged=False))
 
 
 _RAG_SIZES = sizes(20, 50, 105, 220, 440, 1000, most=1000)
@@ -221,7 +221,7 @@ def _rag(
         files = (test.format(k=_RAG_SIZES[length]), demos.format(k=3))
         return tuple(release_file(f"kilt/{file}_dep{depths}.jsonl") for file in files)
 
-    return make_task(
+    return _make_task(
         name=name,
         title=title,
         template=Template(prompts.QA_USER, prompts.QA_PREFIX),
@@ -262,7 +262,7 @@ RAG = (
 _RERANK_SIZES = sizes(14, 50, 130, 285, 600, 1000, most=1000)
 _MSMARCO = "msmarco/test_reranking_data_k{k}_dep3.jsonl"
 RERANK = (
-    make_task(
+    _make_task(
         name="msmarco",
         title="MS MARCO",
         template=Template(prompts.RERANK_USER, prompts.RERANK_PREFIX),
@@ -297,10 +297,10 @@ def _icl(
     hub: HubDataset,
     label: str,
     num_labels: int,
-    split: Split,
+    split: SplitTexts,
     *shots: int,
 ) -> Task:
-    return make_task(
+    return _make_task(
         name=name,
         title=title,
         template=Template(prompts.ICL_USER, prompts.ICL_PREFIX),
@@ -429,7 +429,7 @@ def _cite(
 ) -> Task:
     data, _, plain = name.partition("_")
     prompt = name if plain else f"{name}_revised"
-    return make_task(
+    return _make_task(
         name=name,
         title=title,
         template=Template(prompts.CITE_USER, prompts.CITE_PREFIX, separator="\n\n"),
@@ -471,7 +471,7 @@ _CITE = Category(
 )
 
 
-_book = partial(make_task, unit="tokens of text", shots=2, chat=True)
+_book = partial(_make_task, unit="tokens of text", shots=2, chat=True)
 _book_qa = partial(
     _book, arguments=("shots", "seed", "context"), metrics=scoring.ANSWER_METRICS
 )
@@ -591,6 +591,12 @@ _LEXSUM = HubDataset(
     {"train": 3177, "validation": 454},
     parquet="v20230518",
     labelled=False,
+    # The digests of the hub's conversion, which has commits of its own.
+    sha256={
+        "v20230518/train/0000.parquet": "68281d93b2582391c3872f82ad865b592cb6df92018923f83ea63a6c5f09108f",
+        "v20230518/train/0001.parquet": "e5e7d20efdc3cade218a35f1a912406efbb90773f87482f87246cc7df5a5b596",
+        "v20230518/validation/0000.parquet": "6343f22c2e64eb97892608adb90e23c58e89fd60608cf6698f1fd518002d2822",
+    },
 )
 SUMM = (
     _summary(

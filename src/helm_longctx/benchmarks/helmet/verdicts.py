@@ -14,7 +14,7 @@ from helm_longctx.tasks.task import Scores
 JUDGE = "openai/gpt-4o-2024-05-13"
 """The official judge."""
 
-LARGEST = 2**53
+_LARGEST = 2**53
 """The largest integer that every JSON parser reads exactly."""
 
 _ANSWER = ("fluency", "correctness")
@@ -101,7 +101,7 @@ def _part_score(part: str, verdict: Any) -> float:
 
 
 def _numbers(verdict: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
-    """Return the fields of a verdict that are numbers, without those beyond `LARGEST`.
+    """Return the fields of a verdict that are numbers, without those beyond `_LARGEST`.
 
     A score can exist although a field is not a number: for a summary with 0 sentences, the number of correct ones is
     not read.
@@ -109,7 +109,7 @@ def _numbers(verdict: Mapping[str, Any], names: Sequence[str]) -> dict[str, floa
     numbers = {}
     for name in names:
         value = verdict[name]
-        if isinstance(value, int | float) and abs(value) <= LARGEST:
+        if isinstance(value, int | float) and abs(value) <= _LARGEST:
             numbers[name] = value
     return numbers
 

@@ -26,8 +26,8 @@ from helm_longctx.tasks.proofs import (
 from helm_longctx.tasks.task import Record, Settings
 from helm_longctx.tasks.words import follows_start, tidy
 
-REPOSITORY = "OpenBMB/InfiniteBench"
-COMMIT = "88b3daa6989da2fbe0077170d7a3c84c25d5ae58"
+_REPOSITORY = "OpenBMB/InfiniteBench"
+_COMMIT = "88b3daa6989da2fbe0077170d7a3c84c25d5ae58"
 FOLDER = "proof/infinite_bench/results"
 TABLE = "proof/infinite_bench/README.md"
 SCORER = "2024-06"
@@ -44,21 +44,25 @@ MODELS = {
 """The models of the printed table in its order, by the names of their folders."""
 
 _OUTPUTS = RepositoryFolder(
-    repo=REPOSITORY,
-    commit=COMMIT,
+    repo=_REPOSITORY,
+    commit=_COMMIT,
     folder="results",
     tree="07e0587280edc4224c1b6180ca9276a2dab85e44",
     path=FOLDER,
     files=tuple(f"{model}/preds_{task}.jsonl" for model in MODELS for task in ROWS),
+    # Snapshots of the repository without files of 4 MB and more lack it.
+    blobs={
+        "yarn-mistral/preds_math_calc.jsonl": "b3d253a8443f1b19e27b4a15b6b74715e0e7387f"
+    },
 )
 _README = WebFile(
-    f"https://raw.githubusercontent.com/{REPOSITORY}/{COMMIT}/README.md",
+    f"https://raw.githubusercontent.com/{_REPOSITORY}/{_COMMIT}/README.md",
     TABLE,
     blob="d76102012bc2b7c5f5e600e7a43f7877f2f48550",
 )
 
 
-def read_outputs(
+def _read_outputs(
     root: DataRoot, path: str, answers: Sequence[str] = ("ground_truth", "label")
 ) -> ScoredOutputs:
     """Read a file of outputs for the scorer of the printed table, or raise an `InputError`."""
@@ -90,7 +94,7 @@ def _score_before_may(record: Record) -> float:
     return float(bool(follows_start(text, DEBUG_STARTS, (letter, name))))
 
 
-REASONS = {
+_REASONS = {
     ("yarn-mistral", "code_debug"): Reason(
         "The official code reads an answer after white space only since e60e8dc (2024-05-30), after the table was made.",
         partial(
@@ -104,7 +108,7 @@ REASONS = {
         partial(
             OutputScores.percent,
             path=f"{FOLDER}/yarn-mistral/preds_longbook_sum_eng.jsonl",
-            read=partial(read_outputs, answers=("label",)),
+            read=partial(_read_outputs, answers=("label",)),
         ),
     ),
     ("yarn-mistral", "longbook_qa_chn"): Reason(
@@ -115,7 +119,7 @@ REASONS = {
 """Why printed scores differ from the outputs, by the model's folder and the task."""
 
 
-def read_cells(root: DataRoot) -> Iterator[PrintedScore]:
+def _read_cells(root: DataRoot) -> Iterator[PrintedScore]:
     """Yield the cells of the table in README.md."""
     names = {row.title: name for name, row in ROWS.items()}
     for line in (root / TABLE).read_text(encoding="utf-8").splitlines():
@@ -129,15 +133,15 @@ def read_cells(root: DataRoot) -> Iterator[PrintedScore]:
                 column=title,
                 text=text,
                 compute=partial(OutputScores.percent, path=path),
-                reason=REASONS.get((folder, names[title])),
+                reason=_REASONS.get((folder, names[title])),
             )
 
 
 PROOF = Proof(
     title="outputs of seven models and the table of the authors' README",
-    page=f"https://github.com/{REPOSITORY}/tree/{COMMIT}",
+    page=f"https://github.com/{_REPOSITORY}/tree/{_COMMIT}",
     sources=(_OUTPUTS, _README),
-    read_cells=read_cells,
-    read_outputs=read_outputs,
+    read_cells=_read_cells,
+    read_outputs=_read_outputs,
     license="MIT, as the repository",
 )

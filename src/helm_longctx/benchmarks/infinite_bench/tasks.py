@@ -58,7 +58,7 @@ _OPTION_LETTER = re.compile(r"\b[A-D]\b")
 _DIGITS = re.compile("[0-9]+")
 _NUMBER = re.compile(r"\d+\.\d+|\d+")
 
-Compare = Callable[[str, Sequence[str]], float]
+_Compare = Callable[[str, Sequence[str]], float]
 """(output, references) → 0…1"""
 
 
@@ -78,7 +78,7 @@ def _has_any_name(output: str, answers: Sequence[str]) -> bool:
     return any(answer.upper() in text for answer in answers)
 
 
-def has_first_digits(output: str, answers: Sequence[str]) -> bool:
+def _has_first_digits(output: str, answers: Sequence[str]) -> bool:
     """Return whether the first digits of the output are the answer."""
     match = _DIGITS.search(output)
     return answers[0] == (match[0] if match else "")
@@ -105,7 +105,7 @@ def _has_first_number(output: str, answers: Sequence[str]) -> bool:
         return False
 
 
-def find_function(output: str, answers: Sequence[str]) -> bool:
+def _find_function(output: str, answers: Sequence[str]) -> bool:
     """Return whether the output names the right function; `answers` are its name and its letter."""
     name, letter = answers
     text = output.strip()
@@ -114,7 +114,7 @@ def find_function(output: str, answers: Sequence[str]) -> bool:
     return bool(follows_start(tidy(DEBUG_MARKS, text), DEBUG_STARTS, (letter, name)))
 
 
-def find_letter(letters: re.Pattern[str], text: str) -> str | None:
+def _find_letter(letters: re.Pattern[str], text: str) -> str | None:
     """Return the last letter that stands alone on the first line with one, or None if no line has one."""
     # Lines end at line feeds only, because the official pattern's dot stops only there.
     for line in text.split("\n"):
@@ -127,7 +127,7 @@ def _find_function_or_letter(output: str, answers: Sequence[str]) -> bool:
     """Return whether the output names the right function; `answers` are its name and its letter."""
     name, letter = answers
     text = output.strip()
-    if find_letter(_FUNCTION_LETTER, text) == letter:
+    if _find_letter(_FUNCTION_LETTER, text) == letter:
         return True
     text = tidy(DEBUG_MARKS, text)
     if text.startswith((letter, name)):
@@ -137,7 +137,7 @@ def _find_function_or_letter(output: str, answers: Sequence[str]) -> bool:
 
 def _find_choice_or_letter(output: str, answers: Sequence[str]) -> bool:
     """Return whether the output names the right option; `answers` are its text and its letter."""
-    return find_letter(_OPTION_LETTER, output.strip()) in answers or find_choice(
+    return _find_letter(_OPTION_LETTER, output.strip()) in answers or find_choice(
         output, answers
     )
 
@@ -184,16 +184,16 @@ def _names_function(output: str, answers: Sequence[str]) -> bool:
     text = output.strip()
     return (
         text.startswith((*_LETTERS, *answers))
-        or find_letter(_FUNCTION_LETTER, text) is not None
+        or _find_letter(_FUNCTION_LETTER, text) is not None
         or any(start in tidy(DEBUG_MARKS, text) for start in DEBUG_STARTS)
     )
 
 
-def names_option(output: str, answers: Sequence[str]) -> bool:
+def _names_option(output: str, answers: Sequence[str]) -> bool:
     """Whether an output has the letter of an option, or the start of an answer."""
     text = output.strip()
     is_option = find_choice(output, answers) or text.startswith((*_LETTERS, *answers))
-    return is_option or find_letter(_OPTION_LETTER, text) is not None
+    return is_option or _find_letter(_OPTION_LETTER, text) is not None
 
 
 def _find_function_plainly(output: str, answers: Sequence[str]) -> bool:
@@ -211,14 +211,14 @@ def _find_function_plainly(output: str, answers: Sequence[str]) -> bool:
     return name in re.findall(r"\w+", last_line)
 
 
-def _score_debug(record: Record, compare: Compare) -> Scores:
+def _score_debug(record: Record, compare: _Compare) -> Scores:
     """Return the official and the lenient accuracy of Code.Debug."""
     official = score(record, "accuracy", compare)
     lenient = score(record, "accuracy_lenient", _find_function_plainly)
     return {**official, **lenient} if official else {}
 
 
-def score(record: Record, metric: str, compare: Compare) -> Scores:
+def score(record: Record, metric: str, compare: _Compare) -> Scores:
     """Return the score of an answer, if the record has a usable reference."""
     try:
         return {metric: float(compare(record["prediction"], record["references"]))}
@@ -227,7 +227,7 @@ def score(record: Record, metric: str, compare: Compare) -> Scores:
 
 
 REPO = "xinrongzhang2022/InfiniteBench"
-COMMIT = "90f0394333616266d9fe85824ceaf505093cbaa5"
+_COMMIT = "90f0394333616266d9fe85824ceaf505093cbaa5"
 
 COLUMNS: Types = {"context": str, "input": str, "answer": (str, int, float, list)}
 CHOICES = frozenset({"code_debug", "longbook_choice_eng"})
@@ -247,7 +247,7 @@ _TARGET = re.compile(r"The .+ of")
 def find_source(name: str) -> HubFile:
     """Return the file of a task."""
     path = f"hub/xinrongzhang2022__infinitebench/{name}.jsonl"
-    return HubFile(REPO, f"{name}.jsonl", path, commit=COMMIT)
+    return HubFile(REPO, f"{name}.jsonl", path, commit=_COMMIT)
 
 
 @take_sample
@@ -341,7 +341,7 @@ def _find(pattern: re.Pattern[str], row: FileRow) -> str:
     return match[0]
 
 
-class Row(NamedTuple):
+class InfiniteBenchTask(NamedTuple):
     """A task: its published title, number of examples, output budget of base models, metric and baseline answers.
 
     `compare` scores an output with the scorer of 2024-06. `later` does with the scorer of 2024-08, where that differs.
@@ -352,39 +352,41 @@ class Row(NamedTuple):
     samples: int
     max_tokens: int
     metric: str
-    compare: Compare
+    compare: _Compare
     kind: AnswerKind | None
     constant: str
-    later: Compare | None = None
+    later: _Compare | None = None
 
 
-READS: Mapping[str, Compare] = {
+_READS: Mapping[str, _Compare] = {
     **dict.fromkeys(
         ("passkey", "number_string", "math_calc", "math_find"), _has_digits
     ),
     "code_run": _ends_with_number,
     "code_debug": _names_function,
-    "longbook_choice_eng": names_option,
+    "longbook_choice_eng": _names_option,
 }
 """(output, references) → whether a scorer finds something to compare. The scorers of other tasks read every text."""
 
 
 def can_read(record: Record, name: str) -> bool:
     """Whether a task's scorer finds something to compare in an output."""
-    if name not in READS or not record["references"]:
+    if name not in _READS or not record["references"]:
         return has_text(record)
-    return bool(READS[name](record["prediction"], record["references"]))
+    return bool(_READS[name](record["prediction"], record["references"]))
 
 
 ROWS = {
-    "passkey": Row(
-        "Retrieve.PassKey", 590, 6, "accuracy", has_first_digits, "span", "12345"
+    "passkey": InfiniteBenchTask(
+        "Retrieve.PassKey", 590, 6, "accuracy", _has_first_digits, "span", "12345"
     ),
-    "number_string": Row(
-        "Retrieve.Number", 590, 12, "accuracy", has_first_digits, None, ""
+    "number_string": InfiniteBenchTask(
+        "Retrieve.Number", 590, 12, "accuracy", _has_first_digits, None, ""
     ),
-    "kv_retrieval": Row("Retrieve.KV", 500, 50, "accuracy", _has_word, "lookup", "0"),
-    "longbook_sum_eng": Row(
+    "kv_retrieval": InfiniteBenchTask(
+        "Retrieve.KV", 500, 50, "accuracy", _has_word, "lookup", "0"
+    ),
+    "longbook_sum_eng": InfiniteBenchTask(
         "En.Sum",
         103,
         1200,
@@ -393,29 +395,37 @@ ROWS = {
         "summary",
         "It is a long book.",
     ),
-    "longbook_qa_eng": Row("En.QA", 351, 40, "f1", _best_english_f1, "span", "the"),
-    "longbook_choice_eng": Row(
+    "longbook_qa_eng": InfiniteBenchTask(
+        "En.QA", 351, 40, "f1", _best_english_f1, "span", "the"
+    ),
+    "longbook_choice_eng": InfiniteBenchTask(
         "En.MC", 229, 40, "accuracy", find_choice, "choice", "A", _find_choice_or_letter
     ),
-    "longdialogue_qa_eng": Row(
+    "longdialogue_qa_eng": InfiniteBenchTask(
         "En.Dia", 200, 40, "accuracy", _has_name, "frequency", "JOHN", _has_any_name
     ),
-    "longbook_qa_chn": Row(
+    "longbook_qa_chn": InfiniteBenchTask(
         "Zh.QA", 189, 40, "f1", words.best_character_f1, "span", "的"
     ),
-    "code_debug": Row(
+    "code_debug": InfiniteBenchTask(
         "Code.Debug",
         394,
         5,
         "accuracy",
-        find_function,
+        _find_function,
         "choice",
         "A.",
         _find_function_or_letter,
     ),
-    "code_run": Row("Code.Run", 400, 5, "accuracy", _has_last_number, "span", "0"),
-    "math_calc": Row("Math.Calc", 50, 30000, "value_share", _count_values, "span", "0"),
-    "math_find": Row("Math.Find", 350, 3, "accuracy", _has_first_number, "span", "0"),
+    "code_run": InfiniteBenchTask(
+        "Code.Run", 400, 5, "accuracy", _has_last_number, "span", "0"
+    ),
+    "math_calc": InfiniteBenchTask(
+        "Math.Calc", 50, 30000, "value_share", _count_values, "span", "0"
+    ),
+    "math_find": InfiniteBenchTask(
+        "Math.Find", 350, 3, "accuracy", _has_first_number, "span", "0"
+    ),
 }
 
 _API_TOKENS = 4096

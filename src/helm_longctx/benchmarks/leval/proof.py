@@ -22,7 +22,7 @@ from helm_longctx.tasks.proofs import (
     ScoredOutputs,
 )
 
-REPOSITORY = "OpenLMLab/LEval"
+_REPOSITORY = "OpenLMLab/LEval"
 FOLDER = "proof/leval/exam_eval"
 TABLE = "proof/leval/README.md"
 MODEL = "GPT4-32k (2023)"
@@ -39,7 +39,7 @@ TASKS = {
 _PUBLISHED = tuple(name for name in TASKS.values() if name != "sci_fi")
 
 
-def read_outputs(root: DataRoot, path: str) -> ScoredOutputs:
+def _read_outputs(root: DataRoot, path: str) -> ScoredOutputs:
     """Read a file of outputs, or raise an `InputError`."""
     task = LEVAL.task(path.rpartition("/")[2].removesuffix(".pred.jsonl"))
     records = []
@@ -51,7 +51,7 @@ def read_outputs(root: DataRoot, path: str) -> ScoredOutputs:
     return ScoredOutputs(task, records)
 
 
-def read_cells(root: DataRoot) -> Iterator[PrintedScore]:
+def _read_cells(root: DataRoot) -> Iterator[PrintedScore]:
     """Yield the cells of the README's table of closed tasks."""
     titles: list[str] = []
     for line in (root / TABLE).read_text(encoding="utf-8").splitlines():
@@ -65,13 +65,13 @@ def read_cells(root: DataRoot) -> Iterator[PrintedScore]:
             return
 
 
-def truncate(scores: OutputScores, path: str) -> float:
+def _truncate(scores: OutputScores, path: str) -> float:
     """Return a score in percent whose digits after the second one are cut off."""
     # Without the small number, a score such as 96 could be a sum just below it.
     return math.floor(100 * scores.percent(path) + TOLERANCE) / 100
 
 
-REASON = "The table cuts the digits after the second one off, and does not round them."
+_REASON = "The table cuts the digits after the second one off, and does not round them."
 
 
 def _cell(model: str, title: str, text: str) -> PrintedScore:
@@ -83,16 +83,16 @@ def _cell(model: str, title: str, text: str) -> PrintedScore:
         column=title,
         text=text,
         compute=partial(OutputScores.percent, path=path) if is_published else None,
-        reason=Reason(REASON, partial(truncate, path=path)),
+        reason=Reason(_REASON, partial(_truncate, path=path)),
     )
 
 
 PROOF = Proof(
     title="outputs of GPT-4 and the table of the authors' README",
-    page=f"https://github.com/{REPOSITORY}/tree/{COMMIT}",
+    page=f"https://github.com/{_REPOSITORY}/tree/{COMMIT}",
     sources=(
         RepositoryFolder(
-            repo=REPOSITORY,
+            repo=_REPOSITORY,
             commit=COMMIT,
             folder="Predictions/exam_eval",
             tree="1e658cf1035b26c707f7ef89eac2a375c85342f9",
@@ -100,12 +100,12 @@ PROOF = Proof(
             files=tuple(f"gpt4-32k/{name}.pred.jsonl" for name in _PUBLISHED),
         ),
         WebFile(
-            f"https://raw.githubusercontent.com/{REPOSITORY}/{COMMIT}/README.md",
+            f"https://raw.githubusercontent.com/{_REPOSITORY}/{COMMIT}/README.md",
             TABLE,
             blob="749541b65451f500390ed003db1c7562a2a0b13c",
         ),
     ),
-    read_cells=read_cells,
-    read_outputs=read_outputs,
+    read_cells=_read_cells,
+    read_outputs=_read_outputs,
     license="GNU GPL 3.0, as the repository",
 )

@@ -64,7 +64,7 @@ _SAID = (
     "printed",
 )
 
-Read = Callable[[str, str], tuple[str, str]]
+_Read = Callable[[str, str], tuple[str, str]]
 """(output, reference) → both in the form in which they are compared."""
 
 
@@ -101,7 +101,7 @@ def _read_choice(output: str, reference: str, several: bool = False) -> tuple[st
     return find_letters(output, several), right or "A"
 
 
-def find_number(text: str) -> str:
+def _find_number(text: str) -> str:
     """Return the digits of the number in an answer, up to a full stop."""
     match = _MATH.search(text)
     if match:
@@ -140,11 +140,11 @@ def _read_truth(output: str, reference: str) -> tuple[str, str]:
     return "true" if "true" in named else "false", reference
 
 
-READERS: dict[str, Read] = {
+_READERS: dict[str, _Read] = {
     "tpo": _read_choice,
     "quality": _read_choice,
     "coursera": lambda output, reference: _read_choice(output, reference, several=True),
-    "gsm100": lambda output, reference: (find_number(output), find_number(reference)),
+    "gsm100": lambda output, reference: (_find_number(output), _find_number(reference)),
     "codeU": _read_code,
     "sci_fi": _read_truth,
     "topic_retrieval_longchat": lambda output, reference: (output, reference),
@@ -176,7 +176,7 @@ def _score_closed(record: Record, task: str) -> Scores:
     """Return the exact match of an answer to a closed question."""
     return {
         "exact_match": compare(
-            *READERS[task](record["prediction"].strip(), record["references"][0])
+            *_READERS[task](record["prediction"].strip(), record["references"][0])
         )
     }
 
@@ -188,7 +188,7 @@ def _can_read_closed(record: Record, task: str) -> bool:
         case "tpo" | "quality" | "coursera":
             return any(letter in _LETTERS for letter in output)
         case "gsm100":
-            return bool(find_number(output))
+            return bool(_find_number(output))
         case "sci_fi":
             return _read_truth(output, "")[0] != "<error>"
     return bool(output)
@@ -203,7 +203,7 @@ def _score_words(record: Record) -> Scores:
     }
 
 
-def score_summary(record: Record) -> Scores:
+def _score_summary(record: Record) -> Scores:
     """Return the F1 of ROUGE."""
     scores = make_rouge("rouge1", "rouge2", "rougeL").score(
         record["references"][0], record["prediction"]
@@ -222,7 +222,7 @@ MEASURES = {"exact_match": "exam", "f1": "f1", "rougeL": "rouge"}
 """The value of the column `evaluation` in rows that the metrics score; other rows are for judges and people."""
 
 
-class Dataset(NamedTuple):
+class LEvalTask(NamedTuple):
     """A task: its official name, its name in the paper, metric, number of requests, and git's id of the file."""
 
     name: str
@@ -240,7 +240,7 @@ class Dataset(NamedTuple):
 
 
 DATASETS = tuple(
-    Dataset(row["name"], row["title"], row["metric"], int(row["rows"]), row["blob"])
+    LEvalTask(row["name"], row["title"], row["metric"], int(row["rows"]), row["blob"])
     for row in read_table(__package__, "datasets.csv")
 )
 
@@ -309,7 +309,7 @@ def _examples(
         )
 
 
-def _task(dataset: Dataset) -> Task:
+def _task(dataset: LEvalTask) -> Task:
     name = dataset.name
     metric = dataset.metric
     closed = metric == "exact_match"
@@ -319,7 +319,7 @@ def _task(dataset: Dataset) -> Task:
     system = prompts.SYSTEM.get(
         name, prompts.CLOSED_SYSTEM if closed else prompts.OPEN_SYSTEM
     )
-    scorers = {"f1": _score_words, "rougeL": score_summary}
+    scorers = {"f1": _score_words, "rougeL": _score_summary}
     baseline = None
     # Prompts of the others have no words of the task by which it could be recognised.
     if user in (prompts.CLOSED, prompts.OPEN) and name != "sci_fi":

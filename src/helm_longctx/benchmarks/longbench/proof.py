@@ -16,8 +16,8 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.data.web import RepositoryFolder
 from helm_longctx.tasks.proofs import OutputScores, PrintedScore, Proof, ScoredOutputs
 
-REPOSITORY = "viridisGreen/LongBench"
-COMMIT = "eaae8054f84fddaf1a299836ce6763359f823ce8"
+_REPOSITORY = "viridisGreen/LongBench"
+_COMMIT = "eaae8054f84fddaf1a299836ce6763359f823ce8"
 FOLDER = "proof/longbench/pred"
 MODELS = (
     "llama2-7b",
@@ -36,7 +36,7 @@ MODELS = (
 TABLE = "result.json"
 
 
-def read_outputs(root: DataRoot, path: str) -> ScoredOutputs:
+def _read_outputs(root: DataRoot, path: str) -> ScoredOutputs:
     """Read a file of outputs, or raise an `InputError`."""
     task = LONGBENCH.task(path.rpartition("/")[2].removesuffix(".jsonl"))
     records = []
@@ -51,7 +51,7 @@ def read_outputs(root: DataRoot, path: str) -> ScoredOutputs:
     return ScoredOutputs(task, records)
 
 
-def read_cells(root: DataRoot) -> Iterator[PrintedScore]:
+def _read_cells(root: DataRoot) -> Iterator[PrintedScore]:
     """Yield the scores of each model's result.json, in the order of the data sets."""
     for model in MODELS:
         folder = f"{FOLDER}/{model}"
@@ -73,11 +73,11 @@ def read_cells(root: DataRoot) -> Iterator[PrintedScore]:
 
 PROOF = Proof(
     title="outputs of four models in twelve settings, and the tables of the official eval.py",
-    page=f"https://github.com/{REPOSITORY}/tree/{COMMIT}",
+    page=f"https://github.com/{_REPOSITORY}/tree/{_COMMIT}",
     sources=(
         RepositoryFolder(
-            repo=REPOSITORY,
-            commit=COMMIT,
+            repo=_REPOSITORY,
+            commit=_COMMIT,
             folder="pred",
             tree="d7b19710f0e6e95f3f98dd55f1468c1427421575",
             path=FOLDER,
@@ -88,8 +88,8 @@ PROOF = Proof(
             ),
         ),
     ),
-    read_cells=read_cells,
-    read_outputs=read_outputs,
+    read_cells=_read_cells,
+    read_outputs=_read_outputs,
     license="not stated",
     is_by_authors=False,
 )

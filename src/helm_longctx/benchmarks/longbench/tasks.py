@@ -43,14 +43,14 @@ from helm_longctx.tasks.words import chinese_words, cut, english_words, f1, roug
 BY_LENGTH = ("score_0_4k", "score_4_8k", "score_8k_up")
 """The metrics for LongBench-E's columns. They group rows by their number of words."""
 
-STEPS = 990
+_STEPS = 990
 _STEPS_ZH = 989
 """Steps after which the recursion of the package rouge fails in eval.py, for English and, one call deeper, Chinese."""
 
 _NUMBER = re.compile(r"\d+")
 _NO_CODE = ("`", "#", "//")
 
-Compare = Callable[[str, str, Sequence[str]], float]
+_Compare = Callable[[str, str, Sequence[str]], float]
 """(output, reference, all classes) → the score of one reference."""
 
 
@@ -67,7 +67,7 @@ def score(record: Record, metric: str, first_line: bool, by_length: bool) -> Sco
         return {}
     if first_line:
         output = output.lstrip("\n").split("\n")[0]
-    compare = COMPARE[metric]
+    compare = _COMPARE[metric]
     values = [compare(output, reference, classes) for reference in record["references"]]
     value = max([0.0, *values])
     scores = {metric: value}
@@ -77,7 +77,7 @@ def score(record: Record, metric: str, first_line: bool, by_length: bool) -> Sco
     return scores
 
 
-def compare_numbers(pattern: str) -> Compare:
+def compare_numbers(pattern: str) -> _Compare:
     """Make a metric: the share of the output's numbers that equal the one that the pattern finds in the reference."""
     wanted = re.compile(pattern)
 
@@ -117,14 +117,14 @@ def _compare_classes(output: str, reference: str, classes: Sequence[str]) -> flo
     return 1.0 / len(named) if reference in named else 0.0
 
 
-COMPARE: dict[str, Compare] = {
+_COMPARE: dict[str, _Compare] = {
     "qa_f1_score": lambda output, reference, _: f1(
         english_words(output), english_words(reference)
     ),
     "qa_f1_zh_score": lambda output, reference, _: f1(
         chinese_words(output), chinese_words(reference)
     ),
-    "rouge_score": lambda output, reference, _: rouge_l(output, reference, STEPS),
+    "rouge_score": lambda output, reference, _: rouge_l(output, reference, _STEPS),
     "rouge_zh_score": lambda output, reference, _: rouge_l(
         " ".join(cut(output)), " ".join(cut(reference)), _STEPS_ZH
     ),
@@ -136,7 +136,7 @@ COMPARE: dict[str, Compare] = {
 }
 
 
-class Dataset(NamedTuple):
+class LongBenchTask(NamedTuple):
     """A data set.
 
     Args:
@@ -154,7 +154,7 @@ class Dataset(NamedTuple):
 
 
 DATASETS = tuple(
-    Dataset(
+    LongBenchTask(
         row["name"],
         row["title"],
         row["metric"],
@@ -171,7 +171,7 @@ COLUMNS: dict[str, type] = {
     "answers": list,
     "length": int,
 }
-SHAPES = {"length": Shape("a whole number", is_whole)}
+_SHAPES = {"length": Shape("a whole number", is_whole)}
 _MOST_EXTENDED = 500
 """No file of LongBench-E has more rows."""
 
@@ -203,7 +203,7 @@ def _repeat_line(messages: Sequence[Message]) -> str | None:
     return dict(pairwise(lines)).get(lines[-1], lines[-1])
 
 
-def _find_constant(dataset: Dataset) -> str:
+def _find_constant(dataset: LongBenchTask) -> str:
     """Return the answer of a model that has not read the prompt."""
     match dataset.metric:
         case "count_score":
@@ -215,7 +215,7 @@ def _find_constant(dataset: Dataset) -> str:
     return "的" if "chinese" in dataset.traits else "the"
 
 
-def _task(dataset: Dataset, extended: bool = False) -> Task:
+def _task(dataset: LongBenchTask, extended: bool = False) -> Task:
     name = f"{dataset.name}_e" if extended else dataset.name
     source = HubZip(
         # The organization THUDM is called zai-org now.
@@ -263,7 +263,7 @@ def _task(dataset: Dataset, extended: bool = False) -> Task:
         variants={"paper": variant},
         cut="middle",
         trait="Chinese" if "chinese" in dataset.traits else "",
-        record_shapes=SHAPES | {"all_classes": TEXTS} if has_classes else SHAPES,
+        record_shapes=_SHAPES | {"all_classes": TEXTS} if has_classes else _SHAPES,
         baseline=baseline,
     )
 

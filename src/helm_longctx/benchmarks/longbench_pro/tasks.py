@@ -46,16 +46,16 @@ from helm_longctx.tasks.words import cut, f1, find_rouge_l
 
 _MARKERS = ("[Answer]", "[答案]")
 """What stands before the answer in an output."""
-CLASSES = ("english", "chinese", "easy", "moderate", "hard", "extreme")
-BY_CLASS = tuple(f"score_{name}" for name in CLASSES)
+_CLASSES = ("english", "chinese", "easy", "moderate", "hard", "extreme")
+_BY_CLASS = tuple(f"score_{name}" for name in _CLASSES)
 """The scores of the questions in a language or of a difficulty."""
-MOST_STEPS = 986
+_MOST_STEPS = 986
 """Steps after which the recursion of the package rouge fails when the official main.py calls it."""
 _GOOD_SUMMARY = 0.65
 """The score above which the official pass@n counts a summary as right."""
 
 
-SIMILARITY = Shape(
+_SIMILARITY = Shape(
     "an object with the number 'value'",
     lambda value: (
         isinstance(value, dict)
@@ -63,7 +63,7 @@ SIMILARITY = Shape(
     ),
 )
 
-Compare = Callable[[Sequence[str], Sequence[str]], float]
+_Compare = Callable[[Sequence[str], Sequence[str]], float]
 """(normalized answers, normalized lines of the output) → score"""
 
 
@@ -114,7 +114,7 @@ def _best_rouge_l(answers: Sequence[str], summary: str, is_chinese: bool) -> flo
     if is_chinese:
         answers = [" ".join(cut(answer)) for answer in answers]
         summary = " ".join(cut(summary))
-    scores = [find_rouge_l(summary, answer, MOST_STEPS) for answer in answers]
+    scores = [find_rouge_l(summary, answer, _MOST_STEPS) for answer in answers]
     return (
         0.0 if None in scores else max(score for score in scores if score is not None)
     )
@@ -126,13 +126,13 @@ def _score_lines(record: Record, metric: str) -> Scores:
     answers = list(map(normalize, record["references"]))
     if not answers:
         return {}
-    value = COMPARE[metric](answers, read_lines(output)) if output else 0.0
+    value = _COMPARE[metric](answers, read_lines(output)) if output else 0.0
     # The official code counts what is out of range as a failure. Answers that are listed twice can be above 1.
     value = value if value <= 1 else 0.0
     return _scores(record, metric, value, value == 1)
 
 
-def score_summary(record: Record) -> Scores:
+def _score_summary(record: Record) -> Scores:
     """Return the mean of similarity and ROUGE-L, each with the best reference summary.
 
     Without a measured similarity, there is only ROUGE-L.
@@ -162,11 +162,11 @@ def _scores(record: Record, metric: str, value: float, passed: bool) -> Scores:
     return {
         metric: value,
         "passed": float(passed),
-        **{f"score_{name}": value for name in classes if name in CLASSES},
+        **{f"score_{name}": value for name in classes if name in _CLASSES},
     }
 
 
-COMPARE: dict[str, Compare] = {
+_COMPARE: dict[str, _Compare] = {
     "ndcg": ndcg,
     "pairwise_accuracy": pairwise_accuracy,
     "accuracy": lambda answers, lines: float(answers[0] == lines[0]),
@@ -185,7 +185,7 @@ SOURCE = HubFile(
     sha256="92ff05f6088e212d06c5a731ab86000b69cee6a0900cbbd524a25851e3c30de0",
 )
 
-Question = Literal["question_nonthinking", "question_thinking"]
+QuestionField = Literal["question_nonthinking", "question_thinking"]
 """The column with the question: it asks for the answer alone, or for reasoning first."""
 
 _TEXTS = ("context", "language", "token_length", "secondary_task", "difficulty")
@@ -196,7 +196,7 @@ COLUMNS: Types = {
 }
 
 
-class Questions:
+class QuestionsByTask:
     """The questions of the file by task and length. One pass finds them, and only those that are asked for are kept."""
 
     def __init__(self, path: Path):
@@ -210,7 +210,7 @@ class Questions:
         return self._rows.rows(self._places.get((task, length), []))
 
 
-_read = lru_cache(maxsize=1)(lambda path, modified: Questions(path))
+_read = lru_cache(maxsize=1)(lambda path, modified: QuestionsByTask(path))
 
 
 @take_sample
@@ -219,7 +219,7 @@ def load(
     settings: Settings,
     root: DataRoot,
     secondary_task: str,
-    question: Question,
+    question: QuestionField,
 ) -> Iterator[Example]:
     """Load the questions of a task at a length in file order."""
     path = root / SOURCE.path
@@ -305,19 +305,19 @@ def _task(secondary_task: str, thinks: bool = False) -> Task:
     metric = TASKS[secondary_task]
     name = name_of(secondary_task)
     is_summary = metric == "summary"
-    question: Question = "question_thinking" if thinks else "question_nonthinking"
+    question: QuestionField = "question_thinking" if thinks else "question_nonthinking"
     return Task(
         name=f"{name}_thinking" if thinks else name,
         alias=name if thinks else "",
         title=f"{secondary_task}, thinking" if thinks else secondary_task,
         template=Template(PROMPT, "", separator=""),
         load=partial(load, secondary_task=secondary_task, question=question),
-        score=score_summary if is_summary else partial(_score_lines, metric=metric),
+        score=_score_summary if is_summary else partial(_score_lines, metric=metric),
         headline=(metric,),
         metrics=(
             metric,
             "passed",
-            *BY_CLASS,
+            *_BY_CLASS,
             *(("rouge_l", "similarity") if is_summary else ()),
         ),
         max_tokens=8192 if thinks else 1024,
@@ -327,7 +327,7 @@ def _task(secondary_task: str, thinks: bool = False) -> Task:
         variants={"paper": Variant(temperature=1.0)},
         official_judge=EMBEDDING_MODEL.partition("@")[0] if is_summary else None,
         record_shapes={"language": TEXT, "difficulty": TEXT}
-        | ({"similarity": SIMILARITY} if is_summary else {}),
+        | ({"similarity": _SIMILARITY} if is_summary else {}),
         trait="" if secondary_task in PARTIAL else "whole text",
         baseline=Baseline(answer_lines, "[Answer]\nA"),
         **task_fields(__package__),

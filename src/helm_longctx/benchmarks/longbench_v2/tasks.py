@@ -109,9 +109,9 @@ def _make_follow_up(template: str, fields: Mapping[str, str]) -> FollowUp:
     return FollowUp(prompt.split(REASONING), ANSWER_TOKENS)
 
 
-DIFFICULTIES = ("easy", "hard")
-LENGTHS = ("short", "medium", "long")
-BY_CLASS = tuple(f"accuracy_{name}" for name in (*DIFFICULTIES, *LENGTHS))
+_DIFFICULTIES = ("easy", "hard")
+_LENGTHS = ("short", "medium", "long")
+BY_CLASS = tuple(f"accuracy_{name}" for name in (*_DIFFICULTIES, *_LENGTHS))
 
 _PATTERNS = tuple(
     map(
@@ -138,7 +138,7 @@ def score(record: Record) -> Scores:
     named = letter or find_plain_letter(record["prediction"], "".join(LETTERS))
     # As in the official tables, whatever is neither easy nor short or medium is hard and long.
     difficulty = "easy" if record.get("difficulty") == "easy" else "hard"
-    length = record.get("length") if record.get("length") in LENGTHS else "long"
+    length = record.get("length") if record.get("length") in _LENGTHS else "long"
     return {
         "accuracy": accuracy,
         "accuracy_compensated": 0.25 if letter is None else accuracy,
@@ -156,7 +156,7 @@ _CHOICES = re.compile(
 )
 
 
-def find_choice(messages: Sequence[Message]) -> str | None:
+def _find_choice(messages: Sequence[Message]) -> str | None:
     """Find the choice that the reasoning names, or else the choice with the largest share of long words from the text.
 
     Returns None if the prompt is not one of LongBench v2's.
@@ -170,7 +170,7 @@ def find_choice(messages: Sequence[Message]) -> str | None:
     return f"The correct answer is ({find_letter(reasoning) or LETTERS[nearest_choice(text, choices.groups())]})"
 
 
-def ask_to_reason(example: Example) -> Example:
+def _ask_to_reason(example: Example) -> Example:
     """Return a question with the prompts of `COT`: for reasoning, and for the answer from it."""
     prompt = COT.prompt(example)
     return replace(
@@ -196,19 +196,19 @@ def _task(name: str, title: str, template: str, follow_up: str | None = None) ->
         sources=lambda length: (SOURCE,),
         variants={"paper": Variant(temperature=0.1)},
         record_shapes={"difficulty": TEXT, "length": TEXT},
-        baseline=Baseline(find_choice, "The correct answer is (A)"),
+        baseline=Baseline(_find_choice, "The correct answer is (A)"),
         **task_fields(__package__),
     )
 
 
 COT = _task("cot", "With CoT", prompts.COT, prompts.COT_ANSWER)
-ZERO_SHOT = replace(
+_ZERO_SHOT = replace(
     _task("0shot", "Zero-shot", prompts.ZERO_SHOT),
-    reasoning=Reasoning(ask_to_reason, _REASONING_TOKENS),
+    reasoning=Reasoning(_ask_to_reason, _REASONING_TOKENS),
 )
-NO_CONTEXT = _task("no_context", "Without the text", prompts.NO_CONTEXT)
+_NO_CONTEXT = _task("no_context", "Without the text", prompts.NO_CONTEXT)
 
 
 LONGBENCH_V2 = read_benchmark(
-    __package__, (Category("", "", (ZERO_SHOT,), variants=(COT, NO_CONTEXT)),)
+    __package__, (Category("", "", (_ZERO_SHOT,), variants=(COT, _NO_CONTEXT)),)
 )

@@ -1,6 +1,6 @@
 """LongBench-Write's tasks, and LongWrite-Ruler: the length of a text, and a judge's grades of its quality.
 
-Source: THUDM/LongWriter at 3fcfdff, evaluation/, pred.py (`count_words`, temperature, output budget), eval_length.py
+Source: THUDM/LongWriter at 3fcfdff, evaluation/, pred.py (`_count_words`, temperature, output budget), eval_length.py
 and eval_quality.py. A record has the required `length`, and the reply of a judge in `judge`, or the replies of
 several in `jury`.
 """
@@ -40,15 +40,15 @@ from helm_longctx.tasks.task import (
     is_whole,
 )
 
-REPOSITORY = "THUDM/LongWriter"
-COMMIT = "3fcfdff43deceb49f7936c6bf25ad88d61df0bfa"
-TOKENS_OF_A_WORD = 1.5
+_REPOSITORY = "THUDM/LongWriter"
+_COMMIT = "3fcfdff43deceb49f7936c6bf25ad88d61df0bfa"
+_TOKENS_OF_A_WORD = 1.5
 """The approximate number of tokens of an English word or a Chinese character."""
 
 
 _pinned_file = partial(
     PinnedFile.of_repository,
-    f"{REPOSITORY}/{COMMIT}/evaluation",
+    f"{_REPOSITORY}/{_COMMIT}/evaluation",
     target="longbench_write",
 )
 FILES = {
@@ -84,7 +84,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         JsonLines(root / FILES[task.name].path, {"prompt": str, "length": int})
     ):
         record = {"length": row["length"], **rubric}
-        tokens = round(TOKENS_OF_A_WORD * row["length"])
+        tokens = round(_TOKENS_OF_A_WORD * row["length"])
         fields = {"input": row["prompt"]}
         yield Example(
             f"{task.name}-{number}",
@@ -109,14 +109,14 @@ GRADES = {f"judge_{name.lower().replace(' ', '_')}": name for name in _DIMENSION
 CLASSES = {"0_500": 500, "500_2k": 2000, "2k_4k": 4000, "4k_20k": math.inf}
 """The paper's classes of required length, and the upper limit of each. The limit is not in the class."""
 _HEADLINE = ("length_score", "judge_score")
-BY_CLASS = tuple(f"{name}_{length}" for name in _HEADLINE for length in CLASSES)
+_BY_CLASS = tuple(f"{name}_{length}" for name in _HEADLINE for length in CLASSES)
 
 _CHINESE_CHARACTER = re.compile(r"[\u4e00-\u9fff]")
 _ENGLISH_WORD = re.compile(r"\b[a-zA-Z]+\b")
 _FENCE = "```json\n"
 
 
-def find_fenced(reply: str) -> str:
+def _find_fenced(reply: str) -> str:
     """Return the text of the first block of JSON.
 
     Raises:
@@ -127,7 +127,7 @@ def find_fenced(reply: str) -> str:
     return reply[start : reply.index("\n```", start)]
 
 
-def count_words(text: str) -> int:
+def _count_words(text: str) -> int:
     """Count Chinese characters and English words, but no word that touches a Chinese character."""
     return len(_CHINESE_CHARACTER.findall(text)) + len(_ENGLISH_WORD.findall(text))
 
@@ -148,7 +148,7 @@ def read_grades(reply: Any) -> Scores:
     if not isinstance(reply, str):
         return {}
     try:
-        text = find_fenced(reply) if "```json" in reply else reply
+        text = _find_fenced(reply) if "```json" in reply else reply
         content = json.loads(text.replace("\n", ""))
         grades = {
             metric: (float(content[name]) - 1) / 4 for metric, name in GRADES.items()
@@ -162,7 +162,7 @@ def read_grades(reply: Any) -> Scores:
 
 def _score_text_length(record: Record) -> Scores:
     """Return the number of words, and the length score if the record has the required length."""
-    written = count_words(record["prediction"])
+    written = _count_words(record["prediction"])
     required = record.get("length")
     return {
         "output_words": written,
@@ -199,7 +199,7 @@ def judge_prompt(record: Record) -> str:
     )
 
 
-JUDGEMENT = Judgement(
+_JUDGEMENT = Judgement(
     judge_prompt,
     lambda reply, record: read_grades(reply),
     lambda record: str(record["rubric"]),
@@ -224,7 +224,7 @@ def _repeat_request(messages: Sequence[Message]) -> str | None:
     if not required:
         return None
     return "\n".join(
-        [request] * max(max(map(int, required)) // max(count_words(request), 1), 1)
+        [request] * max(max(map(int, required)) // max(_count_words(request), 1), 1)
     )
 
 
@@ -240,14 +240,14 @@ def _task(name: str, title: str, samples: int) -> Task:
             *_HEADLINE,
             "output_words",
             *GRADES,
-            *BY_CLASS,
+            *_BY_CLASS,
             "judge_score_strict",
             "judge_spread",
         ),
         num_samples=samples,
         sources=lambda length: (FILES[name],),
         variants={"paper": Variant(temperature=0.5)},
-        judgement=JUDGEMENT,
+        judgement=_JUDGEMENT,
         judge_sources={"rubric": RUBRIC},
         record_shapes={"length": _REQUIRED_LENGTH, **REPLIES, "rubric": TEXT},
         baseline=Baseline(_repeat_request, "Once upon a time."),
@@ -255,7 +255,7 @@ def _task(name: str, title: str, samples: int) -> Task:
     )
 
 
-RULER = replace(
+_RULER = replace(
     _task("longwrite_ruler", "LongWrite-Ruler", 48),
     score=_score_text_length,
     headline=(),
@@ -280,6 +280,6 @@ LONGBENCH_WRITE = read_benchmark(
             averaged=False,
             judge=_ANNOTATOR,
         ),
-        Category("ruler", "Ruler", (RULER,), averaged=False),
+        Category("ruler", "Ruler", (_RULER,), averaged=False),
     ),
 )

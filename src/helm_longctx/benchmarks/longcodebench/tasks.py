@@ -36,7 +36,7 @@ from helm_longctx.tasks.task import (
 )
 from helm_longctx.tasks.words import nearest_choice
 
-COMMIT = "989d5eff750d65a72c522e47f8f745ef2e22906b"
+_COMMIT = "989d5eff750d65a72c522e47f8f745ef2e22906b"
 COLUMNS: Types = dict.fromkeys(("prompt", "repo_text", "correct_letter"), str)
 FILES = {"32k": 113, "64k": 76, "128k": 92, "256k": 65, "512k": 47, "1m": 50}
 """The number of questions at each length."""
@@ -62,7 +62,7 @@ def source_of(length: int) -> HubZip:
         "LongCodeQA.zip",
         f"LQA/{name}",
         f"longcodebench/{name}",
-        commit=COMMIT,
+        commit=_COMMIT,
         sha256="0b31cf93a744d659e059056e6cd03bc7bb8d2601bad11e28d6b97dbfddf8d41a",
     )
 
@@ -99,7 +99,7 @@ def load(
         )
 
 
-def find_letter(answer: str) -> str | None:
+def _find_letter(answer: str) -> str | None:
     """Return the letter after `Final Answer:`, or else the one at the end, or None if there is none."""
     match = _FINAL.search(answer) or _LAST.search(answer.strip())
     return match[1].upper() if match else None
@@ -153,7 +153,7 @@ def can_read(record: Record, boxed: bool) -> bool:
 
 
 def _find(record: Record, boxed: bool) -> str | None:
-    return (find_boxed_letter if boxed else find_letter)(record["prediction"])
+    return (find_boxed_letter if boxed else _find_letter)(record["prediction"])
 
 
 def _answer_choice(messages: Sequence[Message], boxed: bool) -> str | None:

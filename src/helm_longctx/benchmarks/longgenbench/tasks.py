@@ -45,8 +45,8 @@ from helm_longctx.tasks.task import (
     is_whole,
 )
 
-REPOSITORY = "mozhu621/LongGenBench"
-COMMIT = "62c0e869219c225671a0b8f50217b0cd836b882b"
+_REPOSITORY = "mozhu621/LongGenBench"
+_COMMIT = "62c0e869219c225671a0b8f50217b0cd836b882b"
 BUDGETS = {16384: 16000, 32768: 32000}
 """The output budget at each level, in tokens."""
 KINDS = ("once", "range", "periodic")
@@ -61,7 +61,7 @@ COLUMNS: Types = {
 
 
 _pinned_file = partial(
-    PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}/Dataset", target="longgenbench"
+    PinnedFile.of_repository, f"{_REPOSITORY}/{_COMMIT}/Dataset", target="longgenbench"
 )
 FILES = {
     16384: _pinned_file(
@@ -118,14 +118,14 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 JUDGE = "together/llama-3.1-8b-instruct-turbo"
 """The default judge. The official one is Llama 3.1 8B Instruct on the authors' own server."""
-STOP = "*** finished"
+_STOP = "*** finished"
 SEPARATOR = "#*#"
-BY_KIND = tuple(f"judge_accuracy_{kind}" for kind in KINDS)
+_BY_KIND = tuple(f"judge_accuracy_{kind}" for kind in KINDS)
 METRICS = (
     *(
         "judge_stic_2",
         "judge_stic_1",
-        *BY_KIND,
+        *_BY_KIND,
         "checks_made",
         "completion_rate",
         "output_words",
@@ -142,7 +142,7 @@ def _split_text(record: Record) -> list[str]:
 
     Only completions are stopped at the stop sequence, so a chat's text is cut there.
     """
-    text = record["prediction"].partition(STOP)[0]
+    text = record["prediction"].partition(_STOP)[0]
     whole: str = text if text.startswith(SEPARATOR) else record["prefix"] + text
     return whole.split(SEPARATOR)
 
@@ -207,7 +207,7 @@ def _score_replies(asked: list[str], checks: float, replies: Any) -> Scores:
         return {}
     met = {part: is_yes(reply) for part, reply in zip(asked, given, strict=True)}
     scores = {"judge_stic_2": sum(met.values()) / checks}
-    for metric, kind in (("judge_stic_1", ""), *zip(BY_KIND, KINDS, strict=True)):
+    for metric, kind in (("judge_stic_1", ""), *zip(_BY_KIND, KINDS, strict=True)):
         if of_kind := [value for part, value in met.items() if part.startswith(kind)]:
             scores[metric] = sum(of_kind) / len(of_kind)
     return scores
@@ -222,7 +222,7 @@ def write_entries(record: Record, tokens: int) -> str:
     )
 
 
-JUDGEMENT = Judgement(
+_JUDGEMENT = Judgement(
     judge_prompts,
     lambda reply, record: {"met": float(is_yes(reply))},
     JUDGE_PROMPT,
@@ -256,9 +256,9 @@ TEXTS = Task(
     metrics=METRICS,
     max_tokens=BUDGETS,
     sources=lambda length: (FILES[length],) if length in FILES else (),
-    variants={"paper": Variant(stop=(STOP,), temperature=0.95)},
+    variants={"paper": Variant(stop=(_STOP,), temperature=0.95)},
     official_judge=JUDGE,
-    judgement=JUDGEMENT,
+    judgement=_JUDGEMENT,
     record_shapes={**REPLIES, **_RECORD_SHAPES},
     baseline=Baseline(write_headings, "The end."),
     **task_fields(__package__),

@@ -29,8 +29,8 @@ from helm_longctx.tasks import (
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.task import Example, Record, Scores, Settings, Task
 
-REPOSITORY = "Dominic789654/LongGenBench"
-COMMIT = "98458646ced747ca81a2d3023213a00a70cd7694"
+_REPOSITORY = "Dominic789654/LongGenBench"
+_COMMIT = "98458646ced747ca81a2d3023213a00a70cd7694"
 FOLDER = "longgenbench_qa"
 SUBJECTS = tuple(row["name"] for row in read_table(__package__, "subjects.csv"))
 _GSM8K_TOGETHER = 35
@@ -40,8 +40,8 @@ _MMLU_TOGETHER = 20
 GSM8K_PROMPT = "LongGenBench_GSM8K_prompt/LongGenBench_prompt.txt"
 MMLU_PROMPT = "LongGenBench_MMLU_prompt/LongGenBench_prompt.json"
 PROMPTS = RepositoryFolder(
-    REPOSITORY,
-    COMMIT,
+    _REPOSITORY,
+    _COMMIT,
     folder="data",
     tree="ed810cbe0103a0f195b2e54318435712f879c778",
     path=f"{FOLDER}/data",
@@ -61,7 +61,7 @@ QUESTIONS = WebFile(
 
 
 def _script(name: str, blob: str) -> WebFile:
-    address = f"https://raw.githubusercontent.com/{REPOSITORY}/{COMMIT}/{name}"
+    address = f"https://raw.githubusercontent.com/{_REPOSITORY}/{_COMMIT}/{name}"
     return WebFile(address, f"{FOLDER}/{name}", blob=blob)
 
 

@@ -42,27 +42,27 @@ SOURCE = WebFile(
 )
 """The released file. Its content has the same id as the copy in MedARC-AI/med-lm-envs."""
 
-MOST_TOKENS = 16_000
+_MOST_TOKENS = 16_000
 """Limit on the tokens of system message, documents, question, options and template. These are tokenized separately."""
 PROMPTS = 5
-PAIRS = 5
+_PAIRS = 5
 """Numbers for each question: prompts in the first task, and pairs, without and with the answer, in the others."""
-DISTRACTORS = 10
+_DISTRACTORS = 10
 
-Setting = Literal["own", "mixed", "unanswerable"]
+_Setting = Literal["own", "mixed", "unanswerable"]
 """The documents in a prompt: the patient's own; those with the answer and other patients'; or only other patients'."""
 
 
-class Draw(NamedTuple):
+class _Draw(NamedTuple):
     """The random documents of a prompt."""
 
-    setting: Setting
+    setting: _Setting
     documents: list[str]
 
 
 @take_sample
 def load(
-    task: Task, settings: Settings, root: DataRoot, setting: Setting
+    task: Task, settings: Settings, root: DataRoot, setting: _Setting
 ) -> Iterator[Example]:
     """Load the prompts in the official order: all prompts of a question follow each other."""
     if settings.codec is None:
@@ -108,7 +108,7 @@ def load(
                 )
 
 
-Select = Callable[[Iterable[str], Iterable[str]], list[str]]
+SelectDocuments = Callable[[Iterable[str], Iterable[str]], list[str]]
 """(documents with the answer, other documents) → as many of them as fit, the last one cut."""
 
 
@@ -116,35 +116,37 @@ def _draw_own(
     patients: Mapping[str, Any],
     patient: str,
     question: Mapping[str, Any],
-    select: Select,
+    select: SelectDocuments,
     rng: random.Random,
-) -> Iterator[Draw]:
+) -> Iterator[_Draw]:
     texts = patients[patient]["texts"]
     others = [
         text for name, text in texts.items() if name not in question["answer_location"]
     ]
     for _ in range(PROMPTS):
-        yield Draw("own", _shuffle(select(_answer_texts(texts, question), others), rng))
+        yield _Draw(
+            "own", _shuffle(select(_answer_texts(texts, question), others), rng)
+        )
 
 
 def _draw_pairs(
     patients: Mapping[str, Any],
     patient: str,
     question: Mapping[str, Any],
-    select: Select,
+    select: SelectDocuments,
     rng: random.Random,
-) -> Iterator[Draw]:
+) -> Iterator[_Draw]:
     others: list[str] = []
     for name in patients:
         if name != patient:
             others += patients[name]["texts"].values()
-    for _ in range(PAIRS):
+    for _ in range(_PAIRS):
         # The prompts of both tasks come from one sequence of random numbers, so each task draws both.
-        distractors = rng.sample(others, min(DISTRACTORS, len(others)))
-        yield Draw("unanswerable", _shuffle(select([], distractors), rng))
-        distractors = rng.sample(others, min(DISTRACTORS, len(others)))
+        distractors = rng.sample(others, min(_DISTRACTORS, len(others)))
+        yield _Draw("unanswerable", _shuffle(select([], distractors), rng))
+        distractors = rng.sample(others, min(_DISTRACTORS, len(others)))
         answers = _answer_texts(patients[patient]["texts"], question)
-        yield Draw("mixed", _shuffle(select(answers, distractors), rng))
+        yield _Draw("mixed", _shuffle(select(answers, distractors), rng))
 
 
 def _answer_texts(texts: Mapping[str, str], question: Mapping[str, Any]) -> list[str]:
@@ -166,7 +168,7 @@ class _Selection:
         # than the prompts have.
         self._separator = len(codec.encode(prompts.COUNTED_SEPARATOR))
         fixed = (prompts.SYSTEM, prompts.TEMPLATE)
-        self._room = MOST_TOKENS - sum(len(codec.encode(text)) for text in fixed)
+        self._room = _MOST_TOKENS - sum(len(codec.encode(text)) for text in fixed)
 
     def room(self, question: str, options: str) -> int:
         """Return how many tokens of documents fit into the prompt of a question."""
@@ -198,7 +200,7 @@ def find_letters(question: Mapping[str, Any]) -> list[str]:
     return []
 
 
-TEMPLATE = Template(
+_TEMPLATE = Template(
     prompts.TEMPLATE.replace("{documents}", "{context}").replace(
         "{question_text}", "{question}"
     ),
@@ -213,7 +215,7 @@ _WORD = re.compile(r"\w{4,}")
 
 def score(record: Record) -> Scores:
     """Return whether the first letter in the required form is the right one."""
-    letter = find_letter(record["prediction"])
+    letter = _find_letter(record["prediction"])
     named = letter or find_plain_letter(record["prediction"], "ABCDEF")
     return {
         "accuracy": float(letter in record["references"]),
@@ -221,7 +223,7 @@ def score(record: Record) -> Scores:
     }
 
 
-def find_letter(output: str) -> str | None:
+def _find_letter(output: str) -> str | None:
     """Return the first letter in the required form, before a colon, or None if there is none."""
     choice = _CHOICE.search(output)
     return choice[1] if choice else None
@@ -229,7 +231,7 @@ def find_letter(output: str) -> str | None:
 
 def choose_option(messages: Sequence[Message]) -> str | None:
     """Choose the option with the largest share of words from the documents, or None if the prompt is not LongHealth's."""
-    fields = TEMPLATE.parse(messages[-1]["content"])
+    fields = _TEMPLATE.parse(messages[-1]["content"])
     options = _OPTION.findall(fields["options"]) if fields else []
     if not fields or not options:
         return None
@@ -243,14 +245,14 @@ def choose_option(messages: Sequence[Message]) -> str | None:
     return f"The correct answer is {letter}: {text}"
 
 
-def _task(name: str, title: str, setting: Setting) -> Task:
+def _task(name: str, title: str, setting: _Setting) -> Task:
     return Task(
         name=name,
         title=title,
-        template=TEMPLATE,
+        template=_TEMPLATE,
         load=partial(load, setting=setting),
         score=score,
-        can_read=lambda record: find_letter(record["prediction"]) is not None,
+        can_read=lambda record: _find_letter(record["prediction"]) is not None,
         num_samples=400 * PROMPTS,
         sources=lambda length: (SOURCE,),
         # The official code sets no temperature, so vLLM's default applies.

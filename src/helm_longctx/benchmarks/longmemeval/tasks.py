@@ -42,8 +42,8 @@ from helm_longctx.tasks.task import (
 )
 
 REPO = "xiaowu0162/longmemeval-cleaned"
-COMMIT = "98d7416c24c778c2fee6e6f3006e7a073259d48f"
-DIGESTS = {
+_COMMIT = "98d7416c24c778c2fee6e6f3006e7a073259d48f"
+_DIGESTS = {
     "s": "d6f21ea9d60a0d56f34a05b609c79c88a451d2ae03597821ea3d5a9678c3a442",
     "m": "9d79e5524794a2e6900a3aa9cb7d9152c5a3e8319c9a87c25494ba1eacee495f",
     "oracle": "821a2034d219ab45846873dd14c14f12cfe7776e73527a483f9dac095d38620c",
@@ -70,7 +70,7 @@ COLUMNS: Types = {
 _ABSTENTION = "_abs"
 """The official code takes a question with this in its id for one that the chats do not answer."""
 
-Turn = Mapping[str, Any]
+_Turn = Mapping[str, Any]
 
 
 class Form(NamedTuple):
@@ -84,7 +84,7 @@ def find_source(name: str) -> HubFile:
     """Return the file of a task."""
     file = f"{FILES[name]}.json"
     path = f"hub/{REPO.replace('/', '__')}/{file}"
-    return HubFile(REPO, file, path, commit=COMMIT, sha256=DIGESTS[name])
+    return HubFile(REPO, file, path, commit=_COMMIT, sha256=_DIGESTS[name])
 
 
 @take_sample
@@ -145,7 +145,7 @@ def name_cluster(row: Row) -> str:
     return f"question {row['question_id'].removesuffix(_ABSTENTION)}"
 
 
-_Session = tuple[Any, str, Sequence[Turn]]
+_Session = tuple[Any, str, Sequence[_Turn]]
 """The session's id, its date and its turns."""
 
 
@@ -159,13 +159,13 @@ def _sort_sessions(row: FileRow) -> list[_Session]:
         )
     TEXTS.check(f"{row}: haystack_dates", dates)
     for session in sessions:
-        TURNS.check(f"{row}: a session", session)
+        _TURNS.check(f"{row}: a session", session)
     return sorted(
         zip(ids, dates, sessions, strict=True), key=lambda session: session[1]
     )
 
 
-TURNS = Shape(
+_TURNS = Shape(
     "a list of turns with the texts 'role' and 'content'",
     are_all(
         lambda turn: (
@@ -238,7 +238,7 @@ def score(record: Record) -> Scores:
 
 
 # The official code asks once, and takes any reply without "yes" as no.
-JUDGEMENT = Judgement(
+_JUDGEMENT = Judgement(
     judge_prompt,
     lambda reply, record: read_label(reply),
     json.dumps([prompts.JUDGE, prompts.JUDGE_ABSTENTION]),
@@ -295,7 +295,7 @@ def _task(name: str, category: str) -> Task:
         max_tokens=800 if reading.notes else 500,
         sources=lambda length: (find_source(name),),
         official_judge=JUDGE,
-        judgement=JUDGEMENT,
+        judgement=_JUDGEMENT,
         record_shapes=_SHAPES,
         baseline=Baseline("span", "You did not mention this."),
         **task_fields(__package__),

@@ -14,7 +14,7 @@ from itertools import combinations
 from helm_longctx.benchmarks.longproc import prompts
 
 Number = int | float
-LARGEST = 2000
+_LARGEST = 2000
 """The search drops branches with an intermediate result of at least this."""
 
 _OPERATIONS: dict[str, Callable[[int, int], Number]] = {
@@ -102,7 +102,7 @@ class _Search:
     ) -> list[str] | None:
         """Continue the search with a result. Returns the equations that follow, or None if the branch is dropped."""
         # Negative results cannot occur, because the larger number comes first.
-        if result is None or result % 1 or result >= LARGEST:
+        if result is None or result % 1 or result >= _LARGEST:
             decimal = (
                 prompts.COUNTDOWN_DECIMAL
                 if result and result % 1

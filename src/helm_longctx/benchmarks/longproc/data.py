@@ -47,7 +47,7 @@ _TRAVEL_EXAMPLES = "travel_planning_icl_examples.json"
 
 
 @dataclass(frozen=True)
-class Problem:
+class _Problem:
     """A data point.
 
     Args:
@@ -67,7 +67,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Files:
+class _Files:
     """A task's files and how a row becomes a data point.
 
     Args:
@@ -89,7 +89,7 @@ class Files:
     wanted: Callable[[Row, int], bool] = field(default=lambda row, tokens: True)
 
 
-def problems(task: str, level: str, root: Path) -> Iterator[Problem]:
+def problems(task: str, level: str, root: Path) -> Iterator[_Problem]:
     """Yield the problems of a task at a level in the official order, one at a time.
 
     Args:
@@ -113,11 +113,11 @@ def problems(task: str, level: str, root: Path) -> Iterator[Problem]:
             item = files.item(row, folder)
         except InputError as error:
             raise InputError(f"{path}: item {index}: {error}") from error
-        yield Problem(number, _fill(template, folder / _TEMPLATES, item), item)
+        yield _Problem(number, _fill(template, folder / _TEMPLATES, item), item)
         number += 1
 
 
-def _template(files: Files, folder: Path) -> str:
+def _template(files: _Files, folder: Path) -> str:
     """Read the official template.
 
     A template with demonstrations is filled with them here, and with the problem later. As in the official code, the
@@ -236,11 +236,11 @@ _TRIP: Types = {
 }
 """The columns of a trip, in the examples and in the problems."""
 
-TASKS: Mapping[str, Files] = {
-    "html_to_tsv": Files(
+TASKS: Mapping[str, _Files] = {
+    "html_to_tsv": _Files(
         dict.fromkeys((*_TABLE_FIELDS, "html_path", "gt"), str), _table
     ),
-    "pseudo_to_code": Files(
+    "pseudo_to_code": _Files(
         {
             "pseudocode_lines": list,
             "code_lines": list,
@@ -255,23 +255,23 @@ TASKS: Mapping[str, Files] = {
         },
         levels=("0.5k", "2k"),
     ),
-    "path_traversal": Files(
+    "path_traversal": _Files(
         {"context_nl": str, "question_repr": list, "answer_nl": str}, _route
     ),
-    "tom_tracking": Files(
+    "tom_tracking": _Files(
         dict.fromkeys((*_STORY_FIELDS, "solution"), str),
         lambda row, folder: {
             **{name: row[name] for name in _STORY_FIELDS},
             "reference_output": row["solution"],
         },
     ),
-    "countdown": Files(
+    "countdown": _Files(
         {"nums": list, "target": int},
         _equations,
         demonstrations=lambda folder: countdown.demonstrations(),
         fields=("nums", "target"),
     ),
-    "travel_planning": Files(
+    "travel_planning": _Files(
         {**_TRIP, "estimated_output_tokens": (int, float)},
         lambda row, folder: {
             **{name: row[name] for name in _TRIP_FIELDS},

@@ -67,7 +67,7 @@ HEADER = (
 """The text before the answer's code, as the prompt says."""
 
 _MOST_TESTS = 10
-SECONDS = 3
+_SECONDS = 3
 _COMPILE_SECONDS = 60
 _COMPILE_PROCESSES = 256
 """Limits on the compiler's time and processes; the official code has none. The compiler starts further processes, and
@@ -100,7 +100,7 @@ def passes(code: str, tests: Sequence[Sequence[Sequence[str]]]) -> bool:
     if program is None:
         return False
     for lines, expected in tests[:_MOST_TESTS]:
-        outcome = run([PROGRAM], stdin=_join(lines), program=program, seconds=SECONDS)
+        outcome = run([PROGRAM], stdin=_join(lines), program=program, seconds=_SECONDS)
         # The exit status does not count: a program may crash after the right output (spoc_evaluator.py:63).
         if outcome.code is None or outcome.output != _join(expected):
             return False
@@ -152,8 +152,8 @@ def score_html_to_tsv(record: Record) -> Scores:
         text = fenced[1]
     elif "```tsv" in output:
         text = output.split("```tsv")[1]
-    given = read_table(text)
-    expected = read_table(_find_item(record)["reference_output"])
+    given = _read_table(text)
+    expected = _read_table(_find_item(record)["reference_output"])
     if not given or not expected or len(given[0]) != len(expected[0]):
         return dict.fromkeys(_TABLE_METRICS, 0.0)
     # Each row of the output is looked up by itself, so a row that is repeated counts each time.
@@ -163,7 +163,7 @@ def score_html_to_tsv(record: Record) -> Scores:
     return dict(zip(_TABLE_METRICS, (f1, precision, recall, 1.0), strict=True))
 
 
-def read_table(text: str) -> list[tuple[str, ...]]:
+def _read_table(text: str) -> list[tuple[str, ...]]:
     """Return the normalized rows of tab-separated text without its header, or an empty list if it is not a table.
 
     If a row and the header have different numbers of cells, the cells of the row become `N/A`; the last row is left
@@ -284,7 +284,7 @@ def _score_travel_planning(record: Record) -> Scores:
     )
 
 
-class Evaluator(NamedTuple):
+class _Evaluator(NamedTuple):
     """A task's scorer, and the fields of an item that it reads, with a check of their values."""
 
     compute: Scorer
@@ -310,15 +310,15 @@ _TESTS = {
     )
 }
 
-EVALUATORS: Mapping[str, Evaluator] = {
-    "html_to_tsv": Evaluator(score_html_to_tsv, _REFERENCE),
-    "pseudo_to_code": Evaluator(score_pseudo_to_code, _TESTS),
-    "path_traversal": Evaluator(score_path_traversal, _REFERENCE),
-    "tom_tracking": Evaluator(score_tom_tracking, _REFERENCE),
-    "countdown": Evaluator(
+EVALUATORS: Mapping[str, _Evaluator] = {
+    "html_to_tsv": _Evaluator(score_html_to_tsv, _REFERENCE),
+    "pseudo_to_code": _Evaluator(score_pseudo_to_code, _TESTS),
+    "path_traversal": _Evaluator(score_path_traversal, _REFERENCE),
+    "tom_tracking": _Evaluator(score_tom_tracking, _REFERENCE),
+    "countdown": _Evaluator(
         score_countdown, {**_REFERENCE, "nums": are_all(is_whole), "target": is_whole}
     ),
-    "travel_planning": Evaluator(_score_travel_planning, {**_REFERENCE, **_PLAN}),
+    "travel_planning": _Evaluator(_score_travel_planning, {**_REFERENCE, **_PLAN}),
 }
 
 
@@ -347,7 +347,7 @@ def _count_agreeing(lines: Sequence[str], expected: Sequence[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-MOST_STEPS = 1000
+_MOST_STEPS = 1000
 """More steps than the longest route has. The limit ends a search in links that form a circle."""
 
 _LINK = re.compile(r"You can travel from (.+?) to (.+?) by (\w+)\.")
@@ -363,7 +363,7 @@ def _find_route(messages: Sequence[Message]) -> str | None:
     links = {source: (target, by) for source, target, by in _LINK.findall(problem)}
     city, target = question.groups()
     steps: list[str] = []
-    while city != target and city in links and len(steps) < MOST_STEPS:
+    while city != target and city in links and len(steps) < _MOST_STEPS:
         following, by = links[city]
         steps.append(f"From {city}, take a {by} to {following}.")
         city = following

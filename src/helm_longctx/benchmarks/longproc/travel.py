@@ -25,7 +25,7 @@ _ROUTE = re.compile(r"(?=from (\w+) to (\w+))")
 
 
 @dataclass(frozen=True)
-class Stop:
+class _Stop:
     """A stay in a city. It includes the days `start` and `end`."""
 
     city: str
@@ -92,7 +92,7 @@ def demonstrate(trip: Trip) -> str:
     )
 
 
-def format_plan(plan: Sequence[Stop]) -> str:
+def format_plan(plan: Sequence[_Stop]) -> str:
     """Write a plan in the required format."""
     lines = []
     for number, (stop, following) in enumerate(pairwise([*plan, None])):
@@ -144,8 +144,8 @@ class _Search:
     log: list[str] = field(default_factory=list)
 
     def arrange(
-        self, day: int, plan: list[Stop], free: Sequence[_Constraint]
-    ) -> list[Stop] | None:
+        self, day: int, plan: list[_Stop], free: Sequence[_Constraint]
+    ) -> list[_Stop] | None:
         """Complete a plan from a day on. Returns None if that is impossible.
 
         Args:
@@ -164,7 +164,7 @@ class _Search:
         if fixed:
             self._write(depth, prompts.TRAVEL_IS_FIXED, day=day, city=fixed["city"])
             stops = [
-                Stop(fixed["city"], fixed["end_day"] - day + 1, day, fixed["end_day"])
+                _Stop(fixed["city"], fixed["end_day"] - day + 1, day, fixed["end_day"])
             ]
         else:
             possible = ", ".join(city["city"] for city in free)
@@ -172,7 +172,7 @@ class _Search:
             stops = []
             for city in free:
                 days = city["num_days"]
-                stops.append(Stop(city["city"], days, day, day + days - 1))
+                stops.append(_Stop(city["city"], days, day, day + days - 1))
         for stop in stops:
             if self._is_feasible(stop, plan, depth + 1):
                 left = [city for city in free if city["city"] != stop.city]
@@ -183,7 +183,7 @@ class _Search:
         self._write(depth + 1, prompts.TRAVEL_FAIL, day=day)
         return None
 
-    def _is_feasible(self, stop: Stop, plan: Sequence[Stop], depth: int) -> bool:
+    def _is_feasible(self, stop: _Stop, plan: Sequence[_Stop], depth: int) -> bool:
         """Return whether there is a flight to the stop, and the stop ends before the next fixed days begin."""
         self._write(
             depth,

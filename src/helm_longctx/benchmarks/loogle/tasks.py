@@ -164,7 +164,7 @@ def _judge_summary(record: Record) -> str:
 
 
 # The official code asks once. It leaves out other replies about answers, and ends at others about summaries.
-JUDGEMENT = Judgement(
+_JUDGEMENT = Judgement(
     _judge_answer,
     lambda reply, record: read_verdict(reply),
     prompts.JUDGE_SYSTEM + prompts.JUDGE,
@@ -183,7 +183,7 @@ _SUMMARY_JUDGEMENT = Judgement(
 )
 
 
-COMMIT = "b280201c5ab12cab9fd0d3a4de0c45830db8cd00"
+_COMMIT = "b280201c5ab12cab9fd0d3a4de0c45830db8cd00"
 """The commit that the maintainers name for the rows with labels of the kinds of questions (bigai-nlco/LooGLE#15).
 
 The hub's loading script (the official code calls it) reads data.zip: `TASK.json`, with one text on each line and the
@@ -194,7 +194,7 @@ SUMMARY = "longdep_summarization"
 CLOZE = "shortdep_cloze"
 
 
-class Row(NamedTuple):
+class LoogleTask(NamedTuple):
     """A task: its title, output budget, largest number of questions, and the answer of the null model."""
 
     title: str
@@ -204,10 +204,10 @@ class Row(NamedTuple):
 
 
 ROWS = {
-    "shortdep_qa": Row("Short QA", 300, 6000, "It is not known."),
-    "longdep_qa": Row("Long QA", 500, 6000, "It is not known."),
-    SUMMARY: Row("Summaries", 500, 516, "The paper proves a theorem."),
-    CLOZE: Row("Cloze", 50, 6000, "{}"),
+    "shortdep_qa": LoogleTask("Short QA", 300, 6000, "It is not known."),
+    "longdep_qa": LoogleTask("Long QA", 500, 6000, "It is not known."),
+    SUMMARY: LoogleTask("Summaries", 500, 516, "The paper proves a theorem."),
+    CLOZE: LoogleTask("Cloze", 50, 6000, "{}"),
 }
 """The tasks by their official names. The README counts 6,000 questions of all tasks, and 516 papers."""
 
@@ -256,7 +256,7 @@ def _task(name: str, judgement: Judgement | None) -> Task:
         "data.zip",
         f"data/{name}.json",
         f"loogle/{name}.json",
-        commit=COMMIT,
+        commit=_COMMIT,
         other_members=(f"data/{name}.jsonl",),
     )
     return Task(
@@ -281,8 +281,8 @@ def _task(name: str, judgement: Judgement | None) -> Task:
 
 
 _TASKS = (
-    _task("shortdep_qa", JUDGEMENT),
-    _task("longdep_qa", JUDGEMENT),
+    _task("shortdep_qa", _JUDGEMENT),
+    _task("longdep_qa", _JUDGEMENT),
     _task(SUMMARY, _SUMMARY_JUDGEMENT),
     _task(CLOZE, None),
 )

@@ -19,20 +19,20 @@ from helm_longctx.tasks.outputs import (
     RunOrScore,
 )
 
-SCORES = "result.json"
+_SCORES = "result.json"
 """The file with the score of each data set at each length, in percent."""
 
 _DATASETS = {dataset.name: dataset for dataset in DATASETS}
 _DATASET = re.compile(
     rf"(?P<name>{'|'.join(_DATASETS)})_(?P<length>{'|'.join(LENGTHS)})"
 )
-_FILE = re.compile(rf"{_DATASET.pattern}\.jsonl|{re.escape(SCORES)}")
+_FILE = re.compile(rf"{_DATASET.pattern}\.jsonl|{re.escape(_SCORES)}")
 
 _COLUMNS: Types = {"pred": (str, type(None)), "answers": list, "input": str}
 
 
 def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
-    if path.name.endswith(SCORES):
+    if path.name.endswith(_SCORES):
         yield from _scores(path)
         return
     match = _DATASET.fullmatch(path.stem)
@@ -78,9 +78,11 @@ def _scores(path: Path) -> Iterator[OutputScore]:
 
 def _choose(paths: Sequence[Path]) -> Iterator[Path]:
     """Choose the predictions, and a table of scores only if there are no predictions in its folder."""
-    folders = {path.parent for path in paths if path.name != SCORES}
+    folders = {path.parent for path in paths if path.name != _SCORES}
     for path in paths:
-        if path.name != SCORES or folders.isdisjoint((path.parent, path.parent.parent)):
+        if path.name != _SCORES or folders.isdisjoint(
+            (path.parent, path.parent.parent)
+        ):
             yield path
 
 

@@ -53,12 +53,12 @@ from helm_longctx.tasks.words import (
 
 _GATED = "f1_gated"
 PLAIN = "f1"
-ROUGE = "rouge_l"
+_ROUGE = "rouge_l"
 _GATED_METRICS = (_GATED, "f1_before_gate", "keyword_recall")
 _PLAIN_METRICS = (PLAIN,)
-_ROUGE_METRICS = (ROUGE, "rouge_l_all_words")
+_ROUGE_METRICS = (_ROUGE, "rouge_l_all_words")
 
-Words = Callable[[str], list[str]]
+_Words = Callable[[str], list[str]]
 
 _EN = """
     and to of in her was with for it from is that his he by she they or at because be on are their what as had were
@@ -85,14 +85,14 @@ def _field_text(record: Record, name: str) -> str:
     return text
 
 
-def _score_plain(record: Record, words: Words) -> Scores:
+def _score_plain(record: Record, words: _Words) -> Scores:
     if not record["references"]:
         return {PLAIN: 0.0}
     return {PLAIN: f1(words(record["prediction"]), words(record["references"][0]))}
 
 
 def _score_with_gate(
-    record: Record, words: Words, ignored: frozenset[str], least: float, always: bool
+    record: Record, words: _Words, ignored: frozenset[str], least: float, always: bool
 ) -> Scores:
     """Compute F1, but 0 if the output has less than the share `least` of the keywords.
 
@@ -129,13 +129,13 @@ def _score_with_gate(
 def _score_rouge_zh(record: Record) -> Scores:
     """Compute ROUGE-L without stop words (rouge_zh_score_blacklist), and with them (rouge_zh_score)."""
     if not record["references"]:
-        return {ROUGE: 0.0}
+        return {_ROUGE: 0.0}
     # The words are joined by spaces. The second cut returns these as words of their own (metrics.py:68 to 71).
     output, gold = (
         " ".join(cut(text)) for text in (record["prediction"], record["references"][0])
     )
     return {
-        ROUGE: rouge_l(_remove_stop_words(output), _remove_stop_words(gold)),
+        _ROUGE: rouge_l(_remove_stop_words(output), _remove_stop_words(gold)),
         "rouge_l_all_words": rouge_l(output, gold),
     }
 
@@ -398,8 +398,8 @@ DATASETS = (
 )
 
 
-REPO = "Infinigence/LVEval"
-COMMIT = "86a3b0e6f2266281d481bcb46a0bda5b511cffb0"
+_REPO = "Infinigence/LVEval"
+_COMMIT = "86a3b0e6f2266281d481bcb46a0bda5b511cffb0"
 """The commit of the archives. One public program pins it."""
 
 _VARIANTS: dict[ProtocolArgument, Variant] = {
@@ -420,11 +420,11 @@ def _task(dataset: Dataset) -> Task:
         path = dataset.file(length_label(length))
         return (
             HubZip(
-                repo=REPO,
+                repo=_REPO,
                 name=f"{dataset.name}.zip",
                 member=path.removeprefix("lveval/"),
                 path=path,
-                commit=COMMIT,
+                commit=_COMMIT,
             ),
         )
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from helm_longctx.data.jsonl import JsonLines, Row, Types
-from helm_longctx.errors import PreconditionError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks import (
     NO_TEMPLATE,
@@ -29,7 +28,7 @@ from helm_longctx.tasks import (
     read_benchmark,
     task_fields,
 )
-from helm_longctx.tasks.counting import CountTokens
+from helm_longctx.tasks.counting import CountTokens, load_encoding
 from helm_longctx.tasks.prompt import Message, read_messages
 from helm_longctx.tasks.sampling import shuffle_order, take_sample
 from helm_longctx.tasks.task import (
@@ -50,7 +49,7 @@ _REQUEST = re.compile(
 )
 
 
-class Needles(NamedTuple):
+class _Needles(NamedTuple):
     """What the last turn of a conversation asks for.
 
     Args:
@@ -71,7 +70,7 @@ class Needles(NamedTuple):
         return self.random_string + self.answers[self.number - 1]
 
 
-def find_needles(messages: Sequence[Message]) -> Needles | None:
+def _find_needles(messages: Sequence[Message]) -> _Needles | None:
     """Find the answers that the last turn is about, or None if it is not one of MRCR's."""
     request = _REQUEST.search(messages[-1]["content"])
     if request is None:
@@ -83,7 +82,7 @@ def find_needles(messages: Sequence[Message]) -> Needles | None:
     for turn, answer in pairwise(messages):
         if turn["role"] == "user" and turn["content"].strip().lower() == asked:
             answers.append(answer["content"])
-    return Needles(random_string, int(number), answers)
+    return _Needles(random_string, int(number), answers)
 
 
 def find_answer(messages: Sequence[Message]) -> str | None:
@@ -91,15 +90,15 @@ def find_answer(messages: Sequence[Message]) -> str | None:
 
     Returns None if the last turn is not one of MRCR's, and an empty text if the conversation has no such answer.
     """
-    needles = find_needles(messages)
+    needles = _find_needles(messages)
     return needles.wanted if needles else None
 
 
-def find_errata(
+def _find_errata(
     messages: Sequence[Message], answer: str, count: int
 ) -> tuple[str, ...]:
     """Return the rules of `errata.jsonl` by which a row of the hub is wrong."""
-    needles = find_needles(messages)
+    needles = _find_needles(messages)
     # Without an answer of this kind, nothing is known about the row.
     if needles is None or not needles.wanted:
         return ()
@@ -110,7 +109,7 @@ def find_errata(
     return tuple(rule for rule, is_wrong in rules.items() if is_wrong)
 
 
-DIGESTS = {
+_DIGESTS = {
     "2needle/2needle_0.parquet": "1c297b254bf64a31856b74918cd7db889a214503e0b67daa834e84f20df6aa93",
     "2needle/2needle_1.parquet": "a5a1dc9ccc945623253d04d33c03d89aee2d676c88955ce368da2ab16a0ce94d",
     "4needle/4needle_0.parquet": "4d4fa3d11ce064749de3cd039eef1a621e30a81c2c9b3e64f1df37f8afeaf312",
@@ -124,8 +123,8 @@ SOURCE = HubDataset(
     {"train": 2400},
     labelled=False,
     commit="f4c69fae7cf81f7ca26b9fee34b392a50f6b8a1d",
-    files={"train": tuple(DIGESTS)},
-    sha256=DIGESTS,
+    files={"train": tuple(_DIGESTS)},
+    sha256=_DIGESTS,
 )
 PATH = f"{SOURCE.folder}/train.jsonl"
 NEEDLES = (2, 4, 8)
@@ -213,7 +212,7 @@ def _example(
         messages=messages,
         # Rows on the same conversation share all messages but the last.
         group=f"conversation {digest(''.join(message['content'] for message in messages[:-1]))[:12]}",
-        errata=find_errata(messages, row["answer"], row["n_needles"]),
+        errata=_find_errata(messages, row["answer"], row["n_needles"]),
     )
 
 
@@ -224,15 +223,7 @@ def o200k_counter() -> CountTokens:
     Raises:
         InputError: tiktoken cannot load the encoding.
     """
-    import tiktoken
-
-    try:
-        encoding = tiktoken.get_encoding("o200k_base")
-    except Exception as error:  # of the HTTP library, the disk, or a wrong checksum
-        raise PreconditionError(
-            f"tiktoken cannot load the encoding o200k_base ({type(error).__name__}); check the network, or set "
-            "TIKTOKEN_CACHE_DIR to a folder that has it"
-        ) from error
+    encoding = load_encoding("o200k_base")
     # Conversations of a file share most of their messages, so counts are remembered.
     return lru_cache(1 << 14)(lambda text: len(encoding.encode_ordinary(text)))
 

@@ -44,7 +44,7 @@ LENGTHS = {
 """The most tokens of a transcript, by the length's label. Google DeepMind counts them with its own tokenizer."""
 CUMULATIVE = LENGTHS["128k"]
 """The length of the files that have transcripts of all bins up to it."""
-COLUMNS = ("queries", "answer", "view_ops", "context_len", "answer_context_position")
+_COLUMNS = ("queries", "answer", "view_ops", "context_len", "answer_context_position")
 
 _START = re.compile(r"\(\s*(\d+)\s*,")
 
@@ -64,7 +64,7 @@ def file_of(needles: int, length: int, cumulative: bool = False) -> BucketFile:
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the transcripts of a file in its order. Only a few rows are in memory at a time."""
     (path,) = task.paths(settings.length)
-    for number, row in enumerate(read_csv(root / path, COLUMNS)):
+    for number, row in enumerate(read_csv(root / path, _COLUMNS)):
         prompt = row["queries"]
         answer = row["answer"]
         request = row["view_ops"]
@@ -90,7 +90,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 _HASH = 12
 """Characters of the random string before an answer."""
-FLOORS = {
+_FLOORS = {
     "Floor: any reply of the transcript": dict.fromkeys(NEEDLES, 0.01),
     "Floor: any reply to the same request": {2: 0.51, 4: 0.27, 8: 0.15},
 }
@@ -188,12 +188,12 @@ _PUBLISHED = tuple(
         length,
         {f"{needles}needle": floor for needles, floor in floors.items()},
     )
-    for model, floors in FLOORS.items()
+    for model, floors in _FLOORS.items()
     for length in LENGTHS.values()
 )
 MRCR_V2 = read_benchmark(
     __package__,
     (Category("", "", _TASKS, variants=_CUMULATIVE),),
     published=lambda: _PUBLISHED,
-    floors=tuple(FLOORS),
+    floors=tuple(_FLOORS),
 )

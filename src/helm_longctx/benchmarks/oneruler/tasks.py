@@ -89,12 +89,12 @@ def _find_sentences(code: str, book: str, root: DataRoot) -> list[str]:
     return sentences
 
 
-REPOSITORY = "mungg/OneRuler"
-COMMIT = "a3fe6af862dc4b30794afc0a8f3d4f60758cecfa"
+_REPOSITORY = "mungg/OneRuler"
+_COMMIT = "a3fe6af862dc4b30794afc0a8f3d4f60758cecfa"
 
 
 def _pin(path: str, name: str, sha256: str) -> PinnedFile:
-    url = f"https://raw.githubusercontent.com/{REPOSITORY}/{COMMIT}/OneRuler/data/{quote(path)}"
+    url = f"https://raw.githubusercontent.com/{_REPOSITORY}/{_COMMIT}/OneRuler/data/{quote(path)}"
     return PinnedFile(f"oneruler/{name}", url, sha256)
 
 
@@ -106,7 +106,7 @@ NOUNS = _pin(
 """A hundred nouns in all languages: the keys of needles."""
 
 
-class Language(NamedTuple):
+class _Language(NamedTuple):
     """A language and its files.
 
     Args:
@@ -121,7 +121,7 @@ class Language(NamedTuple):
     words: PinnedFile | None
 
 
-def _language(row: dict[str, str]) -> Language:
+def _language(row: dict[str, str]) -> _Language:
     code = row["code"]
     title = row["title"]
     words = _pin(
@@ -129,7 +129,7 @@ def _language(row: dict[str, str]) -> Language:
         f"dictionaries/{code}.csv",
         row["words_sha256"],
     )
-    return Language(
+    return _Language(
         code,
         title,
         book=_pin(
@@ -149,7 +149,7 @@ LANGUAGES = tuple(map(_language, read_table(__package__, "languages.csv")))
 class Material:
     """Reads the files of a language, each when it is needed."""
 
-    def __init__(self, language: Language, root: DataRoot):
+    def __init__(self, language: _Language, root: DataRoot):
         self.language = language
         self._root = root
 
@@ -217,14 +217,14 @@ _WITHOUT_SPACES = ("zh", "ja")
 _PERIODS = {"zh": "。", "ja": "。", "fa": "۔"}
 
 
-class Sample(NamedTuple):
+class OneRulerSample(NamedTuple):
     """A prompt and its answers."""
 
     prompt: str
     answers: list[str]
 
 
-class Needles(NamedTuple):
+class _Needles(NamedTuple):
     """A task about needles.
 
     Args:
@@ -238,8 +238,8 @@ class Needles(NamedTuple):
 
 
 def hide_needles(
-    needles: Needles, material: Material, tokens: int, count: CountTokens, seed: int
-) -> Iterator[Sample]:
+    needles: _Needles, material: Material, tokens: int, count: CountTokens, seed: int
+) -> Iterator[OneRulerSample]:
     """Yield samples of a task about needles without end."""
     random = Random(seed)
     sentences = fill_length(material.sentences, tokens, count)
@@ -274,7 +274,7 @@ def hide_needles(
             queries = [other]
             answers = [material.texts["none"]]
         fields = {f"query{number}": query for number, query in enumerate(queries, 1)}
-        yield Sample(fill(template, {"context": context, **fields}), answers)
+        yield OneRulerSample(fill(template, {"context": context, **fields}), answers)
 
 
 def _make_template(material: Material, queries: int) -> str:
@@ -309,7 +309,7 @@ def fill_length(sentences: Sequence[str], tokens: int, count: CountTokens) -> li
     return (list(sentences) * (best // len(sentences) + 1))[:best]
 
 
-class Lists(NamedTuple):
+class _Lists(NamedTuple):
     """A task about lists: how often frequent and other words occur, in long lists and in lists up to `_SHORT_LIST`."""
 
     common: int
@@ -319,8 +319,8 @@ class Lists(NamedTuple):
 
 
 def _list_words(
-    lists: Lists, material: Material, tokens: int, count: CountTokens, seed: int
-) -> Iterator[Sample]:
+    lists: _Lists, material: Material, tokens: int, count: CountTokens, seed: int
+) -> Iterator[OneRulerSample]:
     """Yield samples of a task about lists without end.
 
     A list grows by one word until it has more tokens than the limit, so the last one is too long. The next sample
@@ -331,7 +331,7 @@ def _list_words(
     Random(seed).shuffle(words)
     times = lists[2:] if tokens <= _SHORT_LIST else lists[:2]
     size = 1
-    sample = Sample("", [])
+    sample = OneRulerSample("", [])
     while True:
         total = 0
         while total < tokens:
@@ -341,7 +341,7 @@ def _list_words(
             items = common * times[0] + other * times[1]
             Random(seed).shuffle(items)
             context = " ".join(number_words(items))
-            sample = Sample(
+            sample = OneRulerSample(
                 fill(material.list_prompt, {"context": context, "query": ""}), common
             )
             total = count(sample.prompt)
@@ -365,11 +365,11 @@ NONE = {
 _START = "<Answer>"
 _STOP = "</Answer>"
 
-Compare = Callable[[str, Sequence[str], str], bool]
+_Compare = Callable[[str, Sequence[str], str], bool]
 """(output, expected answers, language) → whether the output is right."""
 
 
-def score(record: Record, compare: Compare, language: str) -> Scores:
+def score(record: Record, compare: _Compare, language: str) -> Scores:
     """Return whether the output is right: the whole output, and only its first `<Answer>` if it has one."""
     output = record["prediction"]
     expected = record["references"]
@@ -438,7 +438,7 @@ _ITEM = re.compile(r"(?<!\d)\d+\. (\S+)")
 _QUOTED = re.compile(r"[\"“„«「『](.{1,40}?)[\"”“»」』]")
 
 
-LIST = 50
+_LIST = 50
 """Fewest items of a list of words. Other benchmarks' prompts have shorter lists."""
 
 
@@ -454,41 +454,48 @@ def _find_numbers(messages: Sequence[Message]) -> str | None:
     return ", ".join(numbers) or None
 
 
-def find_words(messages: Sequence[Message]) -> str | None:
+def _find_words(messages: Sequence[Message]) -> str | None:
     """Return the ten most frequent words of the list, or None if there is no long list."""
     items = _ITEM.findall(messages[-1]["content"])
-    if len(items) < LIST:
+    if len(items) < _LIST:
         return None
     return ", ".join(word for word, _ in Counter(items).most_common(10))
 
 
-SIZES = {STANDARD[f"{k}k"]: k * 1000 for k in (8, 32, 64, 128)}
+_SIZES = {STANDARD[f"{k}k"]: k * 1000 for k in (8, 32, 64, 128)}
 
-MAIN = "en"
+_MAIN = "en"
 """The language whose tasks have their names without a language, as the page's table has them."""
 
-Samples = Callable[[Material, int, CountTokens, int], Iterator[Sample]]
+_Samples = Callable[[Material, int, CountTokens, int], Iterator[OneRulerSample]]
 """(files, tokens, counter, seed) → samples in the official order."""
 
 NEEDLES = {
-    "niah_single": ("Single NIAH", Needles()),
-    "niah_none": ("None-NIAH", Needles(keys=4, absent=True)),
-    "niah_multikey": ("Multi-Key NIAH", Needles(keys=4)),
-    "niah_multivalue": ("Multi-Value NIAH", Needles(values=4)),
-    "niah_multiquery": ("Multi-Query NIAH", Needles(keys=2, queries=2)),
+    "niah_single": ("Single NIAH", _Needles()),
+    "niah_none": ("None-NIAH", _Needles(keys=4, absent=True)),
+    "niah_multikey": ("Multi-Key NIAH", _Needles(keys=4)),
+    "niah_multivalue": ("Multi-Value NIAH", _Needles(values=4)),
+    "niah_multiquery": ("Multi-Query NIAH", _Needles(keys=2, queries=2)),
 }
 LISTS = {
-    "cwe": ("Common Words", Lists(common=20, other=10, short_common=10, short_other=5)),
+    "cwe": (
+        "Common Words",
+        _Lists(common=20, other=10, short_common=10, short_other=5),
+    ),
     "cwe_easy": (
         "Common Words, Easy",
-        Lists(common=30, other=3, short_common=10, short_other=1),
+        _Lists(common=30, other=3, short_common=10, short_other=1),
     ),
 }
 
 
 @take_sample
 def load(
-    task: Task, settings: Settings, root: DataRoot, language: Language, samples: Samples
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    language: _Language,
+    samples: _Samples,
 ) -> Iterator[Example]:
     """Yield the samples of a task."""
     count = settings.count_tokens(task.name)
@@ -515,29 +522,29 @@ def load(
 
 
 def _task(
-    language: Language,
+    language: _Language,
     name: str,
     title: str,
-    samples: Samples,
-    compare: Compare,
+    samples: _Samples,
+    compare: _Compare,
     sources: tuple[Source, ...],
 ) -> Task:
     constant = NONE[language.code][0]
     return Task(
-        name=name if language.code == MAIN else f"{language.code}_{name}",
-        alias="" if language.code == MAIN else name,
+        name=name if language.code == _MAIN else f"{language.code}_{name}",
+        alias="" if language.code == _MAIN else name,
         title=f"{language.title} {title}",
         template=NO_TEMPLATE,
-        sizes=SIZES,
+        sizes=_SIZES,
         load=partial(load, language=language, samples=samples),
         score=partial(score, compare=compare, language=language.code),
         sources=lambda length: sources,
-        baseline=Baseline(_find_numbers if name in NEEDLES else find_words, constant),
+        baseline=Baseline(_find_numbers if name in NEEDLES else _find_words, constant),
         **task_fields(__package__),
     )
 
 
-def _category(language: Language) -> Category:
+def _category(language: _Language) -> Category:
     needles = tuple(
         _task(
             language,

@@ -44,7 +44,7 @@ _REAL_COMMIT = "6bc9ef04866fcf005c9749b70649be69dd37fffb"
 QUESTIONS = 50
 """Number of questions on each data set of classified texts at each length, 25 on each of two texts."""
 
-DATASETS = {"test": 8, "validation": 2}
+_DATASETS = {"test": 8, "validation": 2}
 """Number of data sets of classified texts in each split."""
 
 EPISODE_TOKENS = 64 * 1024
@@ -65,7 +65,7 @@ _SYNTH_COLUMNS: Types = {
 _REAL_COLUMNS: Types = {TEXT: str, "question": str, "answer": (str, int)}
 
 
-class Entry(NamedTuple):
+class LabelledLine(NamedTuple):
     """A line of a text. The label is empty if the text has no labels."""
 
     date: str
@@ -73,9 +73,9 @@ class Entry(NamedTuple):
     label: str
 
 
-def read_entries(text: str) -> Iterator[Entry]:
+def read_entries(text: str) -> Iterator[LabelledLine]:
     """Yield the lines of a text that have a date and a user."""
-    return (Entry(*match) for match in _ENTRY.findall(text))
+    return (LabelledLine(*match) for match in _ENTRY.findall(text))
 
 
 def find_synth_rows(length: int, split: str, column: str) -> HubRows:
@@ -89,7 +89,7 @@ def find_synth_rows(length: int, split: str, column: str) -> HubRows:
         column="context_len",
         value=length,
         columns=("id", "context_window_id", *_SYNTH_COLUMNS, column),
-        rows=QUESTIONS * DATASETS[split],
+        rows=QUESTIONS * _DATASETS[split],
     )
 
 

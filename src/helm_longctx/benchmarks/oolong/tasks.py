@@ -13,7 +13,7 @@ from functools import partial
 from itertools import combinations
 
 from helm_longctx.benchmarks.oolong import data
-from helm_longctx.benchmarks.oolong.data import Entry, read_entries
+from helm_longctx.benchmarks.oolong.data import LabelledLine, read_entries
 from helm_longctx.benchmarks.oolong.prompts import INPUT, PAIR_CONDITIONS
 from helm_longctx.tasks import (
     TEXT,
@@ -45,7 +45,7 @@ def answer_synth(messages: Sequence[Message]) -> str | None:
     form = _FORM.search(question)
     if form is None:
         return None
-    entries: list[Entry] = []
+    entries: list[LabelledLine] = []
     for message in messages:
         entries += read_entries(message["content"])
     if not entries:
@@ -81,7 +81,7 @@ def _answer_pairs(messages: Sequence[Message]) -> str | None:
     )
 
 
-def _answer_user(question: str, entries: Sequence[Entry]) -> str:
+def _answer_user(question: str, entries: Sequence[LabelledLine]) -> str:
     label = _NAMED_LABEL.search(question)
     users = [
         entry.user
@@ -91,12 +91,12 @@ def _answer_user(question: str, entries: Sequence[Entry]) -> str:
     return _find_most(users, "second most" in question)
 
 
-def _answer_date(question: str, entries: Sequence[Entry]) -> str:
+def _answer_date(question: str, entries: Sequence[LabelledLine]) -> str:
     date = _find_most([entry.date for entry in entries], "second most" in question)
     return datetime.strptime(date, "%b %d, %Y").strftime("%m/%d/%Y") if date else ""
 
 
-def _answer_label(question: str, entries: Sequence[Entry]) -> str:
+def _answer_label(question: str, entries: Sequence[LabelledLine]) -> str:
     options = _OPTIONS.search(question)
     counts = Counter(dict.fromkeys(options[1].split(", ") if options else [], 0))
     counts.update(entry.label for entry in entries if entry.label)
@@ -104,7 +104,7 @@ def _answer_label(question: str, entries: Sequence[Entry]) -> str:
     return ordered[-1 if "least" in question else 0]
 
 
-def _answer_other(question: str, entries: Sequence[Entry]) -> str:
+def _answer_other(question: str, entries: Sequence[LabelledLine]) -> str:
     labels = Counter(entry.label for entry in entries)
     if match := _TIMES.search(question):
         return str(
@@ -150,7 +150,7 @@ _NAMED_ANSWER = re.compile(
 _REMARK = re.compile(r"(?<!\s)\s{1,9}\([^()]{0,400}\)\W{0,9}$")
 _INTEGER = re.compile(r"\b\d+\b")
 
-Credit = Callable[[Record], float]
+_Credit = Callable[[Record], float]
 """(record) → 0…1"""
 
 
@@ -309,7 +309,7 @@ def is_date(answer: str, gold: str) -> bool:
     ] * len(_MISSING)
 
 
-def score(record: Record, credit: Credit, lenient: Credit | None = None) -> Scores:
+def score(record: Record, credit: _Credit, lenient: _Credit | None = None) -> Scores:
     """Return the metrics of an answer, with the lenient credit if there is one. Without a reference there are none."""
     if not record.get("references"):
         return {}
@@ -320,7 +320,7 @@ def score(record: Record, credit: Credit, lenient: Credit | None = None) -> Scor
     return scores
 
 
-def _try_credit(credit: Credit, record: Record) -> float:
+def _try_credit(credit: _Credit, record: Record) -> float:
     """Return a credit, 0 if the answer cannot be read."""
     try:
         return float(credit(record))

@@ -54,8 +54,8 @@ from helm_longctx.tasks.task import (
     Task,
 )
 
-REPOSITORY = "NVIDIA/RULER"
-COMMIT = "c3f5e3b4f87f97e048793bb510a3a6b19a46bf3a"
+_REPOSITORY = "NVIDIA/RULER"
+_COMMIT = "c3f5e3b4f87f97e048793bb510a3a6b19a46bf3a"
 
 
 def _wheel_file(name: str, sha256: str) -> WheelFile:
@@ -78,7 +78,7 @@ HOTPOTQA = _wheel_file(
 # The repository has this file in Git LFS. raw.githubusercontent.com would serve only the pointer to it.
 WORDS = PinnedFile(
     path="ruler_source/english_words.json",
-    url=f"https://media.githubusercontent.com/media/{REPOSITORY}/{COMMIT}/scripts/data/synthetic/json/english_words.json",
+    url=f"https://media.githubusercontent.com/media/{_REPOSITORY}/{_COMMIT}/scripts/data/synthetic/json/english_words.json",
     sha256="affcd6d45fdf3cc843d585c99c97ad615094e760e6c4756b654bab6c73bc2eca",
 )
 """A word list for samples with more words than wonderwords has."""
@@ -93,7 +93,7 @@ def read_essays(root: DataRoot) -> WordsInSentences:
     return WordsInSentences(re.sub(r"\s+", " ", _read(root, ESSAYS)["text"]).split(" "))
 
 
-class Question(NamedTuple):
+class DocumentQuestion(NamedTuple):
     """A question on documents.
 
     Args:
@@ -107,11 +107,11 @@ class Question(NamedTuple):
     related: list[int]
 
 
-Documents = tuple[list[Question], list[str]]
+_Documents = tuple[list[DocumentQuestion], list[str]]
 """Questions in the official order, and the documents that they refer to by number."""
 
 
-def _read_squad(root: DataRoot) -> Documents:
+def _read_squad(root: DataRoot) -> _Documents:
     """Read the answerable questions of SQuAD."""
     articles = [article["paragraphs"] for article in _read(root, SQUAD)["data"]]
     contexts: list[str] = []
@@ -126,11 +126,13 @@ def _read_squad(root: DataRoot) -> Documents:
             for qa in paragraph["qas"]:
                 if not qa["is_impossible"]:
                     answers = [answer["text"] for answer in qa["answers"]]
-                    questions.append(Question(qa["question"], answers, [own], related))
+                    questions.append(
+                        DocumentQuestion(qa["question"], answers, [own], related)
+                    )
     return questions, texts
 
 
-def read_hotpotqa(root: DataRoot) -> Documents:
+def _read_hotpotqa(root: DataRoot) -> _Documents:
     """Read the questions of HotpotQA."""
     rows = _read(root, HOTPOTQA)
     contexts = []
@@ -143,7 +145,9 @@ def read_hotpotqa(root: DataRoot) -> Documents:
     questions = []
     for row, context in zip(rows, contexts, strict=True):
         documents = [number[text] for text in context]
-        questions.append(Question(row["question"], [row["answer"]], documents, []))
+        questions.append(
+            DocumentQuestion(row["question"], [row["answer"]], documents, [])
+        )
     return questions, texts
 
 
@@ -160,12 +164,12 @@ def _many_words(root: DataRoot) -> list[str]:
     return [str(word) for word in _read(root, WORDS).values()]
 
 
-NOISE = cut_ends(prompts.NOISE)
+_NOISE = cut_ends(prompts.NOISE)
 
 _ZETA_2 = pi**2 / 6
 """The sum of the inverse squares, by which the frequencies of coded words are divided."""
 
-HOPS = 4
+_HOPS = 4
 """The number of variables in a chain after the first."""
 
 _DRAW_ITEM: dict[str, Callable[[Random], str]] = {
@@ -174,7 +178,7 @@ _DRAW_ITEM: dict[str, Callable[[Random], str]] = {
     "uuids": lambda rng: write_uuid(rng.getrandbits(128)),
 }
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 _VARIANTS = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 
@@ -185,7 +189,7 @@ def write_uuid(number: int) -> str:
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{_VARIANTS[digits[16]]}{digits[17:20]}-{digits[20:]}"
 
 
-def draw_needles(
+def _draw_needles(
     script: Script,
     haystack: str,
     keys: int = 1,
@@ -226,7 +230,7 @@ def draw_needles(
             context = write(hide(lines, needles[::-1], rng))
         else:
             hidden = [write([needle]) for needle in reversed(needles)]
-            context = join_texts(hide([NOISE] * size, hidden, rng), "\n")
+            context = join_texts(hide([_NOISE] * size, hidden, rng), "\n")
         wanted = [pairs[index] for index in rng.sample(range(len(pairs)), queries)]
         query = generation.write_query([key for key, _ in wanted])
         kind = value_kind if values * queries > 1 else value_kind[:-1]
@@ -254,7 +258,7 @@ def track_variables(script: Script) -> Iterator[Draw]:
     def draw_with_example(number: int, size: int) -> Draw:
         sample = draw(number, size)
         varied = example
-        for name in example.strip().split()[-HOPS - 1 :]:
+        for name in example.strip().split()[-_HOPS - 1 :]:
             varied = varied.replace(name, _draw_word(rng, ascii_uppercase, len(name)))
         varied = varied.replace("12345", draw_value())
         return sample._replace(fields={**sample.fields, "example": f"{varied}\n"})
@@ -283,10 +287,10 @@ def draw_chain(
     Raises:
         IndexError: two variables have the same name.
     """
-    names = [_draw_word(rng, ascii_uppercase, letters) for _ in range(HOPS + 1)]
-    if len(set(names)) <= HOPS:
+    names = [_draw_word(rng, ascii_uppercase, letters) for _ in range(_HOPS + 1)]
+    if len(set(names)) <= _HOPS:
         # The official script draws further names until enough differ, and then fails at the incomplete chain.
-        while len(set(names)) <= HOPS:
+        while len(set(names)) <= _HOPS:
             names.append(_draw_word(rng, ascii_uppercase, letters))
         # It has drawn a value for each chain by then (variable_tracking.py:105, 112).
         for _ in range(2):
@@ -296,8 +300,10 @@ def draw_chain(
     chain = [[prompts.FIRST_LINK.format(name=names[0], value=value)]]
     for previous, name in pairwise(names):
         chain.append([prompts.LINK.format(name=name, previous=previous)])
-    context = join_texts(hide([NOISE] * size, chain, rng), "\n")
-    return Draw({"example": "", "query": value, "num_v": str(HOPS + 1)}, context, names)
+    context = join_texts(hide([_NOISE] * size, chain, rng), "\n")
+    return Draw(
+        {"example": "", "query": value, "num_v": str(_HOPS + 1)}, context, names
+    )
 
 
 def _draw_word(rng: Random, letters: str, count: int) -> str:
@@ -374,7 +380,7 @@ def _write_text(vocabulary: list[str], count: int, seed: int) -> Draw:
 
 
 def _ask_questions(
-    script: Script, read: Callable[[DataRoot], Documents]
+    script: Script, read: Callable[[DataRoot], _Documents]
 ) -> Iterator[Draw]:
     """Yield questions among documents. There are no more samples than questions."""
     rng = Random(script.seed)
@@ -416,7 +422,7 @@ def _order(count: int, seed: int) -> list[int]:
     return order
 
 
-def shuffle(items: Sequence[Item], seed: int) -> list[Item]:
+def shuffle(items: Sequence[_Item], seed: int) -> list[_Item]:
     """Shuffle with a new generator, as the official scripts do, so that all lists of one length get the same order."""
     return [*map(items.__getitem__, _order(len(items), seed))]
 
@@ -441,17 +447,17 @@ def _hits(record: Record) -> list[bool]:
     return [answer.lower() in output for answer in record["references"]]
 
 
-SAMPLES = 500
-NIAH = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX, separator="")
+_SAMPLES = 500
+_NIAH = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX, separator="")
 _NIAH_MULTI = Template(prompts.NIAH_MULTI_USER, prompts.NIAH_MULTI_PREFIX, separator="")
-VT = Template("{example}" + prompts.VT_USER, prompts.VT_PREFIX, separator="")
-CWE = Template("{example}" + prompts.CWE_USER, prompts.CWE_PREFIX, separator="")
-FWE = Template(prompts.FWE_USER, prompts.FWE_PREFIX, separator="")
+_VT = Template("{example}" + prompts.VT_USER, prompts.VT_PREFIX, separator="")
+_CWE = Template("{example}" + prompts.CWE_USER, prompts.CWE_PREFIX, separator="")
+_FWE = Template(prompts.FWE_USER, prompts.FWE_PREFIX, separator="")
 QA = Template(prompts.QA_USER, prompts.QA_PREFIX, separator="")
 _ANSWERS: dict[Template, AnswerKind] = {
-    VT: "chain",
-    CWE: "frequency",
-    FWE: "frequency",
+    _VT: "chain",
+    _CWE: "frequency",
+    _FWE: "frequency",
     QA: "span",
 }
 
@@ -472,7 +478,7 @@ def load(
     for number, draw in enumerate(samples(script)):
         # Only a single needle has one depth; other tasks have several pieces of evidence.
         yield generation.make_example(
-            task, number, draw, draw.answers[0] if task.template is NIAH else None
+            task, number, draw, draw.answers[0] if task.template is _NIAH else None
         )
 
 
@@ -495,7 +501,7 @@ def _task(
         headline=(metric,),
         metrics=(metric,),
         max_tokens=max_tokens,
-        num_samples=SAMPLES,
+        num_samples=_SAMPLES,
         sources=lambda length: tuple(
             source
             for source in sources
@@ -507,8 +513,8 @@ def _task(
 
 
 def _needles(name: str, title: str, haystack: str, **arguments: Any) -> Task:
-    template = _NIAH_MULTI if {"values", "queries"} & {*arguments} else NIAH
-    samples = partial(draw_needles, haystack=haystack, **arguments)
+    template = _NIAH_MULTI if {"values", "queries"} & {*arguments} else _NIAH
+    samples = partial(_draw_needles, haystack=haystack, **arguments)
     # More than four answers need more tokens than the official budget.
     answers = arguments.get("values", 1) * arguments.get("queries", 1)
     budget = max(_NEEDLE_TOKENS, ANSWER_TOKENS * answers)
@@ -527,16 +533,16 @@ _TASKS = (
     ),
     _needles("multivalue", "Multi-value", "essay", values=4),
     _needles("multiquery", "Multi-query", "essay", queries=4),
-    _task("vt", "Variable Tracking", track_variables, VT, 30),
-    _task("cwe", "Common Words", _list_common_words, CWE, 120, WORDS),
-    _task("fwe", "Frequent Words", _write_coded_texts, FWE, 50),
+    _task("vt", "Variable Tracking", track_variables, _VT, 30),
+    _task("cwe", "Common Words", _list_common_words, _CWE, 120, WORDS),
+    _task("fwe", "Frequent Words", _write_coded_texts, _FWE, 50),
     _task(
         "qa_1", "QA (SQuAD)", partial(_ask_questions, read=_read_squad), QA, 32, SQUAD
     ),
     _task(
         "qa_2",
         "QA (HotpotQA)",
-        partial(_ask_questions, read=read_hotpotqa),
+        partial(_ask_questions, read=_read_hotpotqa),
         QA,
         32,
         HOTPOTQA,

@@ -41,11 +41,11 @@ from helm_longctx.tasks.generation import (
 from helm_longctx.tasks.task import (
     TEXT_GROUP,
     AnswerKind,
+    AnswerReader,
     Baseline,
     Example,
     Scorer,
     Settings,
-    Strategy,
     Task,
     are_all,
     has_text,
@@ -80,14 +80,14 @@ HOTPOTQA = HubDataset(
 LETTERS = "ABCD"
 
 
-class Question(NamedTuple):
+class OptionsQuestion(NamedTuple):
     """A question of MMLU with its options, and the letter of the right one."""
 
     text: str
     letter: str
 
 
-class Asked(NamedTuple):
+class _Asked(NamedTuple):
     """A question of HotpotQA, its answer, the paragraphs that support it, and those that come with it."""
 
     text: str
@@ -96,7 +96,7 @@ class Asked(NamedTuple):
     related: list[str]
 
 
-def read_mmlu(root: DataRoot) -> tuple[list[Question], list[Question]]:
+def read_mmlu(root: DataRoot) -> tuple[list[OptionsQuestion], list[OptionsQuestion]]:
     """Read the questions that are asked, and those that surround them."""
     test, train = (
         [*map(_read_question, JsonLines(root / path, _MMLU_COLUMNS))]
@@ -105,7 +105,7 @@ def read_mmlu(root: DataRoot) -> tuple[list[Question], list[Question]]:
     return test, train
 
 
-def _read_question(row: FileRow) -> Question:
+def _read_question(row: FileRow) -> OptionsQuestion:
     choices = row["choices"]
     is_list = are_all(is_text)(choices) and len(choices) == len(LETTERS)
     if not is_list or row["answer"] not in range(len(LETTERS)):
@@ -114,12 +114,12 @@ def _read_question(row: FileRow) -> Question:
         )
     pairs = zip(LETTERS, choices, strict=True)
     options = "\n".join(f"{letter}. {choice}" for letter, choice in pairs)
-    return Question(
+    return OptionsQuestion(
         re.sub(r"\s+", " ", f"{row['question']}\n{options}"), LETTERS[row["answer"]]
     )
 
 
-def read_hotpotqa(root: DataRoot) -> tuple[list[Asked], list[str]]:
+def read_hotpotqa(root: DataRoot) -> tuple[list[_Asked], list[str]]:
     """Read the questions, and the paragraphs that surround them, each once in the order of the file."""
     questions, context = (root / path for path in HOTPOTQA.paths)
     texts: dict[str, None] = {}
@@ -134,7 +134,7 @@ def read_hotpotqa(root: DataRoot) -> tuple[list[Asked], list[str]]:
         related = [text for title, text in paragraphs if title not in titles]
         if not own:
             raise InputError(f"{row}: 'supporting_facts' names no title of 'context'")
-        asked.append(Asked(row["question"], row["answer"], own, related))
+        asked.append(_Asked(row["question"], row["answer"], own, related))
     return asked, [*texts]
 
 
@@ -153,7 +153,7 @@ def _read_paragraphs(row: FileRow) -> Iterator[tuple[str, str]]:
         yield title, f"{title}\n{''.join(parts)}"
 
 
-Samples = Callable[[Script, int], Iterator[Draw]]
+_Samples = Callable[[Script, int], Iterator[Draw]]
 """(script, number of samples) → the samples of a task in the official order."""
 
 _DIGITS = 10
@@ -169,7 +169,7 @@ def _draw_number(rng: Random, digits: int = _KEY_DIGITS) -> str:
     return str(least + generation.draw_below(rng, 9 * least))
 
 
-def draw_needles(script: Script, count: int, values: int) -> Iterator[Draw]:
+def _draw_needles(script: Script, count: int, values: int) -> Iterator[Draw]:
     """Yield needles among other needles.
 
     Args:
@@ -539,7 +539,7 @@ _LAST = partial(_score_match, combine=match_last)
 
 
 def load(
-    task: Task, settings: Settings, root: DataRoot, samples: Samples, evidence: str
+    task: Task, settings: Settings, root: DataRoot, samples: _Samples, evidence: str
 ) -> Iterator[Example]:
     """Draw the samples of a task.
 
@@ -564,9 +564,9 @@ def _task(
     name: str,
     title: str,
     template: str,
-    samples: Samples,
+    samples: _Samples,
     score: Scorer,
-    kind: AnswerKind | Strategy,
+    kind: AnswerKind | AnswerReader,
     constant: str = "0",
     evidence: str = "",
 ) -> Task:
@@ -610,7 +610,7 @@ def _copy(
     name: str,
     title: str,
     template: str,
-    samples: Samples,
+    samples: _Samples,
     score: Scorer = _ALL,
     evidence: str = "",
 ) -> Task:
@@ -624,7 +624,7 @@ def _ask(
     title: str,
     template: str,
     wanted: str,
-    kind: AnswerKind | Strategy,
+    kind: AnswerKind | AnswerReader,
     evidence: str = "",
 ) -> Task:
     samples = partial(_number_documents, wanted=wanted)
@@ -633,7 +633,7 @@ def _ask(
     )
 
 
-_one_value, _four_values = (partial(draw_needles, values=values) for values in (1, 4))
+_one_value, _four_values = (partial(_draw_needles, values=values) for values in (1, 4))
 _all_questions = partial(_number_questions, wanted="texts", repeats=4)
 _questions = partial(_number_questions, wanted="text")
 _ordered = partial(_number_questions, wanted="text", repeats=4)

@@ -77,7 +77,7 @@ _OPENING = re.compile(r"^```\w*(\s*)", re.MULTILINE)
 _CLOSING = re.compile(r"^```", re.MULTILINE)
 
 
-FUNCTION = Shape(
+_FUNCTION = Shape(
     "a function's `name`, `lang` and all `functions` of its repository, pairs of name and code",
     lambda value: (
         isinstance(value, dict)
@@ -91,7 +91,7 @@ def is_right_function(output: str, answer: Mapping[str, Any]) -> bool:
     """Return whether the right function is the most similar one, with a similarity of at least `_THRESHOLD`.
 
     Args:
-        answer: an object of the kind `FUNCTION`. Its `functions` are all that the questions on the repository ask for.
+        answer: an object of the kind `_FUNCTION`. Its `functions` are all that the questions on the repository ask for.
     """
     function = find_function(output.strip(), answer["lang"])
     similarities = (
@@ -167,7 +167,7 @@ def _grammar(language: str) -> tuple[Parser, Query]:
 
 
 _BY_TURN = tuple(f"turn_{number}" for number in range(1, 6))
-SHAPES = {"subtask": TEXT, "turn": Shape("a whole number", is_whole)}
+_SHAPES = {"subtask": TEXT, "turn": Shape("a whole number", is_whole)}
 """The shapes of a record's fields. The shape of the answer depends on the subtask."""
 
 _LETTERS = Shape(
@@ -176,7 +176,7 @@ _LETTERS = Shape(
 )
 
 
-def share_of_answers(output: str, answers: Sequence[str]) -> float:
+def _share_of_answers(output: str, answers: Sequence[str]) -> float:
     """Return the share of the answers that the output contains, ignoring case, rounded to two decimals."""
     return round(
         sum(text.lower() in output.lower() for text in answers) / len(answers), 2
@@ -197,12 +197,12 @@ def _equals_number(output: str, answer: float) -> bool:
     return (number // 1 if isinstance(answer, int) else number) == answer
 
 
-def has_first_digits(output: str, answer: str) -> bool:
+def _has_first_digits(output: str, answer: str) -> bool:
     """Return whether the first digits of the output are the answer; without digits, whether the answer is empty."""
     return (re.findall("[0-9]+", output) or [""])[0] == answer
 
 
-class Measure(NamedTuple):
+class _Measure(NamedTuple):
     """How a kind of question is scored: the metric's name, the kind of its answer, and (output, answer) → 0…1."""
 
     metric: str
@@ -210,22 +210,22 @@ class Measure(NamedTuple):
     compare: Callable[..., float]
 
 
-_HAS_ANSWER = Measure("accuracy", TEXT, lambda output, answer: answer in output)
+_HAS_ANSWER = _Measure("accuracy", TEXT, lambda output, answer: answer in output)
 
 MEASURES = {
     "scbench_kv": _HAS_ANSWER,
     "scbench_prefix_suffix": _HAS_ANSWER,
-    "scbench_vt": Measure("string_match_all", _LETTERS, share_of_answers),
-    "scbench_repoqa": Measure("pass@1", FUNCTION, is_right_function),
-    "scbench_qa_eng": Measure("accuracy", TEXTS, _has_any_answer),
-    "scbench_qa_chn": Measure("f1", _LETTERS, best_character_f1),
-    "scbench_choice_eng": Measure("accuracy", TEXTS, find_choice),
-    "scbench_many_shot": Measure("accuracy", _LETTERS, _has_any_answer),
-    "scbench_mf": Measure("accuracy", Shape("a number", is_number), _equals_number),
-    "scbench_summary": Measure(
+    "scbench_vt": _Measure("string_match_all", _LETTERS, _share_of_answers),
+    "scbench_repoqa": _Measure("pass@1", _FUNCTION, is_right_function),
+    "scbench_qa_eng": _Measure("accuracy", TEXTS, _has_any_answer),
+    "scbench_qa_chn": _Measure("f1", _LETTERS, best_character_f1),
+    "scbench_choice_eng": _Measure("accuracy", TEXTS, find_choice),
+    "scbench_many_shot": _Measure("accuracy", _LETTERS, _has_any_answer),
+    "scbench_mf": _Measure("accuracy", Shape("a number", is_number), _equals_number),
+    "scbench_summary": _Measure(
         "rougeLsum", TEXT, lambda output, answer: rouge_l_sum(output, [answer])
     ),
-    "scbench_passkey": Measure("accuracy", TEXT, has_first_digits),
+    "scbench_passkey": _Measure("accuracy", TEXT, _has_first_digits),
 }
 
 
@@ -246,7 +246,7 @@ def score(record: Record, subtask: str, by_turn: bool) -> Scores:
     )
 
 
-TURNS = 5
+_TURNS = 5
 """The largest number of questions on a context (`--max_turns`), if the first context of the file has more."""
 
 
@@ -259,11 +259,11 @@ _CONTEXT = Shape(
 )
 _TARGET = re.compile(r"(The .+) is")
 
-Fields = Mapping[str, str]
+_Fields = Mapping[str, str]
 
 
 def _ask_in_turn(
-    name: str, context: str, questions: Sequence[Fields]
+    name: str, context: str, questions: Sequence[_Fields]
 ) -> Iterator[tuple[list[Message], int]]:
     """Yield the turns of one conversation. It has the official answers instead of the model's.
 
@@ -291,7 +291,7 @@ def _ask_in_turn(
 
 
 def _ask_apart(
-    name: str, context: str, questions: Sequence[Fields]
+    name: str, context: str, questions: Sequence[_Fields]
 ) -> Iterator[tuple[list[Message], int]]:
     """Yield a request for each question, and how many of its characters may be cut."""
     # For `mf`, the whole first question stands before the context.
@@ -316,9 +316,9 @@ def load(
     rows = JsonLines(root / path, {"multi_turns": list})
     # As in the official code, the first context decides whether the number of questions is limited for all contexts.
     first = len(next(iter(rows))["multi_turns"])
-    most = TURNS if first > TURNS else None
+    most = _TURNS if first > _TURNS else None
     budgets = BUDGETS[name]
-    reserved = sum(budgets.values()) * min(first, TURNS) // len(budgets) + (
+    reserved = sum(budgets.values()) * min(first, _TURNS) // len(budgets) + (
         1000 if apart else 0
     )
     needles = _find_needles(rows, most) if "scbench_repoqa" in budgets else {}
@@ -350,7 +350,7 @@ def load(
             )
 
 
-def _fields(row: Row, turn: Row) -> Fields:
+def _fields(row: Row, turn: Row) -> _Fields:
     """Return the values of the placeholders, and the answer as it stands in a conversation."""
     TEXT.check(f"{row}: input", turn["input"])
     fields = {
@@ -396,7 +396,10 @@ def _find_needles(rows: JsonLines, most: int | None) -> dict[str, list[list[str]
     return needles
 
 
-PASSAGE = 300
+_COMMIT = "283310bb8c5ba6909dd9a6b1be087d2937f76f6d"
+"""The commit of the hub data set microsoft/SCBench."""
+
+_PASSAGE = 300
 """Number of characters that the baseline repeats."""
 
 _ROWS = {row["name"]: row for row in read_table(__package__, "tasks.csv")}
@@ -412,7 +415,7 @@ def _repeat_passage(messages: Sequence[Message]) -> str | None:
     Returns None if the prompt does not start with one of SCBench's instructions.
     """
     first = messages[0]["content"]
-    question = messages[-1]["content"][-PASSAGE:]
+    question = messages[-1]["content"][-_PASSAGE:]
     if not first.startswith(_INSTRUCTIONS):
         return None
     context = first.removesuffix(question)
@@ -420,7 +423,7 @@ def _repeat_passage(messages: Sequence[Message]) -> str | None:
     for word in question.split():
         if word in context:
             starts[context.count(word)] = context.find(word)
-    return context[starts[min(starts)] :][:PASSAGE] if starts else ""
+    return context[starts[min(starts)] :][:_PASSAGE] if starts else ""
 
 
 def _task(name: str, apart: bool) -> Task:
@@ -432,6 +435,7 @@ def _task(name: str, apart: bool) -> Task:
         {"test": int(row["contexts"])},
         f"scbench_{name}",
         labelled=False,
+        commit=_COMMIT,
     )
     return Task(
         name=f"{name}_apart" if apart else name,
@@ -447,7 +451,7 @@ def _task(name: str, apart: bool) -> Task:
         sources=lambda length: (source,),
         chat=True,
         cut="context_middle",
-        record_shapes=SHAPES,
+        record_shapes=_SHAPES,
         extras=("code",) if "scbench_repoqa" in BUDGETS[name] else (),
         baseline=Baseline(_repeat_passage, "B"),
     )

@@ -28,9 +28,9 @@ from helm_longctx.tasks.task import (
 )
 from helm_longctx.tasks.words import make_rouge
 
-COMMIT = "dc08d4f574639d773bc64ef3ab3527043108fb4e"
+_COMMIT = "dc08d4f574639d773bc64ef3ab3527043108fb4e"
 SOURCE = WebFile(
-    f"https://raw.githubusercontent.com/nyu-mll/SQuALITY/{COMMIT}/data/v1-3/txt/test.jsonl",
+    f"https://raw.githubusercontent.com/nyu-mll/SQuALITY/{_COMMIT}/data/v1-3/txt/test.jsonl",
     "squality/v1-3/txt/test.jsonl",
     blob="a83a75272fc4445fe5ad99c8dbf6cfe7e77d4182",
 )

@@ -60,7 +60,7 @@ _LIBRARIES = {
 
 _IN_FILE = "the key in HELM's credentials file"
 
-SECONDS = 30.0
+_SECONDS = 30.0
 """Longest wait for the reply, if calls have no shorter limit. A judge that needs longer is not known to be missing, so
 the run begins."""
 
@@ -171,6 +171,22 @@ def family_of(name: str) -> str | None:
     return None
 
 
+def describe_key(family: str | None, origin: str, is_own: bool) -> str:
+    """Say where a judge's key comes from, for the log, in the words of NVIDIA's fork of HELM, which people search for.
+
+    Args:
+        family: the judge's family, as in `FAMILIES`.
+        origin: the variable's name, `PREFIX_CLIENT_ID` or `PREFIX_JUDGE` for tokens, or the file.
+        is_own: whether the key is for the judge alone.
+    """
+    source = origin if origin == _IN_FILE else f"environment variable {origin}"
+    if family and not is_own:
+        return f"{family}_JUDGE_API_KEY is not set, setting to {source}: Using the main API key"
+    label = f"{family} judge" if family else "judge"
+    is_token = origin.endswith(("_CLIENT_ID", "_JUDGE"))
+    return f"Using {label} {'OAuth tokens' if is_token else 'API key'} from {source}"
+
+
 def _host_prefix(deployment: ModelDeployment) -> str:
     return re.sub(r"\W", "_", deployment.host_organization).upper()
 
@@ -240,11 +256,10 @@ def judge_client(
                 )
         # HELM's AutoClient has no public way to get one deployment's client.
         return limit_time(client._get_client(deployment), seconds)
-    own = _judge_prefix(record)
-    is_own = own and key_source.origin.startswith(own[0])
-    unset = f"{own[0]}_API_KEY is not set; " if own and not is_own else ""
-    main = "" if is_own or key_source.origin == _IN_FILE else "the main key, "
-    hlog(f"judge {deployment}: {unset}using {main}{key_source.origin}")
+    family = family_of(f"{deployment} {record.model_name or ''}")
+    is_own = key_source.origin.startswith(f"{family}_JUDGE")
+    about = describe_key(family, key_source.origin, is_own)
+    hlog(f"{about} for model: {deployment}")
 
     def build(key: str) -> Client:
         # HELM's `provide_api_key` looks the key up under this name.
@@ -432,7 +447,7 @@ def _ask(record: ModelDeployment, credentials: Mapping[str, Any]) -> Availabilit
         # HELM's client wants a folder for files. This request does not need it.
         with tempfile.TemporaryDirectory() as folder:
             clients = AutoClient(credentials, folder, BlackHoleCacheBackendConfig())
-            client = judge_client(record.name, clients, min(SECONDS, setting(TIMEOUT)))
+            client = judge_client(record.name, clients, min(_SECONDS, setting(TIMEOUT)))
             model = record.model_name or record.name
             messages = messages_before(record)
             return ask_model(client, tiny_request(model, record.name, messages))

@@ -38,7 +38,7 @@ PROMPT = "Reply with the word yes."
 _FEWEST_TOKENS = 16
 """The smallest output limit that OpenAI's newer models accept."""
 
-MISSING = (Failure.UNKNOWN_MODEL, Failure.BAD_KEY)
+_MISSING = (Failure.UNKNOWN_MODEL, Failure.BAD_KEY)
 """Failures after which no later request can succeed. All others may pass, or say nothing about the model."""
 
 PATIENCE = 20.0
@@ -93,7 +93,11 @@ class Availability:
     def exists(self) -> bool | None:
         """Whether the model exists and the key is right; None if that is unknown."""
         return (
-            True if self.failure is None else False if self.failure in MISSING else None
+            True
+            if self.failure is None
+            else False
+            if self.failure in _MISSING
+            else None
         )
 
 

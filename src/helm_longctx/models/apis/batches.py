@@ -17,11 +17,11 @@ from helm_longctx.environment import max_reply
 from helm_longctx.failures import Failure, FailureError, Problem
 from helm_longctx.models.apis.protocol import Body
 
-RETRIES = 5
+_RETRIES = 5
 """Number of times that the packages repeat a failed call that costs nothing: uploads, lists, results."""
 
-Value = TypeVar("Value")
-Reading = Body | Problem
+_Value = TypeVar("_Value")
+BatchReading = Body | Problem
 """A reply in the API's format, or why there is none."""
 
 # Lines are often cut off within the reply, which comes after the name. In a text the quotes would be escaped.
@@ -52,7 +52,7 @@ _LATEST_RESULTS = 86_400.0
 """Seconds after the end of a batch during which its results can still be stored. Then they are lost."""
 
 
-def can_results_come(part: "Part", ended: float | None) -> bool:
+def can_results_come(part: "BatchShare", ended: float | None) -> bool:
     """Whether the missing results of an ended batch that counts answers can still appear.
 
     Args:
@@ -62,7 +62,7 @@ def can_results_come(part: "Part", ended: float | None) -> bool:
 
 
 @dataclass(frozen=True)
-class Format:
+class BatchFormat:
     """The format of a file of requests, and its limits."""
 
     start: bytes
@@ -73,7 +73,7 @@ class Format:
 
 
 @dataclass(frozen=True)
-class Progress:
+class BatchProgress:
     """The progress of a batch.
 
     Args:
@@ -89,7 +89,7 @@ class Progress:
     problem: Problem
 
 
-class Search(NamedTuple):
+class BatchSearch(NamedTuple):
     """The outcome of a search for a batch: its identifier if it was found, and whether a later search is pointless."""
 
     batch: str | None
@@ -100,15 +100,15 @@ class UnsureError(Exception):
     """It is unknown whether a batch was created."""
 
 
-class Outcome(NamedTuple):
+class BatchLine(NamedTuple):
     """What a line, whose place messages name, says about a request."""
 
     name: str | None
-    reading: Reading
+    reading: BatchReading
     line: str
 
 
-class Part(Protocol):
+class BatchShare(Protocol):
     """What a service has to know of the requests that are sent in one batch; see `runs.ledger.Part`."""
 
     @property
@@ -144,7 +144,7 @@ class Service(ABC):
     """
 
     name: ClassVar[str]
-    format: ClassVar[Format]
+    format: ClassVar[BatchFormat]
     has_server: ClassVar[bool] = True
 
     @abstractmethod
@@ -155,7 +155,7 @@ class Service(ABC):
         """Return a request in the format of the file."""
 
     @abstractmethod
-    def create(self, part: Part, file: IO[bytes]) -> str:
+    def create(self, part: BatchShare, file: IO[bytes]) -> str:
         """Create a batch and return its identifier.
 
         Raises:
@@ -163,33 +163,33 @@ class Service(ABC):
         """
 
     @abstractmethod
-    def find(self, part: Part, others: set[str]) -> Search:
+    def find(self, part: BatchShare, others: set[str]) -> BatchSearch:
         """Look for the batch of a part whose identifier was not stored. `others` are batches of other parts."""
 
     @abstractmethod
-    def progress(self, part: Part) -> Progress:
+    def progress(self, part: BatchShare) -> BatchProgress:
         """Return the progress of a part's batch."""
 
     @abstractmethod
-    def outcomes(self, part: Part) -> Generator[Outcome, None, None]:
+    def outcomes(self, part: BatchShare) -> Generator[BatchLine, None, None]:
         """Yield the outcomes in the results of an ended batch, in any order. Requests may be missing or repeated.
 
         Close the generator if it is not read to its end.
         """
 
     @abstractmethod
-    def cancel(self, part: Part) -> None:
+    def cancel(self, part: BatchShare) -> None:
         """Cancel a batch. Answers that exist can still be collected."""
 
 
 def patient(library: Any) -> Any:
     """Return a copy of a package's client that repeats failed calls."""
-    return library.with_options(max_retries=RETRIES)
+    return library.with_options(max_retries=_RETRIES)
 
 
 def read_outcomes(
-    chunks: Iterable[bytes], source: str, read: Callable[[Body], Reading]
-) -> Iterator[Outcome]:
+    chunks: Iterable[bytes], source: str, read: Callable[[Body], BatchReading]
+) -> Iterator[BatchLine]:
     """Read the lines of a results file. A line in another format is a malformed answer.
 
     Args:
@@ -206,7 +206,7 @@ def read_outcomes(
             # Unlike orjson, json accepts lone surrogates, which answers can contain.
             row = json.loads(line)
             reading = read(row)
-            outcome = Outcome(
+            outcome = BatchLine(
                 name=check_type(row["custom_id"], str), reading=reading, line=where
             )
         except _FORMAT_ERRORS as error:
@@ -217,7 +217,7 @@ def read_outcomes(
             if row is None and (found := _NAME.search(line)):
                 name = found[1].decode("ascii", "replace")
             name = name if isinstance(name, str) else None
-            outcome = Outcome(name=name, reading=problem, line=where)
+            outcome = BatchLine(name=name, reading=problem, line=where)
         yield outcome
 
 
@@ -243,7 +243,7 @@ _FORMAT_ERRORS = (ValueError, LookupError, TypeError, AttributeError, RecursionE
 """Errors of code that reads a line in another format."""
 
 
-def check_type(value: Any, kind: type[Value]) -> Value:
+def check_type(value: Any, kind: type[_Value]) -> _Value:
     """Return a value of a type; raise a `TypeError` if it has another one."""
     if not isinstance(value, kind):
         raise TypeError
@@ -263,7 +263,7 @@ def unsure() -> Iterator[None]:
         raise
 
 
-def retrieve(batches: Any, part: Part) -> Any:
+def retrieve(batches: Any, part: BatchShare) -> Any:
     """Return the provider's record of a batch.
 
     A server also answers 404 if the address is wrong. So the same client then lists the batches, which fails if the

@@ -19,13 +19,13 @@ SETTLE = 10.0
 TICK = 1.0
 """Seconds between two checks of the calls in flight."""
 
-Item = TypeVar("Item")
-Value = TypeVar("Value")
+_Item = TypeVar("_Item")
+_Value = TypeVar("_Value")
 
 
 def call_all(
-    function: Callable[[Item], Value], items: Sequence[Item], parallelism: int
-) -> list[Value]:
+    function: Callable[[_Item], _Value], items: Sequence[_Item], parallelism: int
+) -> list[_Value]:
     """Call a function with each item, several at the same time, and return the values in the order of the items.
 
     After an error or Ctrl-C no other call begins. What is in flight is paid for, so it may end within `SETTLE` seconds.
@@ -33,7 +33,7 @@ def call_all(
     Raises:
         Exception: of the function.
     """
-    values: dict[int, Value] = {}
+    values: dict[int, _Value] = {}
     waiting = list(enumerate(items))[::-1]
     with closing(Calls(function, None)) as calls:
         try:
@@ -49,25 +49,25 @@ def call_all(
     return [values[number] for number in range(len(items))]
 
 
-class Calls(Generic[Item, Value]):
+class Calls(Generic[_Item, _Value]):
     """Calls a function in daemon threads. They block neither Ctrl-C nor the end of the process.
 
     A thread makes one call after the other: on a busy machine it takes longer to start a thread than to make a call.
     A call may take `limit` seconds; None for no limit.
     """
 
-    def __init__(self, function: Callable[[Item], Value], limit: float | None):
+    def __init__(self, function: Callable[[_Item], _Value], limit: float | None):
         self._function = function
         self._limit = limit
         self._starts: dict[int, float] = {}  # the oldest first
-        self._items: SimpleQueue[tuple[int, Item] | None] = SimpleQueue()
-        self._finished: SimpleQueue[tuple[int, Future[Value]]] = SimpleQueue()
+        self._items: SimpleQueue[tuple[int, _Item] | None] = SimpleQueue()
+        self._finished: SimpleQueue[tuple[int, Future[_Value]]] = SimpleQueue()
         self._threads = self._idle_threads = 0
 
     def __len__(self) -> int:
         return len(self._starts)
 
-    def start(self, number: int, item: Item) -> None:
+    def start(self, number: int, item: _Item) -> None:
         """Call the function with an item; `number` identifies the call."""
         self._starts[number] = time.monotonic()
         self._items.put((number, item))
@@ -77,7 +77,7 @@ class Calls(Generic[Item, Value]):
         self._threads += 1
         Thread(target=self._work, daemon=True).start()
 
-    def wait(self) -> Iterator[tuple[int, Future[Value] | None]]:
+    def wait(self) -> Iterator[tuple[int, Future[_Value] | None]]:
         """Wait at most one `TICK`, then yield the number and the future of a finished call.
 
         A call over the time limit is yielded with None. It continues in its thread, but nothing waits for it.
@@ -106,7 +106,7 @@ class Calls(Generic[Item, Value]):
         now = time.monotonic()
         return now - next(iter(self._starts.values()), now)
 
-    def _take(self, seconds: float) -> Iterator[tuple[int, Future[Value]]]:
+    def _take(self, seconds: float) -> Iterator[tuple[int, Future[_Value]]]:
         """Yield the next finished call, unless it was late. Wait for it at most so many seconds."""
         try:
             number, future = self._finished.get(timeout=seconds)
@@ -119,7 +119,7 @@ class Calls(Generic[Item, Value]):
     def _work(self) -> None:
         while (call := self._items.get()) is not None:
             number, item = call
-            future: Future[Value] = Future()
+            future: Future[_Value] = Future()
             try:
                 future.set_result(self._function(item))
             except (

@@ -213,7 +213,7 @@ class Connection:
 
 
 @dataclass(frozen=True)
-class Proxy:
+class _Proxy:
     """A proxy of the environment: its address as the HTTP library reads it."""
 
     url: Any
@@ -225,7 +225,7 @@ class Proxy:
         return int(self.url.port or standard.get(self.url.scheme, 1080))
 
 
-def find_proxy(http: Any, url: str) -> Proxy | None:
+def find_proxy(http: Any, url: str) -> _Proxy | None:
     """Return the proxy that the environment names for an address; None for a direct connection.
 
     Raises:
@@ -240,7 +240,7 @@ def find_proxy(http: Any, url: str) -> Proxy | None:
     address = select_proxy(url, get_environ_proxies(url))
     if not address:
         return None
-    proxy = Proxy(http.URL(address if "://" in address else f"http://{address}"))
+    proxy = _Proxy(http.URL(address if "://" in address else f"http://{address}"))
     if proxy.url.scheme in _SOCKS:
         if find_spec("socks") is None:
             raise ImportError("SOCKS needs the package PySocks")
@@ -251,7 +251,7 @@ def find_proxy(http: Any, url: str) -> Proxy | None:
     return proxy
 
 
-def connect(url: Any, proxy: Proxy | None, clock: Clock) -> Connection:
+def connect(url: Any, proxy: _Proxy | None, clock: Clock) -> Connection:
     """Open a connection to a server, through a proxy if there is one.
 
     Args:
@@ -290,7 +290,7 @@ def _set_options(opened: socket.socket) -> None:
             opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), _KEEP_ALIVE)
 
 
-def _open_socks(host: str, port: int, proxy: Proxy, clock: Clock) -> Any:
+def _open_socks(host: str, port: int, proxy: _Proxy, clock: Clock) -> Any:
     import socks
 
     http: Any = clock.http
@@ -312,7 +312,7 @@ def _open_socks(host: str, port: int, proxy: Proxy, clock: Clock) -> Any:
     return opened
 
 
-def _open_tunnel(host: str, port: int, proxy: Proxy, clock: Clock) -> Any:
+def _open_tunnel(host: str, port: int, proxy: _Proxy, clock: Clock) -> Any:
     http: Any = clock.http
     stream: Any = _open_socket(proxy.url.host, proxy.port, clock)
     if proxy.url.scheme == "https":

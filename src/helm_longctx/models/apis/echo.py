@@ -37,7 +37,7 @@ ECHO = "echo"
 _PROMPT_LOGPROBS = "prompt_logprobs"
 GENERATE = "generate"
 
-WAYS: Mapping[str, Body] = {
+_WAYS: Mapping[str, Body] = {
     # Zero tokens would be no limit to llama-cpp-python.
     ECHO: {"max_tokens": 1, "temperature": 0.0, "echo": True, "logprobs": 1},
     _PROMPT_LOGPROBS: {"max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0},
@@ -60,7 +60,7 @@ _TOP = {
 """The field with the number of the most likely tokens."""
 
 COPIED = " ".join(["river lamp piano stone tiger cloud bread knife"] * 4)
-NEW = " zebra"
+_NEW = " zebra"
 """The two parts of the probe: every language model predicts the end of the first better than its start, and the second.
 
 Some servers give a token the number of another one: llama-cpp-python gives its repetition's, if the model has no token
@@ -76,7 +76,7 @@ class EchoRequest(Request):
     """A request for the log-probabilities of the tokens of its prompt.
 
     Args:
-        way: one of `WAYS`.
+        way: one of `_WAYS`.
         answer: the end of the prompt whose tokens are wanted. If it is empty, all of them are.
         spans, top: see `SpanRequest`; without spans there are no further tokens.
     """
@@ -89,7 +89,7 @@ class EchoRequest(Request):
     @property
     def fields(self) -> Body:
         """The fields of the body that ask for log-probabilities."""
-        return {**WAYS[self.way], **({_TOP[self.way]: self.top} if self.spans else {})}
+        return {**_WAYS[self.way], **({_TOP[self.way]: self.top} if self.spans else {})}
 
 
 def shorten_reply(request: EchoRequest, reply: Body) -> Body:
@@ -110,7 +110,7 @@ def shorten_reply(request: EchoRequest, reply: Body) -> Body:
             Failure.MALFORMED,
             "the server's answer has no log-probabilities of the prompt",
         )
-    pairs = list(zip(texts, read_logprobs(logprobs), strict=True))
+    pairs = list(zip(texts, _read_logprobs(logprobs), strict=True))
     kept: Body = {name: reply[name] for name in ("model", "usage") if name in reply}
     if "meta_info" in reply:
         kept["usage"] = {
@@ -180,17 +180,17 @@ def _read_tokens(
 def find_way(client: Any, deployment: str) -> tuple[str | None, str]:
     """Return the first way that a server offers, and otherwise why it offers none."""
     reasons = []
-    for way in WAYS:
+    for way in _WAYS:
         result = ask_again(
             client.make_request,
-            EchoRequest(deployment, deployment, prompt=COPIED + NEW, way=way),
+            EchoRequest(deployment, deployment, prompt=COPIED + _NEW, way=way),
         )
         if failure_of(result) is not None:
             reasons.append(f"{way}: {result.error}")
             continue
         tokens = result.completions[0].tokens
         start = (
-            find_answer_start([token.text for token in tokens], NEW.strip())
+            find_answer_start([token.text for token in tokens], _NEW.strip())
             or len(tokens) - 1
         )
         values = [token.logprob for token in tokens]
@@ -289,7 +289,7 @@ def find_answer_start(tokens: Sequence[str], answer: str) -> int | None:
     return None
 
 
-def read_logprobs(values: Sequence[Any]) -> list[float]:
+def _read_logprobs(values: Sequence[Any]) -> list[float]:
     """Check and return log-probabilities in a reply. The first token of a text has none.
 
     Raises a `FailureError` if another one is missing, or is not a finite number up to 0.

@@ -11,10 +11,10 @@ from urllib.parse import quote, urljoin
 
 from helm_longctx.errors import bad_argument
 
-POLL_SECONDS = "60"
+_POLL_SECONDS = "60"
 """Seconds that the cloud is asked to hold a request before it answers with status 202."""
 
-PAUSE = 0.2
+_PAUSE = 0.2
 """Seconds between two polls, if the cloud does not hold requests."""
 
 _FUNCTION = re.compile(
@@ -61,7 +61,7 @@ class FunctionTransport:
         """
         if request.method == "POST":
             request.url = self._function
-        request.headers["NVCF-POLL-SECONDS"] = POLL_SECONDS
+        request.headers["NVCF-POLL-SECONDS"] = _POLL_SECONDS
         limit = request.extensions.get("timeout", {}).get("read")
         deadline = None if limit is None else time.monotonic() + limit
         response = self._transport.handle_request(request)
@@ -73,7 +73,7 @@ class FunctionTransport:
                     f"the function has not answered within {limit} seconds"
                 )
             response.read()
-            time.sleep(PAUSE)
+            time.sleep(_PAUSE)
             response = self._transport.handle_request(self._make_poll(request, address))
         return response
 

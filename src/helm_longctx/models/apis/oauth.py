@@ -16,6 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
+from helm.common.hierarchical_logger import hlog
+
 from helm_longctx.environment import (
     max_reply,
     number_setting,
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from requests import Response
 
 TIMEOUT = "HELM_LONGCTX_TOKEN_TIMEOUT"
-DEFAULT_TIMEOUT = 60.0
+_DEFAULT_TIMEOUT = 60.0
 """Environment variable: seconds to wait for a response of the token server."""
 
 _PIECE = 1 << 14
@@ -40,12 +42,12 @@ _PIECE = 1 << 14
 _LEEWAY = 60
 """Seconds before its expiry at which a token is renewed, or a fifth of its lifetime if that is less."""
 
-ATTEMPTS = 4
+_ATTEMPTS = 4
 _FIRST_WAIT = 0.5
 """Attempts to get a token while the server cannot be reached or reports an internal error, and seconds before the
 second one. The wait doubles with each further attempt."""
 
-PAUSE = 10
+_PAUSE = 10
 """Seconds after a failure during which no request is sent; callers get the same failure again."""
 
 PAGE = page_address("judges#keys")
@@ -88,7 +90,7 @@ class ClientCredentials:
 
 
 @dataclass(frozen=True)
-class Token:
+class _Token:
     """An access token.
 
     Attributes:
@@ -102,7 +104,7 @@ class Token:
         register_secret(self.value)
 
 
-def request_token(client: ClientCredentials) -> Token:
+def request_token(client: ClientCredentials) -> _Token:
     """Request a token, with the secret in the header as RFC 6749 recommends, or in the body if the server refuses that.
 
     Raises:
@@ -111,7 +113,7 @@ def request_token(client: ClientCredentials) -> Token:
     """
     method = "client_secret_basic"
     wait = _FIRST_WAIT
-    attempts = ATTEMPTS
+    attempts = _ATTEMPTS
     while True:
         try:
             return _fetch_token(client, method)
@@ -128,7 +130,7 @@ def request_token(client: ClientCredentials) -> Token:
         wait *= 2
 
 
-def _fetch_token(client: ClientCredentials, method: str) -> Token:
+def _fetch_token(client: ClientCredentials, method: str) -> _Token:
     import requests
     from authlib.common.errors import AuthlibBaseError
     from authlib.integrations.requests_client import OAuth2Session
@@ -136,7 +138,7 @@ def _fetch_token(client: ClientCredentials, method: str) -> Token:
     # The time is taken before the request: the server counts the lifetime from the moment at which it makes the token,
     # not from its arrival.
     started = time.time()
-    seconds = number_setting(TIMEOUT, DEFAULT_TIMEOUT)
+    seconds = number_setting(TIMEOUT, _DEFAULT_TIMEOUT)
     names = {"token_endpoint_auth_method": method, "scope": client.scope}
     with OAuth2Session(client.client_id, client.client_secret, **names) as session:
         session.register_compliance_hook(
@@ -207,14 +209,14 @@ def _read_answer(
 
 def _token_of(
     client: ClientCredentials, answer: dict[str, Any], started: float
-) -> Token:
+) -> _Token:
     value = answer.get("access_token")
     life = answer.get("expires_in")
     if not isinstance(value, str) or not value:
         raise _failure(client, "its response has no access_token", refused=True)
     # `expires_in` is only recommended (RFC 6749, section 5.1). Without it a token is used until it is refused.
     seconds = float("inf") if life is None else float(life)
-    return Token(value, started + seconds - min(_LEEWAY, seconds / 5))
+    return _Token(value, started + seconds - min(_LEEWAY, seconds / 5))
 
 
 def _late(client: ClientCredentials, seconds: float) -> TokenError:
@@ -235,7 +237,7 @@ class TokenSource:
     def __init__(self, client: ClientCredentials):
         self._client = client
         self._lock = threading.Lock()
-        self._held: Token | None = None
+        self._held: _Token | None = None
         self._failure: tuple[TokenError, float] | None = None
 
     def current(self, refused: str | None = None) -> str:
@@ -254,14 +256,29 @@ class TokenSource:
             ):
                 return self._held.value
             # With thousands of requests to judges, each would otherwise ask a server that has just refused.
-            if self._failure and time.monotonic() < self._failure[1] + PAUSE:
+            if self._failure and time.monotonic() < self._failure[1] + _PAUSE:
                 raise TokenError(str(self._failure[0]), self._failure[0].refused)
+            self._log_request(refused)
             try:
                 self._held = request_token(self._client)
             except TokenError as error:
                 self._failure = (error, time.monotonic())
                 raise
             return self._held.value
+
+    def _log_request(self, refused: str | None) -> None:
+        """Log why a token is requested, in the words of NVIDIA's fork of HELM, which people search for."""
+        client = self._client
+        if self._held is None:
+            hlog(
+                f"Creating new OAuth token for client {client.client_id} at {client.token_url}"
+            )
+        elif self._held.value == refused:
+            hlog(
+                f"Authentication error detected for client {client.client_id}, attempting to create new token"
+            )
+        else:
+            hlog(f"token expired, refreshing it for client {client.client_id}")
 
 
 @functools.cache

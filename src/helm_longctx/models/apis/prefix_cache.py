@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from secrets import token_hex
 from typing import Any
 
-COLD_FIELDS: tuple[Mapping[str, Any], ...] = (
+_COLD_FIELDS: tuple[Mapping[str, Any], ...] = (
     {"cache_prompt": False},
     {"cache_salt": "RANDOM"},
 )
@@ -17,7 +17,7 @@ COLD_FIELDS: tuple[Mapping[str, Any], ...] = (
 def find_cold_fields(
     count_cached: Callable[[Mapping[str, Any]], int | None],
 ) -> dict[str, Any]:
-    """Return the fields of `COLD_FIELDS` with which a server reads nothing from its cache; empty if there are none.
+    """Return the fields of `_COLD_FIELDS` with which a server reads nothing from its cache; empty if there are none.
 
     Args:
         count_cached: sends, with some fields, a prompt that the server says it reads from its cache, and returns the
@@ -25,7 +25,7 @@ def find_cold_fields(
             there is no answer.
     """
     return next(
-        (dict(fields) for fields in COLD_FIELDS if count_cached(fields) == 0), {}
+        (dict(fields) for fields in _COLD_FIELDS if count_cached(fields) == 0), {}
     )
 
 

@@ -37,7 +37,7 @@ _FIELDS = ("input", "cached_input", "cache_write", "output")
 
 _BATCH = {"processing": "batch"}
 
-Price = Callable[[Usage], Decimal]
+_Price = Callable[[Usage], Decimal]
 """Function that returns the cost of a request in dollars."""
 
 MODEL_ARGUMENTS = (
@@ -64,8 +64,8 @@ class Prices:
 
     source: str
     date: date | None
-    standard: Price
-    batch: Price | None
+    standard: _Price
+    batch: _Price | None
 
     def dollars(self, usage: Usage, batch: bool = False) -> float | None:
         """Return the cost of a request in dollars; None if the price of a batch is not known.
@@ -176,7 +176,7 @@ def _user_prices(name: str, value: Mapping[str, Any]) -> Prices:
     )
 
 
-def _user_price(name: str, value: Any) -> Price:
+def _user_price(name: str, value: Any) -> _Price:
     if not isinstance(value, Mapping) or not {"input", "output"} <= value.keys() <= set(
         _FIELDS
     ):

@@ -28,10 +28,10 @@ from helm_longctx.redaction.text import SecretFormat, register_format
 
 GROUP = "helm_longctx.providers"
 
-CLIENTS = "helm_longctx.models.apis"
+_CLIENTS = "helm_longctx.models.apis"
 """The module from which deployments take the clients of all providers: `helm_longctx.models.apis.OpenAIClient`."""
 
-_FOLDER = f"{CLIENTS}.providers"
+_FOLDER = f"{_CLIENTS}.providers"
 
 _refused: set[type] = set()
 """The clients of providers that are left out."""
@@ -119,6 +119,7 @@ class Provider:
         package: the Python package with which requests are sent.
         install: what pip has to install for it.
         key_prefix: start of the names of the variables with the key (`…_API_KEY`) and the address (`…_BASE_URL`).
+        key_header: the header that carries the key, such as `x-acme-key`. Empty for the package's own one.
         sampling: the names in `tasks.entry.SAMPLING` that the provider takes.
         server_sampling: those that other servers with its protocol take, too.
         reads_environment: whether the package reads these variables and knows the address. If it does not, for example
@@ -147,6 +148,7 @@ class Provider:
     install: str
     key_prefix: str
     routes: Mapping[str, str]
+    key_header: str = ""
     sampling: tuple[str, ...] = ("temperature", "top_p")
     server_sampling: tuple[str, ...] = ()
     reads_environment: bool = True
@@ -166,7 +168,7 @@ class Provider:
     @property
     def client_path(self) -> str:
         """The path of the client's class, as deployments name it."""
-        return f"{CLIENTS}.{self.client.__name__}"
+        return f"{_CLIENTS}.{self.client.__name__}"
 
     @property
     def host(self) -> str:
@@ -350,7 +352,7 @@ def client_provider(class_name: str) -> Provider | None:
     for provider in providers().values():
         kind = provider.client
         # A deployment can also name the module in which the client is.
-        for module in (CLIENTS, kind.__module__):
+        for module in (_CLIENTS, kind.__module__):
             by_path[f"{module}.{kind.__name__}"] = provider
     return by_path.get(class_name)
 

@@ -23,7 +23,7 @@ from helm_longctx.models.apis.oauth import find_tokens
 from helm_longctx.models.apis.provider import Provider, find_provider, providers
 from helm_longctx.redaction.text import redact
 
-Route = str
+_Route = str
 """A form of requests, such as `chat`: a key of `Provider.routes`."""
 
 
@@ -32,7 +32,7 @@ class KeyRefusedError(InputError):
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class ProbedEndpoint:
     """A model on a server, with what the server says about it.
 
     Args:
@@ -46,7 +46,7 @@ class Endpoint:
     url: str
     api: str
     model: str
-    routes: tuple[Route, ...]
+    routes: tuple[_Route, ...]
     context: int | None = None
     source: str | None = None
     refused: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ def probe(
     headers: Mapping[str, str] | None = None,
     nvcf: bool = False,
     key: str | None = None,
-) -> Endpoint:
+) -> ProbedEndpoint:
     """Ask a server for its models, and send one tiny request for each style of prompts.
 
     Args:
@@ -119,7 +119,7 @@ def probe(
         "nvcf": nvcf,
         "key": key,
     }
-    endpoint = Endpoint(
+    endpoint = ProbedEndpoint(
         base_url(url, api),
         api,
         model or "",
@@ -196,14 +196,16 @@ def base_url(url: str, api: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
 
-def make_client(endpoint: Endpoint) -> ProviderClient:
+def make_client(endpoint: ProbedEndpoint) -> ProviderClient:
     """Return the client that runs use for an endpoint, without a request cache."""
     return endpoint.provider.client(
         BlackHoleCacheConfig(), endpoint.key, **endpoint.client_spec()["args"]
     )
 
 
-def _choose(endpoint: Endpoint, name: str, models: list[ListedModel]) -> ListedModel:
+def _choose(
+    endpoint: ProbedEndpoint, name: str, models: list[ListedModel]
+) -> ListedModel:
     by_name = {listed.name: listed for listed in models}
     # HELM's names start with an organization, which a server need not know.
     guesses = [endpoint.model] if endpoint.model else [name, name.partition("/")[2]]
@@ -223,7 +225,9 @@ def _choose(endpoint: Endpoint, name: str, models: list[ListedModel]) -> ListedM
 
 
 def _check_words(
-    endpoint: Endpoint, routes: tuple[Route, ...], results: Mapping[Route, Availability]
+    endpoint: ProbedEndpoint,
+    routes: tuple[_Route, ...],
+    results: Mapping[_Route, Availability],
 ) -> None:
     """Refuse a model that has no word in a chat where it is asked for one, because all scores would be 0.
 
@@ -247,7 +251,7 @@ def _check_words(
         )
 
 
-def _ask(endpoint: Endpoint, route: Route) -> tuple[Availability, list[str]]:
+def _ask(endpoint: ProbedEndpoint, route: _Route) -> tuple[Availability, list[str]]:
     """Send one tiny request with the parameters of HELM's requests. Also return the parameters that are refused."""
     client = make_client(replace(endpoint, routes=(route,)))
     name = f"endpoint/{endpoint.model}"
@@ -260,8 +264,8 @@ def _ask(endpoint: Endpoint, route: Route) -> tuple[Availability, list[str]]:
 
 
 def _select_routes(
-    kind: str | None, routes: tuple[Route, ...], results: Mapping[Route, Availability]
-) -> tuple[Route, ...]:
+    kind: str | None, routes: tuple[_Route, ...], results: Mapping[_Route, Availability]
+) -> tuple[_Route, ...]:
     if kind is None:
         return routes
     wanted = tuple(route for route in results if kind in (route, "both"))
@@ -275,7 +279,7 @@ def _select_routes(
 
 
 def _no_answer(
-    endpoint: Endpoint, results: list[Availability], models: list[ListedModel]
+    endpoint: ProbedEndpoint, results: list[Availability], models: list[ListedModel]
 ) -> InputError:
     kinds = [result.failure for result in results]
     if Failure.BAD_KEY in kinds:
@@ -299,7 +303,7 @@ def _no_answer(
     )
 
 
-def _key_error(endpoint: Endpoint, reason: str) -> KeyRefusedError:
+def _key_error(endpoint: ProbedEndpoint, reason: str) -> KeyRefusedError:
     if endpoint.api_key_env:
         return KeyRefusedError(
             f"api_key_env={endpoint.api_key_env!r}: {endpoint.url} refuses the key in this variable"

@@ -16,7 +16,7 @@ from helm.benchmark.window_services.no_tokenizer_window_service import (
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.availability import PATIENCE
-from helm_longctx.models.endpoints.probe import Endpoint
+from helm_longctx.models.endpoints.probe import ProbedEndpoint
 from helm_longctx.models.fast_tokenizers import FILE, read_fast_tokenizer
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.benchmark import Benchmark
@@ -29,7 +29,7 @@ LOCAL_CLIENTS = (LOCAL_CLIENT, ENGINE_CLIENT)
 
 _CLASS = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
 
-MOST_BYTES = 256 << 20
+_MOST_BYTES = 256 << 20
 """Bytes that a tokenizer's file may have. Those of the largest vocabularies have about 35 MB."""
 
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
@@ -113,9 +113,9 @@ def load_tokenizer(name: str) -> Tokenizer:
 def _check_size(name: str, file: Path) -> None:
     """Raise an `InputError` if a tokenizer's file is too large to be one; parsing it takes many times its size."""
     size = file.stat().st_size if file.is_file() else 0
-    if size > MOST_BYTES:
+    if size > _MOST_BYTES:
         raise InputError(
-            f"tokenizer={name!r}: {file.name} has {size:,} bytes; a tokenizer has at most {MOST_BYTES:,}"
+            f"tokenizer={name!r}: {file.name} has {size:,} bytes; a tokenizer has at most {_MOST_BYTES:,}"
         )
 
 
@@ -137,7 +137,7 @@ def find_tokenizer(*candidates: str | None) -> Tokenizer | None:
 
 
 def make_entries(
-    endpoint: Endpoint, name: str, tokenizer: Tokenizer | None
+    endpoint: ProbedEndpoint, name: str, tokenizer: Tokenizer | None
 ) -> dict[str, dict[str, Any]]:
     """Return an entry for each of HELM's files."""
     config = tokenizer.config(name) if tokenizer else None
@@ -212,7 +212,9 @@ def describe_model(name: str, about: str, can_chat: bool) -> dict[str, Any]:
 
 
 def find_gaps(
-    endpoint: Endpoint, tokenizer: Tokenizer | None, benchmarks: Sequence[Benchmark]
+    endpoint: ProbedEndpoint,
+    tokenizer: Tokenizer | None,
+    benchmarks: Sequence[Benchmark],
 ) -> Iterator[str]:
     """Yield a line for each reason why parts of the benchmarks do not fit an endpoint."""
     context = endpoint.context

@@ -24,7 +24,7 @@ from helm_longctx.models.apis.parameters import Change
 from helm_longctx.models.apis.prefix_cache import fill_cold_fields, find_cold_fields
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.sending import ask_again
-from helm_longctx.models.endpoints.probe import Endpoint, make_client
+from helm_longctx.models.endpoints.probe import ProbedEndpoint, make_client
 from helm_longctx.models.results import answer_of, failure_of, usage_of
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.models.scoring import AnswerRequest
@@ -32,17 +32,17 @@ from helm_longctx.models.token_kinds import KINDS
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
-Finding = tuple[bool | None, str]
+_Finding = tuple[bool | None, str]
 """(True: as it must be, False: a fault, None: a note), and a line of text about it."""
 
-Messages = list[dict[str, str]]
+_Messages = list[dict[str, str]]
 
-WORDS = (
+_WORDS = (
     "The old mill by the river has a red roof and three green doors, and nobody has lived there for many years. "
     * 4
 )
 
-LONGEST = 32 * 1024
+_LONGEST = 32 * 1024
 """Tokens of the longest prompt that is sent."""
 
 _LOST = 0.5
@@ -79,17 +79,17 @@ class Stack:
         tokenizer: a tokenizer of transformers with its chat template; None if none is known.
     """
 
-    def __init__(self, endpoint: Endpoint, tokenizer: Any = None):
+    def __init__(self, endpoint: ProbedEndpoint, tokenizer: Any = None):
         self.endpoint = endpoint
         self.tokenizer = tokenizer
         self.client = make_client(endpoint)
         self.name = f"endpoint/{endpoint.model}"
         self._template = 0
         """Tokens that the template adds to a turn, with a few words; 0 if the server counts none."""
-        self._cached: Messages = []
+        self._cached: _Messages = []
         """A chat that was sent again, and that the server says it read from its cache; empty if it never says so."""
 
-    def find_faults(self) -> Iterator[Finding]:
+    def find_faults(self) -> Iterator[_Finding]:
         """Yield what was found, a line for each check."""
         if "chat" not in self.endpoint.routes:
             yield (
@@ -105,7 +105,7 @@ class Stack:
         yield from self._check_builds()
         yield from self._check_stops()
 
-    def _request(self, messages: Messages, max_tokens: int) -> Request:
+    def _request(self, messages: _Messages, max_tokens: int) -> Request:
         return Request(
             model=self.name,
             model_deployment=self.name,
@@ -114,15 +114,15 @@ class Stack:
             temperature=0.0,
         )
 
-    def _ask(self, messages: Messages, max_tokens: int = 64) -> RequestResult:
+    def _ask(self, messages: _Messages, max_tokens: int = 64) -> RequestResult:
         return ask_again(self.client.make_request, self._request(messages, max_tokens))
 
-    def _count(self, messages: Messages) -> int | None:
+    def _count(self, messages: _Messages) -> int | None:
         """Return the server's count of a chat's tokens; None if there is none."""
         usage = usage_of(self._ask(messages, 16))
         return usage.input_tokens if usage else None
 
-    def _check_turns(self) -> Iterator[Finding]:
+    def _check_turns(self) -> Iterator[_Finding]:
         """Check that a system turn and earlier turns are in the prompt, and whose answer it is."""
         question = [_turn("user", "Reply with the word yes.")]
         result = self._ask(question)
@@ -149,10 +149,10 @@ class Stack:
             )
             return
         self._template = usage.input_tokens
-        expected = estimate_tokens(WORDS)
+        expected = estimate_tokens(_WORDS)
         for what, earlier in {
-            "a system turn": [_turn("system", WORDS)],
-            "earlier turns": [_turn("user", WORDS), _turn("assistant", "I see.")],
+            "a system turn": [_turn("system", _WORDS)],
+            "earlier turns": [_turn("user", _WORDS), _turn("assistant", "I see.")],
         }.items():
             result = self._ask([*earlier, *question], 16)
             failure = failure_of(result)
@@ -178,16 +178,16 @@ class Stack:
                 f"{what} of about {expected} tokens {'adds' if fine else 'is dropped: it adds'} {added} tokens",
             )
 
-    def _check_tokenizer(self) -> Iterator[Finding]:
+    def _check_tokenizer(self) -> Iterator[_Finding]:
         """Compare the counts of turns and kinds of text by the server with those by the tokenizer and its template."""
         takes_turns = False
         for what, messages in {
-            "one turn": [_turn("user", WORDS)],
-            "a system turn": [_turn("system", "Be brief."), _turn("user", WORDS)],
+            "one turn": [_turn("user", _WORDS)],
+            "a system turn": [_turn("system", "Be brief."), _turn("user", _WORDS)],
             "three turns": [
                 _turn("user", "Hello."),
                 _turn("assistant", "Hello!"),
-                _turn("user", WORDS),
+                _turn("user", _WORDS),
             ],
         }.items():
             try:
@@ -218,23 +218,23 @@ class Stack:
             {name: (ours, theirs) for name, (ours, theirs) in counts.items() if theirs}
         )
 
-    def _count_twice(self, messages: Messages) -> tuple[int, int | None]:
+    def _count_twice(self, messages: _Messages) -> tuple[int, int | None]:
         """Return the tokenizer's count of a chat's tokens, and the server's."""
         tokens = self.tokenizer.apply_chat_template(
             messages, add_generation_prompt=True, return_dict=True
         )
         return len(tokens["input_ids"]), self._count(messages)
 
-    def _check_lengths(self) -> Iterator[Finding]:
+    def _check_lengths(self) -> Iterator[_Finding]:
         """Check that longer prompts are counted as shorter ones let expect."""
-        longest = min(self.endpoint.context or LONGEST, LONGEST)
-        each = estimate_tokens(WORDS)
+        longest = min(self.endpoint.context or _LONGEST, _LONGEST)
+        each = estimate_tokens(_WORDS)
         ratio = None
         before = 0
         for length in (128, 512, 2048, 8192, 32768):
             if length > longest - 512:
                 break
-            text = WORDS * (length // each)
+            text = _WORDS * (length // each)
             count = self._count([_turn("user", text)])
             if count is None:
                 yield None, f"a prompt of {length_label(length)} tokens has no answer"
@@ -251,7 +251,7 @@ class Stack:
         if before:
             yield True, f"prompts up to {length_label(before)} tokens are not cut"
 
-    def _check_sampling(self) -> Iterator[Finding]:
+    def _check_sampling(self) -> Iterator[_Finding]:
         """Check whether answers repeat at a temperature of 0, and what happens without one."""
         question = [_turn("user", "Write a list of ten random words.")]
         greedy = self._answers(question)
@@ -268,13 +268,13 @@ class Stack:
                 "without a temperature the server samples; helm-longctx always sends one",
             )
 
-    def _answers(self, messages: Messages) -> list[str]:
+    def _answers(self, messages: _Messages) -> list[str]:
         results = [self._ask(messages) for _ in range(_REPEATS)]
         if any(usage.cached_tokens for usage in map(usage_of, results) if usage):
             self._cached = messages
         return [result.completions[0].text for result in results if result.completions]
 
-    def _check_builds(self) -> Iterator[Finding]:
+    def _check_builds(self) -> Iterator[_Finding]:
         """Check whether equal chats are answered by one build.
 
         Log-probabilities of the answers tell it. Without them, a build at regular steps is told by its text. A prefix
@@ -362,7 +362,7 @@ class Stack:
                     return self._send_equal(request, {})
         return replies
 
-    def _check_stops(self) -> Iterator[Finding]:
+    def _check_stops(self) -> Iterator[_Finding]:
         """Check whether answers end at texts that are often set as stop sequences."""
         for marker in _MARKERS:
             text = f"alpha{marker}bravo"
@@ -377,7 +377,7 @@ class Stack:
                 )
 
 
-def _find_reasoning_faults(result: RequestResult) -> Iterator[Finding]:
+def _find_reasoning_faults(result: RequestResult) -> Iterator[_Finding]:
     """Yield what an answer to a short question shows of the model's reasoning and of the server's parser for it."""
     answer = answer_of(result)
     if answer.is_only_in_reasoning:
@@ -404,7 +404,7 @@ def _find_reasoning_faults(result: RequestResult) -> Iterator[Finding]:
         )
 
 
-def _compare_counts(counts: Mapping[str, tuple[int, int]]) -> Iterator[Finding]:
+def _compare_counts(counts: Mapping[str, tuple[int, int]]) -> Iterator[_Finding]:
     """Yield the kinds of text whose counts differ from the tokenizer's, beyond what most of them differ by.
 
     Args:

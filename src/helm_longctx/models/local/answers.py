@@ -15,7 +15,7 @@ from helm_longctx.tasks.reasoning import (
     split_reasoning,
 )
 
-TAIL = 64
+_TAIL = 64
 """Tokens at the end of a prompt in which an opening mark is looked for."""
 
 
@@ -111,7 +111,7 @@ class AnswerDecoder:
     @staticmethod
     def _find_opening(tokenizer: Any, prompt: Sequence[int]) -> str:
         """Return the opening mark at the end of a prompt; empty if there is none."""
-        tail = tokenizer.decode([*prompt[-TAIL:]], skip_special_tokens=False).rstrip()
+        tail = tokenizer.decode([*prompt[-_TAIL:]], skip_special_tokens=False).rstrip()
         openings = (marks.opening for marks in TABLE if marks.is_prefilled)
         return next(
             (opening for opening in openings if tail.endswith(opening.rstrip())), ""

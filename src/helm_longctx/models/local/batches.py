@@ -13,7 +13,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from helm_longctx.models.local.model import Job
+    from helm_longctx.models.local.model import LocalRequest
 
 SHARE = 0.6
 """The share of the free memory that caches of a batch may have. The rest is for the layers' outputs."""
@@ -50,7 +50,7 @@ def free_bytes(device: Any) -> int:
 
 
 def fitting(
-    jobs: Sequence[Job], per_token: int, room: int, most: int
+    jobs: Sequence[LocalRequest], per_token: int, room: int, most: int
 ) -> Iterator[list[int]]:
     """Yield the numbers of the jobs of each batch: as many as fit, those with a common beginning one after the other.
 

@@ -11,13 +11,13 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-WHOLE = 64 << 20
+_WHOLE = 64 << 20
 """Bytes up to which a file is read whole."""
 
-BLOCK = 64 << 10
+_BLOCK = 64 << 10
 """Bytes of each block that is read of a larger file."""
 
-BLOCKS = 1024
+_BLOCKS = 1024
 """Blocks that are read of a larger file, evenly spread, so that a tensor of one part in a thousand has one."""
 
 _SIZE = 8
@@ -64,7 +64,7 @@ def list_files(folder: Path) -> Iterator[Path]:
 def digest_folder(folder: Path) -> str:
     """Return a digest of what is in the files of a model, 16 hexadecimal digits.
 
-    Of a file above `WHOLE` it covers the size, the time and `BLOCKS` blocks, because a model can have a terabyte.
+    Of a file above `_WHOLE` it covers the size, the time and `_BLOCKS` blocks, because a model can have a terabyte.
     """
     sha = hashlib.sha256()
     for file in list_files(folder):
@@ -125,12 +125,12 @@ def _is_left_out(name: str, patterns: tuple[str, ...]) -> bool:
 def _add_content(sha: hashlib._Hash, file: Path) -> None:
     status = file.stat()
     with file.open("rb") as opened:
-        if status.st_size <= WHOLE:
-            while block := opened.read(BLOCK):
+        if status.st_size <= _WHOLE:
+            while block := opened.read(_BLOCK):
                 sha.update(block)
             return
         sha.update(str(status.st_mtime_ns).encode())
-        for number in range(BLOCKS):
+        for number in range(_BLOCKS):
             # The first block has the start of the file, and the last one its end.
-            opened.seek((status.st_size - BLOCK) * number // (BLOCKS - 1))
-            sha.update(opened.read(BLOCK))
+            opened.seek((status.st_size - _BLOCK) * number // (_BLOCKS - 1))
+            sha.update(opened.read(_BLOCK))

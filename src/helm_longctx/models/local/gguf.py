@@ -17,7 +17,7 @@ from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.models.local.model import ModelError
 from helm_longctx.models.local.weights import Weights, describe_mismatch, load_weights
 
-DTYPES = ("float32", "bfloat16", "float16")
+_DTYPES = ("float32", "bfloat16", "float16")
 """Number types of the folder's weights. Only float32 has every number of a quantized file."""
 
 TEXT = (
@@ -30,7 +30,7 @@ TEXT = (
 GUESSING = 0.6
 """A model whose loss is above this share of a blind guess's was converted wrongly. Mixed-up weights have about 1."""
 
-RULES = ("gpt-2", "smollm")
+_RULES = ("gpt-2", "smollm")
 """Rules by which a text is split before it is tokenized (`tokenizer.ggml.pre`), for which a tokenizer can be built."""
 
 _CONTROL = 3
@@ -70,15 +70,15 @@ def convert(
     Args:
         source: the GGUF file.
         folder: the folder; it must not exist, or be empty. It appears when everything is written.
-        dtype: one of `DTYPES`.
+        dtype: one of `_DTYPES`.
         tokenizer: hub name or folder of the model's tokenizer; None for the one in the file.
 
     Raises:
         InputError: an argument is wrong, the file cannot be read, or the folder differs from the file.
     """
     require("local", "a GGUF file")
-    if dtype not in DTYPES:
-        raise bad_argument("models convert", "dtype", dtype, DTYPES)
+    if dtype not in _DTYPES:
+        raise bad_argument("models convert", "dtype", dtype, _DTYPES)
     if not source.is_file():
         raise bad_argument(
             "models convert", "FILE", str(source), "the path of a GGUF file"
@@ -218,7 +218,7 @@ def _read_tokenizer(source: Path) -> Any:
     fields = _read_fields(source)
     kind = fields.get("model")
     rule = fields.get("pre")
-    if kind != "gpt2" or rule not in RULES:
+    if kind != "gpt2" or rule not in _RULES:
         raise InputError(
             f"{source} has a tokenizer of the kind {kind!r} with the rule {rule!r}, which cannot be built exactly;"
             " give the hub name or the folder of the model's own tokenizer with --tokenizer"

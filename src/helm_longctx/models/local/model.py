@@ -16,7 +16,7 @@ from helm.proxy.retry import NonRetriableException
 from helm_longctx.errors import InputError
 from helm_longctx.models.local import attention, batches
 
-Found = TypeVar("Found")
+_Found = TypeVar("_Found")
 
 _GREEDY = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
 """Arguments of `generate`. The sampling settings are unset, because transformers warns in each request if a model's
@@ -35,7 +35,7 @@ class OutOfMemoryError(Exception):
 
 
 @dataclass(frozen=True)
-class Job:
+class LocalRequest:
     """A request to a model.
 
     Args:
@@ -213,7 +213,7 @@ class LocalModel:
 
         return QuantizedCache(config=self._model.config, **self._quantized)
 
-    def generate(self, job: Job) -> Generation:
+    def generate(self, job: LocalRequest) -> Generation:
         """Generate the same tokens as `model.generate`, with `do_sample` if the job has a sampling.
 
         Raises:
@@ -225,7 +225,7 @@ class LocalModel:
             lambda: self._generate(job), f"a prompt of {len(job.prompt)} tokens"
         )
 
-    def work(self, work: Callable[[], Found], what: str) -> Found:
+    def work(self, work: Callable[[], _Found], what: str) -> _Found:
         """Do what no other thread may do at the same time, without gradients.
 
         Raises:
@@ -244,7 +244,7 @@ class LocalModel:
         raise OutOfMemoryError(f"the GPU has no memory left for {what}")
 
     def generate_all(
-        self, jobs: Sequence[Job], most: int
+        self, jobs: Sequence[LocalRequest], most: int
     ) -> list[Generation | Exception]:
         """Generate the tokens of several jobs together, in the largest batches that fit into the memory.
 
@@ -298,7 +298,7 @@ class LocalModel:
                     )
         return [outcomes[number] for number in range(len(jobs))]
 
-    def _plan(self, jobs: Sequence[Job], most: int) -> list[list[int]]:
+    def _plan(self, jobs: Sequence[LocalRequest], most: int) -> list[list[int]]:
         if self._per_token is None and jobs:
             # The cache of two tokens shows the size of the cache.
             ids = self._tensor([jobs[0].prompt[:1] * 2])
@@ -318,7 +318,7 @@ class LocalModel:
             )
         )
 
-    def _generate_batch(self, jobs: Sequence[Job]) -> list[Generation]:
+    def _generate_batch(self, jobs: Sequence[LocalRequest]) -> list[Generation]:
         if not self._per_token:
             return [self._generate(replace(job, reuse_prefix=True)) for job in jobs]
         start = time.perf_counter()
@@ -391,7 +391,7 @@ class LocalModel:
 
         return torch.tensor(rows, device=self._model.device)
 
-    def _generate(self, job: Job) -> Generation:
+    def _generate(self, job: LocalRequest) -> Generation:
         import torch
 
         start = time.perf_counter()
@@ -466,7 +466,7 @@ class LocalModel:
         return cache
 
     def _write(
-        self, ids: Any, mask: Any, cache: Any, jobs: Sequence[Job]
+        self, ids: Any, mask: Any, cache: Any, jobs: Sequence[LocalRequest]
     ) -> tuple[list[list[int]], float]:
         """Return the tokens of the answers, and the time of the first one.
 

@@ -26,11 +26,11 @@ from helm_longctx.models.scoring import (
 from helm_longctx.tasks.answer import AnswerFacts, Usage
 from helm_longctx.tasks.logprobs import Distribution, Window, split_windows
 
-TAIL = 2000
+_TAIL = 2000
 """Characters at a prompt's end that are tokenized again with each answer, if the prompt is longer."""
 
 
-Scorer = Callable[[Sequence[list[int]], Sequence[int]], Sequence[Sequence[float]]]
+ScoreTokens = Callable[[Sequence[list[int]], Sequence[int]], Sequence[Sequence[float]]]
 """(token ids of texts, the first token that is scored in each) → the log-probabilities of its tokens from there."""
 
 
@@ -161,7 +161,7 @@ def _score_tokens(logits: Any, targets: Sequence[int], top: int) -> list[Scored]
     ]
 
 
-def make_scorer(local: LocalModel, chunk_size: int) -> Scorer:
+def make_scorer(local: LocalModel, chunk_size: int) -> ScoreTokens:
     """Return the function of a local model for `respond`; see `score_tokens`."""
 
     def score(
@@ -174,7 +174,7 @@ def make_scorer(local: LocalModel, chunk_size: int) -> Scorer:
 
 
 def respond(
-    tokenizer: Any, score: Scorer, request: ScoringRequest, prompt: str
+    tokenizer: Any, score: ScoreTokens, request: ScoringRequest, prompt: str
 ) -> dict[str, Any]:
     """Return the log-probabilities that a request asks for, as a response that the request cache can keep.
 
@@ -266,14 +266,16 @@ def _split_tail(
 
     The end's tokens must be the same alone. Otherwise the whole prompt is tokenized with each answer.
     """
-    if len(prompt) > 2 * TAIL:
+    if len(prompt) > 2 * _TAIL:
         encoded = tokenizer(
             prompt, add_special_tokens=special, return_offsets_mapping=True
         )
         ids = encoded["input_ids"]
         starts = [start for start, _ in encoded["offset_mapping"]]
         first = next(
-            number for number, start in enumerate(starts) if start >= len(prompt) - TAIL
+            number
+            for number, start in enumerate(starts)
+            if start >= len(prompt) - _TAIL
         )
         for number in range(first, min(first + 20, len(ids))):
             tail = prompt[starts[number] :]

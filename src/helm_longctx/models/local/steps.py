@@ -9,7 +9,7 @@ _STEP = re.compile(
 )
 
 
-class Step(NamedTuple):
+class _Step(NamedTuple):
     """A step of training.
 
     Args:
@@ -21,7 +21,7 @@ class Step(NamedTuple):
     number: int
 
 
-def find_step(name: str, given: int | None = None) -> Step | None:
+def find_step(name: str, given: int | None = None) -> _Step | None:
     """Return the step in a model's name, such as `step-1000`, `checkpoint-500`, `global_step20` or `run-1000`.
 
     Args:
@@ -30,11 +30,11 @@ def find_step(name: str, given: int | None = None) -> Step | None:
     """
     found = list(_STEP.finditer(name))
     if not found:
-        return None if given is None else Step(name.rpartition("/")[0] or name, given)
+        return None if given is None else _Step(name.rpartition("/")[0] or name, given)
     last = found[-1]
     group = 1 if last[1] else 3
     number = int(last[group]) * (1000 if last[group + 1] else 1)
-    return Step(
+    return _Step(
         f"{name[: last.start(group)]}*{name[last.end(group + 1) :]}",
         number if given is None else given,
     )

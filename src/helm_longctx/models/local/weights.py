@@ -21,7 +21,7 @@ from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.models.local.folders import read_shapes
 from helm_longctx.models.local.model import LocalModel, ModelError
 
-DTYPES = ("bfloat16", "float16", "float32", "auto")
+_DTYPES = ("bfloat16", "float16", "float32", "auto")
 """Number types; `auto` is the type of the saved weights."""
 
 _ATTENTION = {
@@ -43,7 +43,7 @@ class Weights:
     Args:
         path: name on the hub, or a folder.
         commit: the commit on the hub; None for a folder.
-        dtype: one of `DTYPES`.
+        dtype: one of `_DTYPES`.
         attn_implementation: one of `_ATTENTION`; None to let transformers choose.
         arguments: further arguments of `from_pretrained`, as JSON; empty if there are none.
         adapter: name on the hub or folder of a PEFT adapter; None for none.
@@ -82,8 +82,8 @@ class Weights:
         from transformers.utils.hub import cached_file, extract_commit_hash
 
         dtype = dtype or ("bfloat16" if torch.cuda.is_available() else "float32")
-        if dtype not in DTYPES:
-            raise bad_argument(path, "dtype", dtype, DTYPES)
+        if dtype not in _DTYPES:
+            raise bad_argument(path, "dtype", dtype, _DTYPES)
         installed = [name for name, module in _ATTENTION.items() if find_spec(module)]
         if attn_implementation is not None and attn_implementation not in installed:
             needed = _ATTENTION.get(attn_implementation)

@@ -37,7 +37,7 @@ from helm_longctx.tasks.groups import shorten_name
 from helm_longctx.tasks.metric_names import is_share
 from helm_longctx.tasks.registry import find_benchmark
 
-Method = tuple[tuple[str, Any], ...]
+MethodDescription = tuple[tuple[str, Any], ...]
 """What HELM calls a method: the fields of the adapter that distinguish the rows of a table, with their values."""
 
 _MODEL_KEYS = ("model_deployment", "model")
@@ -46,7 +46,7 @@ _LONGEST_NAME = 150
 """Longest name of a table, of which HELM makes the name of a file."""
 
 
-def _method_of(member: Member, keys: Sequence[str]) -> Method:
+def _method_of(member: Member, keys: Sequence[str]) -> MethodDescription:
     """Return the row of a member in a table whose rows differ by some fields of the adapter."""
     if member.run and not set(keys) <= set(_MODEL_KEYS):
         spec = get_coarse_adapter_spec(
@@ -125,7 +125,7 @@ class TableBuilder:
         *,
         name: str,
         title: str,
-        rows: Mapping[Method, Sequence[Member]],
+        rows: Mapping[MethodDescription, Sequence[Member]],
         columns: Sequence[tuple[RunGroup, str]],
         is_scenario_table: bool = False,
         aggregation_strategies: Sequence[str] = (),
@@ -225,7 +225,7 @@ class TableBuilder:
         self,
         name: str,
         title: str,
-        rows: Mapping[Method, Sequence[Member]],
+        rows: Mapping[MethodDescription, Sequence[Member]],
         columns: Sequence[_TableColumn],
         of: Sequence[tuple[RunGroup, str]],
         is_scenario_table: bool,
@@ -233,7 +233,7 @@ class TableBuilder:
     ) -> Table:
         order = {model: index for index, model in enumerate(get_all_models())}
 
-        def find_order(method: Method) -> tuple[int, str]:
+        def find_order(method: MethodDescription) -> tuple[int, str]:
             deployment = dict(method).get("model_deployment", "")
             return order.get(deployment, -1), deployment
 
@@ -366,7 +366,7 @@ def _runs_url(group: RunGroup, title: str, names: Sequence[str]) -> str:
 
 
 def _comparison_links(
-    group: RunGroup, title: str, rows: Mapping[Method, Sequence[Member]]
+    group: RunGroup, title: str, rows: Mapping[MethodDescription, Sequence[Member]]
 ) -> list[Hyperlink]:
     """Return a link to a page that compares all runs, as HELM makes it for two to five."""
     names = [member.name for members in rows.values() for member in members]
@@ -421,9 +421,9 @@ def _is_number(value: object) -> bool:
 
 def collect_rows(
     members: Iterable[Member], keys: Sequence[str]
-) -> dict[Method, list[Member]]:
+) -> dict[MethodDescription, list[Member]]:
     """Return the members of each row, each member once."""
-    rows: dict[Method, dict[Member, None]] = defaultdict(dict)
+    rows: dict[MethodDescription, dict[Member, None]] = defaultdict(dict)
     for member in members:
         rows[_method_of(member, keys)][member] = None
     return {method: list(of_row) for method, of_row in rows.items()}

@@ -31,6 +31,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.locks import hold_lock
 from helm_longctx.results.leaderboard.builder import environment_of, fill_in
 from helm_longctx.runs.files import (
+    FORMAT_ERRORS,
     INSTANCE_STATS,
     STATES,
     State,
@@ -318,10 +319,10 @@ def _elide_all(value: Any, evidence: Sequence[str]) -> Any:
     return [_elide_all(part, evidence) for part in value] if kind is list else value
 
 
-INSTANCES = "instances.json"
+_INSTANCES = "instances.json"
 _PREDICTIONS = "display_predictions.json"
-REQUESTS = "display_requests.json"
-OUTPUTS = (INSTANCES, _PREDICTIONS, REQUESTS)
+_REQUESTS = "display_requests.json"
+OUTPUTS = (_INSTANCES, _PREDICTIONS, _REQUESTS)
 
 _Trial = tuple[str, str, int]
 """An answer's instance id, perturbation as JSON, and trial."""
@@ -452,7 +453,7 @@ class _FullTexts:
 
     def copy_prompts(self, limit: int) -> None:
         """Write the prompts of more than `limit` bytes from the run's prompt store, up to the first damaged one."""
-        with suppress(OSError, ValueError, KeyError, zstandard.ZstdError):
+        with suppress(*FORMAT_ERRORS, zstandard.ZstdError):
             for digest, data in read_prompts(self._run):
                 if len(data) > limit:
                     self._write(digest, data)

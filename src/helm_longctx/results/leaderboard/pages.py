@@ -77,7 +77,7 @@ from helm_longctx.tasks.metric_names import task_score
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from helm_longctx.tasks.stored_entry import read_entry
 
-MAIN = "Main leaderboard"
+_MAIN = "Main leaderboard"
 """Category of the group with which HELM's pages open."""
 
 MOST_OPTIONS = 59
@@ -117,7 +117,7 @@ def _write_release(
     Raises:
         InputError: there is no finished run, or a file of a run is damaged.
     """
-    read_runs(helm)
+    _read_runs(helm)
     suite = suite or _read_suites(helm)
     members = list_members(helm.runs, suite)
     if not helm.runs and not suite.boards:
@@ -125,7 +125,7 @@ def _write_release(
             f"{helm.run_release_path} has no finished run; first use helm-longctx run with it"
         )
     Path(helm.run_release_path).mkdir(parents=True, exist_ok=True)
-    pages = Pages(helm, suite, members)
+    pages = _Pages(helm, suite, members)
     pages.write_schema()
     pages.write_runs(skip_completed)
     helm.write_executive_summary()
@@ -158,7 +158,7 @@ def _read_suites(helm: Summarizer) -> Suite:
     return Suite(results, make_boards(results, BENCHMARKS))
 
 
-def read_runs(helm: Summarizer) -> None:
+def _read_runs(helm: Summarizer) -> None:
     """Let HELM's summarizer have the finished runs of its suites.
 
     Damaged runs are left out, as in all other tables: `read_results` warns of them.
@@ -191,7 +191,7 @@ def _read_run(helm: Summarizer, path: Path) -> Run:
     return replace(run, run_spec=replace(spec, adapter_spec=adapter))
 
 
-class Pages:
+class _Pages:
     """The groups of a suite with their tables, and the schema that names them.
 
     Args:
@@ -249,7 +249,7 @@ class Pages:
         )
         first = find_first_group(self._boards)
         groups = [
-            replace(group, category=MAIN) if group.name == first else group
+            replace(group, category=_MAIN) if group.name == first else group
             for group in schema.run_groups
         ]
         # The front end opens with the first group. The sort is stable.
@@ -319,7 +319,7 @@ class Pages:
             notes.append(
                 f"The tables have your models and the {MOST_PUBLISHED} best of {len(published)} published ones."
             )
-        if self._helm.suite and group.category.endswith((KINDS[0], MAIN)):
+        if self._helm.suite and group.category.endswith((KINDS[0], _MAIN)):
             notes += report_link(Path(self._helm.output_path), self._helm.suite)
         return replace(group, description=" ".join(notes))
 

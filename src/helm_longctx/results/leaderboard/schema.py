@@ -22,7 +22,7 @@ from helm_longctx.tasks.metric_names import (
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC
 
-Group = dict[str, Any]
+_Group = dict[str, Any]
 
 KINDS = (
     "leaderboards",
@@ -51,7 +51,7 @@ class Conditions(NamedTuple):
         return " ".join(filter(None, (title, judge, label(self.length))))
 
 
-class Section(NamedTuple):
+class BoardSection(NamedTuple):
     """The scores of a benchmark, or of one set of the user's questions, with context or without.
 
     Args:
@@ -81,10 +81,10 @@ class Section(NamedTuple):
         )
 
 
-def all_sections(benchmarks: Iterable[Benchmark]) -> list[Section]:
+def all_sections(benchmarks: Iterable[Benchmark]) -> list[BoardSection]:
     """Return the sections of all scores that runs at the standard lengths can have."""
     return [
-        Section(
+        BoardSection(
             benchmark, None, closed, [Conditions(length, closed) for length in lengths]
         )
         for benchmark in benchmarks
@@ -93,7 +93,7 @@ def all_sections(benchmarks: Iterable[Benchmark]) -> list[Section]:
     ]
 
 
-def _board_sections(boards: Sequence[Board]) -> list[Section]:
+def _board_sections(boards: Sequence[Board]) -> list[BoardSection]:
     """Return the sections of a suite's scores."""
     sections = []
     for board in boards:
@@ -110,7 +110,7 @@ def _board_sections(boards: Sequence[Board]) -> list[Section]:
         columns.sort(key=lambda each: (each.length or 0, each.judge))
         for closed in sorted({column.closed for column in columns}):
             of = [column for column in columns if column.closed == closed]
-            sections.append(Section(board.benchmark, board, closed, of))
+            sections.append(BoardSection(board.benchmark, board, closed, of))
     return sections
 
 
@@ -140,7 +140,7 @@ def _group_names(board: Board) -> Iterator[str]:
 
 
 def make_schema(
-    sections: Iterable[Section],
+    sections: Iterable[BoardSection],
     run_groups: Collection[str] | None = None,
     statistics: Collection[str] | None = None,
 ) -> dict[str, Any]:
@@ -222,7 +222,7 @@ def read_helm_schema(path: str | Path | None) -> dict[str, Any]:
     }
 
 
-def _restrict_to(schema: Mapping[str, Any], group: Group) -> Group:
+def _restrict_to(schema: Mapping[str, Any], group: _Group) -> _Group:
     """Omit the columns of statistics and perturbations that a schema does not define, which HELM's own schema has."""
     fields, perturbations = (
         {each["name"] for each in schema.get(part) or ()}
@@ -378,7 +378,7 @@ def fit_helm(
         for group in schema["metric_groups"]
     }
 
-    def fit(group: Group) -> Group:
+    def fit(group: _Group) -> _Group:
         main = group["environment"]["main_name"]
         names = having.get(group["name"], {main})
         names = names | {"${main_name}"} if main in names else names
@@ -396,7 +396,7 @@ def _official_name(benchmark: Benchmark, category: Category) -> str:
     return "_".join(filter(None, ("official", benchmark.name, category.name)))
 
 
-def _metric_group(name: str, title: str, metrics: Iterable[str]) -> Group:
+def _metric_group(name: str, title: str, metrics: Iterable[str]) -> _Group:
     # There is no mean over columns, because models with fewer columns would not be comparable.
     return {
         "name": name,
@@ -406,7 +406,7 @@ def _metric_group(name: str, title: str, metrics: Iterable[str]) -> Group:
     }
 
 
-def _restrict(group: Group, statistics: Collection[str]) -> Group:
+def _restrict(group: _Group, statistics: Collection[str]) -> _Group:
     """Omit the columns of statistics that no run has."""
     # `${main_name}` stands for the main statistic of each group, which HELM fills in.
     kept = [
@@ -417,7 +417,9 @@ def _restrict(group: Group, statistics: Collection[str]) -> Group:
     return {**group, "metrics": kept}
 
 
-def _groups(section: Section, chosen: Collection[str] | None) -> list[list[Group]]:
+def _groups(
+    section: BoardSection, chosen: Collection[str] | None
+) -> list[list[_Group]]:
     """Return the groups of a section, a list for each of `KINDS`."""
     overall, categories, tasks = (
         [
@@ -460,7 +462,7 @@ def _groups(section: Section, chosen: Collection[str] | None) -> list[list[Group
     ]
 
 
-def _overall_leaf(section: Section, at: Conditions) -> Iterator[Group]:
+def _overall_leaf(section: BoardSection, at: Conditions) -> Iterator[_Group]:
     benchmark = section.benchmark
     # With a single category, the overall score is that category's.
     has_folder = section.board is not None and bool(section.board.folder)
@@ -477,7 +479,7 @@ def _overall_leaf(section: Section, at: Conditions) -> Iterator[Group]:
         }
 
 
-def _category_leaves(section: Section, at: Conditions) -> Iterator[Group]:
+def _category_leaves(section: BoardSection, at: Conditions) -> Iterator[_Group]:
     for category in section.benchmark.categories:
         tasks = category.tasks_at(at.length)
         if not tasks or (at.closed and not all(task.closed_book for task in tasks)):
@@ -499,7 +501,7 @@ def _category_leaves(section: Section, at: Conditions) -> Iterator[Group]:
         }
 
 
-def _task_leaves(section: Section, at: Conditions) -> Iterator[Group]:
+def _task_leaves(section: BoardSection, at: Conditions) -> Iterator[_Group]:
     for task in section.benchmark.tasks:
         if (task.closed_book or not at.closed) and task.exists_at(at.length):
             about = f"{task.title}: {headline_text(task)}{_about(at)}."
@@ -520,7 +522,9 @@ def _about(at: Conditions) -> str:
     )
 
 
-def _leaf(section: Section, part: str, title: str, at: Conditions, about: str) -> Group:
+def _leaf(
+    section: BoardSection, part: str, title: str, at: Conditions, about: str
+) -> _Group:
     """Return a group of one column, with the fields `at`, `part` and `title` by which groups are combined."""
     return {
         "name": section.name(part, at),
@@ -533,12 +537,12 @@ def _leaf(section: Section, part: str, title: str, at: Conditions, about: str) -
     }
 
 
-def _taxonomy(section: Section, title: str) -> dict[str, str]:
+def _taxonomy(section: BoardSection, title: str) -> dict[str, str]:
     """Return what HELM's page of scenarios shows; a group without it is not on that page."""
     return {"task": title or section.title, "what": section.benchmark.title}
 
 
-def _leaderboards(section: Section, leaves: list[Group]) -> Iterator[Group]:
+def _leaderboards(section: BoardSection, leaves: list[_Group]) -> Iterator[_Group]:
     """Yield the tables of all categories: of all lengths, and of each length. Those in the mean come first."""
     averaged = {
         OVERALL,
@@ -565,7 +569,7 @@ def _leaderboards(section: Section, leaves: list[Group]) -> Iterator[Group]:
         )
 
 
-def _by_length(section: Section, leaves: list[Group]) -> Iterator[Group]:
+def _by_length(section: BoardSection, leaves: list[_Group]) -> Iterator[_Group]:
     """Yield the tables of one category or task at all lengths."""
     parts = dict.fromkeys(
         (leaf["part"], leaf["title"]) for leaf in leaves if section.benchmark.axis
@@ -585,13 +589,13 @@ def _by_length(section: Section, leaves: list[Group]) -> Iterator[Group]:
 
 
 def _combine(
-    section: Section,
+    section: BoardSection,
     part: str,
     title: str,
     at: Conditions,
-    leaves: list[Group],
+    leaves: list[_Group],
     about: str,
-) -> Iterator[Group]:
+) -> Iterator[_Group]:
     """Yield the group that has these leaves as columns. A leaf with that group's name is that group."""
     name = section.name(part, at)
     names = [leaf["name"] for leaf in leaves if leaf["name"] != name]

@@ -18,6 +18,7 @@ from helm_longctx.results.cells import score_notes
 from helm_longctx.results.comparability import Caveat, describe
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.runs.files import SCENARIO, read_json, reading, replace_file
 from helm_longctx.tasks.metric_names import CONDITIONS, DEPTHS, depth_score, task_score
 from helm_longctx.tasks.registry import find_benchmark
@@ -136,7 +137,7 @@ def make_cell(
     if has_ends:
         places = None if is_share else 4
         about += [
-            f"95 % interval: {range_text(interval.low, interval.high, lambda end: _text(end, places))}"
+            f"{LEVEL_TEXT} interval: {range_text(interval.low, interval.high, lambda end: _text(end, places))}"
         ]
     about += [
         *notes,

@@ -27,6 +27,7 @@ from helm_longctx.results.statistics.intervals import (
     group_codes,
     normal_quantile,
 )
+from helm_longctx.results.statistics.level import SIGNIFICANCE
 
 Looks = tuple[int, ...]
 """The sizes of the sample at all looks until now, ascending. The last one is the size now."""
@@ -165,9 +166,6 @@ def _step(looks: Looks) -> tuple[float, float]:
     return same, math.sqrt(1 - same**2)
 
 
-SIGNIFICANCE = 0.05
-"""Two models are tied if the p-value, corrected for the number of tests, is not below this."""
-
 FAILURES_DECIDE = "cannot tell: failures decide"
 """What is said if the answers show a difference that failures could explain."""
 
@@ -181,7 +179,7 @@ _PRIOR = 0.1
 """Number of clusters by which the size of those that are added is shrunk to its largest value. If few clusters differ,
 and all by little, the sample does not show how large rare differences are."""
 
-Pair = TypeVar("Pair", bound=Hashable)
+_Pair = TypeVar("_Pair", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -512,8 +510,8 @@ def compare_intervals_with_failures(
         return answered_only
     as_wrong, as_right = (
         compare_intervals(
-            _mix_failures(one, one_share, value),
-            _mix_failures(other, other_share, value),
+            mix_failures(one, one_share, value),
+            mix_failures(other, other_share, value),
         )
         for value in (0.0, 1.0)
     )
@@ -528,7 +526,7 @@ def compare_intervals_with_failures(
     return replace(answered_only, failures=failures)
 
 
-def _mix_failures(interval: Interval, share: float, value: float) -> Interval:
+def mix_failures(interval: Interval, share: float, value: float) -> Interval:
     """Return a mean with its interval if a share of the questions has a value instead of no answer."""
     mean, low, high = (
         end * (1 - share) + value * share
@@ -537,7 +535,7 @@ def _mix_failures(interval: Interval, share: float, value: float) -> Interval:
     return Interval(mean, low, high, interval.n)
 
 
-def find_differences(comparisons: Mapping[Pair, Comparison]) -> dict[Pair, Decision]:
+def find_differences(comparisons: Mapping[_Pair, Comparison]) -> dict[_Pair, Decision]:
     """Decide which models differ, with Holm's correction over all comparisons.
 
     If models are equally good, the probability of any wrong "different" is about 5 % or less, however many there are,

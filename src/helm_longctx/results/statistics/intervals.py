@@ -12,12 +12,11 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-LEVEL = 0.95
-"""Confidence level of all intervals."""
+from helm_longctx.results.statistics.level import LEVEL
 
 Floats = NDArray[np.float64]
 
-Clusters = Mapping[str, float]
+ClusterWeights = Mapping[str, float]
 """The errors of a mean's clusters, by group: see `cluster_errors`."""
 
 
@@ -156,7 +155,7 @@ def standard_error(values: ArrayLike, groups: Sequence[object] | None = None) ->
 
 def mean_of_means(
     intervals: Sequence[Interval],
-    clusters: Sequence[Clusters] = (),
+    clusters: Sequence[ClusterWeights] = (),
     weights: Sequence[float] = (),
 ) -> Interval:
     """Return the weighted mean of means, such as the means of tasks.
@@ -272,7 +271,9 @@ def inverse_size(interval: Interval) -> float:
     return (root - linear) / (2 * (1 - square)) / normal_quantile() ** 2
 
 
-def error_of_means(errors: Sequence[float], clusters: Sequence[Clusters] = ()) -> float:
+def error_of_means(
+    errors: Sequence[float], clusters: Sequence[ClusterWeights] = ()
+) -> float:
     """Return the standard error of the unweighted mean of means with these standard errors; see `mean_of_means`."""
     return math.sqrt(
         float(_shared_factors(clusters, errors) @ np.square(errors))
@@ -400,7 +401,9 @@ def _design_effect(errors: Floats, squares: float, codes: NDArray[np.intp]) -> f
     return _shrink(between, squares, largest, count_informative(sums), PRIOR_DEFF)
 
 
-def _shared_factors(clusters: Sequence[Clusters], widths: Sequence[float]) -> Floats:
+def _shared_factors(
+    clusters: Sequence[ClusterWeights], widths: Sequence[float]
+) -> Floats:
     """Return for each mean the factor of its variance: more than 1 if it shares clusters with another one."""
     factors = np.ones(len(widths))
     if not any(clusters):

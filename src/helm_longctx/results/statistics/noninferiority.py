@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helm_longctx.results.statistics.comparison import (
-    SIGNIFICANCE,
     Comparison,
     Pairs,
     compare_parts,
@@ -42,6 +41,7 @@ from helm_longctx.results.statistics.comparison import (
     upper_tail,
 )
 from helm_longctx.results.statistics.intervals import Floats, cluster_sums
+from helm_longctx.results.statistics.level import SIGNIFICANCE
 from helm_longctx.results.statistics.power import MOST_QUESTIONS
 from helm_longctx.results.statistics.sequential import DIFFERENCES, Bounds
 
@@ -179,7 +179,7 @@ def margin_interval(
     return ends[0], ends[1]
 
 
-DRAWS = 8000
+_DRAWS = 8000
 """Number of simulated samples. The error of a probability is at most 0.6 points."""
 
 _STEPS = 20
@@ -188,11 +188,11 @@ _STEPS = 20
 Cells = tuple[tuple[float, int], ...]
 """The weight of each task, with the sum 1, and the number of its clusters."""
 
-Outcomes = tuple[tuple[float, float], ...]
+_Outcomes = tuple[tuple[float, float], ...]
 """The possible differences of a cluster, and the share of each, with the sum 1."""
 
 
-class Sample(NamedTuple):
+class EqualClusters(NamedTuple):
     """A sample as if its clusters had equal sizes.
 
     Args:
@@ -201,10 +201,10 @@ class Sample(NamedTuple):
     """
 
     clusters: float
-    outcomes: Outcomes
+    outcomes: _Outcomes
 
     @classmethod
-    def of(cls, clusters: Clusters) -> Sample:
+    def of(cls, clusters: Clusters) -> EqualClusters:
         """Return the sample of observed clusters."""
         sums, sizes, (counts,) = clusters
         shares: dict[float, float] = defaultdict(float)
@@ -213,7 +213,7 @@ class Sample(NamedTuple):
         return cls(1 / float(counts @ sizes**2), tuple(shares.items()))
 
 
-def changed_outcomes(changed: float, drop: float = 0.0) -> Outcomes:
+def changed_outcomes(changed: float, drop: float = 0.0) -> _Outcomes:
     """Return the differences of right and wrong answers of two deployments.
 
     Args:
@@ -227,7 +227,7 @@ def changed_outcomes(changed: float, drop: float = 0.0) -> Outcomes:
 
 @lru_cache(maxsize=4096)
 def power_to_pass(
-    cells: Cells, outcomes: Outcomes, margin: float, level: float
+    cells: Cells, outcomes: _Outcomes, margin: float, level: float
 ) -> float:
     """Return the probability that a sample shows a candidate to be no worse.
 
@@ -241,7 +241,7 @@ def power_to_pass(
 
 
 def power_to_fail(
-    cells: Cells, outcomes: Outcomes, margin: float, level: float
+    cells: Cells, outcomes: _Outcomes, margin: float, level: float
 ) -> float:
     """Return the probability that a sample shows a drop to be larger than the margin (0 or more)."""
     return float(
@@ -277,7 +277,7 @@ def smallest_drop(
     return high
 
 
-def _draw_statistics(cells: Cells, outcomes: Outcomes, margin: float) -> Floats:
+def _draw_statistics(cells: Cells, outcomes: _Outcomes, margin: float) -> Floats:
     random = np.random.default_rng(0)
     kinds: dict[float, int] = defaultdict(int)
     # Tasks whose clusters have the same weight are one.
@@ -288,7 +288,7 @@ def _draw_statistics(cells: Cells, outcomes: Outcomes, margin: float) -> Floats:
     sizes = np.repeat([size / total for size in kinds], len(values))
     shares = shares / shares.sum()
     counts = [
-        random.multinomial(clusters, shares, DRAWS) for clusters in kinds.values()
+        random.multinomial(clusters, shares, _DRAWS) for clusters in kinds.values()
     ]
     samples = np.concatenate(counts, axis=1)
     # Equal samples are tested once.
@@ -345,7 +345,7 @@ def clusters_needed(
 
 
 def clusters_to_decide(
-    sample: Sample,
+    sample: EqualClusters,
     margin: float,
     power: float,
     errors: tuple[float, float],
@@ -365,7 +365,7 @@ def clusters_to_decide(
         for sign in (1, -1)
     )
 
-    def is_enough(wanted: int, outcomes: Outcomes) -> bool:
+    def is_enough(wanted: int, outcomes: _Outcomes) -> bool:
         sizes = (
             *(round(1e6 * look) for look in looks),
             round(1e6 * wanted / sample.clusters),
@@ -379,7 +379,7 @@ def clusters_to_decide(
 
 
 def _expected_power(
-    outcomes: Outcomes, clusters: int, margin: float, levels: Sequence[float]
+    outcomes: _Outcomes, clusters: int, margin: float, levels: Sequence[float]
 ) -> float:
     """Return about the probability of a decision, from the statistic of the expected sample.
 
@@ -529,7 +529,7 @@ class _Test:
         more = 0
         if is_open and (is_suspect or p_drop is None):
             # As many as are needed if the differences vary as in these.
-            sample = Sample.of(self._clusters)
+            sample = EqualClusters.of(self._clusters)
             n = self._comparison.effect.n
             looks = tuple(look / n for look in self._able)
             errors = (ONE_SIDED, ONE_SIDED / parts)

@@ -184,7 +184,7 @@ def paired_spread(a: ArrayLike, b: ArrayLike, groups: Sequence[object]) -> Sprea
 
 
 @dataclass(frozen=True)
-class Sample:
+class PairedQuestions:
     """The questions of a task that each of two models answers.
 
     Args:
@@ -212,7 +212,7 @@ class Sample:
         return 3 + (of_values - 3) * self.inverse_size * self.clusters
 
 
-def detectable_difference(samples: Sequence[Sample]) -> float:
+def detectable_difference(samples: Sequence[PairedQuestions]) -> float:
     """Return the smallest difference of two models' unweighted means over tasks that is detected; infinite for none.
 
     Args:
@@ -250,8 +250,8 @@ def detectable_from(own: Interval, published: Interval) -> float:
     if published.low < published.high:
         published_size = 1 / inverse_size(published)
     spread = Spread(mean * (1 - mean), 0.0, is_paired=False)
-    worse = [Sample(spread, own_size, own_size)]
-    better = [Sample(spread, published_size, published_size)]
+    worse = [PairedQuestions(spread, own_size, own_size)]
+    better = [PairedQuestions(spread, published_size, published_size)]
     smallest = _search(lambda difference: _smallest_unpaired(better, worse, difference))
     return smallest if smallest <= mean else math.inf
 
@@ -270,7 +270,7 @@ def questions_needed(
     """
 
     def is_enough(questions: int) -> bool:
-        sample = Sample(spread, questions, questions / cluster_size)
+        sample = PairedQuestions(spread, questions, questions / cluster_size)
         return _is_certain(sample) and _smallest([sample], difference) <= difference
 
     low = 1
@@ -284,12 +284,12 @@ def questions_needed(
     return min(high, MOST_QUESTIONS)
 
 
-def _is_certain(sample: Sample) -> bool:
+def _is_certain(sample: PairedQuestions) -> bool:
     """Whether there are enough clusters for a promise, or all questions are independent."""
     return sample.clusters >= _FEWEST_CLUSTERS or sample.clusters == sample.questions
 
 
-def _smallest(samples: Sequence[Sample], difference: float) -> float:
+def _smallest(samples: Sequence[PairedQuestions], difference: float) -> float:
     """Return what the difference must be at least if it is as large as given: see `compare_pairs`."""
     if not samples[0].spread.is_paired:
         return _smallest_unpaired(samples, samples, difference)
@@ -313,7 +313,9 @@ def _smallest(samples: Sequence[Sample], difference: float) -> float:
 
 
 def _smallest_unpaired(
-    better: Sequence[Sample], worse: Sequence[Sample], difference: float
+    better: Sequence[PairedQuestions],
+    worse: Sequence[PairedQuestions],
+    difference: float,
 ) -> float:
     """Return what the difference must be at least if it is as large as given: see `compare_intervals`.
 
@@ -338,7 +340,7 @@ def _smallest_unpaired(
 
 
 def _expected_end(
-    samples: Sequence[Sample], means: Sequence[float], end: int
+    samples: Sequence[PairedQuestions], means: Sequence[float], end: int
 ) -> tuple[float, float]:
     """Return what `mean_of_means` returns on average: the distance from the mean to an end of its interval.
 
@@ -366,7 +368,7 @@ def _expected_end(
     return distance, (variance + noise * normal_quantile() ** 2) / count**2
 
 
-def _expected_inverse(sample: Sample, variance: float) -> tuple[float, float]:
+def _expected_inverse(sample: PairedQuestions, variance: float) -> tuple[float, float]:
     """Return what `mean_interval` finds on average for right and wrong answers with a variance.
 
     Returns:

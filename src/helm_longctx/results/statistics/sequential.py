@@ -28,12 +28,16 @@ import math
 from collections.abc import Callable
 from enum import Enum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from helm_longctx.results.statistics.intervals import LEVEL, Floats, Interval
+from helm_longctx.results.statistics.intervals import Floats, Interval
+from helm_longctx.results.statistics.level import LEVEL
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 class Bounds(NamedTuple):
@@ -48,7 +52,7 @@ SCORES = Bounds(0.0, 1.0)
 DIFFERENCES = Bounds(-1.0, 1.0)
 """Bounds of the difference of two scores of the same question."""
 
-ERROR = 1 - LEVEL
+_ERROR = 1 - LEVEL
 """Probability of a wrong decision, or of an interval that does not contain the mean, unless another one is given."""
 
 _STAKES = np.sin(np.pi * np.arange(1, 21) / 40) ** 2
@@ -60,7 +64,7 @@ _STEPS = 40
 """Number of bisections for an end of an interval, so that it is exact to 2⁻⁴⁰ of the bounds' distance."""
 
 
-class Decision(Enum):
+class ThresholdDecision(Enum):
     """What is known about a mean and a threshold."""
 
     ABOVE = "above"
@@ -68,7 +72,9 @@ class Decision(Enum):
     OPEN = "open"
 
 
-def decide(values: ArrayLike, threshold: float, error: float = ERROR) -> Decision:
+def decide(
+    values: ArrayLike, threshold: float, error: float = _ERROR
+) -> ThresholdDecision:
     """Say whether the mean is above or below a threshold, or that the values do not decide it yet.
 
     The decision is the first one that was possible in the order of the values, so more values never change it. It is
@@ -90,12 +96,12 @@ def decide(values: ArrayLike, threshold: float, error: float = ERROR) -> Decisio
     above = _first(_wealth(scores, threshold), error)
     below = _first(_wealth(1 - scores, 1 - threshold), error)
     if above == below:
-        return Decision.OPEN
-    return Decision.ABOVE if above < below else Decision.BELOW
+        return ThresholdDecision.OPEN
+    return ThresholdDecision.ABOVE if above < below else ThresholdDecision.BELOW
 
 
 def count_until_decision(
-    values: ArrayLike, threshold: float, most: int, error: float = ERROR
+    values: ArrayLike, threshold: float, most: int, error: float = _ERROR
 ) -> int:
     """Return how many further scores can decide at the soonest: if all of them are 1, or all of them are 0.
 
@@ -114,7 +120,7 @@ def count_until_decision(
     return min(max(soonest + 1 - len(known), 0), most)
 
 
-def sequential_interval(values: ArrayLike, error: float = ERROR) -> Interval:
+def sequential_interval(values: ArrayLike, error: float = _ERROR) -> Interval:
     """Return the mean of the values and an interval that contains the expected value at all sample sizes together.
 
     More values never make the interval wider, because what an earlier sample excluded stays excluded. So it can lie
@@ -283,14 +289,26 @@ class DeadlineTest:
             count: the number of values so far.
             values: shape (tests,), or one for all. None is below `least`.
         """
-        stakes = _stakes(shares, self.least, self._expected)
-        gains = _expect(
-            self._tables[count + 1], shares[:, None], stakes, self._expected
-        )
-        stake = stakes[np.arange(len(shares)), gains.argmax(axis=1)]
+        stakes = self._choose_stakes(shares, count)
         # No stake loses more than there is, because its largest loss is the whole share. Rounding may.
-        wealth = np.maximum(0.0, shares + stake * np.asarray(values))
+        wealth = np.maximum(0.0, shares + stakes * np.asarray(values))
         return np.asarray(np.where(shares >= 1 - 1e-9, shares, wealth))
+
+    def _choose_stakes(self, shares: Floats, count: int) -> Floats:
+        """Return the stake on the next value with the largest probability to reach the goal, for each share.
+
+        Args:
+            shares: shape (tests,).
+            count: the number of values so far.
+        """
+        # Tests with the same values so far have the same share, and finding the best stake takes time.
+        distinct, places = np.unique(shares, return_inverse=True)
+        stakes = _stakes(distinct, self.least, self._expected)
+        gains = _expect(
+            self._tables[count + 1], distinct[:, None], stakes, self._expected
+        )
+        best = stakes[np.arange(len(distinct)), gains.argmax(axis=1)]
+        return np.asarray(best[places])
 
     def count_until_sure(self, value: float, most: int) -> int:
         """Return how many further values decide at the soonest, if all are as large as this one; at most `most`."""
@@ -309,13 +327,39 @@ def _solve(expected: Outcomes, least: float, most: int) -> tuple[Floats, ...]:
     """Return the probabilities to reach the goal from each share of it, by the number of values so far."""
     tables = [(_GRID >= 1).astype(float)]
     stakes = _stakes(_GRID, least, expected)
+    transitions = _find_transitions(stakes, expected)
     for _ in range(most):
-        gains = (
-            _expect(tables[-1], _GRID[:, None], stakes, expected).max(axis=1) - _PRICE
-        )
+        chances = (transitions @ tables[-1]).reshape(stakes.shape)
+        gains = chances.max(axis=1) - _PRICE
         gains[_GRID >= 1] = 1
         tables.append(np.maximum.accumulate(np.maximum(gains, 0)))
     return tuple(reversed(tables))
+
+
+def _find_transitions(stakes: Floats, expected: Outcomes) -> csr_array:
+    """Return the weights of the shares of the grid after the next value, for each share and stake.
+
+    The product with a table is the same as `_expect` for all shares of the grid. The places between the shares are
+    found once for all numbers of values, which takes most of the time.
+
+    Args:
+        stakes: shape (shares, stakes).
+    """
+    from scipy.sparse import csr_array
+
+    values = np.array(expected.values)
+    after = _GRID[:, None, None] + stakes[:, :, None] * values
+    after = np.where(after >= 1 - 1e-9, 1.0, np.clip(after, 0.0, 1.0))
+    below = np.searchsorted(_GRID, after, side="right") - 1
+    below = np.minimum(below, len(_GRID) - 2)
+    parts = (after - _GRID[below]) / np.diff(_GRID)[below]
+    chances = np.array(expected.chances)
+    weights = np.stack([chances * (1 - parts), chances * parts], axis=-1)
+    columns = np.stack([below, below + 1], axis=-1)
+    entries = np.arange(stakes.size + 1) * 2 * len(values)
+    return csr_array(
+        (weights.ravel(), columns.ravel(), entries), shape=(stakes.size, len(_GRID))
+    )
 
 
 def _stakes(shares: Floats, least: float, expected: Outcomes) -> Floats:

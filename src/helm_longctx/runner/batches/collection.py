@@ -18,8 +18,8 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import UNKNOWN_PROBLEM, Failure, Problem, failure_of_error
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.batches import (
+    BatchLine,
     LostResultsError,
-    Outcome,
     ResultsNotReadyError,
     Service,
     is_missing,
@@ -43,10 +43,10 @@ from helm_longctx.runs.ledger import NAME, BatchPart, Ledger
 
 _log = logging.getLogger(__name__)
 
-POLL = 30.0
+_POLL = 30.0
 """Seconds between two checks of the batches' states."""
 
-Keep = Callable[[str, Body, RequestResult], None]
+_Keep = Callable[[str, Body, RequestResult], None]
 """Stores an answer: the request's name, the reply, and the result that was read from it."""
 
 _NAMED_LINES = 5
@@ -70,7 +70,7 @@ class _BatchState:
     problem: Problem = UNKNOWN_PROBLEM
 
 
-class Problems:
+class _Problems:
     """The errors of single batches and runs, by a part's identifier or a run's name. The other work goes on."""
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ class Batches:
 
     def states(self) -> Iterator[_BatchState]:
         """Yield the states of all created batches. Raises an `InputError` at the end if a provider or record fails."""
-        problems = Problems()
+        problems = _Problems()
         for run, part in self._parts(problems):
             state = _BatchState(run, part, "error")
             with problems.catch(run, part):
@@ -153,7 +153,7 @@ class Batches:
         Raises an `InputError` at the end if a provider cannot be asked, results cannot be read, another process uses
         a run, or the disk is full.
         """
-        problems = Problems()
+        problems = _Problems()
         self._collect(problems, forget)
         problems.report(self._suite)
 
@@ -163,7 +163,7 @@ class Batches:
         After the first collection, temporary errors of the provider are only logged. Returns whether it is worth
         sending requests again: some were answered, and others failed temporarily.
         """
-        problems = Problems()
+        problems = _Problems()
         waiting = {
             part.id: len(part.requests) for _, part in self._open_parts(problems)
         }
@@ -175,10 +175,10 @@ class Batches:
             with tqdm(total=sum(waiting.values()), unit="request", disable=None) as bar:
                 while open_parts := self._open_parts(problems):
                     self._show(bar, len(open_parts))
-                    time.sleep(POLL)
+                    time.sleep(_POLL)
                     self._collect(problems)
                     for error in problems.pop_passing(first):
-                        _log.warning("%s; asking again in %g seconds", error, POLL)
+                        _log.warning("%s; asking again in %g seconds", error, _POLL)
         ended = [part for _, part in self._parts(problems) if part.id in waiting]
         problems.report(self._suite)
         failures = sum((Counter(part.failures) for part in ended), Counter[str]())
@@ -188,7 +188,7 @@ class Batches:
 
     def cancel(self) -> int:
         """Cancel batches that have not ended, and return their number. Raises an `InputError` if one is refused."""
-        problems = Problems()
+        problems = _Problems()
         number = 0
         for run, part in self._open_parts(problems):
             with problems.catch(run, part):
@@ -202,7 +202,7 @@ class Batches:
         problems.report(self._suite)
         return number
 
-    def _parts(self, problems: Problems) -> Iterator[tuple[Path, BatchPart]]:
+    def _parts(self, problems: _Problems) -> Iterator[tuple[Path, BatchPart]]:
         for run in self._all_runs:
             if (run / NAME).is_file():
                 parts: list[BatchPart] = []
@@ -210,7 +210,7 @@ class Batches:
                     parts = ledger.parts
                 yield from ((run, part) for part in parts)
 
-    def _open_parts(self, problems: Problems) -> list[tuple[Path, BatchPart]]:
+    def _open_parts(self, problems: _Problems) -> list[tuple[Path, BatchPart]]:
         return [
             part
             for part in self._parts(problems)
@@ -265,7 +265,7 @@ class Batches:
                 batches,
             )
 
-    def _collect(self, problems: Problems, forget: bool = False) -> None:
+    def _collect(self, problems: _Problems, forget: bool = False) -> None:
         for run in dict.fromkeys(run for run, _ in self._open_parts(problems)):
             with problems.catch(run), lock_run(run), Ledger(run) as ledger:
                 self._collect_run(run, ledger, problems)
@@ -278,7 +278,7 @@ class Batches:
                         lost = f"{len(part.requests)} answers are given up, and their requests can be sent again"
                         _log.warning(f"{error}; {lost}")
 
-    def _collect_run(self, run: Path, ledger: Ledger, problems: Problems) -> None:
+    def _collect_run(self, run: Path, ledger: Ledger, problems: _Problems) -> None:
         parts = [part for part in ledger.open_parts if not problems.concern(run, part)]
         for receiver in dict.fromkeys(
             part.receiver for part in parts if part.batch is None
@@ -297,14 +297,14 @@ class Batches:
             return
         what = f"the results of batch {part.batch} of {part.deployment} cannot be read"
         with self._keep(run, part) as keep, wrap_provider_errors(what):
-            tally = Tally(part, self._client(part), keep)
+            tally = _Tally(part, self._client(part), keep)
             with closing(self._service(run, part).outcomes(part)) as outcomes:
                 failures = tally.count(outcomes, state.problem)
         # This is recorded last, so that an interrupted collection is repeated. Stored answers are then skipped.
         ledger.set_collected(part, failures)
 
     @contextmanager
-    def _keep(self, run: Path, part: BatchPart) -> Iterator[Keep]:
+    def _keep(self, run: Path, part: BatchPart) -> Iterator[_Keep]:
         """Yield the function that stores an answer: in the run's journal, or a judge's reply in the request cache."""
         if part.is_judging:
             store = reply_store(self._client(part))
@@ -335,10 +335,10 @@ def _is_final(error: InputError) -> bool:
     return is_missing(cause) or failure_of_error(cause) not in _REPAIRABLE
 
 
-class Tally:
+class _Tally:
     """Stores the answers in the results of a batch, and counts the requests without one."""
 
-    def __init__(self, part: BatchPart, client: Any, keep: Keep):
+    def __init__(self, part: BatchPart, client: Any, keep: _Keep):
         self._part = part
         self._client = client
         self._keep = keep
@@ -347,7 +347,7 @@ class Tally:
         self._strays = list[str]()
         self._stray_count = 0
 
-    def count(self, outcomes: Iterable[Outcome], problem: Problem) -> Counter[str]:
+    def count(self, outcomes: Iterable[BatchLine], problem: Problem) -> Counter[str]:
         """Return how many requests have no answer, by kind of failure.
 
         Args:
@@ -384,7 +384,7 @@ class Tally:
                 )
         return counts
 
-    def _add(self, outcome: Outcome) -> None:
+    def _add(self, outcome: BatchLine) -> None:
         name = outcome.name
         if name not in self._part.requests or name in self._answered:
             self._stray_count += 1

@@ -30,7 +30,7 @@ from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.judging.answer_judge import is_answered, judge_names, judge_requests
 from helm_longctx.judging.judge import JudgeRequest, make_judge
 from helm_longctx.judging.keys.client import RenewingClient, judge_client
-from helm_longctx.models.apis.batches import Format, Service, UnsureError
+from helm_longctx.models.apis.batches import BatchFormat, Service, UnsureError
 from helm_longctx.models.apis.caching import with_beginning
 from helm_longctx.models.apis.client import ProviderClient
 from helm_longctx.models.apis.protocol import Body, without_prompt
@@ -53,23 +53,23 @@ from helm_longctx.runs.ledger import BatchPart, Ledger, Receiver, ledgers
 
 _log = logging.getLogger(__name__)
 
-Value = TypeVar("Value")
-Ask = Callable[[Request], RequestResult]
+_Value = TypeVar("_Value")
+_Ask = Callable[[Request], RequestResult]
 
-SETTLE = 30.0
+_SETTLE = 30.0
 """Seconds after which the provider's list of batches contains a batch that an interrupted command has created."""
 
-THREADS = 4
+_THREADS = 4
 """Number of prompts that are truncated in parallel. It is the default of helm-run."""
 
 PROBE = "Answer with one word."
 """Prompt of the small request that is sent on its own before a run's first batch."""
 
-Questions = Sequence[tuple[str, JudgeRequest]]
+JudgeQuestions = Sequence[tuple[str, JudgeRequest]]
 
 
 @dataclass(frozen=True)
-class Plan:
+class BatchPlan:
     """How requests are put into batches.
 
     Args:
@@ -88,7 +88,7 @@ def make_batch_runner(
 ) -> LongContextRunner:
     """Return a runner that sends requests as batches. Raises an `InputError` if there is a limit on the cost."""
     arguments = runner_arguments(
-        output_path, suite, local_path, THREADS, skip_completed_runs=True
+        output_path, suite, local_path, _THREADS, skip_completed_runs=True
     )
     runner = LongContextRunner(**arguments, strategy=strategy)
     if (dollars := runner.limit.dollars) is not None:
@@ -103,7 +103,7 @@ class AsBatches(Strategy):
     completes = False
     purpose = "sent as batches"
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: BatchPlan):
         self._plan = plan
 
     def make(self, runner: LongContextRunner, spec: RunSpec) -> None:
@@ -127,7 +127,9 @@ class AsBatches(Strategy):
             shared: Mapping[int, Beginning] = {}
             pending = submission.pending(_find_unanswered(run, names))
             if pending and self._plan.fills_cache and not self._plan.as_files:
-                shared = _fill_cache(run, client.provider, [*pending.values()], THREADS)
+                shared = _fill_cache(
+                    run, client.provider, [*pending.values()], _THREADS
+                )
             left = _find_unanswered(run, names).items()
             unanswered = {
                 name: _Unsent.of(run.requests[number], shared.get(number))
@@ -168,7 +170,7 @@ class _Submission:
     """Sends requests of one run to one receiver. Raises an `InputError` if earlier batches cannot be listed."""
 
     def __init__(
-        self, receiver: Receiver, client: ProviderClient, ask: Ask, ledger: Ledger
+        self, receiver: Receiver, client: ProviderClient, ask: _Ask, ledger: Ledger
     ):
         self._receiver = receiver
         self._client = client
@@ -220,7 +222,7 @@ class _Submission:
                 route, of_route, batch_size or self._service.format.most_requests
             )
 
-    def pending(self, requests: Mapping[str, Value]) -> dict[str, Value]:
+    def pending(self, requests: Mapping[str, _Value]) -> dict[str, _Value]:
         """Return those requests that are in no batch."""
         waiting: set[str] = set()
         for part in self._ledger.open_parts:
@@ -243,7 +245,7 @@ class _Submission:
         with tempfile.TemporaryDirectory(
             prefix=".batch-", dir=self._ledger.path.parent
         ) as folder:
-            for names, path in write_files(
+            for names, path in _write_files(
                 self._lines(route, unsent), limits, Path(folder)
             ):
                 # The body of a request is needed only once, so it is removed from memory here.
@@ -297,8 +299,8 @@ class _Submission:
         return batch
 
 
-def write_files(
-    lines: Iterable[tuple[str, bytes]], limits: Format, folder: Path
+def _write_files(
+    lines: Iterable[tuple[str, bytes]], limits: BatchFormat, folder: Path
 ) -> Iterator[tuple[list[str], Path]]:
     """Write requests, one of which is in memory at a time, into files within the limits.
 
@@ -332,8 +334,8 @@ def settle(ledger: Ledger, receiver: Receiver, service: Service) -> None:
     if not doubtful:
         return
     about = f"an interrupted command may have created {len(doubtful)} batches"
-    _log.info(f"{about}; they are looked for in {SETTLE:g} seconds")
-    time.sleep(SETTLE)
+    _log.info(f"{about}; they are looked for in {_SETTLE:g} seconds")
+    time.sleep(_SETTLE)
     # The runs of a suite have batches of the same size, which could be confused.
     others: set[str] = set()
     for other in ledgers(ledger.path.parent.parent.iterdir()):
@@ -484,7 +486,7 @@ def reply_store(client: ProviderClient) -> DigestStore:
 class JudgesAsBatches(AsBatches):
     """Sends requests to judges about existing answers. These are in the runner's journal or in a complete run."""
 
-    def __init__(self, plan: Plan, local_path: Path):
+    def __init__(self, plan: BatchPlan, local_path: Path):
         super().__init__(plan)
         self._local_path = local_path
 
@@ -545,7 +547,7 @@ class JudgesAsBatches(AsBatches):
 def _send_questions(
     receiver: Receiver,
     client: ProviderClient,
-    questions: Questions,
+    questions: JudgeQuestions,
     ledger: Ledger,
     batch_size: int | None,
 ) -> None:

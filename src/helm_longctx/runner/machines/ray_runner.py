@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from helm_longctx.environment import (
     MAX_COST,
-    Settings,
+    EnvironmentValues,
     max_cost,
     number_setting,
     require,
@@ -45,14 +45,14 @@ _GPUS = "HELM_LONGCTX_GPUS"
 _TASKS_OF_WORKER = 4
 """Approximate number of tasks for each worker, so that all workers end at nearly the same time."""
 
-RETRIES = 10
+_RETRIES = 10
 """Number of times that Ray restarts a task after its worker or node has failed."""
 
-TICK = 1.0
-LOG_EVERY = 60.0
+_TICK = 1.0
+_LOG_EVERY = 60.0
 """Seconds between two checks of the tasks, and between two lines in the log if there is no terminal."""
 
-LOCAL_CLIENTS = (
+_LOCAL_CLIENTS = (
     "helm.clients.huggingface_client",
     "helm_longctx.models.local.huggingface",
 )
@@ -70,7 +70,7 @@ _REGISTRIES: Sequence[tuple[Callable[[Any], None], Mapping[str, Any]]] = (
 
 
 @dataclass(frozen=True)
-class Job:
+class WorkerData:
     """The data of the driver's process that a worker needs.
 
     Args:
@@ -83,7 +83,9 @@ class Job:
     arguments: Mapping[str, Any]
     paces: Any = field(repr=False)
     folder: str = field(default_factory=os.getcwd)
-    settings: Settings = field(default_factory=lambda: _list_settings(), repr=False)
+    settings: EnvironmentValues = field(
+        default_factory=lambda: _list_settings(), repr=False
+    )
     registered: Sequence[tuple[Callable[[Any], None], Sequence[Any]]] = field(
         default_factory=lambda: [
             (register, [*entries.values()]) for register, entries in _REGISTRIES
@@ -109,14 +111,14 @@ class Job:
         use_paces(partial(_SharedPace, self.paces))
 
 
-def _list_settings() -> Settings:
+def _list_settings() -> EnvironmentValues:
     values = {**os.environ, **settings_in_use().values}
     ours = {
         name: value
         for name, value in values.items()
         if name.startswith("HELM_LONGCTX_")
     }
-    return Settings(ours)
+    return EnvironmentValues(ours)
 
 
 class _Paces:
@@ -162,16 +164,16 @@ class _SharedPace(Pace):
         self._call("pause", seconds)
 
     def _call(self, method: str, *arguments: float) -> Any:
-        return import_ray().get(self._actor.call.remote(self._key, method, *arguments))
+        return _import_ray().get(self._actor.call.remote(self._key, method, *arguments))
 
 
-def ask_shard(job: Job, run_spec: RunSpec, shard: Shard) -> None:
+def ask_shard(job: WorkerData, run_spec: RunSpec, shard: Shard) -> None:
     """Send the requests of a shard. This is a Ray task."""
     job.enter()
     LongContextRunner(**job.arguments, strategy=OneShard(shard)).run_one(run_spec)
 
 
-def make_run(job: Job, run_spec: RunSpec, *shards: None) -> None:
+def _make_run(job: WorkerData, run_spec: RunSpec, *shards: None) -> None:
     """Make a run from the answers of its shards, for which Ray waits. This is a Ray task."""
     job.enter()
     LongContextRunner(**job.arguments).run_one(run_spec)
@@ -203,7 +205,7 @@ class _RayTasks(Strategy):
         missing = [
             spec for spec in specs if not super(_RayTasks, self).skips(runner, spec)
         ]
-        with connect_ray():
+        with _connect_ray():
             cluster = Cluster(_make_job(runner))
             total = cluster.shards_per_run(len(specs))
             parts = [Shard(number, total) for number in range(1, total + 1)]
@@ -215,10 +217,10 @@ class _RayTasks(Strategy):
                 ]
                 tasks_of_shards += shards[spec.name]
             self._tasks = {
-                spec.name: cluster.submit(make_run, spec, *shards[spec.name])
+                spec.name: cluster.submit(_make_run, spec, *shards[spec.name])
                 for spec in missing
             }
-            self._progress = Progress(tasks_of_shards)
+            self._progress = ShardProgress(tasks_of_shards)
             try:
                 yield
             finally:
@@ -234,9 +236,9 @@ class _RayTasks(Strategy):
 
     def make(self, runner: LongContextRunner, spec: RunSpec) -> None:
         """Wait for the run's task."""
-        ray = import_ray()
+        ray = _import_ray()
         task = self._tasks[spec.name]
-        while not ray.wait([task], timeout=TICK)[0]:
+        while not ray.wait([task], timeout=_TICK)[0]:
             self._progress.show()
         try:
             ray.get(task)
@@ -246,13 +248,13 @@ class _RayTasks(Strategy):
             ) from None
         except ray.exceptions.RayError as error:
             raise InputError(
-                f"its worker ended {RETRIES + 1} times: {type(error).__name__}"
+                f"its worker ended {_RETRIES + 1} times: {type(error).__name__}"
             ) from error
 
 
-def _make_job(runner: LongContextRunner) -> Job:
+def _make_job(runner: LongContextRunner) -> WorkerData:
     """Return the data that workers need to make runs like a runner of this process."""
-    ray = import_ray()
+    ray = _import_ray()
     execution = runner.executor.execution_spec
     names = (
         "skip_instances",
@@ -286,18 +288,18 @@ def _make_job(runner: LongContextRunner) -> Job:
         "max_task_retries": -1,
         "scheduling_strategy": here,
     }
-    return Job(arguments, ray.remote(_Paces).options(**options).remote())
+    return WorkerData(arguments, ray.remote(_Paces).options(**options).remote())
 
 
 class Cluster:
     """Submits tasks to Ray, with the resources that their models need."""
 
-    def __init__(self, job: Job):
-        ray = import_ray()
+    def __init__(self, job: WorkerData):
+        ray = _import_ray()
         self._resources: dict[str, float] = ray.cluster_resources()
         self._job = ray.put(job)
         self._functions = {
-            function: ray.remote(function) for function in (ask_shard, make_run)
+            function: ray.remote(function) for function in (ask_shard, _make_run)
         }
         self._workers = int(
             number_setting(WORKERS, self._resources.get("CPU", 1), whole=True)
@@ -312,7 +314,7 @@ class Cluster:
     ) -> Any:
         """Submit a task for a run. It waits for arguments that are tasks. Return the reference of its result."""
         needs = self._needs(run_spec.adapter_spec.model_deployment)
-        task = self._functions[function].options(**needs, max_retries=RETRIES)
+        task = self._functions[function].options(**needs, max_retries=_RETRIES)
         return task.remote(self._job, run_spec, *arguments)
 
     def _needs(self, deployment: str) -> dict[str, float]:
@@ -321,7 +323,7 @@ class Cluster:
         A task that asks an API mostly waits. The part lets the wanted number of tasks run at the same time.
         """
         spec = deployments.get_model_deployment(deployment).client_spec
-        if not spec.class_name.startswith(LOCAL_CLIENTS):
+        if not spec.class_name.startswith(_LOCAL_CLIENTS):
             return {
                 "num_cpus": int(10_000 * self._resources.get("CPU", 1) / self._workers)
                 / 10_000,
@@ -333,7 +335,7 @@ class Cluster:
         return {"num_cpus": 1, "num_gpus": number_setting(_GPUS, 1) if is_on_gpu else 0}
 
 
-class Progress:
+class ShardProgress:
     """Shows how many shards of all runs are done: as a bar on a terminal, otherwise in the log."""
 
     def __init__(self, tasks: Sequence[Any]):
@@ -344,11 +346,11 @@ class Progress:
     def show(self) -> None:
         """Show progress if it was not shown for some time."""
         if not self._tasks or time.monotonic() - self._last_shown < (
-            LOG_EVERY if self._bar.disable else TICK
+            _LOG_EVERY if self._bar.disable else _TICK
         ):
             return
         self._last_shown = time.monotonic()
-        done, _ = import_ray().wait(
+        done, _ = _import_ray().wait(
             self._tasks, num_returns=len(self._tasks), timeout=0, fetch_local=False
         )
         self._bar.n = len(done)
@@ -361,7 +363,7 @@ class Progress:
         self._bar.close()
 
 
-def import_ray() -> Any:
+def _import_ray() -> Any:
     """Import Ray when it is needed, because the import takes a second."""
     import ray
 
@@ -369,13 +371,13 @@ def import_ray() -> Any:
 
 
 @contextmanager
-def connect_ray() -> Iterator[None]:
+def _connect_ray() -> Iterator[None]:
     """Connect to the cluster of `RAY_ADDRESS`, or start Ray on this machine; leave it at the end of the block."""
     # Ray's processes end with this one. Ray's own functions for the end would print traces while it starts.
     with stoppable(
         lambda: "the answers are kept, and the same command continues", unwinds=False
     ):
-        ray = import_ray()
+        ray = _import_ray()
         is_ours = not ray.is_initialized()
         if is_ours:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

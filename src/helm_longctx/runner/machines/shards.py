@@ -14,7 +14,7 @@ from helm.benchmark.run_spec import RunSpec
 from helm.common.hierarchical_logger import hlog
 
 from helm_longctx.models.apis.rates import Pace, use_paces
-from helm_longctx.runner.prefixes import Key, order_by_prefix, prefix_keys
+from helm_longctx.runner.prefixes import PrefixDigests, order_by_prefix, prefix_keys
 from helm_longctx.runner.prepared import PreparedRun
 from helm_longctx.runner.runner import LongContextRunner, Strategy
 from helm_longctx.runs.journal import Shard, lock_shard, process_name
@@ -87,7 +87,7 @@ def select_shard(prompts: Iterable[str], shard: Shard) -> list[int]:
 
 
 def _parts(
-    keys: Sequence[Key], sizes: Sequence[int], total: int
+    keys: Sequence[PrefixDigests], sizes: Sequence[int], total: int
 ) -> Iterator[list[int]]:
     """Yield groups of prompts that stay together."""
     share = sum(sizes) / total

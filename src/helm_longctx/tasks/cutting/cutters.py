@@ -41,11 +41,11 @@ RESERVED = 500
 MiddleCutter = Callable[[str, int], FittedPrompt]
 """(prompt, limit in tokens) → the prompt to send."""
 
-Encode = Callable[[str, int], Sequence[int]]
+_Encode = Callable[[str, int], Sequence[int]]
 """(text, n) → its tokens. If the text has more than n tokens, some in the middle may be missing. The result then still
 has more than n tokens, and its first n // 2 and last n // 2 tokens are the tokens of the text."""
 
-Decode = Callable[[Sequence[int]], str]
+_Decode = Callable[[Sequence[int]], str]
 
 
 def middle_cutter(
@@ -93,7 +93,7 @@ def counter_with_special_tokens(tokenizer: Any) -> Callable[[str], int]:
 
 # A run's cutter and counter share one copy of the tokenizer. It can need 100 MB.
 @lru_cache(maxsize=2)
-def _codec(tokenizer: Any) -> tuple[Encode, Decode]:
+def _codec(tokenizer: Any) -> tuple[_Encode, _Decode]:
     if getattr(tokenizer, "is_fast", False):
         # The inner `tokenizers.Tokenizer` gives the same tokens. Only the outer one decodes, because it can clean up
         # spaces.

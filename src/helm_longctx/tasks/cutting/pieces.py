@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from tokenizers.pre_tokenizers import PreTokenizer
 
-SIZE = 8192
+_SIZE = 8192
 """Smallest number of characters of a piece. Larger pieces cost memory; smaller ones cost time for the text around them.
 """
 
-AROUND = 128
+_AROUND = 128
 """Characters of surrounding text on each side of a piece. Pre-tokenizers look at a few neighbouring characters."""
 
 # Normalizers that map single characters or short runs of characters. "Precompiled" is sentencepiece's character map.
@@ -78,7 +78,7 @@ _SAMPLE = (
     * 4
 )
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 
 
 class NotApartError(Exception):
@@ -97,7 +97,7 @@ class _Piece(NamedTuple):
 class PieceTokenizer:
     """Tokenizes texts in pieces with a copy of a fast tokenizer. Several threads can use it at a time."""
 
-    def __init__(self, tokenizer: Tokenizer, size: int = SIZE):
+    def __init__(self, tokenizer: Tokenizer, size: int = _SIZE):
         self.size = size
         # The class is taken from the object, so that this module need not import tokenizers.
         self.tokenizer: Tokenizer = type(tokenizer).from_str(tokenizer.to_str())
@@ -113,7 +113,7 @@ class PieceTokenizer:
         self.before = ids[:before]
         self.after = ids[len(ids) - after :]
 
-    def read(self, text: str, read: Callable[[LongText], Result]) -> Result:
+    def read(self, text: str, read: Callable[[LongText], _Result]) -> _Result:
         """Apply `read` (it must keep no state) to a text in pieces, or in one if a position is no boundary."""
         if self.is_local:
             try:
@@ -218,7 +218,7 @@ class LongText:
         pieces = []
         for start, end in pairwise([low, *boundaries, high]):
             pieces.append(
-                _Piece(max(low, start - AROUND), start, end, min(high, end + AROUND))
+                _Piece(max(low, start - _AROUND), start, end, min(high, end + _AROUND))
             )
         return pieces
 
@@ -263,9 +263,9 @@ class LongText:
         """Return the number of a piece's first token in the encoding from `begin`. Checks both ends of the piece."""
         begin, start, end, stop = piece
         if end < stop:
-            self._tokens_before(max(begin, end - AROUND), end, stop)
+            self._tokens_before(max(begin, end - _AROUND), end, stop)
         return (
-            self._tokens_before(begin, start, min(start + AROUND, stop))
+            self._tokens_before(begin, start, min(start + _AROUND, stop))
             if begin < start
             else 0
         )

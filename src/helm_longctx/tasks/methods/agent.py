@@ -13,11 +13,11 @@ from typing import Any
 from helm_longctx.tasks.methods.chunks import find_best, split
 from helm_longctx.tasks.methods.method import Method, Question, ToolCall
 
-ASKED = (
+_ASKED = (
     "Solve the task below. It is about a text of {size} characters that you cannot see directly. Read it with the"
     " tools. When you know the answer, write only the answer, in the form that the task asks for.\n\n{task}"
 )
-LAST = "Do not use tools any more. Write only the answer to the task now, from what you have found."
+_LAST = "Do not use tools any more. Write only the answer to the task now, from what you have found."
 
 
 def _tool(name: str, description: str, **parameters: tuple[str, str]) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def answer(question: Question) -> str:
     )
     reader = _Reader(question.context, page, hits)
     context = question.context
-    asked = ASKED.format(size=len(context), task=question.task)
+    asked = _ASKED.format(size=len(context), task=question.task)
     messages: list[dict[str, Any]] = [{"role": "user", "content": asked}]
     for turn in range(1, turns + 1):
         reply = question.converse(
@@ -132,7 +132,7 @@ def answer(question: Question) -> str:
             {"role": "tool", "id": call.id, "content": reader.call(call)}
             for call in reply.calls
         )
-    messages[-1] = {**messages[-1], "content": f"{messages[-1]['content']}\n\n{LAST}"}
+    messages[-1] = {**messages[-1], "content": f"{messages[-1]['content']}\n\n{_LAST}"}
     question.note(turns=turns + 1)
     # Both protocols refuse calls in a conversation whose request has no tools.
     return question.converse(

@@ -13,7 +13,7 @@ import numpy as np
 GAP = "\n[...]\n"
 """The text between two chunks that are not neighbours."""
 
-ENDS = ("\n\n", "\n", ". ", "。", " ")
+_ENDS = ("\n\n", "\n", ". ", "。", " ")
 """Texts after which a chunk ends, the best first: a paragraph, a line, a sentence, a word."""
 
 _UNSPACED = (
@@ -44,7 +44,7 @@ def split(text: str, size: int) -> list[str]:
 
 def _find_end(text: str, start: int, most: int) -> int:
     """Return where a chunk ends that starts at `start` and may go up to `most`."""
-    for mark in ENDS:
+    for mark in _ENDS:
         position = text.rfind(mark, (start + most) // 2, most)
         if position >= 0:
             return position + len(mark)

@@ -74,7 +74,7 @@ class Step:
     tools: Sequence[Mapping[str, Any]] = ()
 
 
-Send = Callable[[Sequence[Step]], list[Reply]]
+_Send = Callable[[Sequence[Step]], list[Reply]]
 """Sends requests at the same time, and returns the reply to each."""
 
 
@@ -115,7 +115,7 @@ class Question:
     question: str
     arguments: Mapping[str, Any]
     max_tokens: int
-    send: Send
+    send: _Send
     marks: Sequence[tuple[int, Mapping[str, Any]]] = ()
     pause: Callable[[], AbstractContextManager[Any]] = nullcontext
     shared: dict[Any, Any] = field(default_factory=dict)
@@ -187,10 +187,10 @@ class Question:
         return parts
 
 
-Ask = Callable[[Task, Settings, Example], Example]
+_Ask = Callable[[Task, Settings, Example], Example]
 """Function that returns the example that is sent instead of an example."""
 
-Program = Callable[[Question], str]
+_Program = Callable[[Question], str]
 """Function that returns the answer to a question, for which it can send any number of requests."""
 
 MAX_REQUESTS = "max_requests"
@@ -220,14 +220,14 @@ class Method:
 
     name: str
     about: str
-    ask: Ask = lambda task, settings, example: example
+    ask: _Ask = lambda task, settings, example: example
     arguments: Mapping[str, int | str] = field(default_factory=dict)
     first_tokens: Callable[[Task], int] = lambda task: 0
     fits: Callable[[Task], bool] = lambda task: True
     needs: str = ""
     extra: str = ""
     is_floor: bool = False
-    answer: Program | None = None
+    answer: _Program | None = None
     needs_tools: bool = False
     needs_sandbox: bool = False
 

@@ -19,7 +19,7 @@ from typing import Any
 from helm_longctx.tasks.interpreter import Interpreter
 from helm_longctx.tasks.methods.method import Method, Question
 
-MOST_OUTPUT = 20_000
+_MOST_OUTPUT = 20_000
 """Characters of the output of a block that the model sees."""
 
 _MOST_BLOCKS = 20
@@ -49,12 +49,12 @@ When you know the answer, set it in a block of code:
 answer["content"] = "the answer, in the form that the task asks for"
 answer["ready"] = True
 ```"""
-ASKED = "The task:\n{task}\n\nThe variable `context` has {size} characters."
-FIRST = (
+_ASKED = "The task:\n{task}\n\nThe variable `context` has {size} characters."
+_FIRST = (
     "You have not looked at the context yet. Do that first, and do not answer yet.\n\n"
 )
-TURN = "Turn {turn} of {turns}:"
-LAST = "Give the final answer to the task now, from what you have found. Write only the answer, without code."
+_TURN = "Turn {turn} of {turns}:"
+_LAST = "Give the final answer to the task now, from what you have found. Write only the answer, without code."
 
 
 @dataclass
@@ -96,14 +96,14 @@ def _solve(
     budget = int(question.arguments["output"])
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": SYSTEM},
-        {"role": "user", "content": ASKED.format(task=task, size=len(context))},
+        {"role": "user", "content": _ASKED.format(task=task, size=len(context))},
     ]
     variables = {"context": context, "answer": {"content": "", "ready": False}}
     with Interpreter(
         variables, _functions(question, calls, depth), exports=("answer",)
     ) as interpreter:
         for turn in range(1, turns + 1):
-            shown = (FIRST if turn == 1 else "") + TURN.format(turn=turn, turns=turns)
+            shown = (_FIRST if turn == 1 else "") + _TURN.format(turn=turn, turns=turns)
             messages = _add(messages, "user", shown)
             reply = question.converse(
                 messages, budget, label=f"{label} turn {turn}"
@@ -121,8 +121,8 @@ def _solve(
                     "\n".join(filter(None, (output.text, output.error))) or "No output"
                 )
                 more = (
-                    f"... + [{len(text) - MOST_OUTPUT} chars...]"
-                    if len(text) > MOST_OUTPUT
+                    f"... + [{len(text) - _MOST_OUTPUT} chars...]"
+                    if len(text) > _MOST_OUTPUT
                     else ""
                 )
                 head = (
@@ -130,13 +130,15 @@ def _solve(
                     if len(outputs) > 1
                     else "REPL output:"
                 )
-                messages = _add(messages, "user", f"{head}\n{text[:MOST_OUTPUT]}{more}")
+                messages = _add(
+                    messages, "user", f"{head}\n{text[:_MOST_OUTPUT]}{more}"
+                )
             if len(blocks) > _MOST_BLOCKS:
                 left = len(blocks) - _MOST_BLOCKS
                 messages = _add(
                     messages, "user", f"The last {left} blocks were not run."
                 )
-        messages = _add(messages, "user", LAST)
+        messages = _add(messages, "user", _LAST)
         return question.converse(
             messages, max(budget, question.max_tokens), label=f"{label} answer"
         ).answer, turns

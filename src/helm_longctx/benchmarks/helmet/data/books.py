@@ -23,10 +23,10 @@ from helm_longctx.tasks.prompt import CONTEXT
 from helm_longctx.tasks.sampling import UnseededShuffles, shuffle_order
 from helm_longctx.tasks.task import TEXT_GROUP, Example, Settings, Task
 
-LONGEST = 131072
+_LONGEST = 131072
 """NarrativeQA uses texts with more Llama 2 tokens than this."""
 
-LONG = 65536
+_LONG = 65536
 """The other tasks use texts with at least this many Llama 2 tokens."""
 
 _BEGINNING = 2000
@@ -51,7 +51,7 @@ def load_narrativeqa(
     cut = make_cutter(root, task.sizes[settings.level])
     texts = _measure_texts(ordered, lambda row: str(row["document"].get("text")), cut)
     # This generator is lazy, so texts after the sample are not measured.
-    long = ((row, text) for row, text, tokens in texts if tokens > LONGEST)
+    long = ((row, text) for row, text, tokens in texts if tokens > _LONGEST)
     for position, (row, text) in enumerate(islice(long, task.sample(settings))):
         row_demos = [demos[i] for i in draws.next(len(demos))[:shots]] if shots else []
         fields = {
@@ -64,12 +64,12 @@ def load_narrativeqa(
         yield _example(task, settings, root, position, fields, text, answers)
 
 
-Convert = Callable[[Row], dict[str, Any]]
+_Convert = Callable[[Row], dict[str, Any]]
 """(row of InfiniteBench) → template fields except the book, and `answer`, a list."""
 
 
 def load_infbench(
-    task: Task, settings: Settings, root: DataRoot, convert: Convert, demo: str
+    task: Task, settings: Settings, root: DataRoot, convert: _Convert, demo: str
 ) -> Iterator[Example]:
     """Load 100 questions about books, or 100 books to summarize. Demonstrations are other rows, without their books."""
     path, *_ = task.paths(settings.length)
@@ -87,7 +87,7 @@ def load_infbench(
         except (LookupError, ValueError, TypeError) as error:
             what = "it has no answer, or not four options with the answer"
             raise InputError(f"{root / path}: row {number + 1}: {what}") from error
-        if tokens >= LONG:
+        if tokens >= _LONG:
             long.append(number)
     order = shuffle_order(len(long), settings.seed)[: task.sample(settings)]
     numbers = [long[index] for index in order]
@@ -152,7 +152,7 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     long = [
         number
         for number, (_, _, tokens) in zip(short, texts, strict=True)
-        if tokens >= LONG
+        if tokens >= _LONG
     ]
     sample = task.sample(settings)
     # A smaller set stays in file order (HELMET data.py:238).

@@ -18,7 +18,7 @@ from helm_longctx.tasks.sampling import shuffle_order, text_seed
 
 
 @dataclass(frozen=True)
-class Texts:
+class LabelledTexts:
     """Texts, and the number of each text's label."""
 
     texts: Sequence[str]
@@ -27,23 +27,27 @@ class Texts:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def select(self, numbers: Sequence[int]) -> Texts:
+    def select(self, numbers: Sequence[int]) -> LabelledTexts:
         """Select the rows with these numbers, in this order."""
-        return Texts(
+        return LabelledTexts(
             [self.texts[i] for i in numbers], [self.labels[i] for i in numbers]
         )
 
 
-Split = Callable[[dict[str, Texts], int], tuple[Texts, Texts]]
+SplitTexts = Callable[
+    [dict[str, LabelledTexts], int], tuple[LabelledTexts, LabelledTexts]
+]
 """(splits by name, seed) → training and test texts."""
 
 
-def named_splits(train: str, test: str) -> Split:
+def named_splits(train: str, test: str) -> SplitTexts:
     """Use two of the data set's own splits for training and test."""
     return lambda splits, seed: (splits[train], splits[test])
 
 
-def split_tenth(splits: dict[str, Texts], seed: int) -> tuple[Texts, Texts]:
+def split_tenth(
+    splits: dict[str, LabelledTexts], seed: int
+) -> tuple[LabelledTexts, LabelledTexts]:
     """Split as `Dataset.train_test_split(test_size=0.1)`: the first tenth of a permutation is the test split."""
     (texts,) = splits.values()
     order = shuffle_order(len(texts), seed)
@@ -58,7 +62,7 @@ def load_icl(
     root: DataRoot,
     label: str,
     num_labels: int,
-    split: Split,
+    split: SplitTexts,
 ) -> Iterator[Example]:
     """Load examples whose context is a list of labelled texts. Labels get new numbers for each test text.
 
@@ -138,7 +142,7 @@ class Balance:
         return ordered[:count]
 
 
-def _read_texts(path: Path, label: str, num_labels: int) -> Texts:
+def _read_texts(path: Path, label: str, num_labels: int) -> LabelledTexts:
     rows = JsonLines(path, {"text": str, label: int})
     texts = []
     labels = []
@@ -149,4 +153,4 @@ def _read_texts(path: Path, label: str, num_labels: int) -> Texts:
             )
         texts.append(row["text"])
         labels.append(row[label])
-    return Texts(texts, labels)
+    return LabelledTexts(texts, labels)

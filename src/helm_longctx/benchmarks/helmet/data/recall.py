@@ -37,7 +37,7 @@ from helm_longctx.tasks.generation import number_words, write_query
 from helm_longctx.tasks.prompt import CONTEXT
 from helm_longctx.tasks.sampling import shuffle_order
 
-DEPTHS = 6
+_DEPTHS = 6
 """Number of depths, evenly spaced from start to end. Rows take turns, so that all depths have equally many rows."""
 
 Maker = Callable[[int, random.Random, float], Row]
@@ -61,7 +61,7 @@ def fit_rows(
         for index in range(number):
             # Each row has its own generator, so that it does not depend on the number of rows.
             rng = random.Random(f"{seed}:{index}")
-            rows.append(make(units, rng, index % DEPTHS / (DEPTHS - 1)))
+            rows.append(make(units, rng, index % _DEPTHS / (_DEPTHS - 1)))
         return rows
 
     # Two probes give the tokens per unit and the tokens of the rest of the prompt. Units differ in length, so the
@@ -115,7 +115,7 @@ NOISE_WORD = "..."
 _CODE_LENGTH = 6
 _ZETA_2 = math.pi**2 / 6
 
-HOPS = 4
+_HOPS = 4
 _EXAMPLE_LINES = 10
 _EXAMPLE_VALUE = (
     99_999  # never drawn for a row, so that the example cannot contain a row's value
@@ -334,7 +334,7 @@ def _chain(
     lines: int, value: int, length: int, rng: random.Random
 ) -> tuple[str, list[str]]:
     """Make a chain in noise, and return it with the names of its variables, of `length` letters each."""
-    names = _codes(HOPS + 1, string.ascii_uppercase, length, rng)
+    names = _codes(_HOPS + 1, string.ascii_uppercase, length, rng)
     values = [str(value), *(f"VAR {name}" for name in names)]
     noise = texts()["noise"]
     text = [noise] * max(len(names), lines)
@@ -457,7 +457,7 @@ def load_ruler(
     return _generate(task, settings, root, partial(fit_rows, make), convert)
 
 
-Convert = Callable[[Row, str], tuple[dict[str, str], list[str]]]
+_Convert = Callable[[Row, str], tuple[dict[str, str], list[str]]]
 """(row, file and row number for errors) → template fields and references."""
 
 
@@ -482,7 +482,7 @@ def _read_official(
     task: Task,
     settings: Settings,
     rows: JsonLines,
-    convert: Convert,
+    convert: _Convert,
     has_depth: bool = True,
 ) -> Iterator[Example]:
     # Rows are shuffled and then cut (HELMET data.py:141 and 515), so a smaller sample is the start of a larger one.
@@ -503,7 +503,7 @@ def _generate(
     settings: Settings,
     root: DataRoot,
     fit_rows: Callable[..., Any],
-    convert: Convert,
+    convert: _Convert,
 ) -> Iterator[Example]:
     counter = find_llama2_counter(root)
 

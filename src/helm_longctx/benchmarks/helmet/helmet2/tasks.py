@@ -37,7 +37,7 @@ from helm_longctx.tasks.counting import TextCutter
 from helm_longctx.tasks.sampling import shuffle_order
 from helm_longctx.tasks.task import Example, Record, Scores, Settings, Task
 
-RELEASE = Release(
+_RELEASE = Release(
     "princeton-nlp/HELMET",
     setting="HELM_LONGCTX_HELMET2_REPO",
     folder="helmet2",
@@ -67,7 +67,11 @@ LLAMA_3 = HubFile(
 )
 """The tokenizer that cuts texts, whichever model reads them. Its repository is gated; the setting can name a copy."""
 
-CLASSES = {STANDARD["64k"]: "short", STANDARD["256k"]: "medium", STANDARD["1m"]: "long"}
+_CLASSES = {
+    STANDARD["64k"]: "short",
+    STANDARD["256k"]: "medium",
+    STANDARD["1m"]: "long",
+}
 """LongBench v2's classes of length, by the number of tokens to which their texts are cut."""
 
 _CHOICES = ("choice_A", "choice_B", "choice_C", "choice_D")
@@ -81,9 +85,9 @@ _CHOICE_COLUMNS: Types = {
 _GRAPH_COLUMNS: Types = {"context": str, "question": str, "answer": list}
 
 
-def release_file(path: str) -> ReleaseFile:
+def _release_file(path: str) -> ReleaseFile:
     """Return a file of the second release, by its path in the archive's `data` folder."""
-    return ReleaseFile(RELEASE, f"helmet2/{path}")
+    return ReleaseFile(_RELEASE, f"helmet2/{path}")
 
 
 def _load_graphwalk(
@@ -108,7 +112,7 @@ def _load_longbench(
     """Load the questions of a class of length, shuffled. Long texts are cut at their end."""
     path = root / LONGBENCH.folder / "train.jsonl"
     rows = JsonLines(path, _CHOICE_COLUMNS)
-    length = CLASSES[settings.level]
+    length = _CLASSES[settings.level]
     of_class = [number for number, row in enumerate(rows) if row["length"] == length]
     order = shuffle_order(len(of_class), settings.seed)[: task.sample(settings)]
     numbers = [of_class[index] for index in order]
@@ -177,19 +181,19 @@ def score_choice(record: Record) -> Scores:
 
 
 COMMIT = "5dde2ded6f402c9c1a7a224550d43d7ef10158f3"
-LENGTHS = [4096 << power for power in range(10)]
+_LENGTHS = [4096 << power for power in range(10)]
 """4k to 2m."""
-EDGES = dict(
+_EDGES = dict(
     zip(
-        LENGTHS,
+        _LENGTHS,
         (250, 500, 1000, 2100, 4400, 8800, 17600, 35200, 70400, 140800),
         strict=True,
     )
 )
-PAIRS = dict(
-    zip(LENGTHS[3:], (630, 1260, 2550, 5125, 10250, 20500, 41000), strict=True)
+_PAIRS = dict(
+    zip(_LENGTHS[3:], (630, 1260, 2550, 5125, 10250, 20500, 41000), strict=True)
 )
-FOLDERS = {
+_FOLDERS = {
     "niah_s_": "niah_single_",
     "niah_mk_": "niah_multikey_",
     "niah_mq": "niah_multiquery",
@@ -213,25 +217,27 @@ def _ruler(task: Task) -> Task:
     folder = next(
         (
             name.replace(start, new)
-            for start, new in FOLDERS.items()
+            for start, new in _FOLDERS.items()
             if name.startswith(start)
         ),
         name,
     )
     return _replace(
         task,
-        sizes={length: length for length in LENGTHS},
+        sizes={length: length for length in _LENGTHS},
         sources=lambda length: (
-            release_file(f"ruler_llama3/{folder}/validation_{length}.jsonl"),
+            _release_file(f"ruler_llama3/{folder}/validation_{length}.jsonl"),
         ),
     )
 
 
 _JSON_KV = _replace(
     JSON_KV,
-    sizes=PAIRS,
+    sizes=_PAIRS,
     score=score_json_kv,
-    sources=lambda length: (release_file(f"json_kv/test_k{PAIRS[length]}_dep6.jsonl"),),
+    sources=lambda length: (
+        _release_file(f"json_kv/test_k{_PAIRS[length]}_dep6.jsonl"),
+    ),
 )
 
 
@@ -240,7 +246,7 @@ def _graphwalk(name: str, title: str, file: str, max_tokens: int) -> Task:
         name=name,
         title=title,
         template=Template(GRAPH_USER, GRAPH_PREFIX, separator="\n\n"),
-        sizes=EDGES,
+        sizes=_EDGES,
         unit="edges",
         load=_load_graphwalk,
         score=_score_graphwalk,
@@ -248,7 +254,7 @@ def _graphwalk(name: str, title: str, file: str, max_tokens: int) -> Task:
         metrics=("f1",),
         max_tokens=max_tokens,
         sources=lambda length: (
-            release_file(f"graphwalk/{file.format(k=EDGES[length])}.jsonl"),
+            _release_file(f"graphwalk/{file.format(k=_EDGES[length])}.jsonl"),
         ),
         arguments=("seed",),
         prefix_scored=True,
@@ -259,7 +265,7 @@ _LONGBENCH = Task(
     name="multiple_choice",
     title="LongBench v2",
     template=Template(CHOICE_USER, CHOICE_PREFIX),
-    sizes={length: length for length in CLASSES},
+    sizes={length: length for length in _CLASSES},
     unit="tokens",
     load=_load_longbench,
     score=score_choice,

@@ -28,7 +28,7 @@ from helm_longctx.models.apis.provider import HelmClient, Provider
 from helm_longctx.models.results import add_facts
 from helm_longctx.tasks.answer import Usage, check_usage, read_counts
 
-MESSAGES = "/v1/messages"
+_MESSAGES = "/v1/messages"
 
 _EMPTY = ("max_tokens", "model_context_window_exceeded", "stop_sequence")
 """Stop reasons with which an answer can have no block. The API sends no empty block."""
@@ -85,7 +85,8 @@ class AnthropicClient(ProviderClient):
         result = tools.with_calls(result, calls, tools.read_anthropic_reasoning(blocks))
         return add_facts(result, usage=_usage(reply.get("usage")))
 
-    def _wanted_body(self, request: Request) -> Body:
+    def wanted_body(self, request: Request) -> Body:
+        """Return the body of a request to the messages route."""
         protocol.check_text(request)
         settings = self.settings
         messages = protocol.turns(request)
@@ -126,7 +127,8 @@ class AnthropicClient(ProviderClient):
         }
         return protocol.fill_body(fields, optional, settings.extra_body)
 
-    def _make_library(self, **options: Any) -> Any:
+    def make_library(self, **options: Any) -> Any:
+        """Return the client of the package `anthropic`, which sends bearer tokens in place of a key."""
         import anthropic
 
         return anthropic.Anthropic(**options)
@@ -141,11 +143,13 @@ class AnthropicClient(ProviderClient):
             else ()
         )
 
-    def _stream_fields(self, body: Body) -> Body:
+    def stream_fields(self, body: Body) -> Body:
+        """Return the fields that ask for a stream. Long answers are always streamed."""
         is_long = body["max_tokens"] > _LONGEST_IN_ONE_PIECE
-        return {"stream": True} if is_long else super()._stream_fields(body)
+        return {"stream": True} if is_long else super().stream_fields(body)
 
-    def _join(self, events: Iterable[Any]) -> Body:
+    def join_stream(self, events: Iterable[Any]) -> Body:
+        """Return the message that the events of a stream consist of."""
         message: Body = {}
         blocks: dict[int, Body] = {}
         for event in events:
@@ -202,7 +206,7 @@ class _AnthropicBatches(batches.Service):
     """Anthropic's message batches."""
 
     name = "anthropic"
-    format = batches.Format(b'{"requests":[', b",\n", b"]}", 100_000, 256_000_000)
+    format = batches.BatchFormat(b'{"requests":[', b",\n", b"]}", 100_000, 256_000_000)
 
     def __init__(self, client: ProviderClient, run_path: Path):
         self._bulk = client.bulk_library()
@@ -212,7 +216,7 @@ class _AnthropicBatches(batches.Service):
         """Return an element of the list of requests."""
         return orjson.dumps({"custom_id": name, "params": body})
 
-    def create(self, part: batches.Part, file: IO[bytes]) -> str:
+    def create(self, part: batches.BatchShare, file: IO[bytes]) -> str:
         """Create the batch. The package's own method would hold all requests in memory, several times."""
         from anthropic.types.messages import MessageBatch
 
@@ -222,7 +226,7 @@ class _AnthropicBatches(batches.Service):
             )
         return str(batch.id)
 
-    def find(self, part: batches.Part, others: set[str]) -> batches.Search:
+    def find(self, part: batches.BatchShare, others: set[str]) -> batches.BatchSearch:
         """Look for a batch of the same time and size. When it has ended, its results show whether it is the part's.
 
         Anthropic stores no metadata with a batch.
@@ -248,10 +252,10 @@ class _AnthropicBatches(batches.Service):
                     next((found.name for found in results if found.name), None)
                     in part.requests
                 ):
-                    return batches.Search(batch.id, True)
-        return batches.Search(None, is_final)
+                    return batches.BatchSearch(batch.id, True)
+        return batches.BatchSearch(None, is_final)
 
-    def progress(self, part: batches.Part) -> batches.Progress:
+    def progress(self, part: batches.BatchShare) -> batches.BatchProgress:
         """Return the batch's status. Anthropic counts the requests only when the batch has ended."""
         batch = batches.retrieve(self._batches, part)
         total = len(part.requests)
@@ -265,10 +269,12 @@ class _AnthropicBatches(batches.Service):
             and not batch.results_url
             and _can_results_come(part, batch)
         ):
-            return batches.Progress(batches.STORING, False, done, total, problem)
-        return batches.Progress(status, status == "ended", done, total, problem)
+            return batches.BatchProgress(batches.STORING, False, done, total, problem)
+        return batches.BatchProgress(status, status == "ended", done, total, problem)
 
-    def outcomes(self, part: batches.Part) -> Generator[batches.Outcome, None, None]:
+    def outcomes(
+        self, part: batches.BatchShare
+    ) -> Generator[batches.BatchLine, None, None]:
         """Yield the outcomes in the results of an ended batch, as Anthropic orders them."""
         batch = batches.retrieve(self._batches, part)
         try:
@@ -278,11 +284,11 @@ class _AnthropicBatches(batches.Service):
                 raise batches.ResultsNotReadyError(part.batch) from error
             raise
 
-    def cancel(self, part: batches.Part) -> None:
+    def cancel(self, part: batches.BatchShare) -> None:
         """Cancel the batch."""
         self._batches.cancel(part.batch)
 
-    def _results(self, batch: Any) -> Generator[batches.Outcome, None, None]:
+    def _results(self, batch: Any) -> Generator[batches.BatchLine, None, None]:
         # Anthropic keeps results for 29 days, and the batch longer.
         if not batch.results_url:
             raise batches.LostResultsError
@@ -299,7 +305,7 @@ class _AnthropicBatches(batches.Service):
             )
 
 
-def _can_results_come(part: batches.Part, batch: Any) -> bool:
+def _can_results_come(part: batches.BatchShare, batch: Any) -> bool:
     """Whether the missing results of a batch can still appear: it counts answers, and was not archived."""
     counts = batch.request_counts
     has_answers = counts.succeeded + counts.errored > 0
@@ -321,7 +327,7 @@ _STATUSES = {
 """The status that a type of error has outside of batches (https://platform.claude.com/docs/en/api/errors)."""
 
 
-def read_result(row: Body) -> batches.Reading:
+def read_result(row: Body) -> batches.BatchReading:
     """Read the outcome from a line of the results of a message batch."""
     result = row["result"]
     if result["type"] == "succeeded":
@@ -345,7 +351,7 @@ PROVIDER = Provider(
     package="anthropic",
     install="helm-longctx[anthropic]",
     key_prefix="ANTHROPIC",
-    routes={"chat": MESSAGES},
+    routes={"chat": _MESSAGES},
     sampling=("temperature", "top_p", "top_k"),
     # Only this package adds the version to the address.
     address_has_version=False,

@@ -41,12 +41,12 @@ from helm_longctx.tasks.answer import Usage, check_usage, read_counts
 CHAT = "/v1/chat/completions"
 _COMPLETIONS = "/v1/completions"
 
-TAG = "helm_longctx"
+_TAG = "helm_longctx"
 """Name of the field in the metadata of batches that holds our identifier of the part."""
 
-MANY = 10**9
+_MANY = 10**9
 
-PIECE = 1 << 20
+_PIECE = 1 << 20
 """Bytes of a file of results that are read at once."""
 
 FORMS = {"chat": "chat", "completions": "completion", "both": "both"}
@@ -200,7 +200,8 @@ class OpenAIClient(ProviderClient):
             else reply
         )
 
-    def _wanted_body(self, request: Request) -> Body:
+    def wanted_body(self, request: Request) -> Body:
+        """Return the body of a chat or a completion."""
         if isinstance(request, echo.EchoRequest):
             name = "text" if request.way == echo.GENERATE else "prompt"
             model = {"model": self.settings.model or request.model.partition("/")[2]}
@@ -248,7 +249,8 @@ class OpenAIClient(ProviderClient):
                 fields["top_logprobs"] = request.top
         return protocol.fill_body(fields, optional, settings.extra_body)
 
-    def _make_library(self, **options: Any) -> Any:
+    def make_library(self, **options: Any) -> Any:
+        """Return the client of the package `openai`."""
         import openai
 
         return openai.OpenAI(organization=self._org_id, **options)
@@ -259,7 +261,8 @@ class OpenAIClient(ProviderClient):
             return transport
         return FunctionTransport(transport, self._http, self._function)
 
-    def _stream_fields(self, body: Body) -> Body:
+    def stream_fields(self, body: Body) -> Body:
+        """Return the fields that ask for a stream, with its usage."""
         # Log-probabilities are not read from the pieces of a stream.
         is_whole = any(
             name in body for name in ("logprobs", "prompt_logprobs", "return_logprob")
@@ -271,7 +274,8 @@ class OpenAIClient(ProviderClient):
             else {}
         )
 
-    def _join(self, events: Iterable[Any]) -> Body:
+    def join_stream(self, events: Iterable[Any]) -> Body:
+        """Return the reply that the events of a stream consist of."""
         reply: Body = {}
         texts: defaultdict[str, list[str]] = defaultdict(list)
         calls = tools.CallPieces()
@@ -380,7 +384,7 @@ class _OpenAIBatches(batches.Service):
     """OpenAI's batch API, of OpenAI or of a compatible server."""
 
     name = "openai"
-    format = batches.Format(b"", b"\n", b"\n", 50_000, 200_000_000)
+    format = batches.BatchFormat(b"", b"\n", b"\n", 50_000, 200_000_000)
 
     def __init__(self, client: ProviderClient, run_path: Path):
         self._client = client.client
@@ -391,7 +395,7 @@ class _OpenAIBatches(batches.Service):
         """Return a line of an input file."""
         return _line(name, route, body)
 
-    def create(self, part: batches.Part, file: IO[bytes]) -> str:
+    def create(self, part: batches.BatchShare, file: IO[bytes]) -> str:
         """Upload the file and create the batch. A file without a batch costs nothing and expires after 30 days."""
         uploaded = self._bulk.files.create(
             file=(f"helm-longctx-{part.id}.jsonl", file), purpose="batch"
@@ -402,19 +406,19 @@ class _OpenAIBatches(batches.Service):
                 completion_window="24h",
                 endpoint=part.route,
                 input_file_id=uploaded.id,
-                metadata={TAG: part.id},
+                metadata={_TAG: part.id},
             )
         return str(batch.id)
 
-    def find(self, part: batches.Part, others: set[str]) -> batches.Search:
+    def find(self, part: batches.BatchShare, others: set[str]) -> batches.BatchSearch:
         """Look for the batch that has the part's identifier in its metadata."""
         listed = self._patient.batches.list(limit=100)
         matches = (
-            batch.id for batch in listed if (batch.metadata or {}).get(TAG) == part.id
+            batch.id for batch in listed if (batch.metadata or {}).get(_TAG) == part.id
         )
-        return batches.Search(next(matches, None), True)
+        return batches.BatchSearch(next(matches, None), True)
 
-    def progress(self, part: batches.Part) -> batches.Progress:
+    def progress(self, part: batches.BatchShare) -> batches.BatchProgress:
         """Return the batch's status."""
         batch = batches.retrieve(self._patient.batches, part)
         counts = batch.request_counts
@@ -441,12 +445,16 @@ class _OpenAIBatches(batches.Service):
             and not has_file
             and batches.can_results_come(part, _ended(batch))
         ):
-            return batches.Progress(
+            return batches.BatchProgress(
                 batches.STORING, False, done, len(part.requests), problem
             )
-        return batches.Progress(status, is_ended, done, len(part.requests), problem)
+        return batches.BatchProgress(
+            status, is_ended, done, len(part.requests), problem
+        )
 
-    def outcomes(self, part: batches.Part) -> Generator[batches.Outcome, None, None]:
+    def outcomes(
+        self, part: batches.BatchShare
+    ) -> Generator[batches.BatchLine, None, None]:
         """Read the file of answers and the file of errors."""
         batch = batches.retrieve(self._patient.batches, part)
         counts = batch.request_counts
@@ -465,7 +473,7 @@ class _OpenAIBatches(batches.Service):
                     raise batches.ResultsNotReadyError(part.batch) from error
                 raise batches.LostResultsError from error
 
-    def cancel(self, part: batches.Part) -> None:
+    def cancel(self, part: batches.BatchShare) -> None:
         """Cancel the batch."""
         self._patient.batches.cancel(part.batch)
 
@@ -479,7 +487,7 @@ class _BatchFiles(batches.Service):
     name = "files"
     has_server = False
     # A file has no limits, unlike a provider's batch.
-    format = batches.Format(b"", b"\n", b"\n", MANY, MANY * MANY)
+    format = batches.BatchFormat(b"", b"\n", b"\n", _MANY, _MANY * _MANY)
 
     def __init__(self, client: ProviderClient, run_path: Path):
         self._folder = run_path / "batches"
@@ -492,7 +500,7 @@ class _BatchFiles(batches.Service):
             )
         return _line(name, route, body)
 
-    def create(self, part: batches.Part, file: IO[bytes]) -> str:
+    def create(self, part: batches.BatchShare, file: IO[bytes]) -> str:
         """Write the file."""
         path = self._folder / _file_name(part)
         path.parent.mkdir(exist_ok=True)
@@ -502,12 +510,14 @@ class _BatchFiles(batches.Service):
         path.with_suffix(".part").replace(path)
         return path.name
 
-    def find(self, part: batches.Part, others: set[str]) -> batches.Search:
+    def find(self, part: batches.BatchShare, others: set[str]) -> batches.BatchSearch:
         """Look for the file."""
         name = _file_name(part)
-        return batches.Search(name if (self._folder / name).exists() else None, True)
+        return batches.BatchSearch(
+            name if (self._folder / name).exists() else None, True
+        )
 
-    def progress(self, part: batches.Part) -> batches.Progress:
+    def progress(self, part: batches.BatchShare) -> batches.BatchProgress:
         """Count the lines of the result file."""
         path, results = self.paths(part)
         # vLLM may still be writing the last line.
@@ -520,8 +530,8 @@ class _BatchFiles(batches.Service):
         total = len(part.requests)
         problem = Problem(Failure.TEMPORARY, f"{results} has no line for the request")
         if not path.exists():
-            return batches.Progress("cancelled", True, done, total, problem)
-        return batches.Progress(
+            return batches.BatchProgress("cancelled", True, done, total, problem)
+        return batches.BatchProgress(
             "completed" if done >= total else "written",
             done >= total,
             done,
@@ -529,16 +539,18 @@ class _BatchFiles(batches.Service):
             problem,
         )
 
-    def outcomes(self, part: batches.Part) -> Generator[batches.Outcome, None, None]:
+    def outcomes(
+        self, part: batches.BatchShare
+    ) -> Generator[batches.BatchLine, None, None]:
         """Read the result file."""
         path = self.paths(part)[1]
         yield from batches.read_outcomes(_chunks(path), path.name, read_result)
 
-    def cancel(self, part: batches.Part) -> None:
+    def cancel(self, part: batches.BatchShare) -> None:
         """Remove the file."""
         self.paths(part)[0].unlink(missing_ok=True)
 
-    def paths(self, part: batches.Part) -> tuple[Path, Path]:
+    def paths(self, part: batches.BatchShare) -> tuple[Path, Path]:
         """Return the input file and the result file of a part."""
         path = self._folder / (part.batch or _file_name(part))
         return path, path.with_suffix(".results.jsonl")
@@ -550,7 +562,7 @@ def _ended(batch: Any) -> float | None:
     return next(filter(None, times), None)
 
 
-def read_result(row: Body) -> batches.Reading:
+def read_result(row: Body) -> batches.BatchReading:
     """Read the outcome from a line of OpenAI's results, or of `vllm run-batch`."""
     error = row.get("error")
     if error and not row.get("response"):
@@ -571,7 +583,7 @@ def read_result(row: Body) -> batches.Reading:
     return Problem(failure_of_body(error or body, status), text)
 
 
-def _file_name(part: batches.Part) -> str:
+def _file_name(part: batches.BatchShare) -> str:
     return f"batch-{part.id[:12]}.jsonl"
 
 
@@ -585,7 +597,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
     """Yield the content of a file in pieces; none if there is no file yet."""
     if path.exists():
         with path.open("rb") as file:
-            yield from iter(partial(file.read, PIECE), b"")
+            yield from iter(partial(file.read, _PIECE), b"")
 
 
 PROVIDER = Provider(
