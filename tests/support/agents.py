@@ -13,8 +13,12 @@ from helm_longctx.apps.compaction.samples import make_session
 from helm_longctx.apps.compaction.scoring import ExtractiveReader
 from tests.support.json_http import JsonHandler, ModelServer
 
-KEEPS_ALL: Callable[[str], bool] = lambda line: True
 GUESSABLE = "Which planet is the third from the sun?"
+
+
+def keep_all(line: str) -> bool:
+    """Keep a line of a summary."""
+    return True
 
 
 class AgentServer(ModelServer):
@@ -34,7 +38,7 @@ class AgentServer(ModelServer):
     def __init__(
         self,
         seeds: Sequence[int],
-        keeps: Callable[[str], bool] = KEEPS_ALL,
+        keeps: Callable[[str], bool] = keep_all,
         is_exact: bool = True,
     ):
         self.raws: list[dict[str, Any]] = []
