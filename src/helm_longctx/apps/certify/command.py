@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
+from datetime import date
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -253,6 +254,7 @@ def _certify(
     seed: int | None,
     prints: Any,
 ) -> None:
+    from helm_longctx.apps.certify.effective_context import make_effective_context
     from helm_longctx.apps.certify.sections import (
         describe_kinds,
         describe_totals,
@@ -260,6 +262,7 @@ def _certify(
         write_certificate,
     )
     from helm_longctx.config.plan import make_plan, make_settings
+    from helm_longctx.results.effective_context import FILE, write_effective_context
 
     models = [
         *split_names(options["model"] or []),
@@ -294,11 +297,14 @@ def _certify(
             json.dumps(record, indent=1) + "\n", encoding="utf-8"
         )
         write_certificate(record, folder / _PAGE)
+        effective = make_effective_context(record, deployment, date.today())
+        write_effective_context(effective, folder / FILE)
         columns, rows = describe_kinds(record)
         print_table(text_table(describe_verdict(record), columns, rows))
         print(*describe_totals(record), sep="\n")
         print(f"The page: {folder / _PAGE}")
         print(f"All data: {folder / _RECORD}")
+        print(f"For other programs: {folder / FILE}")
 
 
 def _keep_design(
