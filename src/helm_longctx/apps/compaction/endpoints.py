@@ -36,7 +36,7 @@ from helm_longctx.apps.compaction.transcripts import (
 from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of_error
 from helm_longctx.models.apis.client import ProviderClient
-from helm_longctx.models.apis.providers.anthropic import MESSAGES, AnthropicClient
+from helm_longctx.models.apis.providers.anthropic import AnthropicClient
 from helm_longctx.models.apis.providers.openai import OpenAIClient
 from helm_longctx.models.apis.tools import anthropic_messages
 from helm_longctx.tasks.answer import Usage
@@ -164,7 +164,12 @@ class AnthropicServer(Compactor):
         }
         size = 2 * count_tokens(messages)
         with self.model.pay(size, _SUMMARY_TOKENS) as payment:
-            reply = _post(self._client, MESSAGES, body, {"anthropic-beta": _BETA})
+            reply = _post(
+                self._client,
+                self._client.provider.routes["chat"],
+                body,
+                {"anthropic-beta": _BETA},
+            )
             usage = read_usage(reply.get("usage"), "input_tokens", "output_tokens")
             # The compaction is an iteration of its own, and the usage beside it does not have its tokens.
             iterations = (reply.get("usage") or {}).get("iterations") or ()

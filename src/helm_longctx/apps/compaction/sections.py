@@ -22,10 +22,10 @@ from helm_longctx.apps.compaction.scoring import State
 from helm_longctx.apps.compaction.transcripts import Transcript
 from helm_longctx.apps.compaction.trial import Outcome, count_survived
 from helm_longctx.documents.document import (
-    Answer,
     Cell,
     Column,
     Figure,
+    HeadlineAnswer,
     Page,
     Report,
     Section,
@@ -152,7 +152,7 @@ def describe_scope(results: Results) -> str:
     )
 
 
-def _make_answer(results: Results, gate: Gate | None) -> Answer:
+def _make_answer(results: Results, gate: Gate | None) -> HeadlineAnswer:
     """Return the verdict in words."""
     question = "What does compaction lose?"
     if gate is None:
@@ -166,20 +166,22 @@ def _make_answer(results: Results, gate: Gate | None) -> Answer:
             key=lambda recall: -recall.interval.mean,
         )
         if not ranked:
-            return Answer(question, "No compactor has answers.", "", False)
+            return HeadlineAnswer(question, "No compactor has answers.", "", False)
         best = ranked[0]
         verdict = (
             f"{best.arm.name} keeps the most: {share(best.interval.mean)} of the probes are answered rightly from"
             f" {share(best.share)} of the tokens."
         )
-        return Answer(question, verdict, describe_decisions(results.differences), False)
+        return HeadlineAnswer(
+            question, verdict, describe_decisions(results.differences), False
+        )
     margin = points(gate.margin)
     words = {
         Verdict.NO_WORSE: f"No compactor loses {margin} or more against {gate.base}.",
         Verdict.WORSE: f"A compactor loses more than {margin} against {gate.base}.",
         Verdict.UNDECIDED: f"These probes cannot tell whether all compactors lose less than {margin} against {gate.base}.",
     }
-    return Answer(
+    return HeadlineAnswer(
         question,
         words[gate.verdict],
         describe_decisions(results.differences),

@@ -402,7 +402,7 @@ class ProviderClient(ApiClient):
         """
         options = {"headers": dict(headers)} if headers else {}
         response = self.client.post(
-            path,
+            path.removeprefix(self.provider.address_part),
             cast_to=self._http.Response,
             content=protocol.serialize(body),
             options=options,

@@ -132,7 +132,7 @@ def _templates() -> tuple[tuple[Template, Baseline], ...]:
 
 
 @dataclass(frozen=True)
-class _Units:
+class Units:
     """A text in units such as lines, sentences or paragraphs, which can be searched for words.
 
     Only the searched words are looked up. Splitting a context of a million tokens into words would take too long.
@@ -225,7 +225,7 @@ def _without_demonstrations(context: str, prefix: str) -> str:
 def value_after(context: str, question: str) -> str:
     """Find the value after the question's words: the last token of each line or sentence with most of these words."""
     terms = words(question)
-    units = _Units(context, _UNIT_ENDS)
+    units = Units(context, _UNIT_ENDS)
     # Whole tokens are searched as well: another hyphenated key can have the same words in another order.
     scores = units.scores([*terms, *question.lower().split()])
     if not scores:
@@ -245,9 +245,7 @@ def nearest_label(context: str, question: str) -> str:
     # If a text contains an empty line, only the part after it has a label, so only that part counts.
     matches = {block: _LABEL.search(block) for block in context.split(_BLOCK_END)}
     blocks = [(block, match[1].strip()) for block, match in matches.items() if match]
-    units = _Units(
-        _BLOCK_END.join(block for block, _ in blocks), re.compile(_BLOCK_END)
-    )
+    units = Units(_BLOCK_END.join(block for block, _ in blocks), re.compile(_BLOCK_END))
     scores = units.scores(words(question))
     # A longer demonstration shares more words by chance.
     similar = {n: score / math.sqrt(len(blocks[n][0])) for n, score in scores.items()}
@@ -266,7 +264,7 @@ def span(context: str, question: str) -> str:
     wants_number = bool(_ASKS_A_NUMBER.search(question.lower()))
     # A context that has no paragraphs is split into sentences.
     has_paragraphs = (context.count(_BLOCK_END) + 1) * _LONG > len(context)
-    passages = _Units(context, _PARAGRAPH_END if has_paragraphs else _UNIT_ENDS)
+    passages = Units(context, _PARAGRAPH_END if has_paragraphs else _UNIT_ENDS)
     scores = _by_length(passages, question)
     top = best(scores, _PASSAGES)
     # The fourth power makes the best passage count far more than the next.
@@ -298,7 +296,7 @@ def label_or_span(context: str, question: str) -> str:
 
 def ranking(context: str, question: str) -> str:
     """Rank the passages that share words with the question, as `3 > 1 > 2`."""
-    passages = _Units(context, _PARAGRAPH_END)
+    passages = Units(context, _PARAGRAPH_END)
     ids = (
         _PASSAGE_ID.match(passages.texts[number])
         for number in best(_by_length(passages, question), RANKED)
@@ -308,11 +306,11 @@ def ranking(context: str, question: str) -> str:
 
 def citation(context: str, question: str) -> str:
     """Quote a sentence of each of the best passages, with the passage's number."""
-    passages = _Units(context, _PARAGRAPH_END)
+    passages = Units(context, _PARAGRAPH_END)
     sentences = []
     for number in best(_by_length(passages, question), _PASSAGES):
         if match := _PASSAGE_NUMBER.match(passages.texts[number]):
-            parts = _Units(passages.texts[number][match.end() :], _UNIT_ENDS)
+            parts = Units(passages.texts[number][match.end() :], _UNIT_ENDS)
             numbers = best(parts.scores(words(question)), 1)
             sentences.append(
                 f"{parts.texts[numbers[0] if numbers else 0].rstrip('.')} [{match[1]}]."
@@ -322,7 +320,7 @@ def citation(context: str, question: str) -> str:
 
 def option(context: str, question: str, options: str) -> str:
     """Choose the option whose words stand near the question's words. Returns its letter."""
-    units = _Units(context, _UNIT_ENDS)
+    units = Units(context, _UNIT_ENDS)
     nearness: dict[int, float] = defaultdict(float)
     for number, score in units.scores(words(question)).items():
         for near in range(-3, 4):
@@ -365,7 +363,7 @@ def chain(context: str, question: str) -> str:
     return ", ".join([*holders][1:])
 
 
-def _by_length(passages: _Units, question: str) -> dict[int, float]:
+def _by_length(passages: Units, question: str) -> dict[int, float]:
     """Score passages by the question's words relative to their length, so that long passages have no advantage."""
     scores = passages.scores(words(question))
     # The constant keeps very short passages from winning by a single word.
