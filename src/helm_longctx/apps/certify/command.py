@@ -101,7 +101,10 @@ def plan_lengths(
     for length, (fewest, most) in counts.items():
         usage = Usage(input_tokens=max(length, 1), output_tokens=budget)
         of_one = prices.dollars(usage) or 0.0 if prices else None
-        dollars = None if of_one is None else (fewest * of_one, most * of_one)
+        if of_one is None:
+            dollars = None
+        else:
+            dollars = (fewest * of_one, most * of_one)
         plans.append(_PlannedLength(length, fewest, most, dollars))
     return plans
 
@@ -146,13 +149,17 @@ _PAGE = "index.html"
 _Loss = Annotated[
     float,
     typer.Option(
-        min=5, max=50, help="Points of the score; an effective length loses fewer."
+        min=5,
+        max=50,
+        help="Points of the score; an effective length loses fewer.",
     ),
 ]
 _Error = Annotated[
     float,
     typer.Option(
-        min=0.001, max=0.5, help="Probability that the claim is judged wrongly."
+        min=0.001,
+        max=0.5,
+        help="Probability that the claim is judged wrongly.",
     ),
 ]
 _Most = Annotated[
@@ -240,8 +247,13 @@ def certify(
     design = Design(
         longest, least, tuple(kinds), loss / 100, error, most, each_kind=each_kind
     )
-    suffix = f",thinking_tokens={thinking_tokens}" if thinking_tokens else ""
-    entries = {kind: entry + suffix for kind, entry in kinds.items()}
+    if thinking_tokens:
+        suffix = f",thinking_tokens={thinking_tokens}"
+    else:
+        suffix = ""
+    entries = {}
+    for kind, entry in kinds.items():
+        entries[kind] = entry + suffix
     with set_log_levels(quiet, verbose) as prints:
         _certify(options, entries, design, to, seed, prints)
 
@@ -276,9 +288,18 @@ def _certify(
             "one model, by --model or --model-url",
         )
     # A certificate has one run entry for each kind.
-    texts = [f"{entry},length={design.shortest}" for entry in entries.values()]
+    texts = []
+    for entry in entries.values():
+        texts.append(f"{entry},length={design.shortest}")
     config = load_config(
-        None, read_options({**options, "suite": "certificates", "entry": texts})
+        None,
+        read_options(
+            {
+                **options,
+                "suite": "certificates",
+                "entry": texts,
+            }
+        ),
     )
     with make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
@@ -369,14 +390,19 @@ def _ask(
 def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
     """Print what is asked at most, and before how many questions and tokens of the claim which loss is decided."""
     prices = find_prices(deployment)
-    limits = [spec.adapter_spec.max_tokens for spec in plan.specs]
+    limits = []
+    for spec in plan.specs:
+        limits.append(spec.adapter_spec.max_tokens)
     plans = plan_lengths(design, dict(zip(design.kinds, limits, strict=True)), prices)
     rows = []
     for planned in plans:
         dollars = ["unknown", "unknown"]
         if planned.dollars:
             dollars = [f"${value:,.2f}" for value in planned.dollars]
-        length = length_label(planned.length) if planned.length else "no text"
+        if planned.length:
+            length = length_label(planned.length)
+        else:
+            length = "no text"
         rows.append([length, str(planned.fewest), str(planned.most), *dollars])
     columns = (
         "length",
@@ -409,7 +435,10 @@ def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
         print(
             f"-m {design.most} is too few for a model with a score of 50: give -m {needed}."
         )
-    prices_of_plans = [planned.dollars for planned in plans if planned.dollars]
+    prices_of_plans = []
+    for planned in plans:
+        if planned.dollars:
+            prices_of_plans.append(planned.dollars)
     if len(prices_of_plans) < len(plans):
         print("The price is not known; give --prices. Nothing was sent.")
         return
