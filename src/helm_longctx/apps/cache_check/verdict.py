@@ -91,7 +91,9 @@ class StateCell:
     @property
     def name(self) -> str:
         """The state, and the kind of text if it is a special one."""
-        return self.state if self.kind == PLAIN else f"{self.state} ({self.kind})"
+        if self.kind == PLAIN:
+            return self.state
+        return f"{self.state} ({self.kind})"
 
     @property
     def differs(self) -> bool:
@@ -150,12 +152,14 @@ def judge(replies: Sequence[StateReply], tie: float | None = None) -> list[State
     ):
         rows = groups[length, kind]
         answered = {row.state for row in rows}
-        cells += [_judge(rows, state, tie) for state in states if state in answered]
+        for state in states:
+            if state in answered:
+                cells.append(_judge(rows, state, tie))
     p_values = holm([cell.p_value for cell in cells])
-    return [
-        replace(cell, p_value=p_value)
-        for cell, p_value in zip(cells, p_values, strict=True)
-    ]
+    corrected = []
+    for cell, p_value in zip(cells, p_values, strict=True):
+        corrected.append(replace(cell, p_value=p_value))
+    return corrected
 
 
 def find_small(
@@ -169,7 +173,11 @@ def find_small(
     if not any(reply.copy for reply in replies):
         return []
     pairs = zip(cells, judge(replies, LEAST_TIE), strict=True)
-    return [small for cell, small in pairs if small.differs and not cell.differs]
+    small_cells = []
+    for cell, small in pairs:
+        if small.differs and not cell.differs:
+            small_cells.append(small)
+    return small_cells
 
 
 class _Changes(NamedTuple):
@@ -324,11 +332,10 @@ def judge_builds(replies: Sequence[StateReply]) -> list[Build]:
     A router can send all prompts of a question to one build, and answers to one question resemble each other, so each
     question counts once (see `_compare_build`).
     """
-    cold = [
-        reply
-        for reply in replies
-        if reply.state in (COLD, CONTROL) and not reply.failure
-    ]
+    cold = []
+    for reply in replies:
+        if reply.state in (COLD, CONTROL) and not reply.failure:
+            cold.append(reply)
     asked = Counter(reply.build for reply in cold)
     right = Counter(reply.build for reply in cold if all(reply.hits))
     builds = []
@@ -345,7 +352,10 @@ def judge_builds(replies: Sequence[StateReply]) -> list[Build]:
         )
     p_values = holm([build.p_value for build in builds])
     adjusted = zip(builds, p_values, strict=True)
-    return [build._replace(p_value=p_value) for build, p_value in adjusted]
+    corrected = []
+    for build, p_value in adjusted:
+        corrected.append(build._replace(p_value=p_value))
+    return corrected
 
 
 def _compare_build(replies: Sequence[StateReply], name: str) -> float:

@@ -7,7 +7,12 @@ from typing import Annotated
 
 import typer
 
-from helm_longctx.apps.exchange import every_eval_ever, lm_eval, tables
+from helm_longctx.apps.exchange import (
+    effective_context,
+    every_eval_ever,
+    lm_eval,
+    tables,
+)
 from helm_longctx.apps.exchange.export import averages, length_plot
 from helm_longctx.config.shared import (
     OutputPath,
@@ -34,7 +39,7 @@ def export(
     format: Annotated[
         str,
         typer.Option(
-            help="Format: csv, parquet, markdown, latex, lm-eval, every-eval-ever or eval-results."
+            help="Format: csv, parquet, markdown, latex, lm-eval, every-eval-ever, eval-results or effective-context."
         ),
     ] = "csv",
     picture: Annotated[
@@ -51,7 +56,8 @@ def export(
     csv and parquet: scores (every statistic of every task), averages, answers, and for each benchmark a wide table with
     a row for each model. markdown and latex: the wide tables, for papers. lm-eval: results and samples as
     lm-evaluation-harness writes them. every-eval-ever: the schema of Every Eval Ever. eval-results: for each model
-    .eval_results/BENCHMARK.yaml for its repository on the hub.
+    .eval_results/BENCHMARK.yaml for its repository on the hub. effective-context: for each model one JSON file with
+    scores by length, for programs that choose how much to send.
 
     All have 95 % intervals or standard errors, and the number of requests without an answer, which are in no score.
     The column "lacking" says why a score is not comparable. The format csv also draws a plot of the scores by length,
@@ -148,6 +154,7 @@ EXPORTERS: Mapping[
     "lm-eval": lm_eval.write_results,
     "every-eval-ever": every_eval_ever.write_logs,
     "eval-results": every_eval_ever.write_eval_results,
+    "effective-context": effective_context.write_files,
 }
 
 
