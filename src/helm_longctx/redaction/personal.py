@@ -122,7 +122,7 @@ class Redactor:
         self._replaced: dict[tuple[str, str], Replaced] = {}
 
     @property
-    def replaced(self) -> list[Replaced]:
+    def replacements(self) -> list[Replaced]:
         """All that was replaced, in order."""
         return list(self._replaced.values())
 
@@ -164,7 +164,7 @@ class Redactor:
         """Return the placeholder of a detail."""
         known = self._replaced.get((kind, detail))
         if known is None:
-            number = sum(other.kind == kind for other in self.replaced) + 1
+            number = sum(other.kind == kind for other in self.replacements) + 1
             shown = detail[: _SHOWN if len(detail) >= _SHORT else 1]
             shown = f"{shown}… ({len(detail)} characters)"
             known = Replaced(kind, f"[{kind} {number}]", shown, 0, where)

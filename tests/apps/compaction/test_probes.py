@@ -26,7 +26,7 @@ from helm_longctx.apps.compaction.scoring import (
     split_reply,
 )
 from helm_longctx.apps.compaction.transcripts import Message, Transcript
-from helm_longctx.apps.compaction.trial import count_survived
+from helm_longctx.apps.compaction.trial import count_compactions
 from helm_longctx.errors import InputError
 
 TRANSCRIPT = Transcript(
@@ -214,10 +214,12 @@ def test_parts_share_the_probes() -> None:
     around = part_around(transcript, probe, 500)
     assert transcript.messages[probe.message] in around
     assert len(around) < 40
-    assert count_survived(transcript, probe, 1) == 1
+    assert count_compactions(transcript, probe, 1) == 1
     first, last = (transcript.messages[0], transcript.messages[-1])
     assert first is not last
-    assert count_survived(transcript, place_made_probes(transcript, raws[:1])[0], 8) > 4
+    assert (
+        count_compactions(transcript, place_made_probes(transcript, raws[:1])[0], 8) > 4
+    )
 
 
 def test_the_extractive_reader_only_finds_words() -> None:

@@ -609,7 +609,7 @@ class _Comparison:
             save_probes,
             write_probes,
         )
-        from helm_longctx.apps.compaction.sections import describe_made
+        from helm_longctx.apps.compaction.sections import describe_making
         from helm_longctx.apps.compaction.trial import check_probes, number_probes
 
         assert self._deployments.writer is not None
@@ -625,7 +625,7 @@ class _Comparison:
             all_made.rejected += checked.rejected
             all_made.failures += checked.failures
         all_made.probes = number_probes(all_made.probes)
-        for line in describe_made(all_made):
+        for line in describe_making(all_made):
             print(line)
         if not all_made.probes:
             raise InputError(

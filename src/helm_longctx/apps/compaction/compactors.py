@@ -116,7 +116,7 @@ class Compactor(ABC):
         """
         return 0, 0
 
-    def guess_kept(self, tokens: int, keep: int) -> int:
+    def guess_size(self, tokens: int, keep: int) -> int:
         """Return about how many tokens are left of so many."""
         return keep
 
@@ -133,7 +133,7 @@ class Whole(Compactor):
         """Return the messages."""
         return Compacted(messages)
 
-    def guess_kept(self, tokens: int, keep: int) -> int:
+    def guess_size(self, tokens: int, keep: int) -> int:
         """Return all of them."""
         return tokens
 
@@ -150,7 +150,7 @@ class Nothing(Compactor):
         """Return no message."""
         return Compacted(())
 
-    def guess_kept(self, tokens: int, keep: int) -> int:
+    def guess_size(self, tokens: int, keep: int) -> int:
         """Return none of them."""
         return 0
 
@@ -412,7 +412,7 @@ class WithMethod(Compactor):
         times = max(1, -(-tokens // fresh))
         return times * arguments["threshold"], times * arguments["kept"]
 
-    def guess_kept(self, tokens: int, keep: int) -> int:
+    def guess_size(self, tokens: int, keep: int) -> int:
         """Return the largest number: a summary, and the turns up to the threshold."""
         return min(tokens, self.arguments_for(tokens)["threshold"])
 

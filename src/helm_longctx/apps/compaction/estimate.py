@@ -112,7 +112,7 @@ def estimate_steps(plan: Plan) -> list[Step]:
         steps.append(_estimate_compaction(plan, arm))
         asked = Step(f"answers: {arm.name}", _name(plan.reader))
         for transcript in plan.transcripts:
-            left = _guess_left(arm.compactor, transcript, plan)
+            left = _guess_size(arm.compactor, transcript, plan)
             _add_answers(asked, plan, counts[transcript.name], left)
         steps.append(asked)
     if plan.judge is not None:
@@ -144,9 +144,9 @@ def _add_answers(step: Step, plan: Plan, probes: int, context: int) -> None:
     step.add(plan.reader, requests, read, answer_budget([""] * size))
 
 
-def _guess_left(compactor: Compactor, transcript: Transcript, plan: Plan) -> int:
+def _guess_size(compactor: Compactor, transcript: Transcript, plan: Plan) -> int:
     keep = plan.keeps[transcript.name]
-    return compactor.guess_kept(transcript.tokens, keep)
+    return compactor.guess_size(transcript.tokens, keep)
 
 
 def _estimate_compaction(plan: Plan, arm: Arm) -> Step:
@@ -159,7 +159,7 @@ def _estimate_compaction(plan: Plan, arm: Arm) -> Step:
         step.model = "its own"
         return step
     for transcript in plan.transcripts:
-        left = _guess_left(compactor, transcript, plan)
+        left = _guess_size(compactor, transcript, plan)
         # What is left is read again in each further round.
         tokens = transcript.tokens + (arm.rounds - 1) * left
         needed = compactor.estimate(tokens)

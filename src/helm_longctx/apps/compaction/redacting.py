@@ -30,7 +30,7 @@ def redact_transcripts(
         redacted.append(
             Transcript(transcript.name, transcript.format, messages, transcript.path)
         )
-    return redacted, redactor.replaced
+    return redacted, redactor.replacements
 
 
 def _redact_message(message: Message, redactor: Redactor, where: str) -> Message:

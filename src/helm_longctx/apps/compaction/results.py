@@ -189,8 +189,8 @@ class Scores:
             asked = AskedPairs(
                 a=_fill([ones[probe_id] for probe_id in ids]),
                 b=_fill([others[probe_id] for probe_id in ids]),
-                a_failed=_find_failed([ones[probe_id] for probe_id in ids]),
-                b_failed=_find_failed([others[probe_id] for probe_id in ids]),
+                a_failed=_find_failures([ones[probe_id] for probe_id in ids]),
+                b_failed=_find_failures([others[probe_id] for probe_id in ids]),
                 groups=[self.group_of(ones[probe_id].probe) for probe_id in ids],
             )
         return Pairs(
@@ -222,7 +222,7 @@ def _fill(outcomes: Sequence[Outcome]) -> list[float]:
     return [float("nan") if score is None else score for score in scores]
 
 
-def _find_failed(outcomes: Sequence[Outcome]) -> list[float]:
+def _find_failures(outcomes: Sequence[Outcome]) -> list[float]:
     return [float(outcome.given.score is None) for outcome in outcomes]
 
 

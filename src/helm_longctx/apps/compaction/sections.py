@@ -20,7 +20,7 @@ from helm_longctx.apps.compaction.results import (
 )
 from helm_longctx.apps.compaction.scoring import State
 from helm_longctx.apps.compaction.transcripts import Transcript
-from helm_longctx.apps.compaction.trial import Outcome, count_survived
+from helm_longctx.apps.compaction.trial import Outcome, count_compactions
 from helm_longctx.documents.document import (
     Cell,
     Column,
@@ -325,7 +325,7 @@ def _survival_table(results: Results, transcripts: Sequence[Transcript]) -> Tabl
     for outcome in results.outcomes:
         if outcome.arm in arms and outcome.given.score is not None:
             transcript = by_name[outcome.probe.transcript]
-            times = count_survived(transcript, outcome.probe, outcome.arm.rounds)
+            times = count_compactions(transcript, outcome.probe, outcome.arm.rounds)
             scores.setdefault((outcome.arm.name, times), []).append(
                 (outcome.given.score, outcome.probe.transcript)
             )
@@ -447,7 +447,7 @@ def _shorten(text: str) -> str:
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
 
 
-def describe_made(made: MadeProbes) -> list[str]:
+def describe_making(made: MadeProbes) -> list[str]:
     """Return lines about how probes were made."""
     lines = [f"{len(made.probes)} probes were made and checked."]
     for reason, number in made.rejected.most_common():
@@ -478,7 +478,7 @@ def _probe_table(results: Results, made: MadeProbes | None) -> Table:
                 Cell("rule" if probe.is_exact else "judge"),
             ]
         )
-    about = " ".join(describe_made(made)) if made else ""
+    about = " ".join(describe_making(made)) if made else ""
     return Table("probes", "All probes", columns, rows, about, search=True)
 
 

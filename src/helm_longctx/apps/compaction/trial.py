@@ -277,7 +277,7 @@ def _answer_from_part(transcript: Transcript, probe: Probe, asking: Asking) -> G
     return score_reply(probe, reply, asking.judge)
 
 
-def count_survived(transcript: Transcript, probe: Probe, rounds: int) -> int:
+def count_compactions(transcript: Transcript, probe: Probe, rounds: int) -> int:
     """Return how many compactions the message of a probe goes through if the transcript comes in rounds."""
     parts = split_rounds(transcript.messages, rounds)
     read = 0
