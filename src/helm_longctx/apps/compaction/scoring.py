@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 from typing import Any, Protocol
 
 import orjson
@@ -21,7 +20,7 @@ from helm_longctx.apps.compaction.asking import (
 )
 from helm_longctx.apps.compaction.probes import Probe, squeeze
 from helm_longctx.judging.judge import JudgeRequest, make_judge
-from helm_longctx.models.baselines.lexical import Units, best, words
+from helm_longctx.models.baselines.lexical import words
 
 _ANSWER_TOKENS = 80
 """The output budget of the answer to a probe."""
@@ -166,25 +165,38 @@ class ExtractiveReader:
 
     name = "extractive reader"
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
     def answer(self, context: str, questions: Sequence[str]) -> list[Reply]:
         """Return the best sentence for each question; without one `unknown`."""
-        units = _units(context)
-        replies = []
-        for question in questions:
-            with self._lock:
-                scores = units.scores(_content_words(question))
-                numbers = best(scores, 1)
-            text = units.texts[numbers[0]].strip()[:_LONGEST_LINE] if numbers else ""
-            replies.append(Reply(text or UNKNOWN))
-        return replies
+        sentences = _Sentences(context)
+        return [Reply(sentences.find(question) or UNKNOWN) for question in questions]
 
 
-@lru_cache(maxsize=4)
-def _units(context: str) -> Units:
-    return Units(context, _SENTENCE_ENDS)
+class _Sentences:
+    """The sentences and lines of a text, by their words."""
+
+    def __init__(self, text: str):
+        self._texts = _SENTENCE_ENDS.split(text)
+        self._numbers: dict[str, list[int]] = {}
+        for number, sentence in enumerate(self._texts):
+            for word in set(words(sentence)):
+                self._numbers.setdefault(word, []).append(number)
+
+    def find(self, question: str) -> str:
+        """Return the beginning of the best sentence; empty if none shares a word. Rare words weigh more, as in BM25."""
+        scores: dict[int, float] = {}
+        for word in dict.fromkeys(words(question)):
+            numbers = self._numbers.get(word, [])
+            if word in _COMMON or not numbers:
+                continue
+            others = len(self._texts) - len(numbers)
+            weight = math.log1p((others + 0.5) / (len(numbers) + 0.5))
+            for number in numbers:
+                scores[number] = scores.get(number, 0.0) + weight
+        if not scores:
+            return ""
+        # Of equal sentences the first one counts.
+        best = min(scores, key=lambda number: (-scores[number], number))
+        return self._texts[best].strip()[:_LONGEST_LINE]
 
 
 _COMMON = frozenset(
@@ -193,10 +205,6 @@ _COMMON = frozenset(
         " were what when where which who why will with"
     )
 )
-
-
-def _content_words(question: str) -> list[str]:
-    return [word for word in words(question) if word not in _COMMON]
 
 
 def is_right(reply: str, answer: str) -> bool:

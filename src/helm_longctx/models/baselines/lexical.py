@@ -94,7 +94,11 @@ def recognise(prompt: str) -> _Recognition | None:
     for template, baseline in _templates():
         fields = template.parse(prompt)
         if fields is not None:
-            return _Recognition(baseline, template, fields)
+            return _Recognition(
+                baseline=baseline,
+                template=template,
+                fields=fields,
+            )
     return recognise_conversation([{"role": "user", "content": prompt}])
 
 
@@ -135,7 +139,7 @@ def _templates() -> tuple[tuple[Template, Baseline], ...]:
 
 
 @dataclass(frozen=True)
-class Units:
+class _Units:
     """A text in units such as lines, sentences or paragraphs that can be searched for words.
 
     Only the searched words are looked up. Splitting a context of a million tokens into words would take too long.
@@ -228,7 +232,7 @@ def _without_demonstrations(context: str, prefix: str) -> str:
 def value_after(context: str, question: str) -> str:
     """Find the value after the question's words: the last token of each line or sentence with most of these words."""
     terms = words(question)
-    units = Units(context, _UNIT_ENDS)
+    units = _Units(context, _UNIT_ENDS)
     # Whole tokens are searched as well: another hyphenated key can have the same words in another order.
     scores = units.scores([*terms, *question.lower().split()])
     if not scores:
@@ -253,7 +257,9 @@ def nearest_label(context: str, question: str) -> str:
     for block, match in matches.items():
         if match:
             blocks.append((block, match[1].strip()))
-    units = Units(_BLOCK_END.join(block for block, _ in blocks), re.compile(_BLOCK_END))
+    units = _Units(
+        _BLOCK_END.join(block for block, _ in blocks), re.compile(_BLOCK_END)
+    )
     scores = units.scores(words(question))
     # A longer demonstration shares more words by chance.
     similar = {}
@@ -274,7 +280,7 @@ def span(context: str, question: str) -> str:
     wants_number = bool(_ASKS_A_NUMBER.search(question.lower()))
     # A context that has no paragraphs is split into sentences.
     has_paragraphs = (context.count(_BLOCK_END) + 1) * _LONG > len(context)
-    passages = Units(context, _PARAGRAPH_END if has_paragraphs else _UNIT_ENDS)
+    passages = _Units(context, _PARAGRAPH_END if has_paragraphs else _UNIT_ENDS)
     scores = _by_length(passages, question)
     top = best(scores, _PASSAGES)
     # The fourth power makes the best passage count far more than the next.
@@ -307,7 +313,7 @@ def label_or_span(context: str, question: str) -> str:
 
 def ranking(context: str, question: str) -> str:
     """Rank the passages that share words with the question, as `3 > 1 > 2`."""
-    passages = Units(context, _PARAGRAPH_END)
+    passages = _Units(context, _PARAGRAPH_END)
     ids = (
         _PASSAGE_ID.match(passages.texts[number])
         for number in best(_by_length(passages, question), RANKED)
@@ -317,11 +323,11 @@ def ranking(context: str, question: str) -> str:
 
 def citation(context: str, question: str) -> str:
     """Quote a sentence of each of the best passages, with the passage's number."""
-    passages = Units(context, _PARAGRAPH_END)
+    passages = _Units(context, _PARAGRAPH_END)
     sentences = []
     for number in best(_by_length(passages, question), _PASSAGES):
         if match := _PASSAGE_NUMBER.match(passages.texts[number]):
-            parts = Units(passages.texts[number][match.end() :], _UNIT_ENDS)
+            parts = _Units(passages.texts[number][match.end() :], _UNIT_ENDS)
             numbers = best(parts.scores(words(question)), 1)
             sentences.append(
                 f"{parts.texts[numbers[0] if numbers else 0].rstrip('.')} [{match[1]}]."
@@ -331,7 +337,7 @@ def citation(context: str, question: str) -> str:
 
 def option(context: str, question: str, options: str) -> str:
     """Choose the option whose words stand near the question's words. Returns its letter."""
-    units = Units(context, _UNIT_ENDS)
+    units = _Units(context, _UNIT_ENDS)
     nearness: dict[int, float] = defaultdict(float)
     for number, score in units.scores(words(question)).items():
         for near in range(-3, 4):
@@ -376,7 +382,7 @@ def chain(context: str, question: str) -> str:
     return ", ".join([*holders][1:])
 
 
-def _by_length(passages: Units, question: str) -> dict[int, float]:
+def _by_length(passages: _Units, question: str) -> dict[int, float]:
     """Score passages by the question's words relative to their length, so that long passages have no advantage."""
     scores = passages.scores(words(question))
     # The constant keeps very short passages from winning by a single word.
