@@ -40,11 +40,11 @@ def suite_folder(output_path: Path, suite: str) -> Path:
     folder = suite_path(output_path, suite)
     if not folder.is_dir():
         # HELM makes a link `latest` in the folder of the suites.
-        suites = sorted(
-            path.name
-            for path in folder.parent.glob("*")
-            if path.is_dir() and path.name != "latest"
-        )
+        suites = []
+        for path in folder.parent.glob("*"):
+            if path.is_dir() and path.name != "latest":
+                suites.append(path.name)
+        suites = sorted(suites)
         choices = list_choices(suite, suites) or "there is no suite yet"
         raise InputError(f"suite={suite!r} is not in {folder.parent}; {choices}")
     return folder
@@ -100,14 +100,11 @@ SCENARIO_CLASS = "helm_longctx.helm.scenario.LongContextScenario"
 """The scenario of runs without instances, which is never made."""
 
 _NO_INSTANCES: dict[str, Any] = {
-    name: []
-    for name in (
-        "stats",
-        "per_instance_stats",
-        "instances",
-        "display_predictions",
-        "display_requests",
-    )
+    "stats": [],
+    "per_instance_stats": [],
+    "instances": [],
+    "display_predictions": [],
+    "display_requests": [],
 }
 
 
@@ -122,11 +119,10 @@ def write_reference(
     `models` are patterns of names, in which `*` stands for any characters; case is ignored.
     """
     rows = [row for row in benchmark.published() if length in (None, row.length)]
-    chosen = [
-        row
-        for row in rows
-        if any(fnmatch(row.model.lower(), pattern.lower()) for pattern in models)
-    ]
+    chosen = []
+    for row in rows:
+        if any(fnmatch(row.model.lower(), pattern.lower()) for pattern in models):
+            chosen.append(row)
     if not chosen:
         names = (
             ", ".join(dict.fromkeys(row.model for row in rows)) or "none at that length"

@@ -90,21 +90,21 @@ def write_display(
     with _make_folder(run) as folder:
         lean = _LeanStates(texts := _FullTexts(run))
         if run_spec.adapter_spec.method == ADAPTER_METHOD:
-            groups = [
-                schema.name_to_run_group[name]
-                for name in run_spec.groups
-                if name in schema.name_to_run_group
-            ]
+            groups = []
+            for name in run_spec.groups:
+                if name in schema.name_to_run_group:
+                    groups.append(schema.name_to_run_group[name])
             with _helm_lock:
                 # The statistics that the tables of the run's groups have as columns.
-                statistics = {
-                    fill_in(column, environment_of(group)).name
-                    for group in groups
-                    for name in group.metric_groups
-                    if name in schema.name_to_metric_group
-                    for column in schema.name_to_metric_group[name].metrics
-                    if column.perturbation_name in (None, "__all__")
-                }
+                statistics = set()
+                for group in groups:
+                    for name in group.metric_groups:
+                        if name in schema.name_to_metric_group:
+                            for column in schema.name_to_metric_group[name].metrics:
+                                if column.perturbation_name in (None, "__all__"):
+                                    statistics.add(
+                                        fill_in(column, environment_of(group)).name
+                                    )
             with ThreadPoolExecutor(1) as pool:
                 # Most of this work needs no lock of Python.
                 copied = pool.submit(texts.copy_prompts, LIMIT)
@@ -168,9 +168,9 @@ class _LeanStates:
     def change(self, state: State) -> State:
         """Return the state for the page. The answer of a failed request is its error, because HELM's page needs one."""
         instance = state["instance"]
-        references = [
-            reference["output"]["text"] for reference in instance["references"]
-        ]
+        references = []
+        for reference in instance["references"]:
+            references.append(reference["output"]["text"])
         evidence = evidence_of(references, find_sample(instance))
         page_state: State = _elide_all(state, evidence)
         prompt, text = self._add_whole_texts(state)
@@ -217,11 +217,10 @@ class _LeanStates:
                 )
                 del target["messages"]
                 return
-            link = (
-                [{"role": "whole conversation", "content": file_name(whole)}]
-                if whole
-                else []
-            )
+            if whole:
+                link = [{"role": "whole conversation", "content": file_name(whole)}]
+            else:
+                link = []
             target["messages"] = [
                 *link,
                 *(
@@ -230,18 +229,18 @@ class _LeanStates:
                 ),
             ]
         elif field == "prompt":
-            target[field] = (
-                f"[whole prompt: {file_name(whole)}]\n\n{target[field]}"
-                if whole
-                else target[field]
-            )
+            if whole:
+                target[field] = f"[whole prompt: {file_name(whole)}]\n\n{target[field]}"
+            else:
+                target[field] = target[field]
         else:
             text = target[field]
-            target[field] = (
-                _text_html(text, self._texts.link(whole), self._texts.index)
-                if whole
-                else _escape_markup(text)
-            )
+            if whole:
+                target[field] = _text_html(
+                    text, self._texts.link(whole), self._texts.index
+                )
+            else:
+                target[field] = _escape_markup(text)
 
     def finish(self) -> None:
         """Write the page that lists the prompts."""
@@ -355,11 +354,10 @@ def _write_pages(
             if trial[:2] not in seen:
                 seen.add(trial[:2])
                 instances(page["instance"])
-            about = {
-                name: page["instance"][name]
-                for name in ("perturbation",)
-                if name in page["instance"]
-            }
+            about = {}
+            for name in ("perturbation",):
+                if name in page["instance"]:
+                    about[name] = page["instance"][name]
             about = {"instance_id": trial[0], **about, "train_trial_index": trial[2]}
             predictions({**about, **_prediction(page), "stats": stats.get(trial, {})})
             requests({**about, "request": page["request"]})
@@ -384,11 +382,10 @@ def _trial_stats(
     for row in read_rows(path):
         with reading(path):
             means = {stat["name"]["name"]: stat.get("mean") for stat in row["stats"]}
-            shown = {
-                name: mean
-                for name, mean in means.items()
-                if name in statistics and mean is not None
-            }
+            shown = {}
+            for name, mean in means.items():
+                if name in statistics and mean is not None:
+                    shown[name] = mean
             stats[_trial(row, row["instance_id"], row)].update(shown)
     return stats
 
@@ -434,11 +431,10 @@ class _FullTexts:
         self._folder = run / FOLDER
         self._digests: set[str] = set()
         self._is_whole = (self._folder / INDEX).is_file()
-        self._written = (
-            {path.name for path in self._folder.glob("*.txt.gz")}
-            if self._is_whole
-            else set()
-        )
+        if self._is_whole:
+            self._written = {path.name for path in self._folder.glob("*.txt.gz")}
+        else:
+            self._written = set()
         # helm-server serves HELM's output folder as `benchmark_output`.
         parts = ("runs", run.parent.name, run.name, FOLDER)
         self._address = "/".join(
@@ -478,12 +474,13 @@ class _FullTexts:
         if names:
             title = html.escape(self._run.name)
             head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n'
-            links = {
-                html.escape(name): file_name(digest) for name, digest in digests.items()
-            }
-            rows = "\n".join(
-                f'<li><a href="{link}">{name}</a></li>' for name, link in links.items()
-            )
+            links = {}
+            for name, digest in digests.items():
+                links[html.escape(name)] = file_name(digest)
+            items = []
+            for name, link in links.items():
+                items.append(f'<li><a href="{link}">{name}</a></li>')
+            rows = "\n".join(items)
             body = f"<h1>Prompts of {title}</h1>\n<ol>\n{rows}\n</ol>\n"
             (self._folder / INDEX).write_text(head + body, encoding="utf-8")
 

@@ -44,7 +44,11 @@ class Member:
         """The names of the runs to which a cell links; of an overall score those that it is made of."""
         if self.name:
             return [self.name]
-        return [run.name for result in self.results for run in result.runs]
+        names = []
+        for result in self.results:
+            for run in result.runs:
+                names.append(run.name)
+        return names
 
 
 def list_members(runs: Iterable[Run], suite: Suite) -> list[Member]:
@@ -85,8 +89,8 @@ def _published_members(results: Iterable[Result]) -> Iterator[Member]:
     published: dict[tuple[str, str, str, int | None], list[Result]] = defaultdict(list)
     for result in results:
         if result.is_published:
-            place = (result.benchmark, result.entry, result.model, result.length)
-            published[place].append(result)
+            key = (result.benchmark, result.entry, result.model, result.length)
+            published[key].append(result)
     for (benchmark, _, _, _), rows in published.items():
         yield _make_member(f"{MAKER}_{benchmark}", rows[0].model, rows)
 

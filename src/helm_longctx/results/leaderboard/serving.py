@@ -142,11 +142,9 @@ def _open_instances(callback: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(callback)
     def respond(*arguments: Any, **named: Any) -> Any:
         reply = callback(*arguments, **named)
-        return (
-            reply + _FIND_INSTANCE + _STYLES
-            if request.path == _CONFIG and isinstance(reply, str)
-            else reply
-        )
+        if request.path == _CONFIG and isinstance(reply, str):
+            return reply + _FIND_INSTANCE + _STYLES
+        return reply
 
     return respond
 

@@ -573,9 +573,10 @@ def decide_all(comparisons: Sequence[Comparison]) -> list[Decision]:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values that are adjusted for their number by Holm's method (1979), in the same order. NaN stays NaN."""
     values = np.asarray(p_values, dtype=float)
-    order = [
-        int(index) for index in np.argsort(values) if not math.isnan(values[index])
-    ]
+    order = []
+    for index in np.argsort(values):
+        if not math.isnan(values[index]):
+            order.append(int(index))
     adjusted = np.full(len(values), math.nan)
     largest = 0.0
     for rank, index in enumerate(order):

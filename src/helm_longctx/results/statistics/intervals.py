@@ -147,11 +147,9 @@ def standard_error(values: ArrayLike, groups: Sequence[object] | None = None) ->
         ValueError: `groups` has another length than `values`.
     """
     scores = np.asarray(values, dtype=float)
-    return (
-        _clustered_error(scores, group_codes(groups, len(scores)))
-        if scores.size
-        else math.nan
-    )
+    if scores.size:
+        return _clustered_error(scores, group_codes(groups, len(scores)))
+    return math.nan
 
 
 def mean_of_means(
@@ -196,9 +194,9 @@ def mean_of_means(
         inverses.append(1 / interval.n if is_exact else inverse_size(interval))
     size = _size_of_means(rows[:, 0], np.array(inverses), shares, factors)
     low, high = _clopper_pearson(mean * size, size) if size < math.inf else (mean, mean)
-    wrong = [
-        (interval.n * (1 - interval.mean), interval.high == 1) for interval in intervals
-    ]
+    wrong = []
+    for interval in intervals:
+        wrong.append((interval.n * (1 - interval.mean), interval.high == 1))
     right = [(interval.n * interval.mean, interval.low == 0) for interval in intervals]
     return Interval(
         mean,

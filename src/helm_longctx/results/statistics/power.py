@@ -175,9 +175,10 @@ def paired_spread(a: ArrayLike, b: ArrayLike, groups: Sequence[object]) -> Sprea
     differences = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
     components = variance_components(differences, groups)
     squares = differences**2
-    kurtosis = (
-        float((squares**2).mean() / squares.mean() ** 2) if squares.any() else None
-    )
+    if squares.any():
+        kurtosis = float((squares**2).mean() / squares.mean() ** 2)
+    else:
+        kurtosis = None
     return Spread(
         components.between + components.within, components.share_between, True, kurtosis
     )
@@ -323,10 +324,11 @@ def _smallest_unpaired(
         better, worse: the samples of both models in the same tasks. The better one has the variance of the spreads, and
             the variance of the worse one is rather larger.
     """
-    means = [
-        0.5 + math.sqrt(max(LARGEST_VARIANCE - sample.spread.variance, 0.0))
-        for sample in better
-    ]
+    means = []
+    for sample in better:
+        means.append(
+            0.5 + math.sqrt(max(LARGEST_VARIANCE - sample.spread.variance, 0.0))
+        )
     lower = [max(mean - difference, 0.5) for mean in means]
     ends = [_expected_end(better, means, 0), _expected_end(worse, lower, 1)]
     step = sum(

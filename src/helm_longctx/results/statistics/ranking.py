@@ -46,9 +46,10 @@ def rank_ranges(
     worse = dict.fromkeys(scores, 0)
     for (one, other), decision in decisions.items():
         if decision.is_different:
-            winner, loser = (
-                (one, other) if decision.comparison.effect.mean > 0 else (other, one)
-            )
+            if decision.comparison.effect.mean > 0:
+                winner, loser = (one, other)
+            else:
+                winner, loser = (other, one)
             better[loser] += 1
             worse[winner] += 1
     ranges = {}
@@ -165,11 +166,10 @@ def _correlate(
     elif pairs < _FEWEST_PAIRS:
         p_value = math.nan
     else:
-        ratio = (
-            math.inf
-            if abs(rho) >= 1
-            else abs(rho) * math.sqrt((pairs - 2) / (1 - rho**2))
-        )
+        if abs(rho) >= 1:
+            ratio = math.inf
+        else:
+            ratio = abs(rho) * math.sqrt((pairs - 2) / (1 - rho**2))
         # Of all n! orders, two are perfect: the same one and its reverse.
         p_value = max(
             2 * float(stdtr(pairs - 2, -ratio)), 2 * math.exp(-math.lgamma(pairs + 1))
@@ -198,12 +198,12 @@ def _rank_values(values: ArrayLike, *, share_lowest: bool = False) -> Floats:
     Args:
         values: shape (n,), no NaN.
     """
-    _, places, counts = np.unique(
+    _, indices, counts = np.unique(
         np.asarray(values), return_inverse=True, return_counts=True
     )
     last = counts.cumsum()
     shared = last - counts + 1 if share_lowest else last - (counts - 1) / 2
-    return np.asarray(shared[places], dtype=float)
+    return np.asarray(shared[indices], dtype=float)
 
 
 @lru_cache(maxsize=2)

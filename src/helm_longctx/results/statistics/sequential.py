@@ -323,11 +323,10 @@ def _solve(expected: Outcomes, least: float, most: int) -> tuple[Floats, ...]:
 def _stakes(shares: Floats, least: float, expected: Outcomes) -> Floats:
     """Return the stakes to try, shape (shares, stakes)."""
     largest = shares / -least
-    exact = [
-        np.minimum((1 - shares) / value, largest)
-        for value in expected.values
-        if value > 0
-    ]
+    exact = []
+    for value in expected.values:
+        if value > 0:
+            exact.append(np.minimum((1 - shares) / value, largest))
     return np.column_stack([_PARTS * largest[:, None], *exact])
 
 
@@ -336,9 +335,9 @@ def _expect(
 ) -> Floats:
     """Return the probability to reach the goal after the next value, for each share and stake."""
     pairs = zip(expected.values, expected.chances, strict=True)
-    parts = [
-        chance * _look_up(table, shares + stakes * value) for value, chance in pairs
-    ]
+    parts = []
+    for value, chance in pairs:
+        parts.append(chance * _look_up(table, shares + stakes * value))
     return np.asarray(np.sum(parts, axis=0))
 
 
