@@ -250,13 +250,18 @@ def _print_states(batches: Batches) -> None:
         with hide_chatter():
             for state in batches.states():
                 part = state.part
-                failures = ", ".join(
-                    f"{count} {kind}" for kind, count in (part.failures or {}).items()
-                )
-                counts = str(len(part.requests)), str(state.done)
-                rows.append(
-                    [state.run.name, part.batch or "-", state.state, *counts, failures]
-                )
+                failures = []
+                for kind, count in (part.failures or {}).items():
+                    failures.append(f"{count} {kind}")
+                row = [
+                    state.run.name,
+                    part.batch or "-",
+                    state.state,
+                    str(len(part.requests)),
+                    str(state.done),
+                    ", ".join(failures),
+                ]
+                rows.append(row)
     finally:
         print_table(
             text_table(

@@ -82,9 +82,10 @@ def estimate(
     from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 
     known = read_spreads(output_path / "runs" / like) if like else {}
-    own: dict[str, Any] = (
-        read_prices(Path(options["prices"])) if options["prices"] else {}
-    )
+    if options["prices"]:
+        own: dict[str, Any] = read_prices(Path(options["prices"]))
+    else:
+        own = {}
     models = split_names(options["model"] or [])
     if (price_input is None) != (price_output is None):
         raise InputError("--price-input and --price-output must be given together")

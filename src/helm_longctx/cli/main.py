@@ -215,11 +215,10 @@ def main() -> None:
         sys.stderr.close()
         raise SystemExit(1) from None
     except OSError as error:
-        where = (
-            f"{shorten(str(error.filename), 200)}: "
-            if error.filename is not None
-            else ""
-        )
+        if error.filename is not None:
+            where = f"{shorten(str(error.filename), 200)}: "
+        else:
+            where = ""
         about = f"{where}{error.strerror}; name another path, or make it readable and writable"
         if not error.strerror:  # raised by a network library, not by the file system
             about = f"a download failed: {shorten(str(error), 200)}; check the network, or provide the file offline"
@@ -245,11 +244,10 @@ def _run_command() -> int:
             getattr(error, "option_name", ""),
             getattr(error, "possibilities", None) or [],
         )
-        text = (
-            f"{error.message}{nearest}"
-            if nearest
-            else error.format_message().rstrip(".")
-        )
+        if nearest:
+            text = f"{error.message}{nearest}"
+        else:
+            text = error.format_message().rstrip(".")
         text = _LONG_WORD.sub(r"\1…", text)
         # Typer itself suggests a similar command.
         help_text = "" if text.endswith("?") else f"; see {path} --help"

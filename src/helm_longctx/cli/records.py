@@ -212,11 +212,10 @@ def show(
     folder = Path(run)
     if not folder.is_dir():
         name = run.replace("/", "_")  # HELM replaces the slash in a model's name
-        folders = [
-            path
-            for path in output_path.glob("runs/*/*")
-            if path.is_dir() and path.name == name
-        ]
+        folders = []
+        for path in output_path.glob("runs/*/*"):
+            if path.is_dir() and path.name == name:
+                folders.append(path)
         if len(folders) != 1:
             there = f"the name of one run under {output_path / 'runs'}; {len(folders)} runs have this name"
             raise bad_argument("show", "run", run, f"a folder, or {there}")

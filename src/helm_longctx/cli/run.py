@@ -249,11 +249,10 @@ def _find_new(folder: Path) -> Iterator[LocalModels]:
     before: dict[Path, str] = {}
     made: dict[Path, str] = {}
     while True:
-        now = {
-            checkpoint: stamp_folder(checkpoint)
-            for checkpoint in sorted(folder.glob("*"))
-            if checkpoint.is_dir() and not find_missing(checkpoint)
-        }
+        now = {}
+        for checkpoint in sorted(folder.glob("*")):
+            if checkpoint.is_dir() and not find_missing(checkpoint):
+                now[checkpoint] = stamp_folder(checkpoint)
         models: list[LocalModels] = []
         for checkpoint, stamp in now.items():
             if before.get(checkpoint) == stamp and made.get(checkpoint) != stamp:

@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Literal, cast
 
@@ -174,7 +175,7 @@ class HubDataset(Source):
     @property
     def pin(self) -> Pin:
         """The commit, the names or their starts, and the digests that are checked."""
-        files = [name for names in self.files.values() for name in names]
+        files = list(chain.from_iterable(self.files.values()))
         if not files:
             files = [f"{self._own_folder}/{split}-" for split in self.splits]
         return Pin(self.repo_id, "dataset", self.commit, tuple(files), self.sha256)
@@ -228,9 +229,9 @@ class HubDataset(Source):
         if all(files.values()):
             return _ParquetFiles(commit, files, is_conversion=False)
         commit, available = list_files(self.repo_id, _PARQUET_REVISION)
-        converted = {
-            split: self._converted_files(split, available) for split in self.splits
-        }
+        converted = {}
+        for split in self.splits:
+            converted[split] = self._converted_files(split, available)
         return _ParquetFiles(commit, converted, is_conversion=True)
 
     @property
@@ -738,9 +739,9 @@ def _read_parquet(
         if wanted:
             column, value = wanted
             index = file.schema_arrow.names.index(column)
-            ranges = {
-                n: file.metadata.row_group(n).column(index).statistics for n in groups
-            }
+            ranges = {}
+            for n in groups:
+                ranges[n] = file.metadata.row_group(n).column(index).statistics
             groups = [n for n, range_ in ranges.items() if _can_contain(range_, value)]
         for batch in file.iter_batches(
             batch_size=at_once, row_groups=groups, columns=columns and list(columns)

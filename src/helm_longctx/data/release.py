@@ -139,11 +139,9 @@ class PinnedFile(SingleFile):
         with ResumingStream(self.url) as stream:
             io.BufferedReader(stream).read(_MOST_PINNED)
             sha256 = stream.digest.hexdigest()
-        return (
-            []
-            if sha256 == self.sha256
-            else [f"SHA-256 {sha256}, expected {self.sha256}"]
-        )
+        if sha256 == self.sha256:
+            return []
+        return [f"SHA-256 {sha256}, expected {self.sha256}"]
 
     def write(self, part: Path) -> Mapping[str, object]:
         """Download the file. Its digest is in the code, so it has no record."""
@@ -199,10 +197,10 @@ def _first_members(release: Release) -> Mapping[str, bytes]:
 
     _, url, size, _ = _locate(release)
     with io.BufferedReader(ResumingStream(url, size, get_token())) as file:
-        return {
-            normalize(name) or name: content
-            for name, content in first_in_tar(file).items()
-        }
+        contents = {}
+        for name, content in first_in_tar(file).items():
+            contents[normalize(name) or name] = content
+        return contents
 
 
 def _fetch_archive(
@@ -282,9 +280,10 @@ def _fetch_single(
     commit, available = retry(hub.list_files, repo, revision)
     names = {member: member.removeprefix(release.prefix) for member in wanted}
     # The name without the prefix is used if the repository has it, otherwise the name with the prefix.
-    names = {
-        member: name if name in available else member for member, name in names.items()
-    }
+    available_names = {}
+    for member, name in names.items():
+        available_names[member] = name if name in available else member
+    names = available_names
     if lacking := [
         names[member] for member in wanted if names[member] not in available
     ]:

@@ -248,11 +248,10 @@ def _write_member(
     members: tarfile.TarFile, member: tarfile.TarInfo, archive: str, target: Path
 ) -> Provenance:
     # A sparse member could unpack to any number of zeros, and a link could point out of the folder.
-    content = (
-        members.extractfile(member)
-        if member.isreg() and not member.issparse()
-        else None
-    )
+    if member.isreg() and not member.issparse():
+        content = members.extractfile(member)
+    else:
+        content = None
     if content is None:
         raise InputError(f"{archive}: {normalize(member.name)} is not a regular file")
     target.parent.mkdir(parents=True, exist_ok=True)

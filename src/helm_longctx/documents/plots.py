@@ -313,9 +313,9 @@ def depth_maps(
         },
     }
     text = "format(100 * datum.score, '.1f') + (datum.mark || '')"
-    about = [
-        {"field": name, "title": name} for name in ("model", "length", "depth", "n")
-    ]
+    about = []
+    for name in ("model", "length", "depth", "n"):
+        about.append({"field": name, "title": name})
     scores = [{"field": name, **_PERCENT} for name in ("score", "low", "high")]
     layers = _heat_layers(_HEAT, "datum.score > 0.55", text, [*about, *scores])
     return {

@@ -138,10 +138,9 @@ class PageFormat:
 def markdown_table(table: Table) -> str:
     """Return the header and the rows of a table in Markdown. The user's models are bold."""
     align = ["---:" if column.is_number else "---" for column in table.columns]
-    rows = [
-        [_show(cell, escape_markdown, "**{}**", "({})") for cell in row]
-        for row in table.rows
-    ]
+    rows = []
+    for row in table.rows:
+        rows.append([_show(cell, escape_markdown, "**{}**", "({})") for cell in row])
     header = map(escape_markdown, table.header)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, align, *rows))
 
@@ -160,9 +159,9 @@ def latex_table(table: Table, *, is_long: bool = False) -> str:
         after_header = [r"\endhead"]
     rows = []
     for row in table.rows:
-        cells = [
-            _show(cell, escape_tex, r"\textbf{{{}}}", r"{{\tiny ({})}}") for cell in row
-        ]
+        cells = []
+        for cell in row:
+            cells.append(_show(cell, escape_tex, r"\textbf{{{}}}", r"{{\tiny ({})}}"))
         text = " & ".join(cells)
         # After the end of a row, a bracket or a star would be an argument of that end.
         guard = "{}" if text.startswith(("[", "*")) else ""
@@ -302,9 +301,9 @@ def _environment(kind: PageFormat) -> Environment:
         return templates()
     # Jinja's usual delimiters are changed, because LaTeX uses braces and percent signs.
     marks = {"block": ("<%", "%>"), "variable": ("<<", ">>"), "comment": ("<#", "#>")}
-    delimiters: dict[str, Any] = {
-        f"{name}_start_string": start for name, (start, _) in marks.items()
-    }
+    delimiters: dict[str, Any] = {}
+    for name, (start, _) in marks.items():
+        delimiters[f"{name}_start_string"] = start
     delimiters |= {f"{name}_end_string": end for name, (_, end) in marks.items()}
     # Jinja escapes nothing here, but the templates pass each text through the filter.
     environment = templates().overlay(autoescape=False, **delimiters)

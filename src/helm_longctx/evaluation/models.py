@@ -229,13 +229,13 @@ def _describe_transformers(
         allowed = "a function that calls model.generate, because prompts are read in chunks into a cache of another kind"
         raise bad_argument("evaluate", "cache_implementation", cache, allowed)
     loaded = TransformersModel(model, tokenizer, model.training, batch)
-    facts = {
-        key: getattr(loaded, key)
-        for key in ("path", "commit", "dtype", "attn_implementation")
-    }
-    facts["adapters"] = {
-        each: str(config) for each, config in getattr(model, "peft_config", {}).items()
-    }
+    facts = {}
+    for key in ("path", "commit", "dtype", "attn_implementation"):
+        facts[key] = getattr(loaded, key)
+    adapters = {}
+    for adapter, config in getattr(model, "peft_config", {}).items():
+        adapters[adapter] = str(config)
+    facts["adapters"] = adapters
     facts |= describe_loaded(model, tokenizer)
     name = _object_name(name or Path(loaded.path).name)
     return GivenModel(
@@ -288,24 +288,24 @@ def register(given: GivenModel, folder: Path) -> Iterator[None]:
     if source is not None and not isinstance(source, str | PathLike):
         source = folder / _NOT_IN_NAMES.sub("_", given.name)
         given.tokenizer.save_pretrained(source)
-    found = load_tokenizer(str(source)) if source is not None else None
+    tokenizer = load_tokenizer(str(source)) if source is not None else None
     deployment = {
         "name": given.name,
         "model_name": given.name,
         "client_spec": {"class_name": given.client, "args": {"deployment": given.name}},
         **(
-            {"tokenizer_name": found.name if found.registered else given.name}
-            if found
+            {"tokenizer_name": tokenizer.name if tokenizer.registered else given.name}
+            if tokenizer
             else {}
         ),
-        **({"max_sequence_length": given.window} if given.window and found else {}),
+        **({"max_sequence_length": given.window} if given.window and tokenizer else {}),
     }
     files = {
         "model_deployments.yaml": deployment,
         "model_metadata.yaml": describe_model(given.name, "A Python object", can_chat),
         **(
             {"tokenizer_configs.yaml": config}
-            if found and (config := found.config(given.name))
+            if tokenizer and (config := tokenizer.config(given.name))
             else {}
         ),
     }

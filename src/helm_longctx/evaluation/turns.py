@@ -68,23 +68,22 @@ def _is_awaited(thread: threading.Thread, waiting: set[int]) -> bool:
     seen: set[int] = set()
     while waiting:
         seen |= waiting
-        awaited = [
-            each for ident in waiting for each in _find_waits(stacks.get(ident, []))
-        ]
-        if any(each is thread for each in awaited):
+        awaited = []
+        for ident in waiting:
+            awaited.extend(_find_waits(stacks.get(ident, [])))
+        if any(wait is thread for wait in awaited):
             return True
-        computing = {
-            ident
-            for ident, stack in stacks.items()
+        computing = set()
+        for ident, stack in stacks.items():
             if any(
-                each is future
+                computation is future
                 for future in awaited
-                for each in _find_computations(stack)
-            )
-        }
+                for computation in _find_computations(stack)
+            ):
+                computing.add(ident)
         if thread.ident in computing:
             return True
-        ended = {each.ident for each in awaited if isinstance(each, threading.Thread)}
+        ended = {wait.ident for wait in awaited if isinstance(wait, threading.Thread)}
         waiting = {ident for ident in computing | ended if ident is not None} - seen
     return False
 

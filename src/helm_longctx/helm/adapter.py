@@ -70,9 +70,10 @@ class LongContextAdapter(Adapter):
         Threads tokenize several prompts at once, because tokenizers release the GIL. Raises a `TooLongError` if the run
         entry has `truncation=error`, and an `InputError` if a prompt cannot be cut so that it fits, or cannot be sent.
         """
-        evaluated = [
-            instance for instance in instances if instance.split in EVAL_SPLITS
-        ]
+        evaluated = []
+        for instance in instances:
+            if instance.split in EVAL_SPLITS:
+                evaluated.append(instance)
         if not evaluated:
             return []
         # All instances of a run have the same.

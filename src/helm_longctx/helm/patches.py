@@ -80,14 +80,16 @@ class Patch:
         owner = getattr(owner, cls, None) if cls else owner
         # If the function is a static method, so must be the replacement. `getattr` would hide that.
         attribute = inspect.getattr_static(owner, self.name, None)
-        theirs = (
-            attribute.__func__ if isinstance(attribute, staticmethod) else attribute
-        )
+        if isinstance(attribute, staticmethod):
+            theirs = attribute.__func__
+        else:
+            theirs = attribute
         if getattr(theirs, _MARK, False):
             return False
-        there = (
-            tuple(inspect.signature(theirs).parameters) if callable(theirs) else None
-        )
+        if callable(theirs):
+            there = tuple(inspect.signature(theirs).parameters)
+        else:
+            there = None
         if there != self.parameters:
             what = "is gone"
             if there is not None:
@@ -262,11 +264,9 @@ def _need_no_credentials(
     has_key = f"{host_organization}ApiKey" in credentials or model in credentials.get(
         "deployments", {}
     )
-    return (
-        None
-        if is_ours and not has_key
-        else theirs(credentials, host_organization, model)
-    )
+    if is_ours and not has_key:
+        return None
+    return theirs(credentials, host_organization, model)
 
 
 @_replaces("helm.benchmark.runner", "downsample_eval_instances")

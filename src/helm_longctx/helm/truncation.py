@@ -221,11 +221,9 @@ class Truncator:
 
 
 def _text_to_count(prompt: str, sample: Sample, style: Style) -> str:
-    return (
-        CHAT_HEADER + prompt
-        if style == "chat" and sample.cut not in _MIDDLE
-        else prompt
-    )
+    if style == "chat" and sample.cut not in _MIDDLE:
+        return CHAT_HEADER + prompt
+    return prompt
 
 
 def load_deployment_counter(name: str) -> Callable[[str], int] | None:

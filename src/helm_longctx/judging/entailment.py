@@ -98,9 +98,10 @@ class HubModel:
 
     def __init__(self, model: str):
         self._folder = Path(model) if Path(model).is_dir() else None
-        self._model, _, self._revision = (
-            (model, "", "") if self._folder else model.partition("@")
-        )
+        if self._folder:
+            self._model, _, self._revision = (model, "", "")
+        else:
+            self._model, _, self._revision = model.partition("@")
         self._lock = threading.Lock()
         self._loaded: Any = None
 
@@ -183,11 +184,9 @@ class HubEntailment(HubModel):
             entailed = _entailment_label(self._model, config)
             # The tokenizer comes first: if it cannot be loaded, weights of up to 45 GB need not be downloaded.
             tokenizer = AutoTokenizer.from_pretrained(self._model, **options)
-            kind = (
-                AutoModelForSeq2SeqLM
-                if entailed is None
-                else AutoModelForSequenceClassification
-            )
+            kind: Any = AutoModelForSeq2SeqLM
+            if entailed is not None:
+                kind = AutoModelForSequenceClassification
             options[dtype_argument()] = torch.bfloat16 if gpu else torch.float32
             model = kind.from_pretrained(self._model, **options)
         except InputError:
@@ -374,11 +373,10 @@ class CachedEntailment:
                 if row:
                     stored[key] = bool(row[1])
         # New pairs are collected by key, so that a pair that occurs several times in one call is judged once.
-        new = {
-            key: pair
-            for key, pair in zip(keys, pairs, strict=True)
-            if key not in stored
-        }
+        new = {}
+        for key, pair in zip(keys, pairs, strict=True):
+            if key not in stored:
+                new[key] = pair
         verdicts: dict[str, bool | None] = {}
         if new:
             # Judging takes minutes, so it happens outside the lock. Two threads may judge the same pair. Both
@@ -386,9 +384,10 @@ class CachedEntailment:
             verdicts = dict(
                 zip(new, self._judge.entails(list(new.values())), strict=True)
             )
-        known = [
-            (key, verdict) for key, verdict in verdicts.items() if verdict is not None
-        ]
+        known = []
+        for key, verdict in verdicts.items():
+            if verdict is not None:
+                known.append((key, verdict))
         with self._lock, self._database:
             self._database.executemany(
                 "INSERT OR REPLACE INTO verdicts VALUES (?, ?)", known

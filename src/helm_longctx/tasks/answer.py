@@ -205,11 +205,11 @@ class AnswerFacts:
     def to_json(self) -> dict[str, Any]:
         """Return the fields that are known as plain data."""
         values = {part.name: getattr(self, part.name) for part in fields(self)}
-        return {
-            name: _to_plain(value)
-            for name, value in values.items()
-            if not _is_unknown(value)
-        }
+        plain = {}
+        for name, value in values.items():
+            if not _is_unknown(value):
+                plain[name] = _to_plain(value)
+        return plain
 
 
 def make_distributions(

@@ -347,12 +347,10 @@ class Benchmark:
 
     def lengths_of(self, task: Task) -> list[int]:
         """Return the lengths of a task, ascending: its sizes, and the ends of the range if it exists at any length."""
-        ends = (
-            (self.axis.shortest, self.axis.longest)
-            if self.axis and task.any_length
-            else ()
-        )
-        return sorted({*task.sizes, *ends})
+        lengths = set(task.sizes)
+        if self.axis and task.any_length:
+            lengths |= {self.axis.shortest, self.axis.longest}
+        return sorted(lengths)
 
     def find_official_entry(self, entry: str, task: Task, length: int | None) -> str:
         """Return the run entry that asks the benchmark's own questions in place of a task's generated ones.
@@ -415,9 +413,9 @@ def read_benchmark(
             own.append(OF_JUDGES[name])
         else:
             own.append(Metric(name, **_with_tuples(description)))
-    terms = {
-        address: _read_terms(card) for address, card in about.pop("data", {}).items()
-    }
+    terms = {}
+    for address, card in about.pop("data", {}).items():
+        terms[address] = _read_terms(card)
     axis: dict[str, Any] = {**about.pop("axis", {})}
     axis |= {
         name: parse_length(axis[name])
@@ -462,7 +460,7 @@ def _read_terms(card: Mapping[str, Any]) -> Terms:
 
 
 def _with_tuples(about: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: tuple(each) if isinstance(each, list) else each
-        for name, each in about.items()
-    }
+    given = {}
+    for name, value in about.items():
+        given[name] = tuple(value) if isinstance(value, list) else value
+    return given

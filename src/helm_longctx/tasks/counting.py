@@ -84,9 +84,9 @@ def make_counter(tokenizer: Any) -> CountTokens:
         return make_counter(tokenizer.backend_tokenizer)
     if hasattr(tokenizer, "encode_ordinary_batch"):
         # Bytes that are not text by themselves become U+FFFD. This hides no boundary, because those consist of ASCII.
-        vocabulary = [
-            token.decode("utf-8", "replace") for token in tokenizer.token_byte_values()
-        ]
+        vocabulary = []
+        for token in tokenizer.token_byte_values():
+            vocabulary.append(token.decode("utf-8", "replace"))
         return _count_words(
             lambda texts: [len(tokenizer.encode_ordinary(text)) for text in texts],
             vocabulary,

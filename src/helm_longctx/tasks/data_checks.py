@@ -123,9 +123,10 @@ class DataCheck:
     def passed_pages(self) -> list[str]:
         """The publishers' pages of which at least one row was compared and nothing failed."""
         compared = set()
-        failed = {
-            state.page for state in self.repositories if state.result in _FAILING_STATES
-        }
+        failed = set()
+        for state in self.repositories:
+            if state.result in _FAILING_STATES:
+                failed.add(state.page)
         for shape in self.shapes:
             page = self.pages.get(shape.source, "")
             if shape.result == "same":
@@ -208,9 +209,10 @@ def check_shapes(entries: Iterable[Entry]) -> Iterator[SourceShape]:
                     )
                 if all(shape.result == "same" for shape in shapes):
                     result, why = _load_first(entry, task, root)
-                    shapes = [
-                        shape._replace(result=result, why=why) for shape in shapes
-                    ]
+                    explained = []
+                    for shape in shapes:
+                        explained.append(shape._replace(result=result, why=why))
+                    shapes = explained
             yield from shapes
 
 
@@ -238,9 +240,9 @@ def _compare(source: Source, root: Path) -> _Finding:
         differences = source.find_differences()
     except Exception as error:  # of huggingface_hub, requests and pyarrow
         return _find_reason(source, root, error)
-    return (
-        _Finding("differs", "; ".join(differences)) if differences else _Finding("same")
-    )
+    if differences:
+        return _Finding("differs", "; ".join(differences))
+    return _Finding("same")
 
 
 def _find_reason(source: Source, root: Path, error: Exception) -> _Finding:
@@ -354,10 +356,9 @@ def _look_at_hub(pin: Pin) -> _Look:
     newer = None
     changed: set[str] = set()
     if pin.commit and pin.commit != newest:
-        commits = [
-            commit.commit_id
-            for commit in api.list_repo_commits(pin.repo, repo_type=kind)
-        ]
+        commits = []
+        for commit in api.list_repo_commits(pin.repo, repo_type=kind):
+            commits.append(commit.commit_id)
         newer = commits.index(pin.commit) if pin.commit in commits else None
         pinned = api.repo_info(
             pin.repo,
@@ -431,11 +432,10 @@ def _judge(page: str, pin: Pin, look: _Look, is_gated: bool) -> RepositoryState:
     if look.head == pin.commit:
         return state
     ours = [name for name in look.changed if name.startswith(pin.files)]
-    count = (
-        "newer commits, of which the pin is none"
-        if look.newer is None
-        else _count(look.newer)
-    )
+    if look.newer is None:
+        count = "newer commits, of which the pin is none"
+    else:
+        count = _count(look.newer)
     about = f"{count}, files changed: {_name_some(look.changed)}"
     if not ours:
         return state._replace(result="newer", about=about)

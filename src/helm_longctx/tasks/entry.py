@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
@@ -187,16 +188,17 @@ class Entry:
         judge = self.settings.judge
         closed = self.settings.context == "none"
         folder = folder_name(self.settings.path)
-        found = []
+        groups = []
         for name, tasks in (
             (self.category.name, self.tasks),
             *((task.name, (task,)) for task in self.tasks),
         ):
             # A category is official only if each of its judged tasks has its official judge.
-            other_judge = (
-                "" if all(task.is_official(judge) for task in tasks) else judge
-            )
-            found.append(
+            if all(task.is_official(judge) for task in tasks):
+                other_judge = ""
+            else:
+                other_judge = judge
+            groups.append(
                 group_name(
                     self.benchmark,
                     name,
@@ -207,7 +209,7 @@ class Entry:
                     self.metric,
                 )
             )
-        return found
+        return groups
 
     @property
     def metric(self) -> str:
@@ -218,9 +220,9 @@ class Entry:
     @property
     def label(self) -> str:
         """The length's label; empty if the benchmark has no lengths."""
-        return (
-            "" if self.settings.length is None else length_label(self.settings.length)
-        )
+        if self.settings.length is None:
+            return ""
+        return length_label(self.settings.length)
 
     @property
     def repeats(self) -> int:
@@ -231,9 +233,10 @@ class Entry:
     def title(self) -> str:
         """The title, e.g. `HELMET Recall 8k`; the task's instead of the category's if the entry names a task."""
         task = self.arguments.get(self.benchmark.task_argument)
-        what = (
-            self.category.title if task in (None, *GIVEN_TEXTS) else self.tasks[0].title
-        )
+        if task in (None, *GIVEN_TEXTS):
+            what = self.category.title
+        else:
+            what = self.tasks[0].title
         closed = "closed book" if self.settings.context == "none" else ""
         is_named = self.metric and self.metric != self.tasks[0].metric
         score = SCORE_NAMES[self.metric] if is_named else ""
@@ -243,12 +246,14 @@ class Entry:
     @property
     def description(self) -> str:
         """The entry in normal form: arguments in the usual order, and the length in its shortest notation."""
-        arguments = {**self.arguments, **({"length": self.label} if self.label else {})}
-        pairs = ",".join(
-            f"{key}={arguments[key]}"
-            for key in arguments_of(self.benchmark)
-            if key in arguments
-        )
+        arguments = dict(self.arguments)
+        if self.label:
+            arguments["length"] = self.label
+        texts = []
+        for key in arguments_of(self.benchmark):
+            if key in arguments:
+                texts.append(f"{key}={arguments[key]}")
+        pairs = ",".join(texts)
         return f"{self.name}:{pairs}" if pairs else self.name
 
     @property
@@ -264,11 +269,8 @@ class Entry:
     @property
     def sources(self) -> list[Source]:
         """The data that a run needs."""
-        return [
-            source
-            for task in self.tasks
-            for source in task.sources(self.settings.length)
-        ]
+        length = self.settings.length
+        return list(chain.from_iterable(task.sources(length) for task in self.tasks))
 
     def judge_sources(self, root: DataRoot) -> list[Source]:
         """Return the files that the judge of a run needs.
@@ -281,14 +283,12 @@ class Entry:
         # A pinned file is small (`PinnedFile`). The other files of judges can be models of many gigabytes, which a run
         # must not download unless the user asks for that judge.
         is_named = self.settings.judge != "auto"
-        every = [
-            source for task in self.tasks for source in task.judge_sources.values()
-        ]
-        return [
-            source
-            for source in every
-            if is_named or (isinstance(source, PinnedFile) and not root.mirror)
-        ]
+        chosen = []
+        for task in self.tasks:
+            for source in task.judge_sources.values():
+                if is_named or (isinstance(source, PinnedFile) and not root.mirror):
+                    chosen.append(source)
+        return chosen
 
     def check_machine(self) -> None:
         """Check that the answers can be scored on this machine."""
@@ -329,11 +329,13 @@ def find_official_entries(entry: Entry, root: DataRoot) -> dict[str, str]:
     Each has the run entry that asks the benchmark's own questions; an empty text if there is none.
     """
     length = entry.settings.length
-    return {
-        task.name: entry.benchmark.find_official_entry(entry.name, task, length)
-        for task in entry.tasks
-        if task.is_generated(length, root)
-    }
+    official = {}
+    for task in entry.tasks:
+        if task.is_generated(length, root):
+            official[task.name] = entry.benchmark.find_official_entry(
+                entry.name, task, length
+            )
+    return official
 
 
 def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -> Entry:
@@ -382,10 +384,9 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
     if given.get(benchmark.task_argument, GIVEN_TEXTS[0]) not in GIVEN_TEXTS:
         del given[benchmark.task_argument]  # it names a task
     values = {k: readers[k](name, k, value) for k, value in given.items()}
-    own = {
-        key: values.pop(key, default)
-        for key, default in (method.arguments if method else {}).items()
-    }
+    own = {}
+    for key, default in (method.arguments if method else {}).items():
+        own[key] = values.pop(key, default)
     only = tasks[0].metric
     if values.setdefault("metric", only) != only and only != "score":
         raise bad_argument(name, "metric", values["metric"], (only,))
@@ -407,11 +408,10 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
 
 def _check_given_texts(entry: Entry) -> None:
     """Raise an `InputError` for an argument that has no meaning where the model writes nothing."""
-    unused = [
-        each
-        for each in ("judge", "repeats", *SAMPLING, "retry_cut", "thinking_tokens")
-        if each in entry.arguments
-    ]
+    unused = []
+    for name in ("judge", "repeats", *SAMPLING, "retry_cut", "thinking_tokens"):
+        if name in entry.arguments:
+            unused.append(name)
     method = METHODS.get(entry.settings.method)
     if method and any(map(method.first_tokens, entry.tasks)):
         unused.append("method")
@@ -573,15 +573,13 @@ def _read_length(
 def _list_lengths(axis: Axis, tasks: tuple[Task, ...]) -> str:
     # A length is valid if one of the tasks exists at it, so sizes within a range need not be listed.
     if any(task.any_length for task in tasks):
-        sizes = {
-            size
-            for task in tasks
-            for size in task.sizes
-            if not axis.shortest <= size <= axis.longest
-        }
+        sizes = set()
+        for task in tasks:
+            for size in task.sizes:
+                if not axis.shortest <= size <= axis.longest:
+                    sizes.add(size)
         span = f"any number of {axis.unit} from {length_label(axis.shortest)} to {length_label(axis.longest)}"
         return ", ".join([span, *map(length_label, sorted(sizes))])
-    lengths = {length for task in tasks for length in task.sizes}
-    return "one of " * (len(lengths) > 1) + ", ".join(
-        length_label(length) for length in sorted(lengths)
-    )
+    lengths = set(chain.from_iterable(task.sizes for task in tasks))
+    labels = ", ".join(length_label(length) for length in sorted(lengths))
+    return f"one of {labels}" if len(lengths) > 1 else labels

@@ -55,9 +55,10 @@ def judge_scores(
     replies_by_judge = record["jury"].get("replies") or {}
     all_scores = {judge: score(replies) for judge, replies in replies_by_judge.items()}
     # Only judges with a verdict are in the mean: a failed call says nothing about the answer.
-    valid = {
-        judge: scores for judge, scores in all_scores.items() if headline in scores
-    }
+    valid = {}
+    for judge, scores in all_scores.items():
+        if headline in scores:
+            valid[judge] = scores
     names: dict[str, None] = {}
     for scores in valid.values():
         names |= dict.fromkeys(scores)
@@ -95,9 +96,9 @@ def cohen_kappa(one: ArrayLike, other: ArrayLike, weights: str | None = None) ->
         At most 1; NaN if there are no items, all ratings are equal, or the ratings are not grades.
     """
     grades = grades_of(np.stack(common_ratings(one, other)))
-    return (
-        math.nan if grades is None else kappa_of_grades(grades[0], grades[1], weights)
-    )
+    if grades is None:
+        return math.nan
+    return kappa_of_grades(grades[0], grades[1], weights)
 
 
 def krippendorff_alpha(ratings: ArrayLike, level: str = "ordinal") -> float:

@@ -82,9 +82,10 @@ def list_files(task: Task, settings: Settings, root: DataRoot) -> str:
     own = [Path(settings.path or "") / name for name in task.own_files]
     files = [root / path for path in task.paths(settings.length) if root.has(path)]
     names = list(map(str, [*files, *(path for path in own if path.is_file())]))
-    more = (
-        [f"{len(names) - _MOST_FILES} more files"] if len(names) > _MOST_FILES else []
-    )
+    if len(names) > _MOST_FILES:
+        more = [f"{len(names) - _MOST_FILES} more files"]
+    else:
+        more = []
     return ", ".join([*names[:_MOST_FILES], *more])
 
 

@@ -76,11 +76,10 @@ class RequestSettings:
 
     def to_json(self) -> dict[str, Any]:
         """Return what differs from the defaults as JSON data."""
-        data = {
-            name: getattr(self, name)
-            for name in ("style", "truncation", "metric")
-            if getattr(self, name) != getattr(DEFAULT_REQUEST, name)
-        }
+        data = {}
+        for name in ("style", "truncation", "metric"):
+            if getattr(self, name) != getattr(DEFAULT_REQUEST, name):
+                data[name] = getattr(self, name)
         if self.sampling:
             data["sampling"] = dict(self.sampling.items())
         return data

@@ -96,9 +96,10 @@ class Sample:
     def from_json(cls, extra: Mapping[str, Any] | None) -> Sample:
         """Read the sample from an instance's `extra_data`. Fields that this version does not have are ignored."""
         extra = extra or {}
-        values = {
-            name: extra[name] for name in cls.__dataclass_fields__ if name in extra
-        }
+        values = {}
+        for name in cls.__dataclass_fields__:
+            if name in extra:
+                values[name] = extra[name]
         if "request" in values:
             values["request"] = RequestSettings.from_json(values["request"])
         return cls(**values)

@@ -438,11 +438,10 @@ class Task:
 
     def prompt(self, example: Example, system: str | None = None) -> Prompt:
         """Make the prompt of an example, after a system message if the protocol has one."""
-        own = (
-            Prompt(example.messages, context=example.context)
-            if example.messages
-            else None
-        )
+        if example.messages:
+            own = Prompt(example.messages, context=example.context)
+        else:
+            own = None
         prompt = own or (example.template or self.template).render(example.fields)
         return prompt.with_system(system) if system else prompt
 
@@ -530,11 +529,10 @@ class Task:
 
     def output_tokens(self, settings: Settings) -> int:
         """Return the official output budget."""
-        official = (
-            self.max_tokens
-            if isinstance(self.max_tokens, int)
-            else self.max_tokens[settings.level]
-        )
+        if isinstance(self.max_tokens, int):
+            official = self.max_tokens
+        else:
+            official = self.max_tokens[settings.level]
         return self.variant(settings).max_tokens or official
 
     def budget(self, settings: Settings, example: Example | None = None) -> int:
@@ -556,10 +554,9 @@ class Task:
         At most `MOST_SCORED` characters of the prediction are read.
         """
         scorer = self.scorers.get(record.get("scorer", ""), self.score)
-        scores = {
-            name: float(value)
-            for name, value in scorer(limit_prediction(record)).items()
-        }
+        scores = {}
+        for name, value in scorer(limit_prediction(record)).items():
+            scores[name] = float(value)
         if (mean := self.headline_mean(scores)) is not None:
             scores[MAIN_METRIC] = mean
         return scores

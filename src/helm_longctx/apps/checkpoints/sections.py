@@ -77,12 +77,12 @@ class _Curve:
             return None
         steps = list(self.scores)
         intervals = [result.interval for result in self.scores.values()]
-        found = None
+        start = None
         for number in range(len(steps), 0, -1):
             if not is_above_floor(intervals[:number], self.floor_result.interval):
                 break
-            found = steps[number - 1]
-        return found
+            start = steps[number - 1]
+        return start
 
     @property
     def trend_steps(self) -> tuple[int, int]:
@@ -204,23 +204,20 @@ def _find_curves(board: Board) -> Iterator[_Curve]:
             trainings[step.family][step.number] = result.model
     for family, models in trainings.items():
         for length in board.lengths:
-            tasks = [
-                task.name
-                for task in board.benchmark.tasks
+            tasks = []
+            for task in board.benchmark.tasks:
                 if any(
                     board.score(model, task.name, length) for model in models.values()
-                )
-            ]
-            means = [
-                part
-                for part in board.parts_at(length)
-                if len({*board.tasks_of(part, length)} & {*tasks}) > 1
-            ]
+                ):
+                    tasks.append(task.name)
+            means = []
+            for part in board.parts_at(length):
+                if len({*board.tasks_of(part, length)} & {*tasks}) > 1:
+                    means.append(part)
             for part in (*means, *tasks):
-                found = {
-                    number: board.score(models[number], part, length)
-                    for number in sorted(models)
-                }
+                found = {}
+                for number in sorted(models):
+                    found[number] = board.score(models[number], part, length)
                 scores = {number: score for number, score in found.items() if score}
                 if len(scores) > 1:
                     last = list(scores.values())[-SPAN:]
@@ -231,12 +228,12 @@ def _find_curves(board: Board) -> Iterator[_Curve]:
                     except InputError:
                         pairings = []  # they share no question, or their answers were not kept
                     # Of means only the overall one is compared.
-                    place = ("all", "") if part == OVERALL else ("task", part)
+                    pairing_key = ("all", "") if part == OVERALL else ("task", part)
                     trend = next(
                         (
                             pairing
                             for pairing in pairings
-                            if (pairing.by, pairing.part) == place
+                            if (pairing.by, pairing.part) == pairing_key
                         ),
                         None,
                     )
@@ -276,13 +273,13 @@ def checkpoint_sections(board: Board) -> list[Section]:
         ),
     ]
     sections = []
-    for number, (family, found) in enumerate(families.items()):
+    for number, (family, of_family) in enumerate(families.items()):
         name = f"checkpoints-{board.file_name}-{number}"
-        rows = [_row(board, each) for each in found]
+        rows = [_row(board, curve) for curve in of_family]
         table = Table(
             f"{name}-table", f"{board.title}: steps of {family}", columns, rows, _ABOUT
         )
-        blocks: list[Block] = [_draw_curves(board, name, family, found), table]
+        blocks: list[Block] = [_draw_curves(board, name, family, of_family), table]
         sections.append(Section(name, f"Scores over the steps of {family}", blocks))
     return sections
 
@@ -292,16 +289,19 @@ def _draw_curves(
 ) -> Figure:
     steps = sorted({step for curve in found for step in curve.scores})
     # Each length is a curve, in the place of a model.
-    rows = [
-        {
-            **plot_row(board, result, part=board.titles[curve.part], step=str(step)),
-            "model": board.titles[curve.part]
-            if curve.length is None
-            else label(curve.length),
-        }
-        for curve in found
-        for step, result in curve.scores.items()
-    ]
+    rows = []
+    for curve in found:
+        for step, result in curve.scores.items():
+            rows.append(
+                {
+                    **plot_row(
+                        board, result, part=board.titles[curve.part], step=str(step)
+                    ),
+                    "model": board.titles[curve.part]
+                    if curve.length is None
+                    else label(curve.length),
+                }
+            )
     parts = list(dict.fromkeys(board.titles[curve.part] for curve in found))
     spec = curves(parts, list(map(str, steps)), "step", over="step")
     about = f"A curve for each length; vertical lines are 95 % intervals. {MARK} marks scores that are not comparable."
@@ -348,34 +348,38 @@ def checkpoints(
     """
     check_folder("json", json_path)
     boards = read_suite(suite_folder(output_path, suite), BENCHMARKS).boards
-    found = [section for board in boards for section in checkpoint_sections(board)]
-    if not found:
+    sections = []
+    for board in boards:
+        sections.extend(checkpoint_sections(board))
+    if not sections:
         raise InputError(
             f"checkpoints: suite={suite!r} has no two steps of a training; name models as checkpoints/step-1000"
         )
-    for section in found:
+    for section in sections:
         print_blocks(section.blocks)
     if json_path:
-        rows = [
-            {
-                **{
-                    "benchmark": board.name,
-                    "training": curve.family,
-                    "part": curve.part,
-                    "length": curve.length,
-                },
-                "scores": {
-                    step: vars(result.interval) for step, result in curve.scores.items()
-                },
-                **{
-                    "floor": curve.floor,
-                    "above_floor_from": curve.start,
-                    "direction": curve.direction,
-                },
-            }
-            for board in boards
-            for curve in _find_curves(board)
-        ]
+        rows = []
+        for board in boards:
+            for curve in _find_curves(board):
+                rows.append(
+                    {
+                        **{
+                            "benchmark": board.name,
+                            "training": curve.family,
+                            "part": curve.part,
+                            "length": curve.length,
+                        },
+                        "scores": {
+                            step: vars(result.interval)
+                            for step, result in curve.scores.items()
+                        },
+                        **{
+                            "floor": curve.floor,
+                            "above_floor_from": curve.start,
+                            "direction": curve.direction,
+                        },
+                    }
+                )
         json_path.write_bytes(
             orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
         )

@@ -69,17 +69,17 @@ def comparison_sections(board: Board, length: int | None) -> Section | None:
     differences = find_differences(board, part, length)
     if len(ranking) < 2 and not differences:
         return None
-    scores = {
-        each.model: each for each in (*ranking, *board.without_rank(length, part))
-    }
+    scores = {}
+    for score in (*ranking, *board.without_rank(length, part)):
+        scores[score.model] = score
     # Published models without a rank have no task in common with the user's.
-    compared = [
-        score for score in scores.values() if score in ranking or not score.is_published
-    ]
-    names = {
-        model: add_mark(show_model(model), scores[model].caveats)
-        for model in shown_models(compared)
-    }
+    compared = []
+    for score in scores.values():
+        if score in ranking or not score.is_published:
+            compared.append(score)
+    names = {}
+    for model in shown_models(compared):
+        names[model] = add_mark(show_model(model), scores[model].caveats)
     name = f"comparison-{board.file_name}-{label(length)}".rstrip("-")
     blocks = [
         _matrix(names, differences, name),
@@ -103,27 +103,26 @@ def comparison_sections(board: Board, length: int | None) -> Section | None:
 def _matrix(
     names: Mapping[ShownModel, str], differences: Differences, name: str
 ) -> Figure | None:
-    pairs = {
-        pair: differences[pair]
-        for pair in permutations(names, 2)
-        if pair in differences
-    }
+    pairs = {}
+    for pair in permutations(names, 2):
+        if pair in differences:
+            pairs[pair] = differences[pair]
     if not pairs:
         return None
     rows = []
-    for (one, other), each in pairs.items():
-        found = each.comparison
-        effect = each.comparison.effect
-        counts = f"{found.wins} wins, {found.losses} losses, {found.ties} ties"
-        failures = describe_failures(show_model(one), show_model(other), found)
+    for (one, other), decision in pairs.items():
+        comparison = decision.comparison
+        effect = decision.comparison.effect
+        counts = f"{comparison.wins} wins, {comparison.losses} losses, {comparison.ties} ties"
+        failures = describe_failures(show_model(one), show_model(other), comparison)
         rows.append(
             {
                 **{
                     "row": names[one],
                     "column": names[other],
-                    "tied": not each.is_different,
+                    "tied": not decision.is_different,
                 },
-                "open": each.is_left_to_failures,
+                "open": decision.is_left_to_failures,
                 "failures": failures or "none",
                 **{
                     "difference": round(effect.mean, 6),
@@ -131,16 +130,18 @@ def _matrix(
                     "high": round(effect.high, 6),
                 },
                 **{
-                    "p": float(f"{found.p_value:.3g}"),
-                    "adjusted p": float(f"{each.adjusted:.3g}"),
+                    "p": float(f"{comparison.p_value:.3g}"),
+                    "adjusted p": float(f"{decision.adjusted:.3g}"),
                 },
                 "instances": counts
-                if found.wins + found.losses + found.ties
+                if comparison.wins + comparison.losses + comparison.ties
                 else "not the same",
             }
         )
     # With `or 1.0` the ends of the colour scale are never equal.
-    largest = max(abs(each.comparison.effect.mean) for each in pairs.values()) or 1.0
+    largest = (
+        max(abs(decision.comparison.effect.mean) for decision in pairs.values()) or 1.0
+    )
     about = (
         "The score of the row's model minus the score of the column's, in percentage points. An equals sign marks a"
         " statistical tie. In the tooltip, the interval and p are of this pair alone, and the adjusted p, which decides"
@@ -201,11 +202,10 @@ def _shared_blocks(
     ranking = text_table(
         "Ranking (rank with its 95 % interval)", ["model", "mean %", "rank"], rows
     )
-    every = {
-        (pairing.one, pairing.other): pairing.decision
-        for pairing in pairings
-        if pairing.by == "all"
-    }
+    every = {}
+    for pairing in pairings:
+        if pairing.by == "all":
+            every[(pairing.one, pairing.other)] = pairing.decision
     both_ways = add_reverses(every)
 
     def show_difference(decision: Decision | None) -> str:
@@ -239,18 +239,25 @@ def _shared_blocks(
         "losses",
         "ties",
     ]
-    parts = [
-        (
-            *(pairing.by, pairing.part, interval_text(found.effect, signed_percent)),
-            *(
-                p_text(found.p_value),
-                p_text(pairing.adjusted),
-                *map(str, (found.wins, found.losses, found.ties)),
-            ),
-        )
-        for pairing in pairings
-        for found in (pairing.comparison,)
-    ]
+    parts = []
+    for pairing in pairings:
+        for comparison in (pairing.comparison,):
+            parts.append(
+                (
+                    *(
+                        pairing.by,
+                        pairing.part,
+                        interval_text(comparison.effect, signed_percent),
+                    ),
+                    *(
+                        p_text(comparison.p_value),
+                        p_text(pairing.adjusted),
+                        *map(
+                            str, (comparison.wins, comparison.losses, comparison.ties)
+                        ),
+                    ),
+                )
+            )
     return [
         ranking,
         matrix,
@@ -311,30 +318,35 @@ def _gain_blocks(gains: Sequence[Gain]) -> list[Table]:
     """Return a table of what the methods of a model gain, and one of what a question and a point cost."""
     names = [gain.method.title for gain in gains]
     model = gains[0].model
-    scores = [
-        (
-            *(
-                name,
-                str(each.costs.questions),
-                in_brackets(percent(each.costs.score), percent(each.plain.score)),
-            ),
-            interval_text(each.comparison.effect, signed_percent),
-            *map(p_text, (each.comparison.p_value, each.adjusted)),
-            each.verdict,
-        )
-        for name, each in zip(names, gains, strict=True)
-    ]
-    fields = ("tokens", "dollars", "tokens_per_point", "dollars_per_point")
-    prices = [
-        [name]
-        + [
-            in_brackets(
-                *(amount(getattr(costs, field)) for costs in (each.costs, each.plain))
+    scores = []
+    for name, gain in zip(names, gains, strict=True):
+        scores.append(
+            (
+                *(
+                    name,
+                    str(gain.costs.questions),
+                    in_brackets(percent(gain.costs.score), percent(gain.plain.score)),
+                ),
+                interval_text(gain.comparison.effect, signed_percent),
+                *map(p_text, (gain.comparison.p_value, gain.adjusted)),
+                gain.verdict,
             )
-            for field in fields
-        ]
-        for name, each in zip(names, gains, strict=True)
-    ]
+        )
+    fields = ("tokens", "dollars", "tokens_per_point", "dollars_per_point")
+    prices = []
+    for name, gain in zip(names, gains, strict=True):
+        prices.append(
+            [name]
+            + [
+                in_brackets(
+                    *(
+                        amount(getattr(costs, field))
+                        for costs in (gain.costs, gain.plain)
+                    )
+                )
+                for field in fields
+            ]
+        )
     columns = [
         "method",
         "questions",
@@ -416,7 +428,7 @@ def compare(
         raise InputError(
             f"compare: models={' '.join(models)!r} is invalid; give two or more different models"
         )
-    names = [each.name for each in BENCHMARKS]
+    names = [benchmark.name for benchmark in BENCHMARKS]
     if benchmark is not None and benchmark not in names:
         raise bad_argument("compare", "benchmark", benchmark, names)
     tokens = parse_length(length, "compare") if length else None
@@ -441,11 +453,10 @@ def _show_comparisons(
 ) -> dict[str, Any]:
     for line in table.refusals:
         print(line)
-    tables = (
-        [table]
-        if pool
-        else [SharedTable([board], table.models, length) for board in table.boards]
-    )
+    if pool:
+        tables = [table]
+    else:
+        tables = [SharedTable([board], table.models, length) for board in table.boards]
     content: dict[str, Any] = {
         "standings": [],
         "pairings": [],

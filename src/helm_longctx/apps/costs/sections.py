@@ -73,28 +73,25 @@ class Costs:
     def tokens(self) -> float | None:
         """Tokens of prompts and outputs; None if they are not known."""
         is_known = None not in (self.input_tokens, self.output_tokens)
-        return (
-            (self.input_tokens or 0.0) + (self.output_tokens or 0.0)
-            if is_known
-            else None
-        )
+        if is_known:
+            return (self.input_tokens or 0.0) + (self.output_tokens or 0.0)
+        return None
 
 
 def find_costs(board: Board, length: int | None, part: str) -> list[Costs]:
     """Return the costs of the user's models with a whole score of a part, the best score first."""
-    scores = [
-        score
-        for model in board.own_models
-        if (score := board.score(model, part, length))
-    ]
+    scores = []
+    for model in board.own_models:
+        score = board.score(model, part, length)
+        if score:
+            scores.append(score)
 
     def mean(score: Result, name: str, otherwise: float | None = None) -> float | None:
         # The score is a mean over tasks, and so are its costs.
         statistics = [task.statistics.get(name) for task in score.task_results]
-        values = [
-            statistic.interval.mean if statistic else otherwise
-            for statistic in statistics
-        ]
+        values = []
+        for statistic in statistics:
+            values.append(statistic.interval.mean if statistic else otherwise)
         return None if None in values else fmean(value or 0.0 for value in values)
 
     fields = (
@@ -116,7 +113,7 @@ def find_costs(board: Board, length: int | None, part: str) -> list[Costs]:
         for score in scores
         if score.is_complete and score.task_results
     ]
-    return sorted(costs, key=lambda each: -each.score.interval.mean)
+    return sorted(costs, key=lambda costs_of_model: -costs_of_model.score.interval.mean)
 
 
 _Amount = Callable[[Costs], float | None]
@@ -125,14 +122,14 @@ _Amount = Callable[[Costs], float | None]
 
 def find_frontier(costs: Sequence[Costs], amount: _Amount) -> list[Costs]:
     """Return those that no other one beats: none has at least the score for less, or a better score for as much."""
-    rows = [
-        (each, cost, each.score.interval.mean)
-        for each in costs
-        if (cost := amount(each)) is not None
-    ]
+    rows = []
+    for costs_of_model in costs:
+        cost = amount(costs_of_model)
+        if cost is not None:
+            rows.append((costs_of_model, cost, costs_of_model.score.interval.mean))
     return [
-        each
-        for each, cost, score in rows
+        candidate
+        for candidate, cost, score in rows
         if not any(
             other <= cost and mean >= score and (other < cost or mean > score)
             for _, other, mean in rows
@@ -310,8 +307,11 @@ def cost_sections(board: Board, length: int | None) -> Section | None:
     parts = dict.fromkeys((board.main_part(length), *board.parts_at(length), *tasks))
     for part in parts:
         # All rows have scores of the same tasks.
-        found = find_costs(board, length, part)
-        costs = [each for each in found if each.tokens is not None or each.requests > 1]
+        every = find_costs(board, length, part)
+        costs = []
+        for costs_of_model in every:
+            if costs_of_model.tokens is not None or costs_of_model.requests > 1:
+                costs.append(costs_of_model)
         if len(costs) > 1:
             break
     else:
@@ -324,9 +324,9 @@ def cost_sections(board: Board, length: int | None) -> Section | None:
     }
     ways = {way: find_frontier(whole, amount) for way, amount in amounts.items()}
     differences = find_differences(board, part, length)
-    unsure = {
-        way: find_unsure(ways[way], whole, amounts[way], differences) for way in ways
-    }
+    unsure = {}
+    for way in ways:
+        unsure[way] = find_unsure(ways[way], whole, amounts[way], differences)
     rows = []
     for cost in costs:
         names = []
@@ -338,13 +338,13 @@ def cost_sections(board: Board, length: int | None) -> Section | None:
     for way, best in ways.items():
         points = [
             {
-                "model": show_model(each.score.model),
-                "score": each.score.interval.mean,
+                "model": show_model(costs_of_model.score.model),
+                "score": costs_of_model.score.interval.mean,
                 way: value,
-                "best": each in best,
+                "best": costs_of_model in best,
             }
-            for each in whole
-            if (value := getattr(each, way))  # a logarithm has no place for 0
+            for costs_of_model in whole
+            if (value := getattr(costs_of_model, way))  # a logarithm has no place for 0
         ]
         about = f"The score against the {way} of a question. The line joins the rows that no other one beats."
         if best:
@@ -377,11 +377,9 @@ def _gains(board: Board, length: int | None, name: str) -> list[Table]:
         return []
 
     def ratio(gain: Gain) -> float | None:
-        return (
-            gain.costs.tokens / gain.plain.tokens
-            if gain.costs.tokens and gain.plain.tokens
-            else None
-        )
+        if gain.costs.tokens and gain.plain.tokens:
+            return gain.costs.tokens / gain.plain.tokens
+        return None
 
     columns: Sequence[tuple[Column, Callable[[Gain], Cell]]] = (
         (_MODEL, lambda gain: Cell(show_model(gain.model))),
@@ -415,17 +413,17 @@ def _gains(board: Board, length: int | None, name: str) -> list[Table]:
 def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
     """Return a table of what compactions leave, and one of the accuracy by how often the evidence was compacted."""
     sizes: Sequence[tuple[Column, Callable[[Costs], Cell]]] = (
-        (_MODEL, lambda each: Cell(show_model(each.score.model))),
+        (_MODEL, lambda costs: Cell(show_model(costs.score.model))),
         (
             Column("Compactions", "How often the context was replaced by a summary."),
-            lambda each: number_cell(each.compactions, tenths),
+            lambda costs: number_cell(costs.compactions, tenths),
         ),
         (
             Column(
                 "Retained tokens",
                 "Tokens that are left at the end: the last summary, and what came after it.",
             ),
-            lambda each: number_cell(each.retained_tokens, count),
+            lambda costs: number_cell(costs.retained_tokens, count),
         ),
     )
 
@@ -445,13 +443,12 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
             for depth in _DEPTHS
         ),
     )
-    rows = [
-        (cost.score.model, compacted)
-        for cost in costs
+    rows = []
+    for cost in costs:
         for compacted in find_accuracies(
             answer for task in cost.score.task_results for answer in task.answers
-        )
-    ]
+        ):
+            rows.append((cost.score.model, compacted))
     about = "The columns at the right have the scores by the depth of the evidence in the stream, with their number."
     title = (
         "Score by how often the evidence was compacted, and by its depth in the stream"
@@ -489,15 +486,14 @@ def _points(costs: Sequence[Costs], name: str) -> list[Table]:
             lambda row: number_cell(row[1].before, percent),
         ),
     )
-    rows = [
-        (cost.score.model, point)
-        for cost in costs
+    rows = []
+    for cost in costs:
         for point in find_points(
             answer for task in cost.score.task_results for answer in task.answers
-        )
-    ]
-    return (
-        [
+        ):
+            rows.append((cost.score.model, point))
+    if rows:
+        return [
             tabulate(
                 f"{name}-stream",
                 "What is known after each part of the stream",
@@ -505,6 +501,4 @@ def _points(costs: Sequence[Costs], name: str) -> list[Table]:
                 rows,
             )
         ]
-        if rows
-        else []
-    )
+    return []

@@ -245,13 +245,13 @@ def _ask(judge: str, repeats: int, output_path: Path, local_path: Path) -> Resul
 def _report(rows: pd.DataFrame) -> dict[str, Any]:
     from helm_longctx.apps.judge_checks import measures
 
-    by_judge = {
-        str(name): of_judge for name, of_judge in rows.groupby("judge", sort=False)
-    }
+    by_judge = {}
+    for name, of_judge in rows.groupby("judge", sort=False):
+        by_judge[str(name)] = of_judge
     kinds = {name: measures.by_kind(of_judge) for name, of_judge in by_judge.items()}
-    measures_by_judge = {
-        name: measures.measures(of_judge) for name, of_judge in by_judge.items()
-    }
+    measures_by_judge = {}
+    for name, of_judge in by_judge.items():
+        measures_by_judge[name] = measures.measures(of_judge)
     compared = list(measures.agreements(rows))
     differences = measures.differences(rows)
     tables = [_make_kind_table(judge, of_judge) for judge, of_judge in kinds.items()]

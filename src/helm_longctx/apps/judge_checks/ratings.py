@@ -133,11 +133,10 @@ def rating_tables(
         )
     # A label is compared with each judge and with the mean of several judges.
     labels = pd.concat([labels, labels.assign(metric=labels["metric"] + f", {_MEAN}")])
-    shared = [
-        metric
-        for metric in judged["metric"].unique()
-        if metric in set(labels["metric"])
-    ]
+    shared = []
+    for metric in judged["metric"].unique():
+        if metric in set(labels["metric"]):
+            shared.append(metric)
     if not shared:
         raise InputError(
             f"labels have none of the judged metrics; add a column {', '.join(judged['metric'].unique())}"

@@ -189,18 +189,18 @@ def _find_obstacle(release: ReleaseRow) -> str:
     return ""
 
 
-def describe_runs(each: ReleaseRow) -> str:
+def describe_runs(row: ReleaseRow) -> str:
     """Say whether a number can be run as it was reported, and if not, why."""
-    if obstacle := _find_obstacle(each):
+    if obstacle := _find_obstacle(row):
         return f"no: {obstacle}"
     # What the page does not say, so that no measurement is comparable with the number.
     doubts = ", ".join(
         [
-            *each.protocol.not_stated,
-            *([] if each.row.effort else ["the reasoning effort"]),
+            *row.protocol.not_stated,
+            *([] if row.row.effort else ["the reasoning effort"]),
         ]
     )
-    judge = f", with the judge {each.protocol.judge}" if each.protocol.judge else ""
+    judge = f", with the judge {row.protocol.judge}" if row.protocol.judge else ""
     return f"yes{judge}" + (
         f"; not comparable, because the page does not say {doubts}" if doubts else ""
     )

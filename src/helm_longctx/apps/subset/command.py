@@ -291,10 +291,14 @@ class _Proposal:
         """Return the price of the subset, or of everything, in the unit of `price`."""
         cells = list(self.selection())
         if whole:
-            cells = [(row, length, 1.0) for row in self.rows for length in self.lengths]
-        return sum(
-            share * _price_of(row.tasks, length, price) for row, length, share in cells
-        )
+            cells = []
+            for row in self.rows:
+                for length in self.lengths:
+                    cells.append((row, length, 1.0))
+        prices = []
+        for row, length, share in cells:
+            prices.append(share * _price_of(row.tasks, length, price))
+        return sum(prices)
 
     def conf(self) -> str:
         """Return the file with its run entries, for `helm-run --conf-paths`."""
@@ -416,10 +420,8 @@ def _arrange(
         if not category.averaged:
             continue
         if by_task:
-            rows += [
-                SubsetPart(entry, task.title, category, (task,))
-                for task in category.tasks
-            ]
+            for task in category.tasks:
+                rows.append(SubsetPart(entry, task.title, category, (task,)))
         else:
             rows.append(SubsetPart(entry, category.title, category, category.tasks))
     keys = [(row.entry, row.tasks[0].name if by_task else "") for row in rows]
@@ -583,10 +585,9 @@ def _print(proposal: _Proposal, dollars: _Price | None) -> None:
         lengths.setdefault(key, []).append(
             "" if length is None else length_label(length)
         )
-    rows = [
-        (title, questions, ", ".join(labels))
-        for (title, questions), labels in lengths.items()
-    ]
+    rows = []
+    for (title, questions), labels in lengths.items():
+        rows.append((title, questions, ", ".join(labels)))
     title = f"A part of {proposal.benchmark.title}"
     print_table(text_table(title, ("part", "questions", "lengths"), rows))
     unit = proposal.benchmark.axis.unit if proposal.benchmark.axis else "tokens"

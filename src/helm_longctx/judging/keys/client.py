@@ -147,9 +147,10 @@ def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
     if own:
         # The key of our client's library is for no other address.
         return (None, False) if spec.args.get("base_url") else (own.key_prefix, True)
-    bases = [
-        base for base in client.__mro__ if base.__module__.startswith("helm.clients.")
-    ]
+    bases = []
+    for base in client.__mro__:
+        if base.__module__.startswith("helm.clients."):
+            bases.append(base)
     names = [base.__name__ for base in bases]
     # Grok's client inherits from OpenAI's. So its library needs a key, but it must not get the one for OpenAI.
     library = _LIBRARIES.get(names[0]) if names else None

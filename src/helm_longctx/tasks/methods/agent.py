@@ -128,10 +128,10 @@ def answer(question: Question) -> str:
                 "reasoning": dict(reply.reasoning),
             }
         )
-        messages += (
-            {"role": "tool", "id": call.id, "content": reader.call(call)}
-            for call in reply.calls
-        )
+        for call in reply.calls:
+            messages.append(
+                {"role": "tool", "id": call.id, "content": reader.call(call)}
+            )
     messages[-1] = {**messages[-1], "content": f"{messages[-1]['content']}\n\n{_LAST}"}
     question.note(turns=turns + 1)
     # Both protocols refuse calls in a conversation whose request has no tools.

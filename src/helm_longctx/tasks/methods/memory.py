@@ -62,10 +62,9 @@ class ChunkMemory:
 
     def answer(self, question: str) -> str:
         """Ask the model with the best chunks."""
-        best = [
-            self._chunks[index]
-            for index in find_best(self._chunks, question, self.shown)
-        ]
+        best = []
+        for index in find_best(self._chunks, question, self.shown):
+            best.append(self._chunks[index])
         return self._ask("\n\n".join([*best, question]), 1024, label="answer")
 
 

@@ -120,16 +120,14 @@ def _solve(
                 text = (
                     "\n".join(filter(None, (output.text, output.error))) or "No output"
                 )
-                more = (
-                    f"... + [{len(text) - _MOST_OUTPUT} chars...]"
-                    if len(text) > _MOST_OUTPUT
-                    else ""
-                )
-                head = (
-                    f"REPL output (block {number}):"
-                    if len(outputs) > 1
-                    else "REPL output:"
-                )
+                if len(text) > _MOST_OUTPUT:
+                    more = f"... + [{len(text) - _MOST_OUTPUT} chars...]"
+                else:
+                    more = ""
+                if len(outputs) > 1:
+                    head = f"REPL output (block {number}):"
+                else:
+                    head = "REPL output:"
                 messages = _add(
                     messages, "user", f"{head}\n{text[:_MOST_OUTPUT]}{more}"
                 )
