@@ -24,11 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from helm_longctx.results.statistics.comparison import (
-    SIGNIFICANCE,
-    Pairs,
-    compare_parts,
-)
+from helm_longctx.results.statistics.comparison import Pairs, compare_parts
+from helm_longctx.results.statistics.level import SIGNIFICANCE
 from helm_longctx.runner.stopping import FIRST, GROWTH
 
 Scores = NDArray[np.float64]

@@ -52,9 +52,7 @@ SOURCE = Path(str(resources.files(PACKAGE)))
 
 def entries_of(benchmark: Benchmark, category: Category) -> Iterator[str]:
     """Yield the arguments of every entry: the category and each of its tasks, at each length."""
-    for length in (
-        sorted({*STANDARD.values(), *benchmark.lengths}) if benchmark.axis else [None]
-    ):
+    for length in benchmark.known_lengths if benchmark.axis else [None]:
         at = [f"length={length_label(length)}"] if length is not None else []
         if category.tasks_at(length):
             yield ",".join(at)

@@ -9,7 +9,10 @@ from typing import Any
 
 import yaml
 
+import core_evals.helm_longctx
 from tests.support.programs import BIN, run
+
+SAMPLES = Path(core_evals.helm_longctx.__file__).parent / "test_cases"
 
 KEY = "nvapi-0123456789abcdef"
 
@@ -23,20 +26,23 @@ def evaluate(
 ) -> dict[str, Any]:
     """Run a task with `nemo-evaluator run_eval`, and return its `results.yml`.
 
+    A medical task is run with its sample, in which only hosts, keys and the places of data are changed.
+
     Args:
         folder: where the command is started; the output folder `out` is made in it.
+        target: values of the endpoint.
         extra: the parameters in `extra`.
     """
-    config = {
-        "config": {"type": task, "params": {"parallelism": 4, "extra": extra or {}}},
-        "target": {
-            "api_endpoint": {
-                "model_id": "nvdev/tiny",
-                "api_key_name": "NGC_KEY",
-                **target,
-            }
-        },
-    }
+    sample = SAMPLES / f"test_case_nim_llama_3_1_8b_{task}.yml"
+    config: dict[str, Any] = {"config": {"type": task, "params": {"parallelism": 4}}}
+    endpoint = {"model_id": "nvdev/tiny"}
+    if sample.exists():
+        config = yaml.safe_load(sample.read_text(encoding="utf-8"))
+        endpoint = config["target"]["api_endpoint"]
+    params = config["config"]["params"]
+    params["extra"] = params.get("extra", {}) | (extra or {})
+    endpoint = {**endpoint, "api_key_name": "NGC_KEY", **target}
+    config["target"] = {"api_endpoint": endpoint}
     (folder / "run.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
     options = ("run_eval", "--run_config", "run.yml", "--output_dir", folder / "out")
     variables = {
@@ -45,6 +51,8 @@ def evaluate(
         "PYTHONUNBUFFERED": "1",
         **variables,
     }
+    folders = [variables.get("PYTHONPATH", ""), os.environ.get("PYTHONPATH", "")]
+    variables["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
     # The harness's command is `python …`, as in an environment that is active.
     variables["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     done = run("nemo-evaluator", *options, folder=folder, **variables)

@@ -237,6 +237,84 @@ def _medi_qa(folder: Path) -> None:
     _write_hub_set(folder / "bigbio/mediqa_qa", "default", "test", rows)
 
 
+def write_licensed(task: str, folder: Path) -> dict[str, Any]:
+    """Write data of a task for which a licence is needed, and return the parameters in `extra` that name them."""
+    return {"data_path": str(folder), **_LICENSED[task](folder)}
+
+
+def _ehrshot(folder: Path) -> dict[str, Any]:
+    import pandas
+
+    for name in ("data", "metadata", "labels/guo_readmission"):
+        (folder / name).mkdir(parents=True)
+    days = pandas.to_datetime(["2020-01-01", "2020-01-02", "2020-01-09"])
+    # The last event is after the prediction, so no prompt may have it.
+    events = []
+    for pulse in PULSES:
+        codes = ["ICD10CM/I10", f"LOINC/{pulse}", "LATER"]
+        for day, code in zip(days, codes, strict=True):
+            events.append({"subject_id": pulse, "time": day, "code": code})
+    pandas.DataFrame(events).to_parquet(folder / "data/data.parquet")
+    splits = pandas.DataFrame({"subject_id": PULSES, "split": "held_out"})
+    splits.to_parquet(folder / "metadata/subject_splits.parquet")
+    labels = {
+        "subject_id": PULSES,
+        "prediction_time": pandas.Timestamp("2020-01-05"),
+        "boolean_value": [pulse % 2 == 1 for pulse in PULSES],
+    }
+    path = folder / "labels/guo_readmission/labels.parquet"
+    pandas.DataFrame(labels).to_parquet(path)
+    return {"subject": "guo_readmission"}
+
+
+def _medalign(folder: Path) -> dict[str, Any]:
+    records = folder / "medalign_ehr_xml"
+    records.mkdir(parents=True)
+    instructions = ["instruction_id\tquestion\tperson_id"]
+    answers = ["instruction_id\tannotator_num\tclinician_response"]
+    for pulse in PULSES:
+        text = f"<record><pulse>{pulse}</pulse></record>"
+        (records / f"{pulse}.xml").write_text(text, encoding="utf-8")
+        instructions.append(f"{pulse}\tWhat is the pulse?\t{pulse}")
+        answers.append(f"{pulse}\tAnnotator_1\tThe pulse is {pulse}.")
+    for name, rows in (
+        ("clinician-reviewed-model-responses.tsv", instructions),
+        ("clinician-instruction-responses.tsv", answers),
+    ):
+        (folder / name).write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return {"max_length": 2048}
+
+
+def _n2c2(folder: Path) -> dict[str, Any]:
+    (folder / "test").mkdir(parents=True)
+    for pulse in PULSES:
+        met = "met" if pulse % 2 else "not met"
+        note = f"Record date: 2020-01-01\nThe patient has a pulse of {pulse}."
+        text = f'<PatientMatching><TEXT>{note}</TEXT><TAGS><ABDOMINAL met="{met}"/></TAGS></PatientMatching>'
+        (folder / f"test/{pulse}.xml").write_text(text, encoding="utf-8")
+    return {"subject": "ABDOMINAL"}
+
+
+def _clear(folder: Path) -> dict[str, Any]:
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    book.active.append(("text", "result_human"))
+    for pulse in PULSES:
+        book.active.append((f"The patient has a pulse of {pulse}.", pulse % 2))
+    folder.mkdir(parents=True)
+    book.save(folder / "chronic_pain.xlsx")
+    return {"condition": "chronic_pain"}
+
+
+_LICENSED: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "ehrshot": _ehrshot,
+    "medalign": _medalign,
+    "n2c2_ct_matching": _n2c2,
+    "clear": _clear,
+}
+
+
 def write_stand_ins(folder: Path) -> None:
     """Write modules for what HELM downloads: spaCy's English model, of which only the tokenizer is used, and the list of
     the notes of MTSamples."""
@@ -248,13 +326,26 @@ def write_stand_ins(folder: Path) -> None:
     (folder / "en_core_web_sm.py").write_text(
         "import spacy\n\ndef load(**_):\n    return spacy.blank('en')\n"
     )
+    write_encoding(folder)
     names = json.dumps([{"name": f"{pulse}.txt"} for pulse in PULSES])
     (folder / "sitecustomize.py").write_text(
-        "import requests\n\nreal = requests.get\n\ndef get(url, **options):\n"
+        "import requests\n\nimport encoding\n\nreal = requests.get\n\ndef get(url, **options):\n"
         "    if not url.startswith('https://api.github.com/'):\n        return real(url, **options)\n"
         f"    reply = requests.Response()\n    reply.status_code, reply._content = 200, {names.encode()!r}\n"
         "    return reply\n\nrequests.get = get\n"
     )
+
+
+def write_encoding(folder: Path) -> None:
+    """Write modules that load an encoding of single bytes in the place of the one that tiktoken fetches."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "encoding.py").write_text(
+        "import tiktoken\n\nranks = {bytes([byte]): byte for byte in range(256)}\n"
+        "small = tiktoken.Encoding(\n    'cl100k_base', pat_str='.', mergeable_ranks=ranks, special_tokens={}\n)\n"
+        "tiktoken.get_encoding = tiktoken.encoding_for_model = lambda name: small\n",
+        encoding="utf-8",
+    )
+    (folder / "sitecustomize.py").write_text("import encoding\n", encoding="utf-8")
 
 
 _OF_THE_HUB: dict[str, Callable[[Path], None]] = {
@@ -297,4 +388,7 @@ EXPECTED = {
     "medhallu": Expected("0", "exact_match", 0.5),
     "head_qa": Expected("A", "exact_match", 0.25),
     "ehr_sql": Expected(_query(PULSES[0]), "ehr_sql_execution_accuracy", 0.25),
+    "ehrshot": Expected("A", "exact_match", 0.5),
+    "n2c2_ct_matching": Expected("A", "exact_match", 0.5),
+    "clear": Expected("B", "exact_match", 0.5),
 }

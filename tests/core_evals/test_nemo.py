@@ -11,7 +11,14 @@ import pytest
 from core_evals.helm_longctx.medical import MEDICAL
 from helm_longctx.models.baselines import lexical
 from tests.core_evals.evaluating import KEY, evaluate, scores_of, shown_scores
-from tests.core_evals.medical_rows import COUNT, EXPECTED, write_rows, write_stand_ins
+from tests.core_evals.medical_rows import (
+    COUNT,
+    EXPECTED,
+    write_encoding,
+    write_licensed,
+    write_rows,
+    write_stand_ins,
+)
 from tests.support.servers.llm import serve
 from tests.support.servers.nvcf import serve_function
 
@@ -66,22 +73,30 @@ def test_a_task_of_ours_through_a_cloud_function(tmp_path: Path) -> None:
     "task",
     # Each task takes ten seconds.
     [
-        task if task == "medcalc_bench" else pytest.param(task, marks=pytest.mark.long)
+        task
+        if task in ("medcalc_bench", "ehrshot")
+        else pytest.param(task, marks=pytest.mark.long)
         for task in EXPECTED
     ],
 )
 def test_medical_tasks(task: str, tmp_path: Path) -> None:
     """HELM's medical tasks that need no judge have the scores of fabricated rows, also on HELM's pages."""
-    if task == "race_based_med":
-        pytest.importorskip(
-            "docx", reason="the extra medhelm of crfm-helm is not installed"
-        )
-    write_rows(task, tmp_path, tmp_path / "out")
+    for module in MEDICAL[task].needs:
+        reason = "the extra medhelm of crfm-helm is not installed"
+        pytest.importorskip(module, reason=reason)
+    extra = {}
+    if MEDICAL[task].data:
+        extra = write_licensed(task, tmp_path / "licensed")
+    else:
+        write_rows(task, tmp_path, tmp_path / "out")
+    write_encoding(tmp_path / "modules")
     expected = EXPECTED[task]
     with serve(lambda prompt: expected.answer) as server:
-        results = evaluate(
-            tmp_path, task, {"url": f"{server.openai}chat/completions", "type": "chat"}
-        )
+        target = {"url": f"{server.openai}chat/completions", "type": "chat"}
+        path = str(tmp_path / "modules")
+        results = evaluate(tmp_path, task, target, extra, PYTHONPATH=path)
+        prompts = [call.prompt for call in server.calls]
+    assert not any("LATER" in prompt for prompt in prompts)
     found = scores_of(results, "tasks", task)[expected.statistic]
     assert found["value"] == expected.value
     assert found["stats"]["count"] == COUNT
@@ -113,7 +128,11 @@ def test_judged_medical_tasks(task: str, tmp_path: Path) -> None:
     """
     for module in ("bert_score", "summ_eval", "openpyxl"):
         pytest.importorskip(module)
-    write_rows(task, tmp_path, tmp_path / "out")
+    licensed = {}
+    if MEDICAL[task].data:
+        licensed = write_licensed(task, tmp_path / "licensed")
+    else:
+        write_rows(task, tmp_path, tmp_path / "out")
     write_stand_ins(tmp_path / "modules")
     with (
         serve(lambda prompt: "The pulse is normal.") as server,
@@ -123,6 +142,7 @@ def test_judged_medical_tasks(task: str, tmp_path: Path) -> None:
             "judge": [{"name": "nvidia/gpt4o-judge", "url": judge.openai}],
             "gpt_judge_api_key": "JUDGE_KEY",
             **({"subset": "icliniq"} if task == "med_dialog" else {}),
+            **licensed,
         }
         target = {"url": f"{server.openai}chat/completions", "type": "chat"}
         variables = {

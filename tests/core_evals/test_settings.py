@@ -285,6 +285,11 @@ def test_names_of_models(served: str, name: str) -> None:
             r"config\.params\.extra\.data_path='d': HELM's medec",
         ),
         (
+            {"task": "ruler", "condition": "x"},
+            {},
+            r"config\.params\.extra: condition='x' is invalid; .*subject",
+        ),
+        (
             {"task": "ruler", "subset": "x"},
             {},
             r"config\.params\.extra: subset='x' is invalid; .*subject",
@@ -358,13 +363,133 @@ def test_mistakes_end_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+SUBJECTS = {
+    "ehrshot": {"subject": "guo_readmission"},
+    "medalign": {},
+    "n2c2_ct_matching": {"subject": "ABDOMINAL"},
+    "clear": {"condition": "chronic_pain"},
+}
+"""A subject of each task whose data need a licence."""
+
+
+def make_folder(name: str, folder: Path) -> dict[str, Any]:
+    """Make a folder that seems to have a task's data, and return the parameters in `extra` that name it."""
+    data = MEDICAL[name].data
+    assert data
+    for file in data.files:
+        path = folder / file.format(*SUBJECTS[name].values())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    return {"data_path": str(folder), **SUBJECTS[name]}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "entries"),
+    [
+        (
+            "ehrshot",
+            {"max_length": 4096, "num_output_tokens": 1000},
+            [
+                "ehrshot:subject=guo_readmission,data_path=DATA,max_length=4096,num_output_tokens=1000"
+            ],
+        ),
+        (
+            "n2c2_ct_matching",
+            {"subject": "ABDOMINAL, CREATININE"},
+            [
+                "n2c2_ct_matching:subject=ABDOMINAL,data_path=DATA",
+                "n2c2_ct_matching:subject=CREATININE,data_path=DATA",
+            ],
+        ),
+        (
+            "clear",
+            {"condition": None, "subject": "chronic_pain"},
+            ["clear:condition=chronic_pain,data_path=DATA"],
+        ),
+        (
+            "medalign",
+            {"max_length": 2048, "judge": "a/b"},
+            [
+                "medalign:data_path=DATA,jury_config_path=out/model_configs/judges.yaml,max_length=2048"
+            ],
+        ),
+    ],
+)
+def test_entries_of_licensed_tasks(
+    name: str, changes: dict[str, Any], entries: list[str], tmp_path: Path
+) -> None:
+    """The parameters of the fork's page reach HELM's run entries, and a length of an entry is not the model's window."""
+    extra = make_folder(name, tmp_path) | changes
+    config = make_configuration(ask(task=name, **extra))
+    folder = str(tmp_path.resolve())
+    assert config.entries == [entry.replace("DATA", folder) for entry in entries]
+    assert config.models[0].context is None
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "error"),
+    [
+        (
+            "ehrshot",
+            {"data_path": None},
+            r"extra\.data_path is missing: ehrshot reads it, and the data need a licence: Stanford's .*redivis",
+        ),
+        (
+            "ehrshot",
+            {"subject": "guo_icu"},
+            r"data_path='.*': labels/guo_icu/labels\.parquet is missing; the data need a licence",
+        ),
+        (
+            "ehrshot",
+            {"subject": "guo_readmision"},
+            r"subject='guo_readmision' is invalid; did you mean guo_readmission",
+        ),
+        ("ehrshot", {"subject": None}, r"extra\.subject is missing; choose from new_"),
+        (
+            "clear",
+            {"condition": None},
+            r"extra\.condition is missing; choose from alco",
+        ),
+        (
+            "clear",
+            {"subject": "homelessness"},
+            r"extra\.condition='chronic_pain' and config\.params\.extra\.subject='homelessness' differ",
+        ),
+        (
+            "medalign",
+            {"subject": "x"},
+            r"extra\.subject='x': HELM's medalign does not take it",
+        ),
+        (
+            "medalign",
+            {"data_path": "nowhere"},
+            r"clinician-reviewed-model-responses\.tsv is missing; .* forbids APIs that are not HIPAA",
+        ),
+        (
+            "n2c2_ct_matching",
+            {"condition": "x"},
+            r"extra\.condition='x': HELM's n2c2_ct_matching does not take it",
+        ),
+    ],
+)
+def test_mistakes_in_licensed_tasks(
+    name: str, changes: dict[str, Any], error: str, tmp_path: Path
+) -> None:
+    """One line names what is missing or wrong, and who gives the data, before any file is written."""
+    extra = make_folder(name, tmp_path / "data") | changes
+    with pytest.raises(InputError, match=error):
+        write_run(ask(tmp_path / "out", task=name, **extra))
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("name", MEDICAL)
 def test_medical_run_specs(name: str, tmp_path: Path) -> None:
     """HELM builds each medical run, and the jury of a judged one has the three judges with their deployments."""
     task = MEDICAL[name]
-    path = write_run(
-        ask(tmp_path, task=name, **({"judge": JUDGES} if task.is_judged else {}))
-    )
+    extra: dict[str, Any] = {"judge": JUDGES} if task.is_judged else {}
+    if task.data:
+        extra |= make_folder(name, tmp_path / "licensed")
+    path = write_run(ask(tmp_path, task=name, **extra))
     entries = load_config(path).entries
     assert len(entries) == max(1, len(task.subsets))
     for entry in entries:

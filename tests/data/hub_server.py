@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 
 import huggingface_hub.constants
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from tests.data.releases import SECRET
@@ -21,6 +26,13 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 PARQUET_REVISION = "refs/convert/parquet"
 CONVERTED = "c" * 40
 """The commit of the conversion to parquet, where a repository has files of its own for it."""
+
+
+def to_parquet(rows: Sequence[dict[str, Any]]) -> bytes:
+    """Return a parquet file with rows."""
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([*rows]), buffer)
+    return buffer.getvalue()
 
 
 @dataclass
@@ -108,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
                 body,
             )
             return
-        path = self.path.split("?")[0].replace("%2F", "/")
+        path = unquote(self.path.split("?")[0])
         for old, new in self.hub.moved.items():
             if f"/{old}" in path and f"/{new}" not in path:
                 self._send(307, b"", {"Location": self.path.replace(old, new, 1)}, body)

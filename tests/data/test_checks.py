@@ -6,14 +6,12 @@ A local server speaks the hub's and GitHub's protocols, and huggingface_hub itse
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow
-import pyarrow.parquet
 import pytest
 
 from helm_longctx.data.hub import HubDataset, HubFile, HubZip
@@ -24,7 +22,7 @@ from helm_longctx.tasks import data_checks
 from helm_longctx.tasks.data_checks import RepositoryState, check_repositories
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.registry import BENCHMARKS
-from tests.data.hub_server import COMMIT, Hub, point_at, serve
+from tests.data.hub_server import COMMIT, Hub, point_at, serve, to_parquet
 from tests.data.releases import root
 from tests.support.commands import Command
 from tests.support.json_http import JsonHandler, serve_handler
@@ -36,6 +34,8 @@ FILE = "longbook_qa_eng.jsonl"
 ROW = {"id": 1, "context": "text", "input": "Who?", "answer": ["Ada"], "options": []}
 CONTENT = json.dumps(ROW).encode() + b"\n"
 HEAD = "f" * 40
+OTHER = b'[{"a": 1}]'
+FLENQA_FILE = "data/eval-00000-of-00001-e3c7225e84e4d34b.parquet"
 BETWEEN = "e" * 40
 
 
@@ -126,6 +126,45 @@ def test_what_changed(
     assert told in command.out.replace("\n", " ")
 
 
+@pytest.mark.parametrize(
+    ("entry", "repos", "told"),
+    [
+        (
+            "flenqa:task=pir,length=250",
+            {
+                "alonj/FLenQA": {"README.md": b""},
+                "alonj/FLenQA@refs/convert/parquet": {
+                    "default/partial-eval/0000.parquet": to_parquet([{"a": 1}])
+                },
+            },
+            "its parquet conversion has only default/partial-eval: the hub converts the first 5 GB",
+        ),
+        (
+            "longbench_v2",
+            {"zai-org/LongBench-v2": {"data.json": OTHER}},
+            f"data.json has SHA-256 {hashlib.sha256(OTHER).hexdigest()}, expected 15d61c22",
+        ),
+    ],
+    ids=["cut conversion", "other digest"],
+)
+def test_content_that_differs(
+    hub: Hub,
+    command: Command,
+    entry: str,
+    repos: dict[str, dict[str, bytes]],
+    told: str,
+) -> None:
+    """A conversion that the hub cut, and a file with another digest, have their line, and the status is 1."""
+    hub.repos |= repos
+    for source in parse_entry(BENCHMARKS, entry).sources:
+        assert source.pin
+        hub.commits[source.pin.repo] = [source.pin.commit]
+    assert command("fetch", "--check", entry) == 1
+    assert told in command.out.replace("\n", " ")
+    assert "To do: " in command.out
+    assert "compare the file with the loader" in command.out.replace("\n", " ")
+
+
 def test_the_check_as_json(hub: Hub, command: Command) -> None:
     """Programs get the same results, and the pages of which the rows were compared without a failure."""
     assert command("fetch", "--check", "--json", ENTRY) == 0
@@ -160,11 +199,7 @@ def test_what_is_not_pinned_or_not_read(hub: Hub, command: Command) -> None:
 
 
 def parquet(rows: int) -> bytes:
-    buffer = io.BytesIO()
-    pyarrow.parquet.write_table(
-        pyarrow.Table.from_pylist([{"a": n} for n in range(rows)]), buffer
-    )
-    return buffer.getvalue()
+    return to_parquet([{"a": number} for number in range(rows)])
 
 
 LARGE = HubDataset("org/large", {"train": 5, "test": 2}, labelled=False)
@@ -224,6 +259,17 @@ def test_numbers_of_rows_and_digests_differ(hub: Hub) -> None:
         assert difference == f"x.zip has SHA-256 {right}, expected {'0' * 64}"
 
 
+def test_the_digest_of_a_small_file_is_computed(hub: Hub) -> None:
+    """For small files the hub announces git's id in the place of the SHA-256. Then the file is read and compared."""
+    hub.repos["org/small"] = {"x.csv": b"a,b\n"}
+    hub.etag = "a" * 40
+    source = HubFile("org/small", "x.csv", "x.csv", commit=COMMIT)
+    right = hashlib.sha256(b"a,b\n").hexdigest()
+    assert replace(source, sha256=right).find_differences() == []
+    (difference,) = replace(source, sha256="0" * 64).find_differences()
+    assert difference == f"x.csv has SHA-256 {right}, expected {'0' * 64}"
+
+
 def test_rows_in_json_are_a_split(hub: Hub, tmp_path: Path) -> None:
     """A split can be an array of rows in a JSON file, whose digest is checked."""
     content = json.dumps([{"a": 1}, {"a": 2}]).encode()
@@ -243,6 +289,65 @@ def test_rows_in_json_are_a_split(hub: Hub, tmp_path: Path) -> None:
     assert (
         root(tmp_path) / source.folder / "train.jsonl"
     ).read_bytes() == b'{"a":1}\n{"a":2}\n'
+
+
+def test_rows_in_json_lines_are_a_split_at_a_commit_of_few_digits(
+    hub: Hub, tmp_path: Path
+) -> None:
+    """A split can be a file of JSON lines. Of a pinned commit the first digits are enough, if no other has them."""
+    repo = "org/lines"
+    hub.repos[f"{repo}@{PIN}"] = {"rows of life.jsonl": b'{"a": 1}\n{"a": 2}\n'}
+    hub.repos[repo] = {"rows of life.jsonl": b'{"a": 3}\n{"a": 4}\n'}
+    hub.commits[repo] = [HEAD, PIN]
+    source = HubDataset(
+        repo,
+        {"train": 2},
+        labelled=False,
+        commit=PIN[:7],
+        files={"train": ("rows of life.jsonl",)},
+    )
+    assert source.first_rows() == {"hub/org__lines/train.jsonl": b'{"a":1}\n'}
+    source.ensure(root(tmp_path), "fetch it")
+    folder = root(tmp_path) / source.folder
+    assert (folder / "train.jsonl").read_bytes() == b'{"a":1}\n{"a":2}\n'
+    assert json.loads((folder / "source.json").read_text())["commit"] == PIN
+    (state,) = check_repositories([source])
+    assert (state.result, state.about) == (
+        "changed",
+        "one commit newer, files changed: rows of life.jsonl",
+    )
+    hub.commits[repo] = [PIN]
+    (state,) = check_repositories([source])
+    assert state.result == "same"
+    for commits, count in (([HEAD], "no commit"), ([PIN, PIN[:39] + "0"], "several")):
+        hub.commits[repo] = commits
+        with pytest.raises(InputError, match=f"the repository has {count}.* {PIN[:7]}"):
+            source.find_files()
+
+
+def test_a_conversion_with_known_digests_asks_for_nothing(
+    hub: Hub, tmp_path: Path
+) -> None:
+    """The hub's conversion has commits of its own, so its files are compared by their digests, and others are refused."""
+    content = to_parquet([{"a": 1}])
+    hub.repos["org/script"] = {"script.py": b""}
+    name = "default/train/0000.parquet"
+    hub.repos["org/script@refs/convert/parquet"] = {name: content}
+    source = HubDataset(
+        "org/script",
+        {"train": 1},
+        labelled=False,
+        sha256={name: hashlib.sha256(content).hexdigest()},
+    )
+    (state,) = check_repositories([source])
+    assert (state.result, state.todo) == ("unpinned", "")
+    source.ensure(root(tmp_path), "fetch it")
+    hub.repos["org/script@refs/convert/parquet"] = {name: to_parquet([{"a": 2}])}
+    assert len(source.find_differences()) == 1
+    (root(tmp_path) / source.paths[0]).unlink()
+    other = replace(source, sha256={name: "0" * 64})
+    with pytest.raises(InputError, match=f"expected {'0' * 64}"):
+        other.ensure(root(tmp_path), "fetch it")
 
 
 def test_a_changed_file_is_warned_of(
@@ -350,7 +455,7 @@ def test_a_source_is_compared_once(hub: Hub) -> None:
         "ctx_size": 250,
     }
     hub.repos["alonj/FLenQA"] = {
-        "data/eval-00000-of-00001.parquet": rows_of({**facts, "facts": ["f"]}, 12000)
+        FLENQA_FILE: to_parquet([{**facts, "facts": ["f"]}] * 12000)
     }
     entries = [
         parse_entry(BENCHMARKS, f"flenqa:task={task},length=250")
@@ -360,12 +465,6 @@ def test_a_source_is_compared_once(hub: Hub) -> None:
     assert [shape.result for shape in shapes] == ["same", "one row"]
     heads = [request for request in hub.requests if request.startswith("GET /api/")]
     assert len(heads) == 3
-
-
-def rows_of(row: dict[str, Any], rows: int) -> bytes:
-    buffer = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row] * rows), buffer)
-    return buffer.getvalue()
 
 
 def test_a_state_names_its_fields() -> None:

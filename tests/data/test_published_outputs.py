@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx.apps.verification.sections import write_page
 from helm_longctx.apps.verification.verification import (
     ScoreVerdict,
     Verification,
@@ -179,6 +180,36 @@ def test_files_that_a_mirror_lacks(proof: Proof, tmp_path: Path) -> None:
         ScoreVerdict.NO_OUTPUTS: 1,
     }
     assert verification.missing == [f"{FOLDER}/out/{name}.jsonl" for name in "bcde"]
+    assert verification.other == [f"{FOLDER}/out"]
+
+
+def test_a_file_that_a_mirror_has_cut(
+    proof: Proof, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git's ids tell a cut file from the published one. A missing file whose id is known does not hide that."""
+    place = tmp_path / "data" / FOLDER
+    for name, content in {**make_files(), "table": TABLE}.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(content)
+    assert verify(tmp_path, mirror=True).other == []
+    missing = place / "out/b.jsonl"
+    blob = object_id("blob", missing.read_bytes())
+    missing.unlink()
+    assert verify(tmp_path, mirror=True).other == [f"{FOLDER}/out"]
+    folder, table = proof.sources
+    assert isinstance(folder, RepositoryFolder)
+    sources = (replace(folder, blobs={"b.jsonl": blob}), table)
+    monkeypatch.setattr(sys.modules[__name__], "PROOF", replace(proof, sources=sources))
+    verification = verify(tmp_path, mirror=True)
+    assert verification.other == []
+    assert "is that of the pinned commits" in write_page([verification])
+    (place / "out/a.jsonl").write_bytes(make_files()["out/a.jsonl"][:-20])
+    (place / "table").write_bytes(TABLE + b"\n")
+    verification = verify(tmp_path, mirror=True)
+    assert verification.other == [f"{FOLDER}/out", f"{FOLDER}/table"]
+    assert f"or is not whole: `{FOLDER}/out`, `{FOLDER}/table`" in write_page(
+        [verification]
+    )
 
 
 @pytest.mark.parametrize(

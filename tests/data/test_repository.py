@@ -14,7 +14,7 @@ import pytest
 from helm_longctx.data import web
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
-from helm_longctx.data.web import RepositoryFolder, tree_id
+from helm_longctx.data.web import RepositoryFolder, object_id, tree_id
 from helm_longctx.errors import InputError
 from tests.data.release_server import Fault, ReleaseHub
 
@@ -94,6 +94,15 @@ def test_tree_ids_are_those_of_git(tmp_path: Path) -> None:
         text=True,
     )
     assert tree_id(data) == done.stdout.strip()
+    # A folder without some of its files has the same id, if theirs are known.
+    absent = {}
+    for path in [*data.rglob("*")][::2]:
+        if path.is_file():
+            name = str(path.relative_to(data))
+            absent[name] = object_id("blob", path.read_bytes())
+            path.unlink()
+    assert absent
+    assert tree_id(data, absent) == done.stdout.strip() != tree_id(data)
 
 
 def test_a_folder(folder: RepositoryFolder, served: ReleaseHub, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tests.support.programs import BIN
 from tests.support.servers.acme import KEY, OTHER_KEY, AcmeServer, serve_acme
 
 GUIDE = Guide("adding-a-provider.md")
-MOST_LINES = 70
+MOST_LINES = 80
 """Lines of the provider's only file."""
 
 ENTRY = "helmet_recall:length=4k,num_samples=2,model=acme/large"
@@ -190,6 +190,19 @@ def test_keys_are_redacted(followed: Followed) -> None:
         for path in files
         if OTHER_KEY.encode() in path.read_bytes() or KEY.encode() in path.read_bytes()
     ] == []
+
+
+def test_the_providers_own_errors_are_read(followed: Followed) -> None:
+    """A quota that is used up is named as such, although the status is that of a bad request."""
+    followed.server.is_used_up = True
+    try:
+        done = followed.run(
+            "helm-longctx", "run", "--suite", "used-up", "--entry", OTHER_ENTRY
+        )
+    finally:
+        followed.server.is_used_up = False
+    assert "quota: the quota of the account is used up" in done.stdout + done.stderr
+    assert "bad_request" not in done.stdout + done.stderr
 
 
 def test_the_key_of_another_provider_is_never_sent(followed: Followed) -> None:

@@ -111,28 +111,28 @@ def _ask(client: Any, deployment: str = JUDGE, prompt: str = "hello") -> Request
             {"GPT_JUDGE_API_KEY": JUDGE_KEY, "OPENAI_API_KEY": MAIN_KEY},
             {},
             JUDGE_KEY,
-            "using GPT_JUDGE_API_KEY",
+            "Using GPT judge API key from environment variable GPT_JUDGE_API_KEY",
         ),
         (
             LLAMA,
             {"LLAMA_JUDGE_API_KEY": f" {JUDGE_KEY}\n"},
             {},
             JUDGE_KEY,
-            "using LLAMA_JUDGE_API_KEY",
+            "Using LLAMA judge API key from environment variable LLAMA_JUDGE_API_KEY",
         ),
         (
             CLAUDE,
             {"CLAUDE_JUDGE_API_KEY": JUDGE_KEY},
             {},
             JUDGE_KEY,
-            "using CLAUDE_JUDGE_API_KEY",
+            "Using CLAUDE judge API key from environment variable CLAUDE_JUDGE_API_KEY",
         ),
         (
             LLAMA,
             {"GPT_JUDGE_API_KEY": JUDGE_KEY, "OPENAI_API_KEY": MAIN_KEY},
             {},
             MAIN_KEY,
-            "LLAMA_JUDGE_API_KEY is not set; using the main key, OPENAI_API_KEY",
+            "LLAMA_JUDGE_API_KEY is not set, setting to environment variable OPENAI_API_KEY",
         ),
         (
             JUDGE,
@@ -143,14 +143,14 @@ def _ask(client: Any, deployment: str = JUDGE, prompt: str = "hello") -> Request
             },
             {"somewhereApiKey": FILE_KEY},
             HOST_KEY,
-            "GPT_JUDGE_API_KEY is not set; using the main key, SOMEWHERE_API_KEY",
+            "GPT_JUDGE_API_KEY is not set, setting to environment variable SOMEWHERE_API_KEY",
         ),
         (
             JUDGE,
             {"OPENAI_API_KEY": MAIN_KEY},
             {"deployments": {JUDGE: FILE_KEY}},
             FILE_KEY,
-            "GPT_JUDGE_API_KEY is not set; using the key in HELM's credentials file",
+            "GPT_JUDGE_API_KEY is not set, setting to the key in HELM's credentials file",
         ),
     ],
 )
@@ -174,7 +174,8 @@ def test_whose_key(
     result = _ask(judge_client(deployment, _client(tmp_path, credentials)), deployment)
     assert [result.success, result.completions[0].text] == [True, "fine"]
     assert server.used == [used]
-    assert f"judge {deployment}: {told}\n" in caplog.text
+    assert told in caplog.text
+    assert f" for model: {deployment}\n" in caplog.text
 
 
 def test_no_key(

@@ -29,6 +29,7 @@ EXTRA = {
             "length",
             "subject",
             "task",
+            "condition",
             "subset",
             "style",
             "num_train_trials",

@@ -3,14 +3,14 @@
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from core_evals.helm_longctx.medical import MEDICAL
+from core_evals.helm_longctx.medical import MEDICAL, MedicalTask
 from helm_longctx.config.load import Options, load_config
 from helm_longctx.config.schema import RunConfig
-from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.errors import InputError, bad_argument, list_choices
 from helm_longctx.judging.keys.client import FAMILIES, family_of
 from helm_longctx.models.apis.oauth import find_tokens
 from helm_longctx.tasks.groups import shorten_name
@@ -59,7 +59,7 @@ def make_configuration(request: EvaluationRequest) -> RunConfig:
     folder = Path(request["output_dir"])
     _check_adapter(target, request)
     model = _model(request)
-    judges = list(_judges(request))
+    judges = list(list_judges(request))
     entries = list(_entries(request))
     tasks = re.sub(r"\w+=[^,]*/[^,]*,?|\w+=", "", "_".join(entries))
     models = [
@@ -117,6 +117,8 @@ def _model(request: EvaluationRequest) -> dict[str, Any]:
     target = request["target"]
     extra = request["extra"]
     body = _without_none(temperature=params["temperature"], top_p=params["top_p"])
+    task = MEDICAL.get(params["task"])
+    takes_length = task is not None and task.takes_length
     return {
         "name": name_model(str(target["model_id"])),
         "url": target["url"],
@@ -125,7 +127,7 @@ def _model(request: EvaluationRequest) -> dict[str, Any]:
             model=target["model_id"],
             type=target["type"],
             api_key_env=target["api_key"],
-            context=extra["max_length"],
+            context=None if takes_length else extra["max_length"],
             tokenizer=extra["tokenizer"],
             extra_body=body or None,
         ),
@@ -149,13 +151,14 @@ def _entries(request: EvaluationRequest) -> Iterator[str]:
         "max_new_tokens",
     )
     if task in OURS:
-        if extra["subset"] is not None:
-            raise bad_argument(
-                "config.params.extra",
-                "subset",
-                extra["subset"],
-                "subject, for tasks of this package",
-            )
+        for name in ("subset", "condition"):
+            if extra[name] is not None:
+                raise bad_argument(
+                    "config.params.extra",
+                    name,
+                    extra[name],
+                    "subject, for tasks of this package",
+                )
         subject = _only_one(
             extra["subject"], extra["task"], "extra.subject", "extra.task"
         )
@@ -182,29 +185,98 @@ def _medical_entries(
 ) -> Iterator[str]:
     extra = request["extra"]
     task = MEDICAL[request["params"]["task"]]
-    for name in ("length", "subject", "task", "style", "data_path"):
-        if extra[name] is not None:
-            raise InputError(
-                f"config.params.extra.{name}={extra[name]!r}: HELM's {task.entry} does not take it; leave it out"
-            )
+    _check_medical_parameters(task, extra)
     if (extra["num_train_trials"] or 1) > 1:
         note = f"num_train_trials={extra['num_train_trials']} has no effect: {task.entry} has no demonstrations"
         print(
             f"helm-longctx: {note}, and HELM asks each of its questions once",
             file=sys.stderr,
         )
-    jury = Path(request["output_dir"]) / CONFIGS / JURY
-    for subset in _as_list(extra["subset"]) or task.subsets or [None]:
-        judged = {"jury_config_path": jury} if task.is_judged else {}
-        yield _entry(
-            task.entry,
-            {
-                **_without_none(subset=subset),
-                **judged,
-                **further,
-                **(extra["arguments"] or {}),
-            },
+    arguments: dict[str, Any] = {}
+    if task.is_judged:
+        arguments["jury_config_path"] = Path(request["output_dir"]) / CONFIGS / JURY
+    if task.takes_length:
+        arguments |= _without_none(max_length=extra["max_length"])
+    arguments |= {**further, **(extra["arguments"] or {})}
+    if task.data is None:
+        for subset in _as_list(extra["subset"]) or task.subsets or [None]:
+            yield _entry(task.entry, {**_without_none(subset=subset), **arguments})
+        return
+    subjects = _subjects(task, extra)
+    folder = _licensed_folder(task, extra["data_path"], subjects)
+    arguments = {"data_path": folder, **arguments}
+    if task.subjects is None:
+        yield _entry(task.entry, arguments)
+    else:
+        for subject in subjects:
+            chosen = {task.subjects.argument: subject}
+            yield _entry(task.entry, chosen | arguments)
+
+
+def _check_medical_parameters(task: MedicalTask, extra: Mapping[str, Any]) -> None:
+    """Check that a request has no parameter that HELM's run entry does not take."""
+    refused = ["length", "task", "style"]
+    if task.data is None:
+        refused.append("data_path")
+    else:
+        refused.append("subset")
+    argument = task.subjects.argument if task.subjects else None
+    if argument is None:
+        refused.append("subject")
+    if argument != "condition":
+        refused.append("condition")
+    for name in refused:
+        if extra[name] is not None:
+            raise InputError(
+                f"config.params.extra.{name}={extra[name]!r}: HELM's {task.entry} does not take it; leave it out"
+            )
+
+
+def _subjects(task: MedicalTask, extra: Mapping[str, Any]) -> list[str]:
+    """Return the subjects that a request names, which are conditions in CLEAR."""
+    if task.subjects is None:
+        return []
+    given = extra["subject"]
+    if task.subjects.argument == "condition":
+        given = _only_one(extra["condition"], given, "extra.condition", "extra.subject")
+    known = task.subjects.load()
+    subjects = _as_list(given)
+    if not subjects:
+        choices = list_choices("", known)
+        raise InputError(
+            f"config.params.extra.{task.subjects.argument} is missing; {choices}"
         )
+    for subject in subjects:
+        if subject not in known:
+            raise bad_argument(
+                "config.params.extra", task.subjects.argument, subject, known
+            )
+    return subjects
+
+
+def _licensed_folder(
+    task: MedicalTask, data_path: str | None, subjects: Sequence[str]
+) -> Path:
+    """Return the folder with a task's data, or raise an `InputError` that says who gives them."""
+    assert task.data is not None
+    licence = f"the data need a licence: {task.data.access}"
+    if data_path is None:
+        raise InputError(
+            f"config.params.extra.data_path is missing: {task.entry} reads it, and {licence}"
+        )
+    folder = Path(data_path).expanduser().resolve()
+    if "," in str(folder):
+        raise bad_argument(
+            "config.params.extra", "data_path", data_path, "a path without commas"
+        )
+    for file in task.data.files:
+        for subject in subjects or [""]:
+            path = folder / file.format(subject)
+            if not path.exists():
+                raise InputError(
+                    f"config.params.extra.data_path={data_path!r}: {path.relative_to(folder)} is missing; {licence}"
+                )
+    return folder
 
 
 def _entry(name: str, arguments: Mapping[str, Any]) -> str:
@@ -227,7 +299,7 @@ def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list) else [] if value is None else [value]
 
 
-def _judges(request: EvaluationRequest) -> Iterator[Any]:
+def list_judges(request: EvaluationRequest) -> Iterator[Any]:
     """Yield the judges. One with an address gets the tokens or the key of its family, unless it names its own.
 
     HELM's annotators of medical tasks know no families, so the deployment names the variables.

@@ -39,6 +39,7 @@ from helm_longctx.environment import require
 from helm_longctx.errors import InputError, is_format_error
 from helm_longctx.results.boards import Board, read_suite
 from helm_longctx.results.cells import score_tables
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.suite import report_path, suite_path
 from helm_longctx.runs.files import STATS
 from helm_longctx.runs.journal import NAME as JOURNAL
@@ -337,7 +338,7 @@ def _score_table(
             interval = score.interval
             text = add_mark(percent(interval.mean), score.caveats)
             rows.append((shown, text, range_text(interval.low, interval.high)))
-    return text_table(title, ("Task", "Score in %", "95 % interval"), rows)
+    return text_table(title, ("Task", "Score in %", f"{LEVEL_TEXT} interval"), rows)
 
 
 def _call(arguments: list[str], log: Path) -> None:

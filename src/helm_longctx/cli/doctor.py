@@ -34,6 +34,11 @@ from helm_longctx.environment import (
     page_address,
 )
 from helm_longctx.errors import InputError
+from helm_longctx.helm.versions import (
+    describe_helm,
+    find_changed_records,
+    requirements,
+)
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.lengths import length_label
@@ -179,7 +184,7 @@ def _versions() -> Iterator[_Finding]:
         )
     for name in _VERSIONS:
         try:
-            yield True, f"{name} {metadata.version(name)}"
+            yield _compare_version(name, metadata.version(name))
         except metadata.PackageNotFoundError:
             advice = f"{name} is not installed; install it with: pip install {name}"
             is_optional = name in ("torch", "torchvision")
@@ -187,9 +192,22 @@ def _versions() -> Iterator[_Finding]:
                 None if is_optional else False,
                 f"{advice}{_WITHOUT_TORCH if is_optional else ''}",
             )
+    for change in find_changed_records():
+        yield False, f"HELM's {change}: {describe_helm()}"
     if reason := explain_torchvision():
         advice = f"install a build that fits: {page_address('quickstart#torch')}"
         yield None, f"{reason}, so {_WITHOUT_TORCHVISION}; {advice}"
+
+
+def _compare_version(name: str, version: str) -> _Finding:
+    """Compare a version with what this package requires."""
+    needed = requirements().get(name)
+    if needed is None or needed.specifier.contains(version, prereleases=True):
+        return True, f"{name} {version}"
+    return (
+        False,
+        f"{name} {version}; helm-longctx needs {needed}: pip install '{needed}'",
+    )
 
 
 def _plugin() -> Iterator[_Finding]:

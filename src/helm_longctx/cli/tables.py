@@ -196,7 +196,7 @@ def _data(task: Task, length: int, root: DataRoot) -> str:
     sources = [*task.sources(length), *task.optional_sources(length)]
     if sources and all(source.is_present(root) for source in sources):
         return "here"
-    if task.any_length and not task.sources(length):
+    if not task.sources(length):
         return "generated"
     if root.mirror:
         return "missing"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import (
@@ -271,13 +272,21 @@ def _filter_log() -> Iterator[TextIO]:
         log.removeFilter(_is_for_users)
 
 
+_HELMS_RETRIES = "helm/proxy/retry.py"
+"""Where HELM logs the error of each request that it sends again, for its own scenarios."""
+
+_RATE_LIMIT = re.compile(r"\b429\b|rate.?limit", re.IGNORECASE)
+
+
 def _is_for_users(record: logging.LogRecord) -> bool:
-    """Whether a record is a warning that concerns the user, or a message of this package, such as its progress."""
+    """Whether a record is a warning that concerns the user, a server's limit, or a message of this package."""
     text = record.getMessage().strip()
     path = Path(record.pathname)
     is_bracket = text.endswith("{") or text.startswith("}")
     if path.is_relative_to(_PACKAGE):
         return record.levelno >= logging.WARNING or not is_bracket
+    if path.as_posix().endswith(_HELMS_RETRIES):
+        return "\n" not in text and _RATE_LIMIT.search(text) is not None
     return record.levelno >= logging.WARNING and not any(
         part in path.as_posix() for part in _CHATTER
     )

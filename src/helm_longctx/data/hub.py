@@ -8,6 +8,7 @@ not used: its older versions run the loading scripts of data sets, and it keeps 
 its own.
 """
 
+import hashlib
 import io
 import json
 import os
@@ -48,8 +49,12 @@ from helm_longctx.errors import InputError, ShapeError
 _PARQUET_REVISION = "refs/convert/parquet"
 _PARQUET = ".parquet"
 """The end of the names of parquet files."""
+_JSON_LINES = ".jsonl"
+"""The end of the names of files with a row on each line."""
 _PARTIAL = "partial-"
 """Start of the names of all splits in the conversion of a data set that is too large to be converted whole."""
+_FIRST_DIGITS = re.compile("[0-9a-f]{7,39}")
+"""The first digits of a commit, which public material often names instead of all 40."""
 TIMEOUT = 30
 """Seconds to wait for the first response. huggingface_hub itself would wait forever."""
 
@@ -77,9 +82,10 @@ class HubDataset(Source):
         splits: number of rows of each split in the release that the benchmark used; 0 if it is not known.
         repo: current repository, if the data set was moved.
         parquet: name of the configuration in the parquet conversion, if it differs from the name of the folder.
-        commit: commit of the repository. An empty one stands for the latest. The hub's conversion has commits of its own.
+        commit: commit of the repository, or its first digits. An empty one stands for the latest. The hub's conversion
+            has commits of its own.
         files: names of a split's files in the repository, where they are not `data/SPLIT-…` or, for a configuration,
-            `CONFIG/SPLIT-…`: parquet files, or JSON files that are an array of rows.
+            `CONFIG/SPLIT-…`: parquet files, JSON files that are an array of rows, or files of JSON lines (`.jsonl`).
         sha256: SHA-256 of files of the repository, by name, where they are known.
         columns: columns to keep, for splits from which not all columns are needed.
         labelled: whether it has columns of label numbers. The names of the labels are stored next to the rows.
@@ -498,6 +504,26 @@ def label_names(folder: Path, column: str) -> list[str]:
     return names
 
 
+def complete_commit(
+    repo: str, digits: str, kind: Literal["dataset", "model"] = "dataset"
+) -> str:
+    """Return the whole commit whose first digits are known.
+
+    Raises:
+        ShapeError: no commit of the repository has these digits, or several have them.
+    """
+    from huggingface_hub import HfApi
+
+    commits = HfApi().list_repo_commits(repo, repo_type=kind)
+    matches = [
+        commit.commit_id for commit in commits if commit.commit_id.startswith(digits)
+    ]
+    if len(matches) != 1:
+        count = "several commits" if matches else "no commit"
+        raise ShapeError(f"the repository has {count} {digits}…; {USE_A_MIRROR}")
+    return matches[0]
+
+
 def list_files(
     repo: str,
     revision: str | None = None,
@@ -509,6 +535,8 @@ def list_files(
     """
     from huggingface_hub import HfApi
 
+    if revision and _FIRST_DIGITS.fullmatch(revision):
+        revision = complete_commit(repo, revision, kind)
     info = HfApi().repo_info(repo, repo_type=kind, revision=revision, timeout=TIMEOUT)
     if not info.sha:
         raise InputError(
@@ -544,12 +572,28 @@ class RangedStream(ResumingStream):
         return position
 
 
+def _digest_on_hub(
+    repo: str, name: str, commit: str, kind: Literal["dataset", "model"]
+) -> str:
+    """Read a file at a commit, and return its SHA-256."""
+    with _open_on_hub(repo, name, commit, kind) as file:
+        digest = hashlib.sha256()
+        while block := file.read(1 << 20):
+            digest.update(block)
+        return digest.hexdigest()
+
+
 @contextmanager
-def _open_on_hub(repo: str, name: str, commit: str) -> Iterator[BinaryIO]:
-    """Open a file of a data set at a commit for reading in parts."""
+def _open_on_hub(
+    repo: str,
+    name: str,
+    commit: str,
+    kind: Literal["dataset", "model"] = "dataset",
+) -> Iterator[BinaryIO]:
+    """Open a file at a commit for reading in parts."""
     from huggingface_hub import get_hf_file_metadata, get_token, hf_hub_url
 
-    url = hf_hub_url(repo, name, repo_type="dataset", revision=commit)
+    url = hf_hub_url(repo, name, repo_type=kind, revision=commit)
     # The address is the hub's own. The one to which it redirects must not get the token.
     stream = RangedStream(url, get_hf_file_metadata(url).size, get_token() or None)
     with io.BufferedReader(stream, 1 << 16) as file:
@@ -591,9 +635,13 @@ def _compare_digests(
         metadata = get_hf_file_metadata(
             hf_hub_url(repo, name, repo_type=kind, revision=commit)
         )
+        if not expected:
+            continue
         given = metadata.etag or ""
-        # For small files the hub announces git's blob id, of 40 digits.
-        if expected and len(given) == len(expected) and given != expected:
+        if len(given) != len(expected):
+            # For small files the hub announces git's blob id, of 40 digits. Their content is read.
+            given = _digest_on_hub(repo, name, commit, kind)
+        if given != expected:
             differences.append(f"{name} has SHA-256 {given}, expected {expected}")
     return differences
 
@@ -705,14 +753,14 @@ def _write_rows(
 def _read_files(
     paths: Iterable[Path], columns: Sequence[str] | None
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of files of a split: parquet files, or arrays of rows in JSON."""
+    """Yield the rows of files of a split: parquet files, JSON lines, or arrays of rows in JSON."""
     for path in paths:
-        # A row can hold a whole book, so few rows are in memory at a time.
-        yield from (
-            _read_parquet(path, columns, 64)
-            if path.suffix == _PARQUET
-            else JsonArray(path, {})
-        )
+        if path.suffix == _PARQUET:
+            # A row can hold a whole book, so few rows are in memory at a time.
+            yield from _read_parquet(path, columns, 64)
+            continue
+        rows = JsonLines if path.suffix == _JSON_LINES else JsonArray
+        yield from rows(path, {})
 
 
 def _read_parquet(

@@ -16,7 +16,7 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -30,7 +30,7 @@ from helm_longctx.data.download import (
     check_space,
 )
 from helm_longctx.data.jsonl import JSON, first_json_content
-from helm_longctx.data.root import USE_A_MIRROR
+from helm_longctx.data.root import USE_A_MIRROR, DataRoot
 from helm_longctx.data.unpack import normalize
 from helm_longctx.errors import InputError
 
@@ -105,6 +105,11 @@ class WebFile(SingleFile):
                     f"the downloaded file has the git id {blob}, expected {self.blob}; {USE_A_MIRROR}"
                 )
         return {"url": self.url}
+
+    def is_pinned_content(self, root: DataRoot) -> bool:
+        """Whether the file under the data root has the known git id."""
+        path = root / self.path
+        return path.is_file() and object_id("blob", path.read_bytes()) == self.blob
 
     @property
     def pin(self) -> Pin | None:
@@ -194,6 +199,7 @@ class RepositoryFolder(Source):
     Args:
         tree: git's id of the folder at the commit (`git rev-parse COMMIT:FOLDER`).
         files: names, relative to `path`, of the files that are read. If all exist, nothing is downloaded.
+        blobs: git's ids of files that copies of the repository can lack, by name.
     """
 
     repo: str
@@ -202,6 +208,7 @@ class RepositoryFolder(Source):
     tree: str
     path: str
     files: tuple[str, ...]
+    blobs: Mapping[str, str] = field(default_factory=dict)
 
     title = "{0.folder} of the repository {0.repo}"
 
@@ -230,6 +237,11 @@ class RepositoryFolder(Source):
     def target_folder(self) -> str:
         """The folder under the data root that receives the content."""
         return self.path
+
+    def is_pinned_content(self, root: DataRoot) -> bool:
+        """Whether the folder under the data root has the pinned content. Files with a known id in `blobs` may be absent."""
+        folder = root / self.path
+        return folder.is_dir() and tree_id(folder, self.blobs) == self.tree
 
     def find_differences(self) -> list[str]:
         """Ask whether the archive exists. Its tree id is compared when it is fetched."""
@@ -270,20 +282,33 @@ class RepositoryFolder(Source):
                 os.replace(part / file, folder / file)
 
 
-def tree_id(folder: Path) -> str:
-    """Compute git's id of a folder of regular files, as `git rev-parse COMMIT:FOLDER` gives it."""
+def tree_id(folder: Path, absent: Mapping[str, str] | None = None) -> str:
+    """Compute git's id of a folder of regular files, as `git rev-parse COMMIT:FOLDER` gives it.
+
+    Args:
+        absent: git's ids of files that the folder may lack, by name.
+    """
+    ids: dict[str, str] = {}
+    below: dict[str, dict[str, str]] = {}
+    for name, blob in (absent or {}).items():
+        first, _, rest = name.partition("/")
+        if rest:
+            below.setdefault(first, {})[rest] = blob
+        else:
+            ids[first] = blob
+    folders = set()
+    for child in folder.iterdir():
+        if child.is_file():
+            ids[child.name] = object_id("blob", child.read_bytes())
+        else:
+            ids[child.name] = tree_id(child, below.get(child.name))
+            folders.add(child.name)
     # Git sorts the name of a folder as if it ended in a slash.
-    children = sorted(
-        folder.iterdir(), key=lambda child: child.name + "/" * child.is_dir()
-    )
+    names = sorted(ids, key=lambda name: name + "/" * (name in folders))
     entries = b""
-    for child in children:
-        is_file = child.is_file()
-        digest = object_id("blob", child.read_bytes()) if is_file else tree_id(child)
-        entries += (
-            f"{'100644' if is_file else '40000'} {child.name}\0".encode()
-            + bytes.fromhex(digest)
-        )
+    for name in names:
+        mode = "40000" if name in folders else "100644"
+        entries += f"{mode} {name}\0".encode() + bytes.fromhex(ids[name])
     return object_id("tree", entries)
 
 

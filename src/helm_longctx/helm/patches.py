@@ -35,6 +35,7 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.environment import request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import refuse_runs
+from helm_longctx.helm.versions import check_records, describe_helm
 from helm_longctx.models.apis.provider import ApiClient
 from helm_longctx.models.apis.sending import OpensStore, store_watch
 from helm_longctx.models.apis.transport import LimitedBody, guard_library
@@ -97,7 +98,8 @@ class Patch:
                     f"takes {', '.join(there)} instead of {', '.join(self.parameters)}"
                 )
             raise RuntimeError(
-                f"helm-longctx: HELM's {self.owner}.{self.name} {what}; this version of crfm-helm is not supported"
+                f"helm-longctx: HELM's {self.owner}.{self.name} {what}; this version of crfm-helm is not supported."
+                f" Installed is {describe_helm()}"
             )
 
         @functools.wraps(theirs)
@@ -469,6 +471,7 @@ def has_our_adapter() -> bool:
 
 def apply_patches() -> None:
     """Change HELM (caches, redaction, warnings, times), or raise a `RuntimeError`. Idempotent."""
+    check_records()
     # This comes before anything is logged.
     register_environment()
     redact_logs()

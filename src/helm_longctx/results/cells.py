@@ -52,6 +52,7 @@ from helm_longctx.results.reading import (
     Result,
 )
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.statistics.ranking import Correlation, Rank
 from helm_longctx.runs.files import STATES
 from helm_longctx.runs.shown_models import ShownModel
@@ -456,7 +457,7 @@ def _describe_scores(
 ) -> str:
     parts = [board.title, "closed book" if context == "none" else "", label(length)]
     title = " ".join(part for part in parts if part)
-    about = f"{title}: scores in % (95 % intervals)"
+    about = f"{title}: scores in % ({LEVEL_TEXT} intervals)"
     return f"{about}, models of {shared}" if shared else about
 
 

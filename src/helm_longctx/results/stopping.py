@@ -19,7 +19,6 @@ from helm_longctx.results.comparison import mean_of, pair_questions
 from helm_longctx.results.statistics.comparison import (
     FAILURES_DECIDE,
     FIRST_OF_ROUNDS,
-    SIGNIFICANCE,
     AskedPairs,
     Looks,
     Pairs,
@@ -30,6 +29,7 @@ from helm_longctx.results.statistics.comparison import (
     quantile_of,
 )
 from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.results.statistics.level import SIGNIFICANCE
 from helm_longctx.results.statistics.noninferiority import Clusters, margin_interval
 from helm_longctx.results.statistics.sequential import SCORES
 from helm_longctx.runs.scores import InstanceScore

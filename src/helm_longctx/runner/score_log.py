@@ -12,6 +12,7 @@ from helm_longctx.helm.command_line import log_next_command
 from helm_longctx.results.comparability import GENERATED, SHARES, describe
 from helm_longctx.results.reading import read_run
 from helm_longctx.results.statistics.intervals import mean_of_means
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.runs.files import STATS, read_run_spec
 from helm_longctx.tasks.metric_names import FAILURES
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -26,7 +27,7 @@ def log_scores(output_path: Path, suite: str, names: Sequence[str]) -> None:
     made = [name for name in names if (folder / name / STATS).is_file()]
     if not made:
         return
-    hlog("score  95 % interval  instances  failed  run")
+    hlog(f"score  {LEVEL_TEXT} interval  instances  failed  run")
     for name in islice(made, _ROWS):
         try:
             hlog(_row(folder / name))

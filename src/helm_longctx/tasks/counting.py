@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, PreconditionError
 from helm_longctx.tasks.cutting.pieces import LongText, PieceTokenizer
 
 if TYPE_CHECKING:
@@ -76,6 +76,23 @@ _HYPHEN = re.compile("-(?<=[A-Za-z]-)")
 
 _Encode = Callable[[list[str]], list[int]]
 """(texts) → the number of tokens of each."""
+
+
+def load_encoding(name: str) -> Any:
+    """Load an encoding of tiktoken, such as `o200k_base`.
+
+    Raises:
+        InputError: tiktoken has no file of it and cannot fetch it.
+    """
+    import tiktoken
+
+    try:
+        return tiktoken.get_encoding(name)
+    except Exception as error:  # of the HTTP library, the disk, or a wrong checksum
+        raise PreconditionError(
+            f"tiktoken cannot load the encoding {name} ({type(error).__name__}); check the network, or set "
+            "TIKTOKEN_CACHE_DIR to a folder that has it"
+        ) from error
 
 
 def make_counter(tokenizer: Any) -> CountTokens:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -317,9 +317,13 @@ def check_repositories(
         if pin is None:
             continue
         key = (str(pin.kind), pin.repo, pin.commit)
-        known = pins.get(key)
-        files = (*known.files, *pin.files) if known else pin.files
-        pins[key] = Pin(pin.repo, pin.kind, pin.commit, files)
+        known = pins.get(key, Pin(pin.repo, pin.kind, pin.commit, files=()))
+        digests = pin.digests or dict.fromkeys(pin.files, "")
+        pins[key] = replace(
+            known,
+            files=(*known.files, *pin.files),
+            digests={**known.digests, **digests},
+        )
         pages[key] = find_origin(source).page
     for key, pin in pins.items():
         page = pages[key]
@@ -355,15 +359,17 @@ def _look_at_hub(pin: Pin) -> _Look:
     newest = head.sha or ""
     newer = None
     changed: set[str] = set()
-    if pin.commit and pin.commit != newest:
+    # Of some pins only the first digits are known.
+    if pin.commit and not newest.startswith(pin.commit):
         commits = []
         for commit in api.list_repo_commits(pin.repo, repo_type=kind):
             commits.append(commit.commit_id)
-        newer = commits.index(pin.commit) if pin.commit in commits else None
+        matches = [commit for commit in commits if commit.startswith(pin.commit)]
+        newer = commits.index(matches[0]) if matches else None
         pinned = api.repo_info(
             pin.repo,
             repo_type=kind,
-            revision=pin.commit,
+            revision=matches[0] if matches else pin.commit,
             files_metadata=True,
             timeout=TIMEOUT,
         )
@@ -426,10 +432,13 @@ def _judge(page: str, pin: Pin, look: _Look, is_gated: bool) -> RepositoryState:
         now = "needs a login now" if look.is_gated else "needs no login any more"
         todo = f"say `gated: {str(look.is_gated).lower()}` in the data card"
         return state._replace(result="gated", about=f"it {now}", todo=todo)
+    if not pin.commit and pin.digests and all(pin.digests.values()):
+        about = "no commit is pinned, and the content is compared with its digest"
+        return state._replace(result="unpinned", about=about)
     if not pin.commit:
         todo = f"compare the files, and pin {look.head}"
         return state._replace(result="unpinned", about="no commit is pinned", todo=todo)
-    if look.head == pin.commit:
+    if look.head.startswith(pin.commit):
         return state
     ours = [name for name in look.changed if name.startswith(pin.files)]
     if look.newer is None:

@@ -564,8 +564,11 @@ def _read_length(
             f"{name}: length is missing; give {_list_lengths(axis, tasks)}"
         )
     length = parse_length(value, where=name)
-    at_any = axis.shortest <= length <= axis.longest
-    if not any((task.any_length and at_any) or length in task.sizes for task in tasks):
+    in_range = axis.contains(length)
+    exists = any(
+        length in task.sizes or (task.any_length and in_range) for task in tasks
+    )
+    if not exists:
         raise bad_argument(name, "length", value, _list_lengths(axis, tasks))
     return length
 
@@ -573,11 +576,9 @@ def _read_length(
 def _list_lengths(axis: Axis, tasks: tuple[Task, ...]) -> str:
     # A length is valid if one of the tasks exists at it, so sizes within a range need not be listed.
     if any(task.any_length for task in tasks):
-        sizes = set()
+        sizes: set[int] = set()
         for task in tasks:
-            for size in task.sizes:
-                if not axis.shortest <= size <= axis.longest:
-                    sizes.add(size)
+            sizes.update(size for size in task.sizes if not axis.contains(size))
         span = f"any number of {axis.unit} from {length_label(axis.shortest)} to {length_label(axis.longest)}"
         return ", ".join([span, *map(length_label, sorted(sizes))])
     lengths = set(chain.from_iterable(task.sizes for task in tasks))

@@ -23,7 +23,7 @@ class Axis:
     """What the lengths of a benchmark count.
 
     Args:
-        shortest, longest: limits for tasks that can be generated at any length.
+        shortest, longest: limits for tasks that exist at any length.
         limits_prompt: whether the length is also a limit in tokens for prompt and output together.
     """
 
@@ -31,6 +31,10 @@ class Axis:
     shortest: int = STANDARD["4k"]
     longest: int = STANDARD["1m"]
     limits_prompt: bool = False
+
+    def contains(self, length: int) -> bool:
+        """Whether tasks that exist at any length exist at this one."""
+        return self.shortest <= length <= self.longest
 
 
 INPUT_TOKENS = Axis("tokens", limits_prompt=True)

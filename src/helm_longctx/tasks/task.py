@@ -339,6 +339,7 @@ class Task:
         optional_sources: data that the task uses at a length if it exists. Only `helm-longctx fetch` downloads it.
         own_files: the names of the files that the task reads in the user's folder `path`, if they exist. A run is made
             again when they have changed.
+        any_length: whether the task exists at each length in the range of the benchmark's axis, not only in `sizes`.
         chat: whether the official code uses the model's chat template.
         arguments: the run-entry arguments that the task takes in addition to `EVERY_TASK`: `seed`, `shots`, `labels`,
             `context`, `chats`, `count_with`, `depth`, `path`. A task with an `official_judge` also takes `judge`, one with

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,14 +19,14 @@ from helm_longctx.benchmarks.aa_lcr.tasks import (
     read_verdict_1_1,
 )
 from helm_longctx.data.download import sha256_of
-from helm_longctx.data.fetch import describe_files
-from helm_longctx.data.release import PinnedFile
+from helm_longctx.data.fetch import describe_files, ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.results.comparability import data_caveats, describe
 from helm_longctx.runs.files import read_data, write_data
 from helm_longctx.tasks.task import Example, Settings
 from tests.benchmarks.aa_lcr.fabricate import build_version_1_1
+from tests.data.hub_server import Hub, point_at, serve
 
 TASK = BENCHMARK.task("questions_v1_1")
 
@@ -61,15 +62,51 @@ def test_a_missing_document_is_one_line(tmp_path: Path) -> None:
         load(tmp_path)
 
 
+COMMIT_1_0 = "bdae010bbce259820c0e34c1d7cce210d966fb75"
+COMMIT_1_1 = "9a77ef56b717057ade24ceab4d273712a0b4f19e"
+
+
 def test_both_files_are_pinned() -> None:
     """Requests are built from the commit of version 1.1, and not of 1.0.0, whose questions have another SHA-256."""
     sources = TASK.sources(None)
     assert sources == (QUESTIONS_1_1, DOCUMENTS_1_1)
-    commit = "9a77ef56b717057ade24ceab4d273712a0b4f19e"
-    assert all(
-        isinstance(source, PinnedFile) and commit in source.url for source in sources
-    )
+    assert {source.commit for source in sources} == {COMMIT_1_1}
     assert [source.sha256[:8] for source in sources] == ["aea51989", "5e839249"]
+
+
+def test_requests_are_built_from_the_commit_of_version_1_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a hub with both versions and a newer commit, only version 1.1's files are read. Other content is refused."""
+    made = tmp_path / "made"
+    build_version_1_1(made)
+    questions = (made / QUESTIONS_1_1.path).read_bytes()
+    documents = (made / DOCUMENTS_1_1.path).read_bytes()
+    files = {DOCUMENTS_1_1.name: documents}
+    repo = QUESTIONS_1_1.repo
+    repos = {
+        f"{repo}@{COMMIT_1_1}": {**files, QUESTIONS_1_1.name: questions},
+        f"{repo}@{COMMIT_1_0}": {**files, QUESTIONS_1_1.name: b"the old one"},
+        repo: {**files, QUESTIONS_1_1.name: b"a newer one"},
+    }
+    with serve(Hub(repos, commits={repo: ["f" * 40, COMMIT_1_1, COMMIT_1_0]})) as hub:
+        point_at(monkeypatch, hub.url, tmp_path)
+        root = DataRoot(tmp_path / "data", mirror=False)
+        # Fabricated files do not have the official digests.
+        with pytest.raises(InputError, match=QUESTIONS_1_1.sha256):
+            ensure([QUESTIONS_1_1], root, "fetch it")
+        sources = [
+            replace(source, sha256=sha256_of(made / source.path))
+            for source in TASK.sources(None)
+        ]
+        ensure(sources, root, "fetch it")
+        reads = [request for request in hub.requests if "/resolve/" in request]
+        assert all(f"/resolve/{COMMIT_1_1}/" in request for request in reads)
+    (example,) = load(root.path)
+    assert example.references == ["67.5%"]
+    assert "text of B" in TASK.prompt(example).messages[-1]["content"]
+    described = describe_files(sources, root)
+    assert {file["commit"] for file in described.values()} == {COMMIT_1_1}
 
 
 def test_a_run_of_the_old_pin_is_marked(tmp_path: Path) -> None:

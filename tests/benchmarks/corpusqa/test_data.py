@@ -28,6 +28,7 @@ from helm_longctx.tasks.task import Example, Settings
 from tests.benchmarks.corpusqa.fabricate import LENGTH, ROWS, build_corpusqa, make_rows
 from tests.data.hub_server import Hub, point_at, serve
 from tests.runner.making import make_run, means, read
+from tests.support.commands import Command
 from tests.support.fabricate import write
 from tests.support.judges import deploy
 from tests.support.servers.llm import serve as serve_model
@@ -67,6 +68,12 @@ def test_every_length_is_downloaded(
             assert [example.id for example in loaded] == [
                 f"financial_zh_{number}" for number in range(ROWS)
             ]
+
+
+def test_only_what_can_be_had_is_offered(command: Command) -> None:
+    """`list` offers the lengths whose files the hub has."""
+    assert command("list", "corpusqa", "--json") == 0
+    assert [each["lengths"] for each in json.loads(command.out)] == ["128k-1m"] * 4
 
 
 @pytest.mark.parametrize(

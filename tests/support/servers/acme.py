@@ -21,6 +21,7 @@ class AcmeServer(ThreadingHTTPServer):
         bodies: the bodies of all requests.
         keys: the keys that were sent.
         breaks: whether requests fail with an error that quotes a key.
+        is_used_up: whether requests fail with the provider's own error for a used-up quota.
     """
 
     def __init__(self) -> None:
@@ -28,6 +29,7 @@ class AcmeServer(ThreadingHTTPServer):
         self.bodies: list[dict[str, Any]] = []
         self.keys: set[str] = set()
         self.breaks = False
+        self.is_used_up = False
 
     @property
     def address(self) -> str:
@@ -66,7 +68,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path != "/v2/generate":
             return self._send({"error": "not found"}, 404)
         self.server.bodies.append(body)
-        self.server.keys.add(self.headers["Authorization"].removeprefix("Bearer "))
+        assert "Authorization" not in self.headers
+        self.server.keys.add(self.headers["x-acme-key"])
+        if self.server.is_used_up:
+            return self._send({"fault": "E-QUOTA"}, 400)
         if self.server.breaks:
             return self._send(
                 {"error": {"message": f"The shard with {OTHER_KEY} is broken."}}, 400

@@ -15,7 +15,7 @@ from scipy.stats import fisher_exact
 
 from helm_longctx.apps.cache_check.states import BEGINNING, StateReply
 from helm_longctx.apps.cache_check.verdict import compare_answers
-from helm_longctx.results.statistics.comparison import SIGNIFICANCE
+from helm_longctx.results.statistics.level import SIGNIFICANCE
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
 _STEPS = 12

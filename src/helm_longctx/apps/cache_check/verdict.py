@@ -34,12 +34,8 @@ from helm_longctx.apps.cache_check.states import (
     StateReply,
 )
 from helm_longctx.models.apis.answer_logprobs import mean_difference
-from helm_longctx.results.statistics.comparison import (
-    SIGNIFICANCE,
-    holm,
-    sign_test,
-    smallest_shares,
-)
+from helm_longctx.results.statistics.comparison import holm, sign_test, smallest_shares
+from helm_longctx.results.statistics.level import SIGNIFICANCE
 
 TIE = 0.02
 """Distances of answers that differ by less are equal: nats for each token, or shares of a text."""

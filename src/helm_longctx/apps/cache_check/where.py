@@ -17,7 +17,7 @@ from helm_longctx.apps.cache_check.prompts import (
 from helm_longctx.apps.cache_check.states import BEGINNING, COLD, CONTROL, StateReply
 from helm_longctx.apps.cache_check.verdict import StateCell, judge
 from helm_longctx.documents.numbers import share
-from helm_longctx.results.statistics.comparison import SIGNIFICANCE
+from helm_longctx.results.statistics.level import SIGNIFICANCE
 
 _SHORTEST = 256
 """Tokens of the shortest prompt that is tried."""

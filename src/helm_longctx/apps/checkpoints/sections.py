@@ -34,10 +34,10 @@ from helm_longctx.results.comparison import Pairing, SharedTable
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import (
     FAILURES_DECIDE,
-    SIGNIFICANCE,
     compare_intervals,
 )
 from helm_longctx.results.statistics.intervals import Floats, Interval, normal_quantile
+from helm_longctx.results.statistics.level import LEVEL_TEXT, SIGNIFICANCE
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.registry import BENCHMARKS
 
@@ -304,7 +304,10 @@ def _draw_curves(
             )
     parts = list(dict.fromkeys(board.titles[curve.part] for curve in found))
     spec = curves(parts, list(map(str, steps)), "step", over="step")
-    about = f"A curve for each length; vertical lines are 95 % intervals. {MARK} marks scores that are not comparable."
+    about = (
+        f"A curve for each length; vertical lines are {LEVEL_TEXT} intervals."
+        f" {MARK} marks scores that are not comparable."
+    )
     return Figure(
         f"{name}-curves", f"Score over the steps of {family}", about, spec, rows
     )

@@ -50,10 +50,10 @@ from helm_longctx.results.methods import Gain, find_gains
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import (
     FAILURES_DECIDE,
-    SIGNIFICANCE,
     Decision,
     SideFailures,
 )
+from helm_longctx.results.statistics.level import LEVEL_TEXT, SIGNIFICANCE
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.lengths import parse_length
@@ -200,7 +200,9 @@ def _shared_blocks(
         rank_text = in_brackets(f"{rank.rank:g}", f"{rank.low}–{rank.high}")
         rows.append([standing.model, percent(standing.mean), rank_text])
     ranking = text_table(
-        "Ranking (rank with its 95 % interval)", ["model", "mean %", "rank"], rows
+        f"Ranking (rank with its {LEVEL_TEXT} interval)",
+        ["model", "mean %", "rank"],
+        rows,
     )
     every = {}
     for pairing in pairings:
@@ -232,7 +234,7 @@ def _shared_blocks(
     columns = [
         "by",
         "part",
-        "difference in % (95 %)",
+        f"difference in % ({LEVEL_TEXT})",
         "p",
         "adjusted p",
         "wins",
@@ -278,8 +280,8 @@ def _failure_tables(pairings: Sequence[Pairing]) -> list[Table]:
         *("pair", "by", "part", "questions", "no answer %", "p"),
         *(
             "score of the other there %",
-            "failures as wrong (95 %)",
-            "failures as right (95 %)",
+            f"failures as wrong ({LEVEL_TEXT})",
+            f"failures as right ({LEVEL_TEXT})",
         ),
         "verdict",
     ]
@@ -351,7 +353,7 @@ def _gain_blocks(gains: Sequence[Gain]) -> list[Table]:
         "method",
         "questions",
         "score %",
-        "gain in % (95 %)",
+        f"gain in % ({LEVEL_TEXT})",
         "p",
         "adjusted p",
         "verdict",

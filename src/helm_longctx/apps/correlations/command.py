@@ -24,6 +24,7 @@ from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.boards import category_results
 from helm_longctx.results.reading import Result, published_results, read_results
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.statistics.ranking import Correlation, spearman
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.benchmark import Benchmark
@@ -215,7 +216,7 @@ def _print_correlations(
             )
         )
     rows.sort(key=lambda row: row[2], reverse=True)
-    heads = ("One", "Other", "rho", "95 % interval", "models")
+    heads = ("One", "Other", "rho", f"{LEVEL_TEXT} interval", "models")
     print_table(text_table("Rank correlations", heads, rows, right=("rho", "models")))
 
 

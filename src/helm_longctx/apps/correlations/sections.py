@@ -31,6 +31,7 @@ from helm_longctx.documents.plots import matrix, mirror, property_scatter, scatt
 from helm_longctx.results.boards import OVERALL, Board, label, show_model
 from helm_longctx.results.cells import rho_cell, score_cell, short_name
 from helm_longctx.results.reading import Result
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.statistics.ranking import (
     Correlation,
     correlate_pairs,
@@ -326,7 +327,8 @@ def _property_table(scores: Sequence[_ModelScore], name: str) -> Table:
     heads = [
         Column("Models", is_number=False),
         Column(
-            "Score and window", "Spearman's rank correlation with its 95 % interval."
+            "Score and window",
+            f"Spearman's rank correlation with its {LEVEL_TEXT} interval.",
         ),
         Column("Models with a window"),
         Column(
@@ -446,12 +448,12 @@ _JUDGED_HEADS = [
     *text_columns("Task", "By the judge", "Other metric"),
     Column(
         "Over answers",
-        "Spearman's rank correlation over all answers, with its 95 % interval.",
+        f"Spearman's rank correlation over all answers, with its {LEVEL_TEXT} interval.",
     ),
     Column("Answers", "Number of answers with both metrics."),
     Column(
         "Over models",
-        "Spearman's rank correlation over the models' means, with its 95 % interval.",
+        f"Spearman's rank correlation over the models' means, with its {LEVEL_TEXT} interval.",
     ),
     Column("Models"),
 ]

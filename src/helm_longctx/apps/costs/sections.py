@@ -37,6 +37,7 @@ from helm_longctx.results.cells import score_cell
 from helm_longctx.results.comparison import Differences, find_differences
 from helm_longctx.results.methods import Gain, find_gains
 from helm_longctx.results.reading import Result
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.runs.shown_models import ShownModel
 
@@ -386,7 +387,7 @@ def _gains(board: Board, length: int | None, name: str) -> list[Table]:
         (Column("Method", is_number=False), lambda gain: Cell(gain.method.title)),
         (Column("Questions"), lambda gain: number_cell(gain.costs.questions, count)),
         (
-            Column("Gain", "In points, with its 95 % interval."),
+            Column("Gain", f"In points, with its {LEVEL_TEXT} interval."),
             lambda gain: Cell(
                 interval_text(gain.comparison.effect, signed_percent),
                 gain.comparison.effect.mean,

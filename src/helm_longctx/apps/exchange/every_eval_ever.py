@@ -35,7 +35,7 @@ from helm_longctx.results.boards import Suite, label
 from helm_longctx.results.cells import score_numbers, unread_share
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Statistic
-from helm_longctx.results.statistics.intervals import LEVEL
+from helm_longctx.results.statistics.level import LEVEL, LEVEL_TEXT
 from helm_longctx.runs.files import STATS
 from helm_longctx.runs.records import QuestionRecord
 from helm_longctx.runs.scores import InstanceScore
@@ -314,7 +314,7 @@ def write_eval_results(
                 made = (result.run.path / STATS).stat().st_mtime
                 date = datetime.fromtimestamp(made, timezone.utc)
                 ends = range_text(interval.low, interval.high)
-                notes = [f"95 % interval {ends}, n={interval.n}"]
+                notes = [f"{LEVEL_TEXT} interval {ends}, n={interval.n}"]
                 share = unread_share(result)
                 if share:
                     notes.append(f"{amount(100 * share)} % of the answers unread")

@@ -38,6 +38,7 @@ from helm_longctx.failures import Failure
 from helm_longctx.results.boards import Board, Suite, label
 from helm_longctx.results.cells import score_cell, unread_share
 from helm_longctx.results.reading import Result
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputScore, RunOrScore
@@ -355,8 +356,9 @@ READER = OutputReader(
 
 
 _ABOUT = (
-    "Scores in percent, with 95 % intervals in parentheses. † marks a score that is not comparable. Requests without "
-    "an answer are in no score; their number follows as “n failed”. “n % unread” is the share of answers in which the "
+    f"Scores in percent, with {LEVEL_TEXT} intervals in parentheses. † marks a score that is not comparable. "
+    "Requests without an answer are in no score; their number follows as “n failed”. "
+    "“n % unread” is the share of answers in which the "
     "scorer found nothing that it could read."
 )
 

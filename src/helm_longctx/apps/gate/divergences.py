@@ -42,6 +42,7 @@ from helm_longctx.results.statistics.intervals import (
     ValueKind,
     mean_interval,
 )
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.statistics.noninferiority import ONE_SIDED, Verdict
 
 CAPS = 10
@@ -590,7 +591,7 @@ def parts_table(decision: DivergenceDecision, way: Way) -> Table:
             _verdict_text(part.verdict),
         )
         rows.append(cells)
-    ends = "The ends are those of 95 % intervals."
+    ends = f"The ends are those of {LEVEL_TEXT} intervals."
     if decision.margin:
         most = f"{CAPS * decision.margin:g}"
         ends = f"The ends are the bounds that decide, in which a question counts as at most {most} nats."

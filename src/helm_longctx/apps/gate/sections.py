@@ -37,6 +37,7 @@ from helm_longctx.documents.plots import interval_plot
 from helm_longctx.documents.site import write_site
 from helm_longctx.results.cells import interval_row, write_scores
 from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.statistics.noninferiority import Verdict
 
 _MOST_ANSWERS = 50
@@ -183,7 +184,7 @@ def _answer(gate: Gate) -> HeadlineAnswer:
     verdict = gate.verdict
     different = f"{percent(gate.difference_share)} % of the scores differ between both."
     level = (
-        f"“No worse” is decided by 95 % intervals at each length, and “worse” by one-sided tests of a drop of"
+        f"“No worse” is decided by {LEVEL_TEXT} intervals at each length, and “worse” by one-sided tests of a drop of"
         f" {points(question.margin)} at 2.5 %, adjusted for the number of lengths and depths. Both are right although"
         " somebody looks again after more instances."
     )
@@ -210,8 +211,8 @@ def _plot(gate: Gate) -> Figure:
         }
     )
     about = (
-        "The score of the candidate minus that of the base, with 95 % intervals. The dashed line is the largest drop"
-        " that is accepted. Left of it, the candidate is worse."
+        f"The score of the candidate minus that of the base, with {LEVEL_TEXT} intervals. The dashed line is the"
+        " largest drop that is accepted. Left of it, the candidate is worse."
     )
     spec = interval_plot("candidate minus base", list(gate.parts), floors=True)
     return Figure("scores-differences", "Differences", about, spec, rows)
@@ -224,7 +225,7 @@ def _parts(
         Column("part", is_number=False),
         Column("base"),
         Column("candidate"),
-        Column("difference", "candidate minus base, with the 95 % interval"),
+        Column("difference", f"candidate minus base, with the {LEVEL_TEXT} interval"),
         Column("instances"),
         Column("better", "instances with a better score of the candidate"),
         Column("worse", "instances with a worse score of the candidate"),

@@ -28,6 +28,7 @@ from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.judging.judge import check_settings
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.tasks.registry import BENCHMARKS
 
 if TYPE_CHECKING:
@@ -296,7 +297,10 @@ def _make_tables(
     measures_by_judge: Mapping[str, list[Measure]],
     differences: Sequence[tuple[str, str, Comparison]],
 ) -> Iterator[Table]:
-    about = "Second lines: 95 % intervals. n: number of answers, pairs or groups of answers; the smallest among the judges"
+    about = (
+        f"Second lines: {LEVEL_TEXT} intervals. n: number of answers, pairs or groups of"
+        " answers; the smallest among the judges"
+    )
     rows = []
     for row in zip(*measures_by_judge.values(), strict=True):
         values = []

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from helm_longctx.results.statistics.intervals import LEVEL
+from helm_longctx.results.statistics.level import LEVEL
 from helm_longctx.tasks.judge_scores import Ratings
 
 _Tables = NDArray[np.float64]

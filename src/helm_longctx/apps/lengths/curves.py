@@ -39,6 +39,7 @@ from helm_longctx.results.statistics.intervals import (
     possible_lengths,
     share_of_shortest,
 )
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.benchmark import Benchmark, Sweep
@@ -136,8 +137,8 @@ def _sweep_table(
             caveat for score in levels.values() for caveat in score.caveats
         )
         longest = DASH if effective is None else there[effective]
-        note = f"possible at 95 %: {possible}"
-        ends = f"95 % interval {range_text(loss.low, loss.high)}"
+        note = f"possible at {LEVEL_TEXT}: {possible}"
+        ends = f"{LEVEL_TEXT} interval {range_text(loss.low, loss.high)}"
         row = [
             model_cell(board, model),
             *(score_cell(levels.get(level)) for level in there),
@@ -365,7 +366,7 @@ def _curves(board: Board, name: str) -> Figure | None:
     if not rows:
         return None
     about = (
-        "Each panel is a category; vertical lines are 95 % intervals. Bold lines are your models. Dotted lines are"
+        f"Each panel is a category; vertical lines are {LEVEL_TEXT} intervals. Bold lines are your models. Dotted lines are"
         " floors, and models without the context (closed book), where these were run."
         f" {MARK} marks scores that are not comparable."
     )
@@ -416,7 +417,7 @@ def _table(board: Board, name: str) -> Table | None:
         Column(
             "Effective length",
             f"The longest length at which the score is at least {least}. In parentheses are the lengths that are"
-            " possible at 95 %.",
+            f" possible at {LEVEL_TEXT}.",
         ),
     ]
     rows = []
@@ -463,8 +464,8 @@ def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[C
         text += f" ({labels[0]}–{labels[-1]})"
     notes = [] if longest else ["no length"]
     if labels:
-        notes.append(f"possible at 95 %: {', '.join(labels)}")
-    ends = f"95 % interval {range_text(loss.low, loss.high)}"
+        notes.append(f"possible at {LEVEL_TEXT}: {', '.join(labels)}")
+    ends = f"{LEVEL_TEXT} interval {range_text(loss.low, loss.high)}"
     return [
         number_cell(loss.mean, note=ends, lacking=lacking),
         number_cell(longest, lambda _: text, "", "; ".join(notes), lacking),

@@ -33,6 +33,7 @@ from helm_longctx.results.boards import Board, label, read_suite
 from helm_longctx.results.cells import interval_row, model_cell, score_cell, short_name
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.intervals import Interval, simultaneous_intervals
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.statistics.power import signal_to_noise
 from helm_longctx.results.statistics.rare_misses import (
     FEWEST_TEXTS,
@@ -198,7 +199,7 @@ def _answers(board: Board, official: Board | None) -> Iterator[Block]:
 _ABOUT_MISSES = (
     "A few answers that a model finds almost impossible decide a mean. The median and the share of such misses do not"
     " depend on how low they are, and their intervals are right for every distribution. A mean has an interval from"
-    f" {FEWEST_TEXTS} questions on, of which one at least is a miss in 95 % if 3 % of all are."
+    f" {FEWEST_TEXTS} questions on, of which one at least is a miss in {LEVEL_TEXT} if 3 % of all are."
 )
 
 
@@ -366,7 +367,8 @@ def _ratio_cell(results: Sequence[tuple[Result, str]]) -> Cell:
 _ABOUT_LOSS = (
     "Mean loss of the tokens in each window of 1,024 tokens, in nats: minus their log-probability given everything"
     " before them. It falls as long as the model uses what is further back. Where it stays level, more context gives"
-    " nothing; where it rises, the model cannot read that far. The intervals of a curve are right together in 95 %."
+    " nothing; where it rises, the model cannot read that far. The intervals of a curve are"
+    f" right together in {LEVEL_TEXT}."
 )
 
 

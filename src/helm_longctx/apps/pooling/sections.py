@@ -56,6 +56,7 @@ from helm_longctx.results.statistics.intervals import (
     group_codes,
     normal_quantile,
 )
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.statistics.ranking import (
     Correlation,
     Rank,
@@ -356,7 +357,7 @@ def pooling_sections(boards: Iterable[Board]) -> list[Section]:
         )
     about = (
         "The chance that a model is better than a model of average strength on an instance on which they differ, with"
-        f" 95 % intervals. {_ABOUT}"
+        f" {LEVEL_TEXT} intervals. {_ABOUT}"
     )
     spec = interval_plot(
         "chance to beat an average model", [one_line(model) for model in order]
@@ -391,7 +392,9 @@ def _answer(pooled: _PooledRanking, order: Sequence[str]) -> HeadlineAnswer:
     text = "A rank correlation with the means needs three models."
     if not math.isnan(agreement.rho):
         ends = range_text(agreement.low, agreement.high, decimals)
-        rho = in_brackets(decimals(agreement.rho), ends and f"95 % interval {ends}")
+        rho = in_brackets(
+            decimals(agreement.rho), ends and f"{LEVEL_TEXT} interval {ends}"
+        )
         text = f"Spearman's rank correlation with the means over tasks and lengths is {rho}, over {agreement.n} models."
     return HeadlineAnswer(
         _QUESTION, verdict, certainty, is_sure, f"{text} {note}".strip()

@@ -21,9 +21,10 @@ from helm_longctx.results.cells import (
 )
 from helm_longctx.results.comparison import by_instance, mean_of
 from helm_longctx.results.reading import Result
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 
 _CUT = (
-    "Scores that could be outside their 95 % interval if the token limit had not cut answers. `helm-longctx run"
+    f"Scores that could be outside their {LEVEL_TEXT} interval if the token limit had not cut answers. `helm-longctx run"
     " --retry-cut 4x` asks only for these answers again, with a larger budget."
 )
 _ERRATA = (

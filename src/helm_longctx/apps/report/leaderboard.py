@@ -49,6 +49,7 @@ from helm_longctx.results.comparison import (
 )
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import FAILURES_DECIDE
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.statistics.power import (
     SignalToNoise,
     signal_to_noise,
@@ -107,7 +108,7 @@ def _answer(
         return _floor_answer(question, board, ranking, floors)
     best = compared[0]
     whose = "of your models" if own else "of the published models"
-    score = f"{_score_text(best)} (95 % interval {range_text(best.interval.low, best.interval.high)})"
+    score = f"{_score_text(best)} ({LEVEL_TEXT} interval {range_text(best.interval.low, best.interval.high)})"
     if len(compared) > 1:
         verdict = (
             f"{show_model(best.model)} has the highest {what}{where} {whose}: {score}."
@@ -242,7 +243,7 @@ def _plot(
         which = f"{len(models)} of the {len(ranking)} models"
     else:
         which = "The one model"
-    about = f"{which} with this score, with 95 % intervals."
+    about = f"{which} with this score, with {LEVEL_TEXT} intervals."
     if any(score.is_published for score in ranking):
         about += " Full points were run here; hollow points are published."
     if floors:
@@ -355,7 +356,7 @@ def _about(board: Board, columns: Sequence[str], has_floors: bool) -> str:
     else:
         rest = ""
     return (
-        f"Scores in percent with their 95 % intervals.{mean if OVERALL in columns else ''}{rest}"
+        f"Scores in percent with their {LEVEL_TEXT} intervals.{mean if OVERALL in columns else ''}{rest}"
         f" {MARK} marks scores that are not comparable.{floor}"
     )
 

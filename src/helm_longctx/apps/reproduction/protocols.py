@@ -24,6 +24,7 @@ from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.reading import Result, read_results
 from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.tasks.publications import Protocol, Reported
 from helm_longctx.tasks.registry import (
     BENCHMARKS,
@@ -156,7 +157,7 @@ def _table(
     for row in rows:
         ends = _ends(published_interval(row, protocol, measured))
         lines.append((row.label, row.number_text, *ends, row.origin))
-    columns = ("model", "score", "95 % interval", "n", "origin")
+    columns = ("model", "score", f"{LEVEL_TEXT} interval", "n", "origin")
     return text_table(protocol.title, columns, lines, right=("score", "n"))
 
 
@@ -282,7 +283,14 @@ def print_release_comparison(
                 (protocol.title, effort, row.number_text, value, interval, kind)
             )
             sentences.append(f"{protocol.title}: {text}")
-    columns = ("number", "effort", "published", "measured", "95 % interval", "verdict")
+    columns = (
+        "number",
+        "effort",
+        "published",
+        "measured",
+        f"{LEVEL_TEXT} interval",
+        "verdict",
+    )
     title = f"{rows[0].row.model}: published and measured"
     print_table(text_table(title, columns, cells, right=("published", "measured")))
     print(*sentences, sep="\n")

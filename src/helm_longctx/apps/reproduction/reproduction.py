@@ -24,7 +24,7 @@ from helm_longctx.documents.plots import over_time
 from helm_longctx.results.boards import Board, mean_of_results, show_model
 from helm_longctx.results.comparability import GENERATED, describe
 from helm_longctx.results.reading import BEST, CUT, Result
-from helm_longctx.results.statistics.comparison import SIGNIFICANCE, compare_intervals
+from helm_longctx.results.statistics.comparison import compare_intervals
 from helm_longctx.results.statistics.intervals import (
     Interval,
     mean_interval,
@@ -32,6 +32,7 @@ from helm_longctx.results.statistics.intervals import (
     weigh_lengths,
     wilson,
 )
+from helm_longctx.results.statistics.level import SIGNIFICANCE
 from helm_longctx.results.statistics.power import detectable_from
 from helm_longctx.runs.shown_models import Setup, ShownModel
 from helm_longctx.tasks.benchmark import Benchmark

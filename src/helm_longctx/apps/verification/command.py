@@ -42,6 +42,8 @@ def verify(
         print_table(tabulate_cells(verification))
         for path in verification.missing:
             print(f"Not there: {path}")
+        for path in verification.other:
+            print(f"Not the content of the pinned commit: {path}")
         verifications.append(verification)
     print_table(summarize(verifications))
     if page:

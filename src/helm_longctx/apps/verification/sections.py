@@ -27,8 +27,8 @@ A cell is *equal* if the score of the outputs rounds to the printed digits. It i
 *explained* if it differs for a known reason; where a reason says how the printed score was made, the command computes
 it in that way and requires the printed digits. Any other difference ends the command with status 1.
 
-A folder of a repository is checked by git's tree id, and a single file by its blob id
-([Data](data.md)). With a [mirror folder](data.md), the files are under `proof/`.
+A folder of a repository is checked by git's tree id, and a single file by its blob id, when it is downloaded and
+when it is scored ([Data](data.md)). With a [mirror folder](data.md), the files are under `proof/`.
 """
 
 
@@ -125,9 +125,19 @@ def _describe(verification: Verification) -> Iterator[str]:
     if different:
         yield ""
         yield f"Different, without a known reason: {_name_cells(different, len(different))}."
+    yield ""
+    yield _describe_content(verification)
     if verification.missing:
         yield ""
         yield f"Files that could not be had: {', '.join(f'`{path}`' for path in verification.missing)}."
+
+
+def _describe_content(verification: Verification) -> str:
+    """Say whether the files were those of the pinned commits."""
+    if verification.other:
+        names = ", ".join(f"`{path}`" for path in verification.other)
+        return f"By git's ids, the content is not that of the pinned commits, or is not whole: {names}."
+    return "By git's ids, the content of all files that were there is that of the pinned commits."
 
 
 def _tabulate_models(verification: Verification) -> Table:

@@ -11,6 +11,7 @@ from importlib import import_module
 
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
+from helm_longctx.data.web import RepositoryFolder, WebFile
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.proofs import (
@@ -61,6 +62,7 @@ class Verification:
         outputs: number of outputs that were scored.
         files: number of files that they are in.
         missing: the files that could not be had.
+        other: the files and folders whose content is not that of the pinned commit, as git's ids show.
     """
 
     benchmark: Benchmark
@@ -69,6 +71,7 @@ class Verification:
     outputs: int
     files: int
     missing: Sequence[str]
+    other: Sequence[str]
 
     @cached_property
     def counts(self) -> Counter[ScoreVerdict]:
@@ -115,7 +118,22 @@ def verify_benchmark(benchmark: Benchmark, root: DataRoot) -> Verification:
         outputs=sum(scores.outputs.values()),
         files=len(scores.outputs),
         missing=missing,
+        other=[*_find_other_content(proof, root)],
     )
+
+
+def _find_other_content(proof: Proof, root: DataRoot) -> Iterator[str]:
+    """Yield what of the files under the data root is not the content of the pinned commit, or cannot be compared.
+
+    A mirror can have files that another program cut, and their scores would be taken for those of the published outputs.
+    """
+    for source in proof.sources:
+        if not isinstance(source, RepositoryFolder | WebFile):
+            continue
+        # A missing file is listed as such.
+        is_missing = isinstance(source, WebFile) and not root.has(source.path)
+        if not is_missing and not source.is_pinned_content(root):
+            yield source.path
 
 
 def _verify_cell(cell: PrintedScore, scores: OutputScores) -> VerifiedScore:

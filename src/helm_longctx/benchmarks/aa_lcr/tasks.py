@@ -23,9 +23,9 @@ from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks import (
     Category,
     DataRoot,
+    HubFile,
     InputError,
     Judgement,
-    PinnedFile,
     Template,
     WheelFile,
 )
@@ -45,17 +45,21 @@ SOURCE = WheelFile(
 )
 COLUMNS = ("question", "answer", "context")
 
-_HUB = "https://huggingface.co/datasets/ArtificialAnalysis/AA-LCR/resolve/9a77ef56b717057ade24ceab4d273712a0b4f19e"
-QUESTIONS_1_1 = PinnedFile(
+_hub_file = partial(
+    HubFile,
+    "ArtificialAnalysis/AA-LCR",
+    commit="9a77ef56b717057ade24ceab4d273712a0b4f19e",
+)
+QUESTIONS_1_1 = _hub_file(
+    "AA-LCR_Dataset.csv",
     "aa_lcr/AA-LCR_Dataset.csv",
-    f"{_HUB}/AA-LCR_Dataset.csv",
-    "aea5198982436fa774f616964bbeb34716de9e94368a123275b9355765c9b73b",
+    sha256="aea5198982436fa774f616964bbeb34716de9e94368a123275b9355765c9b73b",
 )
 """The questions of version 1.1. At bdae010 (SHA-256 2f90d9c3…) the file is version 1.0.0, with 16 other answers."""
-DOCUMENTS_1_1 = PinnedFile(
+DOCUMENTS_1_1 = _hub_file(
+    "extracted_text/AA-LCR_extracted-text.zip",
     "aa_lcr/AA-LCR_extracted-text.zip",
-    f"{_HUB}/extracted_text/AA-LCR_extracted-text.zip",
-    "5e839249826f6b9bd5324f0d139089c9dc481ccb3f212a6dfad00c51045d9d8a",
+    sha256="5e839249826f6b9bd5324f0d139089c9dc481ccb3f212a6dfad00c51045d9d8a",
 )
 """The documents of versions 1.0.0 and 1.1: both commits have the same archive."""
 COLUMNS_1_1 = (

@@ -39,6 +39,7 @@ from helm_longctx.tasks.task import (
 )
 
 _LARGE_SET = "RMT-team/babilong-1k-samples"
+_LARGE_COMMIT = "fc4d1a584dfc498c37578753bee4cdd91b987ae2"
 _SMALL_SET = "RMT-team/babilong"
 _SMALL_COMMIT = "ee0d588794c7ac098062ee0d247c733d62e94fe2"
 
@@ -73,6 +74,7 @@ def find_source(task: str, length: int) -> tuple[HubDataset | HubFile]:
                 {task: _count_samples(task, label)},
                 config=label,
                 labelled=False,
+                commit=_LARGE_COMMIT,
             ),
         )
     # The names of the files are 64k.json, 1M.json and so on.

@@ -2,8 +2,8 @@
 
 Source: Tencent-Hunyuan/CL-bench at 360d60f, infer.py, eval.py (`build_rubrics_text`, `call_judge_api`,
 `process_single_item`, `calculate_statistics`); the hub data sets tencent/CL-bench at b28a583 and
-tencent/CL-bench-Life. A record has the question's `rubrics` and `category`, and the reply of a judge in `judge`, or the
-replies of several in `jury`.
+tencent/CL-bench-Life at cd2589f. A record has the question's `rubrics` and `category`, and the reply of a judge in
+`judge`, or the replies of several in `jury`.
 """
 
 import json
@@ -127,7 +127,13 @@ TASKS = HubFile(
     commit="b28a5832a09b0d96c0cf4c22e90d7c60ede25b80",
     sha256="d5fc88d4b2eea75c61dd40862021b6ae2fba26bd21b58e8c5e18377a763943be",
 )
-LIFE = HubDataset("tencent/CL-bench-Life", {"train": 405}, labelled=False)
+LIFE = HubDataset(
+    "tencent/CL-bench-Life",
+    {"train": 405},
+    labelled=False,
+    commit="cd2589f",
+    files={"train": ("CL-bench Life.jsonl",)},
+)
 COLUMNS: Types = {"messages": list, "rubrics": list, "metadata": dict}
 _RUBRICS = Shape("a list", lambda value: isinstance(value, list))
 DELIMITER = "<|TASK|>"

@@ -36,7 +36,11 @@ LENGTHS = (250, 500, 1000, 2000, 3000)
 PROMPTS = 800
 """Prompts of a task at a length: 100 questions with two kinds of padding and four positions of the facts."""
 SOURCE = HubDataset(
-    "alonj/FLenQA", {"eval": 3 * PROMPTS * len(LENGTHS)}, labelled=False
+    "alonj/FLenQA",
+    {"eval": 3 * PROMPTS * len(LENGTHS)},
+    labelled=False,
+    commit="d3ac83afb4dd5bcf1aad4fbfd2c85c13c1d97941",
+    files={"eval": ("data/eval-00000-of-00001-e3c7225e84e4d34b.parquet",)},
 )
 _COLUMNS: Types = {
     "dataset": str,

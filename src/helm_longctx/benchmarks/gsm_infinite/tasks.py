@@ -153,12 +153,20 @@ def generate(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example
         )
 
 
+_COMMITS = {"hard_16k": "5e15e6eb9b76b8642894210b677bbd79825e48d4"}
+"""The commits of hub data sets that public material names, by the end of the name of the repository."""
+
+
 def find_source(name: str, length: int) -> HubDataset:
     """Return the hub data set of medium or hard problems of a length. It has a split for each number of operations."""
     splits = {f"ops_{operations}": 0 for operations in _OPERATIONS}
-    repo = f"InfiniAILab/gsm_infinite_{name}_{length_label(length) if length else 0}"
+    end = f"{name}_{length_label(length) if length else 0}"
     return HubDataset(
-        repo, splits, columns=dict.fromkeys(splits, _KEPT), labelled=False
+        f"InfiniAILab/gsm_infinite_{end}",
+        splits,
+        columns=dict.fromkeys(splits, _KEPT),
+        labelled=False,
+        commit=_COMMITS.get(end, ""),
     )
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from helm_longctx.data.jsonl import JsonLines, Row, Types
-from helm_longctx.errors import PreconditionError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks import (
     NO_TEMPLATE,
@@ -29,7 +28,7 @@ from helm_longctx.tasks import (
     read_benchmark,
     task_fields,
 )
-from helm_longctx.tasks.counting import CountTokens
+from helm_longctx.tasks.counting import CountTokens, load_encoding
 from helm_longctx.tasks.prompt import Message, read_messages
 from helm_longctx.tasks.sampling import shuffle_order, take_sample
 from helm_longctx.tasks.task import (
@@ -224,15 +223,7 @@ def o200k_counter() -> CountTokens:
     Raises:
         InputError: tiktoken cannot load the encoding.
     """
-    import tiktoken
-
-    try:
-        encoding = tiktoken.get_encoding("o200k_base")
-    except Exception as error:  # of the HTTP library, the disk, or a wrong checksum
-        raise PreconditionError(
-            f"tiktoken cannot load the encoding o200k_base ({type(error).__name__}); check the network, or set "
-            "TIKTOKEN_CACHE_DIR to a folder that has it"
-        ) from error
+    encoding = load_encoding("o200k_base")
     # Conversations of a file share most of their messages, so counts are remembered.
     return lru_cache(1 << 14)(lambda text: len(encoding.encode_ordinary(text)))
 

@@ -396,6 +396,9 @@ def _find_needles(rows: JsonLines, most: int | None) -> dict[str, list[list[str]
     return needles
 
 
+_COMMIT = "283310bb8c5ba6909dd9a6b1be087d2937f76f6d"
+"""The commit of the hub data set microsoft/SCBench."""
+
 _PASSAGE = 300
 """Number of characters that the baseline repeats."""
 
@@ -432,6 +435,7 @@ def _task(name: str, apart: bool) -> Task:
         {"test": int(row["contexts"])},
         f"scbench_{name}",
         labelled=False,
+        commit=_COMMIT,
     )
     return Task(
         name=f"{name}_apart" if apart else name,

@@ -172,6 +172,22 @@ def family_of(name: str) -> str | None:
     return None
 
 
+def describe_key(family: str | None, origin: str) -> str:
+    """Say where a judge's key comes from, for the log, in the words of NVIDIA's fork of HELM, which people search for.
+
+    Args:
+        family: the judge's family, as in `FAMILIES`.
+        origin: the variable's name, `PREFIX_CLIENT_ID` or `PREFIX_JUDGE` for tokens, or the file.
+    """
+    own = f"{family}_JUDGE"
+    source = origin if origin == _IN_FILE else f"environment variable {origin}"
+    if family and not origin.startswith(own):
+        return f"{own}_API_KEY is not set, setting to {source}: Using the main API key"
+    label = f"{family} judge" if family else "judge"
+    kind = "API key" if origin.endswith("_API_KEY") else "OAuth tokens"
+    return f"Using {label} {kind} from {source}"
+
+
 def _host_prefix(deployment: ModelDeployment) -> str:
     return re.sub(r"\W", "_", deployment.host_organization).upper()
 
@@ -241,11 +257,8 @@ def judge_client(
                 )
         # HELM's AutoClient has no public way to get one deployment's client.
         return limit_time(client._get_client(deployment), seconds)
-    own = _judge_prefix(record)
-    is_own = own and key_source.origin.startswith(own[0])
-    unset = f"{own[0]}_API_KEY is not set; " if own and not is_own else ""
-    main = "" if is_own or key_source.origin == _IN_FILE else "the main key, "
-    hlog(f"judge {deployment}: {unset}using {main}{key_source.origin}")
+    family = family_of(f"{deployment} {record.model_name or ''}")
+    hlog(f"{describe_key(family, key_source.origin)} for model: {deployment}")
 
     def build(key: str) -> Client:
         # HELM's `provide_api_key` looks the key up under this name.

@@ -18,7 +18,13 @@ from helm.common.request import Request, RequestResult, wrap_request_time
 from helm_longctx.data.download import retry_after
 from helm_longctx.environment import request_timeout, require, require_modules
 from helm_longctx.errors import InputError, bad_argument, error_text
-from helm_longctx.failures import Failure, FailureError, failure_of_error, list_causes
+from helm_longctx.failures import (
+    Failure,
+    FailureError,
+    Problem,
+    failure_of_error,
+    list_causes,
+)
 from helm_longctx.models import sampling
 from helm_longctx.models.apis import protocol
 from helm_longctx.models.apis.caching import without_beginning
@@ -172,7 +178,7 @@ class ProviderClient(ApiClient):
             "max_retries": 0,  # the runner and the judges retry
         }
         with self._name_errors(f"base_url={redact(address)!r}"):
-            self.client = self._make_library(**options)
+            self.client = self.make_library(**options)
         self.parameters = Parameters()
 
     @contextmanager
@@ -200,23 +206,40 @@ class ProviderClient(ApiClient):
         """
 
     @abstractmethod
-    def _wanted_body(self, request: Request) -> Body:
+    def wanted_body(self, request: Request) -> Body:
         """Return the body of a request, before parameters that the model refuses are changed."""
 
     @abstractmethod
-    def _make_library(self, **options: Any) -> Any:
+    def make_library(self, **options: Any) -> Any:
         """Return the package's client."""
 
-    def _stream_fields(self, body: Body) -> Body:
+    def stream_fields(self, body: Body) -> Body:
         """Return the fields that ask for a stream. There are none if the provider answers this body in one piece."""
         return {"stream": True} if self.settings.stream or body.get("stream") else {}
 
-    def _join(self, events: Iterable[Any]) -> Body:
+    def join_stream(self, events: Iterable[Any]) -> Body:
         """Return the reply that a stream of events consists of."""
         raise FailureError(
             Failure.BAD_REQUEST,
             f"{type(self).__name__} reads no streams; remove stream",
         )
+
+    def read_error(self, status: int, body: Any) -> Problem | None:
+        """Return why a request failed, if the body of an error has a shape of the provider's own.
+
+        Without a result, the status and the words of the body tell the kind of failure, as for most servers.
+
+        Args:
+            status: the HTTP status, from 400.
+            body: the JSON of the reply, or its text if it is not JSON.
+        """
+        return None
+
+    def _read_own_error(self, error: Exception) -> Problem | None:
+        status = getattr(error, "status_code", None)
+        if status is None:
+            return None
+        return self.read_error(status, getattr(error, "body", None))
 
     def body(self, request: Request) -> Body:
         """Return the JSON body of a request exactly as it is sent, without the fields that ask for a stream.
@@ -226,7 +249,7 @@ class ProviderClient(ApiClient):
         return {
             name: value
             for name, value in self.parameters.apply(
-                self._wanted_body(request), sampling.asked_of(request)
+                self.wanted_body(request), sampling.asked_of(request)
             ).items()
             if name not in ("stream", "stream_options")
         }
@@ -278,7 +301,7 @@ class ProviderClient(ApiClient):
         A digest stands in the place of the prompt, so that the key of a long prompt is short. Learned changes are not
         part of the key, because a later process has to find the reply before it learns them.
         """
-        body = self._wanted_body(without_beginning(request))
+        body = self.wanted_body(without_beginning(request))
         raw = {
             "route": self.route(request),
             **protocol.parameters_of(body),
@@ -292,7 +315,7 @@ class ProviderClient(ApiClient):
         Raises:
             Exception: there is no answer. The packages have their own errors (`failure_of_error` understands them).
         """
-        wanted = self._wanted_body(request)
+        wanted = self.wanted_body(request)
         characters = len(request.prompt) + sum(
             len(message["content"]) for message in request.messages or []
         )
@@ -308,9 +331,9 @@ class ProviderClient(ApiClient):
         # Each round learns a new change, so the loop ends when nothing is left to drop or rename.
         while reply is None:
             body = self.parameters.apply(wanted, asked)
-            # The changes are applied twice: `_stream_fields` has to see a learned `stream`, and the model can refuse
+            # The changes are applied twice: `stream_fields` has to see a learned `stream`, and the model can refuse
             # the fields that it adds.
-            sent = self.parameters.apply({**body, **self._stream_fields(body)}, asked)
+            sent = self.parameters.apply({**body, **self.stream_fields(body)}, asked)
             rate.wait(tokens)
             try:
                 reply = wrap_request_time(partial(self._exchange, request, sent))()
@@ -318,6 +341,8 @@ class ProviderClient(ApiClient):
                 if (seconds := retry_after(error)) is not None:
                     _check_wait(seconds, error, _describe_reply(error))
                     rate.pause(seconds)
+                if problem := self._read_own_error(error):
+                    raise FailureError(problem.kind, problem.reason) from error
                 reply = self._reply_in_error(error)
                 if reply is None and not (
                     self.parameters.learn(error, sent, asked)
@@ -361,11 +386,11 @@ class ProviderClient(ApiClient):
                 if content.lstrip().startswith(b"{"):
                     return protocol.read_reply(content)
             timed = protocol.TimedEvents(events, start)
-            return {**self._join(timed), "first_token_seconds": timed.seconds}
+            return {**self.join_stream(timed), "first_token_seconds": timed.seconds}
 
     def abort(self, request: Request) -> None:
         """Send a request, and close its stream after the first event."""
-        body = self.parameters.apply({**self._wanted_body(request), "stream": True})
+        body = self.parameters.apply({**self.wanted_body(request), "stream": True})
         path = self.route(request).removeprefix(self.provider.address_part)
         options = {
             "cast_to": object,
@@ -391,7 +416,13 @@ class ProviderClient(ApiClient):
     def _make_transport(self, is_bulk: bool) -> Any:
         """Return what sends the HTTP requests; see `transport.Transport`."""
         least_seconds = request_timeout() if self.settings.timeout else 0.0
-        return Transport(self._http, least_seconds, is_bulk, self._unsent_keys())
+        return Transport(
+            self._http,
+            least_seconds,
+            is_bulk,
+            unsent_keys=self._unsent_keys(),
+            key_header=self.provider.key_header,
+        )
 
     def _unsent_keys(self) -> tuple[str, ...]:
         """Return what the package would send as a key, and no request may carry."""

@@ -16,6 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
+from helm.common.hierarchical_logger import hlog
+
 from helm_longctx.environment import (
     max_reply,
     number_setting,
@@ -256,12 +258,27 @@ class TokenSource:
             # With thousands of requests to judges, each would otherwise ask a server that has just refused.
             if self._failure and time.monotonic() < self._failure[1] + _PAUSE:
                 raise TokenError(str(self._failure[0]), self._failure[0].refused)
+            self._log_request(refused)
             try:
                 self._held = request_token(self._client)
             except TokenError as error:
                 self._failure = (error, time.monotonic())
                 raise
             return self._held.value
+
+    def _log_request(self, refused: str | None) -> None:
+        """Log why a token is requested, in the words of NVIDIA's fork of HELM, which people search for."""
+        client = self._client
+        if self._held is None:
+            hlog(
+                f"Creating new OAuth token for client {client.client_id} at {client.token_url}"
+            )
+        elif self._held.value == refused:
+            hlog(
+                f"Authentication error detected for client {client.client_id}, attempting to create new token"
+            )
+        else:
+            hlog(f"token expired, refreshing it for client {client.client_id}")
 
 
 @functools.cache

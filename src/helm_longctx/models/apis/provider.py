@@ -119,6 +119,7 @@ class Provider:
         package: the Python package with which requests are sent.
         install: what pip has to install for it.
         key_prefix: start of the names of the variables with the key (`…_API_KEY`) and the address (`…_BASE_URL`).
+        key_header: the header that carries the key, such as `x-acme-key`. Empty for the package's own one.
         sampling: the names in `tasks.entry.SAMPLING` that the provider takes.
         server_sampling: those that other servers with its protocol take, too.
         reads_environment: whether the package reads these variables and knows the address. If it does not, for example
@@ -147,6 +148,7 @@ class Provider:
     install: str
     key_prefix: str
     routes: Mapping[str, str]
+    key_header: str = ""
     sampling: tuple[str, ...] = ("temperature", "top_p")
     server_sampling: tuple[str, ...] = ()
     reads_environment: bool = True

@@ -7,6 +7,7 @@ HELM's clients cache a reply before they parse it, so a reply that cannot be par
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -22,6 +23,7 @@ from helm.common.hierarchical_logger import hwarn
 from helm.common.key_value_store import request_to_key
 from helm.common.request import GeneratedOutput, Request, RequestResult
 from tenacity import (
+    RetryCallState,
     Retrying,
     retry_if_result,
     sleep_using_event,
@@ -305,6 +307,23 @@ def _dicts(value: object) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)]
 
 
+_TOO_MANY_REQUESTS = 429
+
+
+def _is_rate_limit(attempt: Attempt) -> bool:
+    for error in (attempt.error, attempt.outcome):
+        if not isinstance(error, Exception):
+            continue
+        if any(
+            http_status(cause) == _TOO_MANY_REQUESTS for cause in list_causes(error)
+        ):
+            return True
+    # HELM's clients return only the text of an error.
+    return (
+        re.search(rf"\b{_TOO_MANY_REQUESTS}\b", attempt.result.error or "") is not None
+    )
+
+
 _LONGEST_WAIT = 80.0
 """Largest number of seconds between two attempts."""
 
@@ -376,12 +395,14 @@ class Sender:
         )
         self._stopped = Event()
         self._has_answered = False
+        self._rate_limits = 0
         self._attempts = Retrying(
             stop=stop_after_attempt(retries.tries),
             wait=wait_exponential(retries.first_wait, _LONGEST_WAIT)
             + wait_random(0, retries.first_wait),
             sleep=sleep_using_event(self._stopped),
             retry=retry_if_result(retries.may_help),
+            before_sleep=self._log_limit,
             # After the last attempt the failure is the result, instead of tenacity's own error.
             retry_error_callback=lambda state: state.outcome and state.outcome.result(),
         )
@@ -403,6 +424,20 @@ class Sender:
     def is_stopped(self) -> bool:
         """Whether `stop` was called."""
         return self._stopped.is_set()
+
+    def _log_limit(self, state: RetryCallState) -> None:
+        """Log rate limits of a server: the first, second, fourth and so on, so that the log stays short."""
+        if state.outcome is None or state.next_action is None:
+            return
+        if not _is_rate_limit(state.outcome.result()):
+            return
+        self._rate_limits += 1
+        if self._rate_limits.bit_count() == 1:
+            server = self._address or "the server"
+            hwarn(
+                f"rate limit (status 429), number {self._rate_limits} from {server}; the request is sent again in"
+                f" {state.next_action.sleep:.0f} seconds"
+            )
 
     def _attempt(self, request: Request) -> Attempt:
         if self.is_stopped:

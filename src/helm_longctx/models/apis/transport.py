@@ -70,6 +70,7 @@ class Transport:
         is_bulk: whether replies are files that are read line by line. Their size and time are not limited, because
             their reader limits the lines (`batches.split_lines`).
         unsent_keys: keys that the package would send, and no request may carry.
+        key_header: the header that carries the key. Empty for the package's own one.
 
     Raises:
         InputError: the setting of the size has a wrong value.
@@ -81,11 +82,13 @@ class Transport:
         least_seconds: float = 0.0,
         is_bulk: bool = False,
         unsent_keys: Iterable[str] = (),
+        key_header: str = "",
     ):
         self._http: Any = http
         self._most_bytes = math.inf if is_bulk else max_reply()
         self._least_seconds = math.inf if is_bulk else least_seconds
         self._unsent_keys = (NO_KEY, *unsent_keys)
+        self._key_header = key_header
         self._idle: defaultdict[str, list[Connection]] = defaultdict(list)
 
     def __enter__(self) -> Transport:
@@ -142,6 +145,9 @@ class Transport:
         for name in _KEY_HEADERS:
             if request.headers.get(name, "").endswith(self._unsent_keys):
                 del request.headers[name]
+            elif self._key_header and name in request.headers:
+                value = request.headers.pop(name)
+                request.headers[self._key_header] = value.removeprefix("Bearer ")
         request.headers["Accept-Encoding"] = "gzip"
 
     def _start_clock(self, request: Any) -> Clock:

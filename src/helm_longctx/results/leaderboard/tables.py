@@ -18,6 +18,7 @@ from helm_longctx.results.cells import score_notes
 from helm_longctx.results.comparability import Caveat, describe
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.runs.files import SCENARIO, read_json, reading, replace_file
 from helm_longctx.tasks.metric_names import CONDITIONS, DEPTHS, depth_score, task_score
 from helm_longctx.tasks.registry import find_benchmark
@@ -131,7 +132,7 @@ def make_cell(
     if has_ends:
         digits = None if is_share else 4
         ends = range_text(interval.low, interval.high, lambda end: _text(end, digits))
-        about.append(f"95 % interval: {ends}")
+        about.append(f"{LEVEL_TEXT} interval: {ends}")
     about += notes
     if caveats:
         about.append(f"{NOTES}: {'; '.join(describe(caveats))}")

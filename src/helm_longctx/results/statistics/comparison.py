@@ -27,6 +27,7 @@ from helm_longctx.results.statistics.intervals import (
     group_codes,
     normal_quantile,
 )
+from helm_longctx.results.statistics.level import SIGNIFICANCE
 
 Looks = tuple[int, ...]
 """The sizes of the sample at all looks until now, ascending. The last one is the size now."""
@@ -164,9 +165,6 @@ def _step(looks: Looks) -> tuple[float, float]:
     same = math.sqrt(looks[-2] / looks[-1])
     return same, math.sqrt(1 - same**2)
 
-
-SIGNIFICANCE = 0.05
-"""Two models are tied if the p-value, corrected for the number of tests, is not below this."""
 
 FAILURES_DECIDE = "cannot tell: failures decide"
 """What is said if the answers show a difference that failures could explain."""

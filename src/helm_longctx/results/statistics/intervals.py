@@ -12,8 +12,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-LEVEL = 0.95
-"""Confidence level of all intervals."""
+from helm_longctx.results.statistics.level import LEVEL
 
 Floats = NDArray[np.float64]
 

@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helm_longctx.results.statistics.comparison import (
-    SIGNIFICANCE,
     Comparison,
     Pairs,
     compare_parts,
@@ -42,6 +41,7 @@ from helm_longctx.results.statistics.comparison import (
     upper_tail,
 )
 from helm_longctx.results.statistics.intervals import Floats, cluster_sums
+from helm_longctx.results.statistics.level import SIGNIFICANCE
 from helm_longctx.results.statistics.power import MOST_QUESTIONS
 from helm_longctx.results.statistics.sequential import DIFFERENCES, Bounds
 

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 
 from helm_longctx.results.statistics.heavy_tails import group_means
 from helm_longctx.results.statistics.intervals import (
-    LEVEL,
     Floats,
     Interval,
     ValueKind,
@@ -26,6 +25,7 @@ from helm_longctx.results.statistics.intervals import (
     group_codes,
     mean_interval,
 )
+from helm_longctx.results.statistics.level import LEVEL
 
 FEWEST_TEXTS = 100
 """Number of texts of which at least one is a miss in 95 %, if 3 % of all are."""

@@ -33,7 +33,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from helm_longctx.results.statistics.intervals import LEVEL, Floats, Interval
+from helm_longctx.results.statistics.intervals import Floats, Interval
+from helm_longctx.results.statistics.level import LEVEL
 
 
 class Bounds(NamedTuple):

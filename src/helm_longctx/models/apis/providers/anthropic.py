@@ -85,7 +85,8 @@ class AnthropicClient(ProviderClient):
         result = tools.with_calls(result, calls, tools.read_anthropic_reasoning(blocks))
         return add_facts(result, usage=_usage(reply.get("usage")))
 
-    def _wanted_body(self, request: Request) -> Body:
+    def wanted_body(self, request: Request) -> Body:
+        """Return the body of a request to the messages route."""
         protocol.check_text(request)
         settings = self.settings
         messages = protocol.turns(request)
@@ -126,7 +127,8 @@ class AnthropicClient(ProviderClient):
         }
         return protocol.fill_body(fields, optional, settings.extra_body)
 
-    def _make_library(self, **options: Any) -> Any:
+    def make_library(self, **options: Any) -> Any:
+        """Return the client of the package `anthropic`, which sends bearer tokens in place of a key."""
         import anthropic
 
         return anthropic.Anthropic(**options)
@@ -141,11 +143,13 @@ class AnthropicClient(ProviderClient):
             else ()
         )
 
-    def _stream_fields(self, body: Body) -> Body:
+    def stream_fields(self, body: Body) -> Body:
+        """Return the fields that ask for a stream. Long answers are always streamed."""
         is_long = body["max_tokens"] > _LONGEST_IN_ONE_PIECE
-        return {"stream": True} if is_long else super()._stream_fields(body)
+        return {"stream": True} if is_long else super().stream_fields(body)
 
-    def _join(self, events: Iterable[Any]) -> Body:
+    def join_stream(self, events: Iterable[Any]) -> Body:
+        """Return the message that the events of a stream consist of."""
         message: Body = {}
         blocks: dict[int, Body] = {}
         for event in events:

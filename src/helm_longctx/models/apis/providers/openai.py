@@ -200,7 +200,8 @@ class OpenAIClient(ProviderClient):
             else reply
         )
 
-    def _wanted_body(self, request: Request) -> Body:
+    def wanted_body(self, request: Request) -> Body:
+        """Return the body of a chat or a completion."""
         if isinstance(request, echo.EchoRequest):
             name = "text" if request.way == echo.GENERATE else "prompt"
             model = {"model": self.settings.model or request.model.partition("/")[2]}
@@ -248,7 +249,8 @@ class OpenAIClient(ProviderClient):
                 fields["top_logprobs"] = request.top
         return protocol.fill_body(fields, optional, settings.extra_body)
 
-    def _make_library(self, **options: Any) -> Any:
+    def make_library(self, **options: Any) -> Any:
+        """Return the client of the package `openai`."""
         import openai
 
         return openai.OpenAI(organization=self._org_id, **options)
@@ -259,7 +261,8 @@ class OpenAIClient(ProviderClient):
             return transport
         return FunctionTransport(transport, self._http, self._function)
 
-    def _stream_fields(self, body: Body) -> Body:
+    def stream_fields(self, body: Body) -> Body:
+        """Return the fields that ask for a stream, with its usage."""
         # Log-probabilities are not read from the pieces of a stream.
         is_whole = any(
             name in body for name in ("logprobs", "prompt_logprobs", "return_logprob")
@@ -271,7 +274,8 @@ class OpenAIClient(ProviderClient):
             else {}
         )
 
-    def _join(self, events: Iterable[Any]) -> Body:
+    def join_stream(self, events: Iterable[Any]) -> Body:
+        """Return the reply that the events of a stream consist of."""
         reply: Body = {}
         texts: defaultdict[str, list[str]] = defaultdict(list)
         calls = tools.CallPieces()
