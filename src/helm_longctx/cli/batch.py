@@ -68,7 +68,7 @@ _SameInstances = Annotated[
 @app.callback()
 def batch() -> None:
     """Send the requests of runs through the providers' batch APIs."""
-    # Progress is logged at the level INFO, which `main` hides.
+    # Progress is logged at the level INFO, and `main` hides that.
     logging.getLogger("helm_longctx.runner.batches").setLevel(logging.INFO)
 
 

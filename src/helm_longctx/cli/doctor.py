@@ -275,7 +275,9 @@ def _configuration(local_path: Path) -> Iterator[_Finding]:
     """Check the files that `helm-run` reads before it loads plugins. It fails with a traceback if one is malformed."""
     try:
         register_local_path(local_path)
-    except Exception as error:  # from the YAML parser, or from HELM, which does not check the structure
+    except (
+        Exception
+    ) as error:  # from the YAML parser, or from HELM: it does not check the structure
         yield False, f"in {local_path}: {describe_error(error)}"
         return
     files = sorted(path.name for path in local_path.glob("*.yaml"))

@@ -228,13 +228,13 @@ def main() -> None:
 
 def _run_command() -> int:
     try:
-        # Not `app()`: that would replace our hook for uncaught exceptions, which redacts secrets.
+        # Not `app()`: that would replace our hook for uncaught exceptions that redacts secrets.
         status: int = get_command(app)(prog_name=_PROGRAM, standalone_mode=False) or 0
     except typer.Abort:  # for Ctrl-C, in older versions of Typer
         raise KeyboardInterrupt from None
     except _UsageError as usage_error:
         error: Any = usage_error
-        # A command without its sub-command shows its help, which Typer makes an error.
+        # A command without its sub-command shows its help. Typer makes this an error.
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
             return 2

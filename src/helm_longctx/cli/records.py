@@ -102,7 +102,7 @@ def _json_line(value: object) -> bytes:
     """Serialize a value as one line, also for readers such as `splitlines` that break lines at other characters."""
     try:
         line = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
-    except TypeError:  # a lone surrogate, which JSON escapes
+    except TypeError:  # JSON escapes a lone surrogate
         line = json.dumps(value).encode() + b"\n"
     for character in "\x85\u2028\u2029":
         line = line.replace(character.encode(), f"\\u{ord(character):04x}".encode())

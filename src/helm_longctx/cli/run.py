@@ -72,7 +72,7 @@ def make_configured_runs(
     """Make the runs of a file and of the command's options, or print them in a dry run, or raise an `InputError`.
 
     Args:
-        published: the published model with which protocols are compared; empty for the model of the same name.
+        published: the published model with which protocols are compared, empty for the model of the same name.
         release: the published numbers that are compared instead.
     """
     with set_log_levels(quiet, verbose) as prints:
@@ -189,7 +189,7 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
 
 
 def _print_scores(plan: Plan, has_failed: bool) -> None:
-    """Print the scores, which runs were made, where they are, and the next commands."""
+    """Print the scores, the runs that were made, where they are, and the next commands."""
     from helm_longctx.results.boards import make_boards
     from helm_longctx.results.cells import print_scores
     from helm_longctx.results.reading import read_results

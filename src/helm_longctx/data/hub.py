@@ -54,7 +54,7 @@ _JSON_LINES = ".jsonl"
 _PARTIAL = "partial-"
 """Start of the names of all splits in the conversion of a data set that is too large to be converted whole."""
 _FIRST_DIGITS = re.compile("[0-9a-f]{7,39}")
-"""The first digits of a commit, which public material often names instead of all 40."""
+"""The first digits of a commit. Public material often names these instead of all 40."""
 TIMEOUT = 30
 """Seconds to wait for the first response. huggingface_hub itself would wait forever."""
 
@@ -302,7 +302,7 @@ class HubFile(SingleFile):
 
     @property
     def revision(self) -> str:
-        """The commit of the repository to download it from; empty for the latest one."""
+        """The commit of the repository to download it from, empty for the latest one."""
         return self.commit if self.repo_id == self.repo else ""
 
     @property
@@ -725,7 +725,7 @@ def _write_rows(
     """Write rows as JSON lines, and check their number.
 
     Args:
-        expected: the number of rows; None for any but 0.
+        expected: the number of rows, or None for any but 0.
         packed: bytes of the files from which the rows come. Parquet can repeat a text a million times in a few bytes.
     """
     count = 0

@@ -1,4 +1,4 @@
-"""Gets files of a benchmark's release, which is one archive on the hub, and small pinned files.
+"""Gets files of a benchmark's release (one archive on the hub), and small pinned files.
 
 HELMET's archive is 11 GB to download and 34 GB unpacked, and a run needs a few files of it. So the archive is streamed
 once, only the requested files are written, and the archive is never stored. Files are moved into the data root only
@@ -51,8 +51,8 @@ class Release:
         setting: environment variable that can name a repository, `org/name[@revision]`, that holds the release
             unpacked, at its top or under `prefix`.
         archive: name of the archive in the repository, a gzip-compressed tar file.
-        commit: commit of the repository; empty for the latest one.
-        sha256: SHA-256 of the archive; empty if it is not known. It is then checked only against the hub's digest.
+        commit: commit of the repository, empty for the latest one.
+        sha256: SHA-256 of the archive, empty if it is not known. It is then checked only against the hub's digest.
     """
 
     repo: str
@@ -135,7 +135,7 @@ class PinnedFile(SingleFile):
         return {self.path: self.sha256}
 
     def find_differences(self) -> list[str]:
-        """Download the file, which is small, and compare its digest."""
+        """Download the small file, and compare its digest."""
         with ResumingStream(self.url) as stream:
             io.BufferedReader(stream).read(_MOST_PINNED)
             sha256 = stream.digest.hexdigest()

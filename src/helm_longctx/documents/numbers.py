@@ -123,7 +123,7 @@ def p_sentence(p_value: float) -> str:
 
 
 def amount(value: float | None) -> str:
-    """Return a number of tokens or dollars, which can be small, or a dash if it is not known."""
+    """Return a number of tokens or dollars, also a small one, or a dash if it is not known."""
     if value is None:
         return DASH
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

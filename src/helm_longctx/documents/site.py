@@ -272,7 +272,7 @@ def _write(report: Report, folder: Path, kind: PageFormat) -> Path:
         .render(report=report, pages=pages)
     )
     path = folder / kind.file
-    # Texts can contain lone surrogates, which UTF-8 does not allow.
+    # Texts can contain lone surrogates. UTF-8 does not allow these.
     path.write_text(text, encoding="utf-8", errors="replace")
     return path
 

@@ -51,17 +51,17 @@ def evaluate(
         model: a function, plain or async, of a prompt (`helm_longctx.Prompt`) that returns a text, or with `batch_size`
             of a list of prompts that returns a list of texts; a transformers model, with `tokenizer`, or a pair of
             both; a pipeline; an engine of vLLM or SGLang; the name of a deployment; the address of a server; or a list
-            of these, which are compared in one suite.
+            of these, to compare them in one suite.
         tasks: run entries such as `helmet_recall` or `ruler:task=vt`, or names of benchmarks.
-        lengths: lengths of the tasks, such as `8k`; None for tasks without lengths.
+        lengths: lengths of the tasks, such as `8k`, or None for tasks without lengths.
         name: the model's name in tables, or a list with a name for each model. By default, the name of the function, or
             the last part of the model's folder or hub name.
         tokenizer: tokenizer of transformers, or its hub name or folder. Without it, prompts are not cut.
         context: the model's window in tokens, to which prompts are cut. Default: the window of a transformers model.
-        num_samples: number of questions of each task; None for the official sample.
+        num_samples: number of questions of each task, or None for the official sample.
         arguments: further arguments of all tasks, such as `{"style": "chat"}`.
         suite: name of the suite. HELM's server, the report and `helm-longctx compare` show it.
-        batch_size: most prompts of a list that the function takes; None for a function of a single prompt. Of a
+        batch_size: most prompts of a list that the function takes, or None for a function of a single prompt. Of a
             transformers model, a folder or an engine: most prompts that are answered together. Not for servers.
         parallelism: prompts that are asked at once. By default `batch_size`, 4 for servers and for async functions, and
             1 for other functions and models.

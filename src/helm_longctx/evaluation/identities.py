@@ -202,7 +202,7 @@ def _view_bits(flat: Any) -> Any:
 
 
 def find_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return what differs between two identities; nothing if there was none before."""
+    """Return what differs between two identities, or nothing if there was none before."""
     if not before:
         return []
     plain: dict[str, Any] = orjson.loads(orjson.dumps(now, default=str))

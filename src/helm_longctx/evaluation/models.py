@@ -67,11 +67,11 @@ class GivenModel:
         name: its name as a deployment.
         entry: its value in `models` of a run configuration.
         parallelism: the default number of prompts that are asked at once.
-        answer: the `Function` or the `TransformersModel`; None for a deployment or a server.
+        answer: the `Function` or the `TransformersModel`, or None for a deployment or a server.
         client: class path of the object's client.
         identity: what identifies the object.
-        tokenizer: tokenizer of transformers, or its hub name or folder; None if there is none.
-        window: the object's window in tokens; None if it is not known.
+        tokenizer: tokenizer of transformers, or its hub name or folder, or None if there is none.
+        window: the object's window in tokens, or None if it is not known.
         ignored: arguments of `evaluate` that mean nothing for it, and why.
     """
 
@@ -269,7 +269,7 @@ def register(given: GivenModel, folder: Path) -> Iterator[None]:
     """Register an object with HELM as a deployment of this process. Its client can be made while the block runs.
 
     Args:
-        folder: a folder for the files of its tokenizer, which is needed as long.
+        folder: a folder for the files of its tokenizer. It is needed as long.
 
     Raises:
         InputError: HELM has a deployment of this name, or the tokenizer cannot be loaded.

@@ -176,9 +176,7 @@ class LongContextMetric(Metric):
                 means[name.name] = stat.mean
         score = task.headline_mean(means)
         if score is None:
-            score = means.get(
-                MAIN_METRIC
-            )  # of gold answers, which have no official metric
+            score = means.get(MAIN_METRIC)  # gold answers have no official metric
         if score is None:
             return []
         # With a single headline metric, each answer has this statistic already.
@@ -263,7 +261,7 @@ class LongContextMetric(Metric):
         yield UNREAD, float(is_empty_text or not task.can_read(record))
         scores = task.scores(record)
         score = scores.pop(MAIN_METRIC, None)
-        # A score of several metrics is the mean of their means (`derive_stats`), which can be over different instances.
+        # A score of several metrics is the mean of their means (`derive_stats`), and these can be over different instances.
         if score is not None and len(task.headline) == 1:
             yield MAIN_METRIC, score
             if (depth := sample.depth) is not None:
@@ -451,7 +449,7 @@ def scored_record(state: RequestState, sample: Sample) -> Record:
     else:
         prefix = ""
     answer = answer_of(state.result)
-    # As in the official code, the prefix comes before the reasoning, which is removed with it.
+    # As in the official code, the prefix comes before the reasoning, and is removed with it.
     has_reasoning = answer.reasoning is not None and not answer.has_open_reasoning
     prediction = answer.text if has_reasoning else prefix + answer.text
     record = {

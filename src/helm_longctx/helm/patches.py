@@ -119,7 +119,7 @@ _OF_RUNS: list[Patch] = []
 def _replaces(
     owner: str, name: str, parameters: str = "", of_runs: bool = True
 ) -> Callable[[Callable[..., Any]], Patch]:
-    """Make a patch of the function below, which takes HELM's function and then its parameters.
+    """Make a patch of the function below. It takes HELM's function and then its parameters.
 
     Args:
         parameters: the names of HELM's parameters, if the function below has others.
@@ -184,7 +184,7 @@ def _open_our_store(theirs: Any, config: Any) -> AbstractContextManager[Any]:
 
 @_replaces(_CLIENTS, "_get_client")
 def _tell_whose_client(theirs: Any, self: Any, model_deployment_name: str) -> Any:
-    """HELM's cache keys have the engine's name, which two deployments can share. Our cache needs the deployment."""
+    """HELM's cache keys have the engine's name, and two deployments can share it. Our cache needs the deployment."""
     token = client_in_the_making.set(
         _ClientInTheMaking(model_deployment_name, self.credentials)
     )

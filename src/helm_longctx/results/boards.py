@@ -61,13 +61,13 @@ class Board:
 
     Args:
         benchmark: the benchmark. For the user's questions, its tasks are those that were run.
-        folder: the folder of the user's files, without the length if each length has a folder; empty if there are none.
+        folder: the folder of the user's files, without the length if each length has a folder, empty if there are none.
         short_folder: the last parts of the folder, as many as distinguish it from other folders.
         tasks: the results of tasks that count, for each judge apart.
         categories: the results of categories, for each judge apart.
         overalls: the overall scores, also those that a model does not have, whose `caveats` say why.
         folders: the folder of each length, if each length has one.
-        metric: `likelihood` or `perplexity` if given texts are scored; empty for the official metrics.
+        metric: `likelihood` or `perplexity` if given texts are scored, empty for the official metrics.
     """
 
     benchmark: Benchmark
@@ -82,7 +82,7 @@ class Board:
 
     @property
     def name(self) -> str:
-        """The name, such as `helmet`, which no other board has."""
+        """The name, such as `helmet`. No other board has it."""
         return "_".join(filter(None, (self.benchmark.name, self.metric, self.folder)))
 
     @property
@@ -93,7 +93,7 @@ class Board:
         )
 
     def folder_at(self, length: int | None) -> str:
-        """Return the folder of the user's files for a length; empty if there are none."""
+        """Return the folder of the user's files for a length, empty if there are none."""
         return self.folders.get(length, self.folder)
 
     @property
@@ -138,13 +138,13 @@ class Board:
     def score(
         self, model: str, part: str, length: int | None, context: str = "full"
     ) -> Result | None:
-        """Return the score of a part, which can be `OVERALL`; None if the model lacks one."""
+        """Return the score of a part, also of `OVERALL`, or None if the model lacks one."""
         return self.scores_of(part, length, context).get(cast(ShownModel, model))
 
     def find(
         self, model: str, part: str, length: int | None, context: str = "full"
     ) -> Result | None:
-        """Return the result of a part, whose `caveats` say why it has no score; None if the part was not run."""
+        """Return the result of a part, whose `caveats` say why it has no score, or None if the part was not run."""
         return self.results.get(_name_key(model, part, length, context))
 
     @cached_property
@@ -437,7 +437,7 @@ class Board:
 
     @cached_property
     def _competing(self) -> dict[tuple[int | None, str], list[Result]]:
-        """The scores that `competing` returned, which a report asks for many times."""
+        """The scores that `competing` returned, because a report asks for them many times."""
         return {}
 
     def tasks_behind(self, score: Result) -> frozenset[str]:
@@ -468,7 +468,7 @@ class Board:
         return [score for model, score in scores.items() if model in self._floors]
 
     def floor_result_below(self, score: Result) -> Result | None:
-        """Return the best result of the same tasks and questions that needs no understanding; None without one."""
+        """Return the best result of the same tasks and questions that needs no understanding, or None without one."""
         comparable = []
         for floor in self.floors(score.part, score.length):
             has_tasks = self.tasks_behind(floor) == self.tasks_behind(score)
@@ -477,13 +477,13 @@ class Board:
         return max(comparable, key=lambda floor: floor.interval.mean, default=None)
 
     def floor_below(self, score: Result) -> float | None:
-        """Return the score of `floor_result_below`; None without one."""
+        """Return the score of `floor_result_below`, or None without one."""
         floor = self.floor_result_below(score)
         return floor.interval.mean if floor else None
 
 
 def score_key(result: Result) -> ScoreKey:
-    """Return the place of a result, which results of several judges share."""
+    """Return the key of a result. Results of several judges share it."""
     return ScoreKey(
         result.model, result.task or result.entry, result.length, result.context
     )
@@ -507,7 +507,7 @@ def read_suite(
 
     Args:
         published: whether to add all published results of these benchmarks to those in the suite.
-        keep_answers: whether results have the scores of answers, which comparisons need.
+        keep_answers: whether results have the scores of answers. Comparisons need these.
     """
     benchmarks = tuple(benchmarks)
     results = read_results(suite, benchmarks, keep_answers)
@@ -907,11 +907,11 @@ def own_boards(boards: Iterable[Board]) -> list[Board]:
 
 @cache
 def label(length: int | None) -> str:
-    """Return a length's label; empty for None."""
+    """Return a length's label, empty for None."""
     return "" if length is None else length_label(length)
 
 
 @cache
 def show_model(model: ShownModel) -> str:
-    """Return a model's name for readers, which pages and plots can show."""
+    """Return a model's name as pages and plots can show it."""
     return one_line(model.label)

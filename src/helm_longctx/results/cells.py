@@ -122,7 +122,7 @@ def write_scores(boards: Iterable[Board], folder: Path) -> None:
 
 
 def own_scores(board: Board) -> list[Result]:
-    """Return the scores of the user's models, without means of a single score, which would repeat it."""
+    """Return the scores of the user's models, without means of a single score: they would repeat it."""
     scores = []
     for score in board.scores.values():
         if not score.is_published and len(score.parts) != 1:
@@ -147,8 +147,8 @@ def score_notes(result: Result) -> list[str]:
 def score_numbers(result: Result) -> dict[str, Any]:
     """Return for programs, in 0 to 1, what `score_notes` says about cut answers and known errors.
 
-    `cut_wrong`, `cut_left_out` and `cut_best` are the score if cut answers are wrong, left out, or right; None if it is
-    not known which were cut. `without_errors` is the score without questions that have known errors; None without any.
+    `cut_wrong`, `cut_left_out` and `cut_best` are the score if cut answers are wrong, left out, or right, or None if it is
+    not known which were cut. `without_errors` is the score without questions that have known errors, or None without any.
     """
     cut = bounds(result)
     right = without_errors(result)
@@ -259,7 +259,7 @@ def find_wide_bounds(result: Result) -> _CutBounds | None:
 
 
 def without_errors(result: Result) -> Interval | None:
-    """Return a score, or a mean of tasks, without the questions that have known errors; None if none have."""
+    """Return a score, or a mean of tasks, without the questions that have known errors, or None if none have."""
     if result.is_published or not (result.has_score and _has_errors(result)):
         return None
     if not result.parts:
@@ -279,7 +279,7 @@ def without_errors(result: Result) -> Interval | None:
 
 
 def find_perplexity(result: Result) -> Interval | None:
-    """Return the perplexity of a task's texts; None for other metrics and for means of tasks.
+    """Return the perplexity of a task's texts, or None for other metrics and for means of tasks.
 
     It is the exponential of minus the mean log-probability of a token, over texts.
     """
@@ -317,7 +317,7 @@ _PUBLISHED_MODELS = 2
 
 
 class _ScoreColumn(NamedTuple):
-    """A column of scores: its heading, its cells, and the intervals that they show, if any; None for an empty cell."""
+    """A column of scores: its heading, its cells, and the intervals that they show, if any, or None for an empty cell."""
 
     head: Column
     cells: list[Cell]
@@ -333,7 +333,7 @@ def score_columns(
     with_errata: bool = False,
     link_unread: Callable[[Result], str] = lambda result: "",
 ) -> Iterator[_ScoreColumn]:
-    """Yield the columns of scores in a table of models, which the terminal and the report show alike.
+    """Yield the columns of scores in a table of models. The terminal and the report show them alike.
 
     Args:
         parts: tasks, categories, or the overall score. One without a score has no column.

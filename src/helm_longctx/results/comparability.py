@@ -64,7 +64,7 @@ class Caveat(NamedTuple):
             changed since the run), `data` (the questions were read from another version of a publisher's file than the
             pinned one), `remote_code` (the model's code is from the hub), `resumed` (the model has changed between the
             answers), `imported` (without its answers), or the name of a statistic in `SHARES`.
-        task: the task's name; empty for `judges`, and for an imported score of a whole category.
+        task: the task's name, empty for `judges`, and for an imported score of a whole category.
         detail: for `length` its label, for `generated` the run entry that asks the benchmark's own questions, if there
             is one, for `num_samples` the number and the official number, if there is one, for
             `chats`, `method`, `scorer`, `judge` and `judges` the names, for `sampling` its arguments, for `retry_cut`
@@ -142,7 +142,7 @@ def find_outcome(
     """Return the outcome of a benchmark's run.
 
     Args:
-        files: digest of the user's own files when the run was made; None if it has none.
+        files: digest of the user's own files when the run was made, or None if it has none.
         means: the means in `stats.json` by name and task.
     """
     if files is None:

@@ -80,7 +80,7 @@ def find_ranks(
 def describe_best(
     best: ShownModel, others: Iterable[ShownModel], differences: Differences
 ) -> str:
-    """Say with which models the best one is tied, or that it is better than all; nothing if there is no other."""
+    """Say with which models the best one is tied, or that it is better than all, or nothing if there is no other."""
     decisions = {other: differences[best, other] for other in others}
     if not decisions:
         return ""
@@ -138,7 +138,7 @@ def describe_pair(one: ShownModel, other: ShownModel, decision: Decision) -> str
 
 
 def describe_failures(one: str, other: str, comparison: Comparison) -> str:
-    """Say how many questions each of two sides did not answer, and what that can change; empty without failures.
+    """Say how many questions each of two sides did not answer, and what that can change, empty without failures.
 
     Args:
         one, other: how readers see the names of the sides.
@@ -196,7 +196,7 @@ def find_differences(board: Board, part: str, length: int | None) -> Differences
 def _compare_answers(
     board: Board, one: Result, other: Result, tasks: Sequence[str]
 ) -> Comparison | None:
-    """Compare two scores on the instances of tasks that both have; None if they share none of a task by one judge."""
+    """Compare two scores on the instances of tasks that both have, or None if they share none of a task by one judge."""
     models = (one.model, other.model)
     cells = _find_cells(board, models, [(task, one.length, "full") for task in tasks])
     # If a task is missing, the weighted mean would be over other tasks than the score.
@@ -212,7 +212,7 @@ def _compare_answers(
 def _compare_means(
     board: Board, one: Result, other: Result, tasks: Sequence[str]
 ) -> Comparison | None:
-    """Compare two scores by their intervals over tasks; None without tasks, and of other judges or questions."""
+    """Compare two scores by their intervals over tasks, or None without tasks, and of other judges or questions."""
     if one.is_generated != other.is_generated:
         return None
     if _judges_of(board, one, tasks) != _judges_of(board, other, tasks):
@@ -349,7 +349,7 @@ class Pairing:
 
     @property
     def better(self) -> str:
-        """The better model; empty if they are tied."""
+        """The better model, empty if they are tied."""
         if not self.decision.is_different:
             return ""
         return self.one if self.comparison.effect.mean > 0 else self.other
@@ -383,7 +383,7 @@ class _Cell:
 
     Args:
         answers: the scored answers of each model to the instances that all models answered, by instance.
-        asked: all answers of each model to the instances that were put to all models, with those that failed; empty if
+        asked: all answers of each model to the instances that were put to all models, with those that failed, empty if
             none failed.
     """
 
@@ -422,7 +422,7 @@ class _Question:
 
     @property
     def depth(self) -> int | None:
-        """The depth of the evidence, in percent; None if it has none."""
+        """The depth of the evidence, in percent, or None if it has none."""
         depth = self.repeats[0].depth
         return None if depth is None else nearest_depth(depth)
 
@@ -829,7 +829,7 @@ def _keep_shared(
 def _find_questions(
     models: Sequence[ShownModel], results: Sequence[Result]
 ) -> dict[str, dict[str, list[InstanceScore]]]:
-    """Return the answers to the instances that were put to all models, with those that failed; empty if none did."""
+    """Return the answers to the instances that were put to all models, with those that failed, empty if none did."""
     asked = _keep_shared(models, [by_question(result.answers) for result in results])
     for by_name in asked.values():
         for repeats in by_name.values():

@@ -26,8 +26,8 @@ class _Costs:
     Args:
         score: the mean score, 0 to 1, with the weights of the overall score.
         tokens: mean number of tokens of prompt and output of a question, all its requests included, by the provider's
-            count; None if the provider did not count.
-        tokens_per_point, dollars_per_point: of all questions for each point of the score, 0 to 100; None if that is not
+            count, or None if the provider did not count.
+        tokens_per_point, dollars_per_point: of all questions for each point of the score, 0 to 100, or None if that is not
             known.
     """
 
@@ -124,7 +124,7 @@ def _measure_costs(
     table: SharedTable, model: ShownModel, indices: Sequence[int]
 ) -> _Costs:
     def mean(*names: str) -> float | None:
-        """Return the mean over questions of the means over repeats of a sum of statistics; None if one is missing."""
+        """Return the mean over questions of the means over repeats of a sum of statistics, or None if one is missing."""
         means = []
         for index in indices:
             sums = []

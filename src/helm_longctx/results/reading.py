@@ -78,7 +78,7 @@ BEST = "score_cut_at_best"
 """The names of the bounds in a result's statistics, and in exports. Tasks without cut answers do not have them."""
 
 VALUES: Mapping[str, float | None] = {WRONG: 0.0, LEFT_OUT: None, BEST: 1.0}
-"""The score that a cut answer gets in each of them; None if the answer is left out."""
+"""The score that a cut answer gets in each of them, or None if the answer is left out."""
 
 
 def cut_values(
@@ -146,7 +146,7 @@ def task_statistics(
     """Return the statistics of a task (None for another package's), with bounds if answers were cut
     (`results/cells.py`), and with the score of the questions without known errors if some have them.
 
-    `means` are the means in the run's files, which are the scores. A mean over the rows can differ: a score of several
+    `means` are the means in the run's files: these are the scores. A mean over the rows can differ: a score of several
     metrics is the mean of their means, and answers without a value are left out.
     """
     values: dict[str, list[tuple[float, str, str]]] = defaultdict(list)
@@ -167,7 +167,7 @@ def task_statistics(
         statistics[name] = _statistic(
             name, values.get(name, []), means.get(name), total, is_of_answers
         )
-    # A task's score is also stored under a separate name, which only the task's mean has.
+    # A task's score is also stored under a separate name that only the task's mean has.
     own = task_score(rows[0].task)
     if own in statistics and MAIN_METRIC in statistics:
         statistics[own] = statistics[MAIN_METRIC]
@@ -251,11 +251,11 @@ class Run:
     """A finished run.
 
     Args:
-        tasks: the tasks that were run; empty for a scenario of another package.
+        tasks: the tasks that were run, empty for a scenario of another package.
         judge: the judge that the run entry names, if it is not the official one of each judged task; else empty.
         looks: the numbers of instances after which somebody looked and could stop the run.
-        model_facts: what identifies a model that ran in the run's process; empty for others.
-        entry: what the run was asked with; None for another package's scenario.
+        model_facts: what identifies a model that ran in the run's process, empty for others.
+        entry: what the run was asked with, or None for another package's scenario.
     """
 
     path: Path
@@ -288,7 +288,7 @@ class Run:
 
     @property
     def package(self) -> str:
-        """The version of helm-longctx that made the run; empty for older runs."""
+        """The version of helm-longctx that made the run, empty for older runs."""
         packages = (
             metric.get("args", {}).get("package")
             for metric in self.spec.get("metric_specs", [])
@@ -297,7 +297,7 @@ class Run:
 
     @property
     def comparability(self) -> str:
-        """The benchmark's comparability number; empty for older runs."""
+        """The benchmark's comparability number, empty for older runs."""
         return str(self.spec["scenario_spec"].get("args", {}).get("comparability", ""))
 
 
@@ -307,16 +307,16 @@ class Result:
 
     Args:
         entry: the name of the run entry, or `overall` for a benchmark's overall score.
-        task: the task's name; empty for the score of a whole category or benchmark.
+        task: the task's name, empty for the score of a whole category or benchmark.
         model: the model's name; its deployment if the suite has several deployments of the model.
         interval: the score with its 95 % interval and the number of instances. The mean is NaN if there is no score.
         lacks: the reasons why the score is not comparable, or why there is none.
-        run: the run; None for published scores and for means.
-        answers: the scores of the answers; empty if they were not kept, for published scores and for means.
+        run: the run, or None for published scores and for means.
+        answers: the scores of the answers, empty if they were not kept, for published scores and for means.
         failed: the number of requests without an answer. They are in no score.
-        parts: the results that a mean is of; empty for the score of a task.
+        parts: the results that a mean is of, empty for the score of a task.
         errata: the known errors of the task's questions, by the names of the instances that were asked.
-        metric: `likelihood` or `perplexity` if the run scores given texts; empty for the official metrics.
+        metric: `likelihood` or `perplexity` if the run scores given texts, empty for the official metrics.
     """
 
     benchmark: str
@@ -471,7 +471,7 @@ def read_results(
 ) -> list[Result]:
     """Read all results of a suite: of its finished runs by name, and the published ones, or raise an `InputError`.
 
-    Without `keep_answers`, results lack the scores of answers, which need memory.
+    Without `keep_answers`, results lack the scores of answers: these need memory.
     """
     benchmarks = tuple(benchmarks)
     folders = tqdm(find_runs(suite), "Scores of runs", disable=None, leave=False)

@@ -163,7 +163,7 @@ class StoppingQuestion:
         return Interval(mean, low, high, self._now[-1])
 
     def _read_interval(self, interval: Interval) -> str:
-        """Return the answer that the interval of a score gives; empty if it gives none."""
+        """Return the answer that the interval of a score gives, empty if it gives none."""
         model = self._models[0]
         share = self._rule.share
         points = f"{100 * share:g}"
@@ -216,7 +216,7 @@ def _fill_failures(
 def _find_questions(
     sides: Sequence[Mapping[TaskName, Sequence[InstanceScore]]], task: str
 ) -> AskedPairs | None:
-    """Return the questions of a task that were put to both models; nothing for one model or without failures."""
+    """Return the questions of a task that were put to both models, or nothing for one model or without failures."""
     if len(sides) < 2:
         return None
     one, other = sides

@@ -313,7 +313,7 @@ class Answer(AnswerFacts):
     def is_only_in_reasoning(self) -> bool:
         """Whether an answer that was not cut has text in its reasoning field, and none in its content.
 
-        Usually the server has a reasoning parser for another model, which takes answers for reasoning.
+        Usually the server has a reasoning parser for another model, and that takes answers for reasoning.
         """
         return self.is_empty and bool((self.thinking or "").strip())
 

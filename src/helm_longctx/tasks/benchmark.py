@@ -7,7 +7,7 @@ benchmark. A benchmark's folder has the file `benchmark.yaml`:
     revision    repository and commit; on GitHub they are also the `url`, unless the file has one
     axis        the arguments of `Axis`, with lengths such as `16m`; absent if the benchmark has no lengths
     data        the arguments of `Terms`, by address
-    metrics     the arguments of `Metric`, by name; nothing for the metrics of all judges
+    metrics     the arguments of `Metric`, by name, or nothing for the metrics of all judges
     task        the arguments of `Task` that the tasks share, for `task_fields`
 
 The files `published.csv`, `models.csv`, `protocols.yaml`, `errata.jsonl`, `outputs.py` and `proof.py` are recognized by
@@ -226,7 +226,7 @@ def read_published(
 
     Args:
         categories: all categories of the benchmark, if it has several.
-        best: the best score in the file, which becomes 1.
+        best: the best score in the file. It becomes 1.
     """
     category_of_task: dict[str, str] = {}
     for category in categories:

@@ -1,4 +1,4 @@
-"""Run entries such as `helmet_recall:task=json_kv,length=8k`, which are checked before data is loaded or sent."""
+"""Run entries such as `helmet_recall:task=json_kv,length=8k`. They are checked before data is loaded or sent."""
 
 import math
 import re
@@ -49,10 +49,10 @@ ADAPTER_METHOD = "longctx"
 """`AdapterSpec.method` of all our runs. What a run was asked with is in its scenario's arguments (`read_entry`)."""
 
 OUTPUT_LIMITS = ("max_tokens", "max_new_tokens", "max_output_tokens")
-"""Names that APIs give the limit on an output's tokens, which is `num_output_tokens` in HELM's run entries."""
+"""Names that APIs give the limit on an output's tokens. HELM's run entries have `num_output_tokens`."""
 
 
-# Official codes seed NumPy's legacy generator, which refuses larger seeds.
+# Official codes seed NumPy's legacy generator, and that refuses larger seeds.
 _LARGEST_NUMBER = 2**32 - 1
 MOST_REPEATS = 1000
 _MOST_TIMES = 1000
@@ -213,13 +213,13 @@ class Entry:
 
     @property
     def metric(self) -> str:
-        """One of `GIVEN_TEXTS`; empty for the official metrics."""
+        """One of `GIVEN_TEXTS`, empty for the official metrics."""
         metric = self.settings.request.metric
         return metric if metric in GIVEN_TEXTS else ""
 
     @property
     def label(self) -> str:
-        """The length's label; empty if the benchmark has no lengths."""
+        """The length's label, empty if the benchmark has no lengths."""
         if self.settings.length is None:
             return ""
         return length_label(self.settings.length)
@@ -300,7 +300,7 @@ class Entry:
 
 
 def digest_own_files(tasks: Iterable[Task], path: str | None) -> str | None:
-    """Return the digest of the files that tasks read in the user's folder; None if there are no such files."""
+    """Return the digest of the files that tasks read in the user's folder, or None if there are no such files."""
     names = sorted({name for task in tasks for name in task.own_files})
     return digest_files(Path(path) / name for name in names) if path else None
 
@@ -311,7 +311,7 @@ def fetch_command(entries: Iterable[Entry], root: DataRoot) -> str:
 
 
 def fetch_line(entries: Iterable[str], root: DataRoot | None = None) -> str:
-    """Return the command that fetches the data of run entries, which are given as texts, into a root.
+    """Return the command that fetches the data of run entries into a root. The entries are texts.
 
     Without a root it is the mirror that the environment names, or the cache.
     """
@@ -358,7 +358,7 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
     allowed = _list_arguments(benchmark, tasks)
     for key in arguments:
         if key not in (*allowed, "method", *METHOD_ARGUMENTS):
-            # All allowed arguments are listed, because `list_choices` would suggest a similar name, which is no help.
+            # All allowed arguments are listed, because `list_choices` would suggest a similar name, and that is no help.
             what = tasks[0].name if len(tasks) == 1 else "these tasks"
             raise InputError(
                 f"{name}: {key}={shorten(arguments[key])} is not an argument of {what};"
@@ -447,7 +447,7 @@ def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
 
 
 def split_entry(text: str) -> tuple[str, dict[str, str]]:
-    """Split a run entry into its name and its arguments, which are not checked, or raise an `InputError`."""
+    """Split a run entry into its name and its unchecked arguments, or raise an `InputError`."""
     name, colon, rest = text.strip().partition(":")
     arguments: dict[str, str] = {}
     for part in rest.split(",") if colon else []:

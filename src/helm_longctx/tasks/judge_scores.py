@@ -46,7 +46,7 @@ def judge_scores(
 
     Args:
         record: has the replies of one judge under `judge`, or the replies of several judges under `jury`.
-        headline: name of the main score. For a jury it is added as a strict score, which is 0 without any verdict,
+        headline: name of the main score. For a jury it is added as a strict score: it is 0 without any verdict,
             and for each judge of several.
         score: scores the replies of one judge. Without a verdict the result lacks the headline.
     """

@@ -65,10 +65,10 @@ class Window(NamedTuple):
 
 
 def split_windows(logprobs: Sequence[float]) -> tuple[Window, ...]:
-    """Return the windows of a text, which have all of its tokens but the first.
+    """Return the windows of a text: they have all of its tokens but the first.
 
     Args:
-        logprobs: of all tokens except the first, which no text precedes.
+        logprobs: of all tokens except the first: no text precedes it.
     """
     windows = []
     for start in range(0, len(logprobs) + 1, WINDOW):

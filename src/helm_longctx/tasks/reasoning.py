@@ -386,7 +386,7 @@ class SplitOutput:
     Args:
         answer: the answer without white space at its ends; the whole output if it has no known marks, or if its
             reasoning never ends.
-        reasoning: the reasoning; None if there are no known marks. It is empty if an answer has marks and no reasoning.
+        reasoning: the reasoning, or None if there are no known marks. It is empty if an answer has marks and no reasoning.
         is_open: whether the reasoning begins and never ends, so that there is no answer.
     """
 
@@ -670,7 +670,7 @@ _BARE_HARMONY_STARTS = (
 
 
 def _split_bare_channels(output: str, start: int) -> SplitOutput | None:
-    """Split an output of gpt-oss without special tokens; None if it is a plain answer."""
+    """Split an output of gpt-oss without special tokens, or None if it is a plain answer."""
     opening = next(
         word for word in _BARE_HARMONY_STARTS if output.startswith(word, start)
     )

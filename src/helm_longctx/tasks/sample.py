@@ -30,7 +30,7 @@ class Sample:
         input_tokens: length of the completion prompt, counted by `counter`.
         record: the fields that the scored record has in addition to prediction and references.
         group: the name of what the instance shares with others; see `Example.group`. None in runs of earlier versions.
-        method: the `name` and the `arguments` of the method whose program answers the question; None for other methods.
+        method: the `name` and the `arguments` of the method whose program answers the question, or None for other methods.
         read: see `Example.read`.
         marks: see `Example.marks`; only for such a method.
         answer_tokens: about how many tokens a good answer has; see `Example.answer_tokens`.

@@ -26,7 +26,7 @@ _OTHER_ARGUMENTS = ("revision", "comparability", "files")
 
 
 def scenario_arguments(entry: Entry) -> dict[str, Any]:
-    """Return an entry as the arguments of a scenario, which are plain JSON data."""
+    """Return an entry as the arguments of a scenario: plain JSON data."""
     arguments = {}
     for name, value in entry.arguments.items():
         if name not in _IN_OTHER_FIELDS:
@@ -63,7 +63,7 @@ def replace_request(entry: Entry, request: RequestSettings) -> Entry:
 
 
 def read_entry(spec: Any) -> Entry | None:
-    """Return what a run was asked with; None for another package's scenario and for published results.
+    """Return what a run was asked with, or None for another package's scenario and for published results.
 
     Args:
         spec: HELM's `RunSpec`, or the content of `run_spec.json`.

@@ -349,7 +349,7 @@ class Task:
         most_samples: the largest `num_samples` of a task that can be generated. None if the data sets the limit.
         official_judge: the judge that the benchmark uses for a part of the score. None if no judge is needed. The
             `judge` argument can name another.
-        judgement: how language models judge the answers; None if none does, or if the category's annotator knows it.
+        judgement: how language models judge the answers, or None if none does, or if the category's annotator knows it.
         judge_sources: the files that a judge needs, by role: its `rubric`, the `keypoints` of summaries.
         record_shapes: the kinds of the optional fields that `score` reads from a record.
         cut: the part of a prompt that is cut if the prompt is too long: the end of its `context`; its `middle`, after

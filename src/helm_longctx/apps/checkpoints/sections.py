@@ -52,10 +52,10 @@ class _Curve:
     Args:
         family: the name that the checkpoints share, with a star in the place of the step.
         part: the task or the part of the benchmark.
-        length: the length; None for a benchmark without lengths.
+        length: the length, or None for a benchmark without lengths.
         scores: the score of each step, in the order of the steps.
-        floor_result: the best score that needs no understanding; None if no floor was run.
-        trend: the comparison of the last step with an earlier one on the same questions; None if there is none.
+        floor_result: the best score that needs no understanding, or None if no floor was run.
+        trend: the comparison of the last step with an earlier one on the same questions, or None if there is none.
     """
 
     family: str
@@ -67,12 +67,12 @@ class _Curve:
 
     @property
     def floor(self) -> float | None:
-        """The score of the floor; None if no floor was run."""
+        """The score of the floor, or None if no floor was run."""
         return self.floor_result.interval.mean if self.floor_result else None
 
     @property
     def start(self) -> int | None:
-        """The step from which on all scores are surely above the floor; None if there is none, or without a floor's run."""
+        """The step from which on all scores are surely above the floor, or None without such a step or a floor's run."""
         if self.floor_result is None:
             return None
         steps = list(self.scores)

@@ -275,7 +275,7 @@ _FAILURES_ABOUT = (
 
 
 def _failure_tables(pairings: Sequence[Pairing]) -> list[Table]:
-    """Return a table of the questions without an answer, by pair and part; nothing if all have answers."""
+    """Return a table of the questions without an answer, by pair and part, or nothing if all have answers."""
     columns = [
         *("pair", "by", "part", "questions", "no answer %", "p"),
         *(

@@ -39,7 +39,7 @@ _FEWEST_MODELS = 5
 """Fewest models over which a correlation is shown."""
 
 _CLOSE = 0.01
-"""Largest difference from a printed correlation, which has two digits, of one that is equal to it."""
+"""Largest difference from a printed correlation (of two digits) of one that is equal to it."""
 
 ScoresByModel = Mapping[str, Mapping[str, float]]
 """For each task or run entry the models' scores."""

@@ -78,7 +78,7 @@ def _task_section(
     """Return the section of a length with enough models.
 
     Args:
-        instruct: the published models that count besides the user's own; empty for all.
+        instruct: the published models that count besides the user's own, empty for all.
     """
     columns = board.columns_at(length)
     # A category with one task has that task's scores.

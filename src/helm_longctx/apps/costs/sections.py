@@ -49,10 +49,10 @@ class Costs:
     Args:
         score: the score of the part.
         requests: number of requests.
-        input_tokens, cached_tokens, output_tokens: by the provider's count; None if it did not count.
-        dollars: by list prices; None if they are not known.
+        input_tokens, cached_tokens, output_tokens: by the provider's count, or None if it did not count.
+        dollars: by list prices, or None if they are not known.
         seconds: time of the requests one after the other; of those at the same time, the slowest counts.
-        retained_tokens, compactions: of a method that compacts; None for others.
+        retained_tokens, compactions: of a method that compacts, or None for others.
     """
 
     score: Result
@@ -72,7 +72,7 @@ class Costs:
 
     @property
     def tokens(self) -> float | None:
-        """Tokens of prompts and outputs; None if they are not known."""
+        """Tokens of prompts and outputs, or None if they are not known."""
         is_known = None not in (self.input_tokens, self.output_tokens)
         if is_known:
             return (self.input_tokens or 0.0) + (self.output_tokens or 0.0)
@@ -118,7 +118,7 @@ def find_costs(board: Board, length: int | None, part: str) -> list[Costs]:
 
 
 _Amount = Callable[[Costs], float | None]
-"""Returns what a row costs; None if that is not known."""
+"""Returns what a row costs, or None if that is not known."""
 
 
 def find_frontier(costs: Sequence[Costs], amount: _Amount) -> list[Costs]:
@@ -212,7 +212,7 @@ class _Point:
 
     Args:
         tokens: tokens of the context that had come.
-        after, before: mean scores of questions whose evidence had come, and of others; None without such questions.
+        after, before: mean scores of questions whose evidence had come, and of others, or None without such questions.
         n: number of answers.
     """
 

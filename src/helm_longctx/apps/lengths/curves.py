@@ -224,7 +224,7 @@ def _heat_table(
 
 
 def length_sections(board: Board) -> list[Section]:
-    """Return curves over length by category, and a table with means and drop; nothing for a single length."""
+    """Return curves over length by category, and a table with means and drop, or nothing for a single length."""
     name = f"length-{board.file_name}"
     blocks: list[Block] = []
     if figure := _curves(board, f"{name}-curves"):
@@ -446,7 +446,7 @@ def _table(board: Board, name: str) -> Table | None:
 
 
 def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[Cell]:
-    """Return the cells of the drop and of the effective length, which a single length does not have."""
+    """Return the cells of the drop and of the effective length. A single length has neither."""
     if len(scores) < 2:
         return [number_cell(None, note="one length")] * 2
     intervals = {length: score.interval for length, score in scores.items()}

@@ -98,7 +98,7 @@ def pool(
 ) -> _Pooling:
     """Rank models by the instances on which they differ.
 
-    The intervals are from the sandwich estimate of the variance over groups, which is at least the variance of
+    The intervals are from the sandwich estimate of the variance over groups. It is at least the variance of
     independent comparisons.
 
     Args:
@@ -254,7 +254,7 @@ class _PooledRanking:
 
 
 def pool_boards(boards: Iterable[Board]) -> _PooledRanking | None:
-    """Rank the user's models, without floors and closed books; None if no two of them differ on an instance.
+    """Rank the user's models, without floors and closed books, or None if no two of them differ on an instance.
 
     Instances are clustered by their groups. Equal questions at several lengths are one cluster.
 
@@ -326,7 +326,7 @@ _ABOUT = (
 
 
 def pooling_sections(boards: Iterable[Board]) -> list[Section]:
-    """Return the section of the ranking; nothing if no two of the user's models differ on an instance."""
+    """Return the section of the ranking, or nothing if no two of the user's models differ on an instance."""
     try:
         pooled = pool_boards(boards)
     except InputError as error:

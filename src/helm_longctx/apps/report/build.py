@@ -1,6 +1,6 @@
 """`report` builds a site or a document: pages from a suite's results, and pages to look into runs, with all answers.
 
-Prompts are shown elided. What a list needs is in one file, and the texts are in further files, which the page loads
+Prompts are shown elided. What a list needs is in one file, and the texts are in further files that the page loads
 when an instance is opened. They are scripts, since without a server a browser reads no other files.
 """
 
@@ -108,7 +108,7 @@ class _Instance:
 
 
 def _helm_page(server: str, run: Run, instance: str = "") -> str:
-    """Return the address of a run's page in HELM, or of an instance on it; empty without a server."""
+    """Return the address of a run's page in HELM, or of an instance on it, empty without a server."""
     if not server:
         return ""
     at = f"?instance={quote(instance, safe='')}" if instance else ""
@@ -318,7 +318,7 @@ _LEFT_OUT = (
 
 
 def _condition_sections(board: Board, server: str) -> list[Section]:
-    """Return a table with a row for each of the user's runs; nothing without runs."""
+    """Return a table with a row for each of the user's runs, or nothing without runs."""
     if not board.runs:
         return []
     # Statistics that are 0 in all runs have no column.
@@ -409,8 +409,8 @@ def write_report(
     """Write a report and return the file to open first.
 
     Args:
-        suite: the suite's folder; None for published results alone.
-        server: base address of helm-server for links to its pages; empty for none.
+        suite: the suite's folder, or None for published results alone.
+        server: base address of helm-server for links to its pages, empty for none.
 
     Raises:
         InputError: there are no scores; a file of a run is damaged; or Chromium is missing for `pdf`.

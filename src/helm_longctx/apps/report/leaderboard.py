@@ -373,7 +373,7 @@ def _above(board: Board, score: Result | None) -> Cell:
 
 
 _FEWEST_MODELS = 3
-"""Smallest number of models for a signal, which is a standard deviation over models."""
+"""Smallest number of models for a signal: a standard deviation over models."""
 
 
 def find_signal(board: Board, task: str, length: int | None) -> SignalToNoise | None:

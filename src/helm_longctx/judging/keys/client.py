@@ -173,7 +173,7 @@ def family_of(name: str) -> str | None:
 
 
 def describe_key(family: str | None, origin: str) -> str:
-    """Say where a judge's key comes from, for the log, in the words of NVIDIA's fork of HELM, which people search for.
+    """Say where a judge's key comes from, for the log, in the words of NVIDIA's fork of HELM, for which people search.
 
     Args:
         family: the judge's family, as in `FAMILIES`.

@@ -78,7 +78,7 @@ def file_name(name: str) -> str:
 
 
 def find_model(model: str, deployment: str) -> ModelMetadata:
-    """Return what HELM knows of a model, which can be registered by its own name or by its deployment's."""
+    """Return what HELM knows of a model, registered by its own name or by its deployment's."""
     return get_model_metadata_for_adapter_spec(
         AdapterSpec(model=model, model_deployment=deployment)
     )
@@ -112,7 +112,7 @@ class TableBuilder:
     Args:
         theirs: the groups of the user's schema or of HELM's, whose tables look as HELM's.
         titles: the title of each model.
-        helm: HELM's summarizer, which makes the cells of other packages' scenarios.
+        helm: HELM's summarizer. It makes the cells of other packages' scenarios.
     """
 
     schema: Schema
@@ -138,7 +138,7 @@ class TableBuilder:
         Args:
             columns: groups of runs, each with the name of a group of statistics.
             is_scenario_table: whether the names of models link to runs, and not the cells.
-            sub_split: the task of which the table is; None for all.
+            sub_split: the task of which the table is, or None for all.
         """
         heads = self._make_columns(columns, sub_split)
         is_theirs = all(group.name in self.theirs for group, _ in columns)

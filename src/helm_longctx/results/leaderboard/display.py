@@ -249,7 +249,7 @@ class _LeanStates:
         self._texts.finish(dict(zip(names, digests, strict=True)))
 
     def _add_whole_texts(self, state: State) -> tuple[str | None, str | None]:
-        """Return the digests of the whole prompt and of a text with the whole input; None for a short text."""
+        """Return the digests of the whole prompt and of a text with the whole input, or None for a short text."""
         instance = state["instance"]
         sample = find_sample(instance)
         pointer = (sample.full_prompt if sample else None) or {}
@@ -272,7 +272,7 @@ class _LeanStates:
 
 
 def _escape_markup(text: str) -> str:
-    """Escape a text that HELM's front end would render as HTML, which could run scripts from a prompt."""
+    """Escape a text that HELM's front end would render as HTML, because that could run scripts from a prompt."""
     return _box(html.escape(text, quote=False)) if _HTML_MARKER in text else text
 
 
@@ -287,7 +287,7 @@ def _text_html(text: str, link: str, index: str) -> str:
 def _conversation_html(
     messages: Iterable[Mapping[str, str]], link: str, index: str
 ) -> str:
-    """Return the HTML of a long conversation for HELM's front end, which shows messages as text, without links."""
+    """Return the HTML of a long conversation for HELM's front end: it shows messages as text, without links."""
     parts = (
         f"<div>{html.escape(m['role'])}</div>{_box(html.escape(m['content'], quote=False))}"
         for m in messages
@@ -392,7 +392,7 @@ def _trial_stats(
 
 def _trial(perturbed: State, instance: str, answer: State) -> _Trial:
     perturbation = perturbed.get("perturbation")
-    # A perturbation is a dictionary, which cannot be a key, so it becomes JSON.
+    # A perturbation is a dictionary. That cannot be a key, so it becomes JSON.
     return instance, json.dumps(perturbation) if perturbation else "", repeat_of(answer)
 
 

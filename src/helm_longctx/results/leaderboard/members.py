@@ -1,4 +1,4 @@
-"""What HELM's groups contain: the runs of a suite, and its published and overall scores, which have no run."""
+"""What HELM's groups contain: the runs of a suite, and its published and overall scores without a run."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ class Member:
     """A run in HELM's groups, or scores without a run.
 
     Args:
-        name: the run to which cells link; empty for an overall score.
+        name: the run to which cells link, empty for an overall score.
         statistics: the names of statistics, each with the tasks (HELM's sub-splits) that have it.
         results: the results of the run's tasks. Those of another package's scenario have an empty benchmark.
         run: HELM's run. Published and overall scores have none.

@@ -111,7 +111,7 @@ def _write_release(
     """Write the pages of a suite or of a release of several suites.
 
     Args:
-        helm: HELM's summarizer of the suites, which says where their runs and their pages are.
+        helm: HELM's summarizer of the suites. It says where their runs and their pages are.
         suite: the results of the suites; None to read them.
 
     Raises:
@@ -593,7 +593,7 @@ class _Pages:
         )
 
     def make_index(self) -> list[Table]:
-        """Return the tables of the most important groups, which are also the selector of the leaderboard."""
+        """Return the tables of the most important groups, also the selector of the leaderboard."""
         by_category: dict[str, list[RunGroup]] = defaultdict(list)
         for group in self.schema.run_groups:
             of_category = by_category[group.category]

@@ -38,7 +38,7 @@ class Conditions(NamedTuple):
     """The conditions that the scores in a column share.
 
     Args:
-        judge: the judge; empty for the official one.
+        judge: the judge, empty for the official one.
     """
 
     length: int | None
@@ -55,7 +55,7 @@ class BoardSection(NamedTuple):
     """The scores of a benchmark, or of one set of the user's questions, with context or without.
 
     Args:
-        board: the board of the scores; None if there are none yet.
+        board: the board of the scores, or None if there are none yet.
         columns: the conditions of its scores, by length, the official judge before others.
     """
 
@@ -156,8 +156,8 @@ def make_schema(
     The leaderboards of all sections come before the groups of their categories and tasks.
 
     Args:
-        run_groups: restricts the schema to these groups, such as the groups of a suite's runs; None for all.
-        statistics: restricts the columns to these statistics, such as those that a suite's runs have; None for all.
+        run_groups: restricts the schema to these groups, such as the groups of a suite's runs, or None for all.
+        statistics: restricts the columns to these statistics, such as those that a suite's runs have, or None for all.
     """
     sections = list(sections)
     # The boards of own questions have the tasks of their runs, so the registry's benchmarks are used.
@@ -219,7 +219,7 @@ def read_helm_schema(path: str | Path | None) -> dict[str, Any]:
 
 
 def _restrict_to(schema: Mapping[str, Any], group: _Group) -> _Group:
-    """Omit the columns of statistics and perturbations that a schema does not define, which HELM's own schema has."""
+    """Omit the columns of statistics and perturbations that a schema does not define. HELM's own schema has such."""
     fields = {field["name"] for field in schema.get("metrics") or ()}
     perturbations = {None, "${main_perturbation}"}
     for perturbation in schema.get("perturbations") or ():
@@ -340,7 +340,7 @@ def add_groups(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 def fit_helm(
     schema: dict[str, Any], boards: Sequence[Board] | None = None
 ) -> dict[str, Any]:
-    """Return our schema for HELM's own summarizer, which warns of each statistic in a table that a run lacks.
+    """Return our schema for HELM's own summarizer: it warns of each statistic in a table that a run lacks.
 
     A group of a suite shows what all of its runs have. Without a suite, it shows only scores. Instead of sub-splits
     there are the groups of tasks.
@@ -388,7 +388,7 @@ def _metric_group(name: str, title: str, metrics: Iterable[str]) -> _Group:
 
 def _restrict(group: _Group, statistics: Collection[str]) -> _Group:
     """Omit the columns of statistics that no run has."""
-    # `${main_name}` stands for the main statistic of each group, which HELM fills in.
+    # `${main_name}` stands for the main statistic of each group, and HELM fills it in.
     names = {*statistics, "${main_name}"}
     kept = [column for column in group["metrics"] if column["name"] in names]
     return {**group, "metrics": kept}

@@ -88,7 +88,7 @@ class ModelCell(Cell):
     """A cell with the name of a model.
 
     Args:
-        is_published: true if the row's scores were published; None for a model that was run here.
+        is_published: true if the row's scores were published, or None for a model that was run here.
     """
 
     is_published: bool | None = None
@@ -101,9 +101,9 @@ class ScoreCell(Cell):
     HELM's front end shows and sorts only `value`, so `value` becomes a text with the interval and the mark.
 
     Args:
-        number: the value, for programs: a score is in 0 to 1; None if there is none.
+        number: the value, for programs: a score is in 0 to 1, or None if there is none.
         is_share: whether people read the value in percent.
-        lacking: the reasons why the score is not comparable, or why there is none; None if it is comparable.
+        lacking: the reasons why the score is not comparable, or why there is none, or None if it is comparable.
     """
 
     number: float | None = None
@@ -218,7 +218,7 @@ def _caveats_of(cell: Cell) -> list[Caveat]:
 
 
 def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Cell]:
-    """Convert a column's values to texts of equal width, which the front end sorts in the order of the numbers."""
+    """Convert a column's values to texts of equal width that the front end sorts in the order of the numbers."""
     with_value = [cell for cell in cells if cell.value is not None]
     comparable = [float(cell.value) for cell in with_value if not _caveats_of(cell)]
     best = None
@@ -254,7 +254,7 @@ def _count_missing(cell: Cell) -> int:
 
 def _text_cell(cell: Cell, width: int, digits: int | None, best: float | None) -> Cell:
     number = float(cell.value)
-    # HELM also considers marked scores for the best score, which is bold.
+    # HELM also considers marked scores for the bold best score.
     style = dict(cell.style or {})
     style.pop("font-weight", None)
     if not _caveats_of(cell) and number == best:
@@ -282,7 +282,7 @@ def _text(number: float, digits: int | None) -> str:
 
 
 MOST_PUBLISHED = 5
-"""Largest number of published models in a table that also has the user's, which are then in view without scrolling."""
+"""Largest number of published models in a table that also has the user's, so that these are in view without scrolling."""
 
 MOST_COLUMNS = 9
 """Largest number of scores in a row that fit into a window of 1,500 pixels."""

@@ -138,7 +138,7 @@ def _unknown(n: int) -> Correlation:
 
 
 class _RankedColumn:
-    """The centred ranks of a column, and their length as a vector, which is 0 for a constant column."""
+    """The centred ranks of a column, and their length as a vector: 0 for a constant column."""
 
     def __init__(self, values: Floats):
         ranks = _rank_values(values)

@@ -25,7 +25,7 @@ _WORD = re.compile(rf"([{_UNSPACED}]+)|[^\W_{_UNSPACED}]+")
 
 
 def split(text: str, size: int) -> list[str]:
-    """Split a text into chunks of at most `size` characters, which joined are the text. None is empty.
+    """Split a text into chunks of at most `size` characters that together are the text. None is empty.
 
     A chunk ends after the last paragraph of the second half of its room, without one after a line, a sentence or a
     word, and otherwise at its largest size.
