@@ -224,7 +224,10 @@ def _batches(
 
     folder = suite_folder(output_path, suite)
     # An argument is the name of an existing run, or else a run entry.
-    names = [entry for entry in entries or [] if (folder / entry).is_dir()]
+    names = []
+    for entry in entries or []:
+        if (folder / entry).is_dir():
+            names.append(entry)
     others = [entry for entry in entries or [] if entry not in names]
     with hide_chatter():
         fill_registries(local_path)

@@ -187,7 +187,10 @@ def _prepare(
     published = [name for name in names if find_benchmark(name).published()]
     step = bars.add_task("questions and published results", total=len(published) + 1)
     arguments = (split_entry(entry)[1] for entry in config["entries"].values())
-    folders = [Path(own["path"]) for own in arguments if own.get("path")]
+    folders = []
+    for own in arguments:
+        if own.get("path"):
+            folders.append(Path(own["path"]))
     if folders:
         root = DataRoot.find(output_path)
         entry = parse_entry(BENCHMARKS, config["passages"])
@@ -304,7 +307,9 @@ def _find_runs(folder: Path, models: Iterable[str], file: str = STATS) -> list[P
 def _program() -> str:
     """Return how a shell finds our command: by its path if its environment is not active."""
     name = "helm-longctx"
-    return name if shutil.which(name) else relpath(Path(sys.executable).parent / name)
+    if shutil.which(name):
+        return name
+    return relpath(Path(sys.executable).parent / name)
 
 
 def _score_table(
@@ -330,7 +335,10 @@ def _score_table(
             board for board in of_folder if entry.name in board.benchmark.entries
         )
         # An entry that names a task has the task's score.
-        column = entry.name if len(entry.tasks) > 1 else entry.tasks[0].name
+        if len(entry.tasks) > 1:
+            column = entry.name
+        else:
+            column = entry.tasks[0].name
         score = board.score(model, column, length)
         if score is None:
             rows.append((shown, _NO_SCORE, ""))

@@ -110,6 +110,9 @@ def estimate(
     if as_json:
         rows = []
         for run_estimate in estimates:
-            of_run = [asdict(plan) for plan in plans if plan.run == run_estimate.run]
+            of_run = []
+            for plan in plans:
+                if plan.run == run_estimate.run:
+                    of_run.append(asdict(plan))
             rows.append({**asdict(run_estimate), "plans": of_run})
         as_json.write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2))

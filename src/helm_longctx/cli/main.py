@@ -155,7 +155,9 @@ _show_type: Any = getattr(TyperOption, "display_type_rich", None)
 if _show_type:
 
     def _show_type_of_values(option: Any, ctx: Any) -> Any:
-        return None if option.is_flag else _show_type(option, ctx)
+        if option.is_flag:
+            return None
+        return _show_type(option, ctx)
 
     TyperOption.display_type_rich = _show_type_of_values  # type: ignore[assignment, method-assign]
 

@@ -199,14 +199,20 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
 
     config = plan.config
     folder = suite_path(config.output_path, config.suite)
-    made = [spec.name for spec in plan.specs if (folder / spec.name / STATS).is_file()]
+    made = []
+    for spec in plan.specs:
+        if (folder / spec.name / STATS).is_file():
+            made.append(spec.name)
     if not made:
         return
     print_scores(
         folder,
         make_boards(read_results(folder, BENCHMARKS, keep_answers=False), BENCHMARKS),
     )
-    unfinished = [name for name in made if (folder / name / JOURNAL).is_file()]
+    unfinished = []
+    for name in made:
+        if (folder / name / JOURNAL).is_file():
+            unfinished.append(name)
     options = f"--suite {config.suite} --output-path {config.output_path}"
     print(f"Intervals and plots: helm-longctx report {options}")
     print(f"Tables as files: helm-longctx export {options}")

@@ -250,7 +250,9 @@ class HubDataset(Source):
         """Return the names of a split's parquet files in the repository itself."""
         if names := self.files.get(split):
             # A split without one of its files is not the split.
-            return [*names] if {*names} <= {*available} else []
+            if {*names} <= {*available}:
+                return [*names]
+            return []
         folder = re.escape(self._own_folder)
         numbered = re.compile(rf"{folder}/{re.escape(split)}-\d+-of-\d+\.parquet")
         return [name for name in available if numbered.fullmatch(name)]
@@ -259,7 +261,10 @@ class HubDataset(Source):
         """Return the names of a split's files in the parquet conversion, or raise a `ShapeError`."""
         config = self.config or self.parquet
         files = [name for name in available if name.endswith(".parquet")]
-        names = [name for name in files if name.startswith(f"{config}/{split}/")]
+        names = []
+        for name in files:
+            if name.startswith(f"{config}/{split}/"):
+                names.append(name)
         if names:
             return names
         if any(name.startswith(f"{config}/{_PARTIAL}{split}/") for name in files):
@@ -303,7 +308,9 @@ class HubFile(SingleFile):
     @property
     def revision(self) -> str:
         """The commit of the repository to download it from, empty for the latest one."""
-        return self.commit if self.repo_id == self.repo else ""
+        if self.repo_id == self.repo:
+            return self.commit
+        return ""
 
     @property
     def remedy(self) -> str:
@@ -343,7 +350,9 @@ class HubFile(SingleFile):
     @property
     def stored_sha256(self) -> Mapping[str, str]:
         """The digest of the file under the data root, if it is known."""
-        return {self.path: self.sha256} if self.sha256 else {}
+        if self.sha256:
+            return {self.path: self.sha256}
+        return {}
 
     def find_differences(self) -> list[str]:
         """Compare the digest, if it is known."""
@@ -439,7 +448,9 @@ class HubRows(SingleFile):
         digests: dict[str, str] = {}
         _, available = list_files(self.repo, self.commit)
         names = [name for name in available if name.startswith(self.files)]
-        paths = [download(self.repo, name, self.commit, digests) for name in names]
+        paths = []
+        for name in names:
+            paths.append(download(self.repo, name, self.commit, digests))
         rows = (row for path in paths for row in self._rows(path))
         packed = sum(path.stat().st_size for path in paths)
         _write_rows(part, rows, expected=self.rows, packed=packed, what="the data set")
@@ -515,9 +526,10 @@ def complete_commit(
     from huggingface_hub import HfApi
 
     commits = HfApi().list_repo_commits(repo, repo_type=kind)
-    matches = [
-        commit.commit_id for commit in commits if commit.commit_id.startswith(digits)
-    ]
+    matches = []
+    for commit in commits:
+        if commit.commit_id.startswith(digits):
+            matches.append(commit.commit_id)
     if len(matches) != 1:
         count = "several commits" if matches else "no commit"
         raise ShapeError(f"the repository has {count} {digits}…; {USE_A_MIRROR}")
@@ -649,7 +661,9 @@ def _compare_digests(
 @contextmanager
 def _open_file(repo: str, name: str, commit: str) -> Iterator[BinaryIO]:
     """Open a file of a data set at a commit, by default the latest one, for reading in parts."""
-    commit, available = (commit, [name]) if commit else list_files(repo)
+    available = [name]
+    if not commit:
+        commit, available = list_files(repo)
     if name not in available:
         raise ShapeError(
             f"the repository has no file {name}, but {', '.join(available[:MOST_NAMED])}"
@@ -790,7 +804,10 @@ def _read_parquet(
             ranges = {}
             for n in groups:
                 ranges[n] = file.metadata.row_group(n).column(index).statistics
-            groups = [n for n, range_ in ranges.items() if _can_contain(range_, value)]
+            groups = []
+            for n, range_ in ranges.items():
+                if _can_contain(range_, value):
+                    groups.append(n)
         for batch in file.iter_batches(
             batch_size=at_once, row_groups=groups, columns=columns and list(columns)
         ):

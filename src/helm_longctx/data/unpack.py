@@ -270,7 +270,10 @@ def _write_member(
 
 def normalize(name: str) -> str | None:
     """Remove `.` parts from a member's name. Return None for a name that could lead out of the target folder."""
-    parts = [part for part in name.split("/") if part not in ("", ".")]
+    parts = []
+    for part in name.split("/"):
+        if part not in ("", "."):
+            parts.append(part)
     # A backslash separates folders on Windows, and NUL ends a name for the system.
     if name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:
         return None

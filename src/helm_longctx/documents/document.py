@@ -163,7 +163,9 @@ def tabulate(
     about: str = "",
 ) -> Table:
     """Return a table with a row for each item. Columns come with what makes their cells; empty ones are left out."""
-    rows = [[cell(item) for _, cell in columns] for item in items]
+    rows = []
+    for item in items:
+        rows.append([cell(item) for _, cell in columns])
     used = []
     for index in range(len(columns)):
         if any(row[index].text != DASH for row in rows):
@@ -337,7 +339,9 @@ def _quote_formula(value: Any) -> Any:
 
     A text that already has such a quotation mark gets one more.
     """
-    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
+    if isinstance(value, str) and _FORMULA.match(value):
+        return f"'{value}"
+    return value
 
 
 def unquote_formula(value: Any) -> Any:

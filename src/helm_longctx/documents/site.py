@@ -148,7 +148,10 @@ def markdown_table(table: Table) -> str:
 def latex_table(table: Table, *, is_long: bool = False) -> str:
     """Return a table in LaTeX with booktabs and caption. It may be longer than a page if `is_long`."""
     align = "".join("r" if column.is_number else "l" for column in table.columns)
-    about = f"{table.title}. {table.about}" if table.about else f"{table.title}."
+    if table.about:
+        about = f"{table.title}. {table.about}"
+    else:
+        about = f"{table.title}."
     caption = rf"\caption{{{escape_tex(about)}}}"
     start = [r"\begin{table}", r"\centering", caption, rf"\begin{{tabular}}{{{align}}}"]
     end = [r"\end{tabular}", r"\end{table}"]
@@ -183,7 +186,9 @@ def latex_table(table: Table, *, is_long: bool = False) -> str:
 def _show(cell: Cell, escape: Callable[[str], str], own: str, detail: str) -> str:
     text = escape(cell.text)
     shown = own.format(text) if cell.tag == "own" else text
-    return f"{shown} {detail.format(escape(cell.detail))}" if cell.detail else shown
+    if cell.detail:
+        return f"{shown} {detail.format(escape(cell.detail))}"
+    return shown
 
 
 _KINDS: Mapping[str, PageFormat] = {
@@ -225,7 +230,10 @@ def _find_browser() -> str:
 def _print_page(browser: str, page: Path, target: Path) -> Path:
     """Print a page into a PDF file. Raises an `InputError` if the browser fails."""
     # Chromium's sandbox does not work for root, who starts browsers only in containers.
-    sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        sandbox = ["--no-sandbox"]
+    else:
+        sandbox = []
     command = [
         browser,
         "--headless",

@@ -155,7 +155,9 @@ def _read_options(arguments: Mapping[str, Any], given: Sequence[GivenModel]) -> 
     from helm_longctx.config.load import Options
 
     def as_list(value: Any) -> Any:
-        return [value] if isinstance(value, str | int) else value and list(value)
+        if isinstance(value, str | int):
+            return [value]
+        return value and list(value)
 
     parallelism = arguments["parallelism"]
     samples = arguments["num_samples"]

@@ -139,7 +139,9 @@ def _plain(value: Any) -> str:
         return repr([_plain(part) for part in value])
     if isinstance(value, frozenset):
         return repr(sorted(_plain(part) for part in value))
-    return repr(value) if isinstance(value, PLAIN) else type(value).__qualname__
+    if isinstance(value, PLAIN):
+        return repr(value)
+    return type(value).__qualname__
 
 
 def describe_loaded(model: Any, tokenizer: Any) -> dict[str, Any]:

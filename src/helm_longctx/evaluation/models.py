@@ -164,7 +164,9 @@ def describe_given(
             " its tokenizer, a pipeline, an engine, or a list of these"
         )
         raise bad_argument("evaluate", "model", model, allowed)
-    return given if window is None else replace(given, window=window)
+    if window is None:
+        return given
+    return replace(given, window=window)
 
 
 def _describe_server(
@@ -183,7 +185,10 @@ def _describe_server(
             model,
             ignored={"tokenizer": _OWN, "context": _OWN, "batch_size": _ONE_PROMPT},
         )
-    name = name if name and "/" in name else f"endpoint/{name or 'model'}"
+    if name and "/" in name:
+        name = name
+    else:
+        name = f"endpoint/{name or 'model'}"
     entry = {"url": model, "name": name, "tokenizer": tokenizer, "context": window}
     entry = {key: value for key, value in entry.items() if value is not None}
     return GivenModel(name, entry, ignored={"batch_size": _ONE_PROMPT})
@@ -252,7 +257,9 @@ def _describe_transformers(
 
 def _object_name(name: str) -> str:
     """Return a name that run entries and folders can have."""
-    return name if "/" in name else f"{_ORGANIZATION}/{make_safe_name(name)}"
+    if "/" in name:
+        return name
+    return f"{_ORGANIZATION}/{make_safe_name(name)}"
 
 
 def _identify(model: Any, facts: Mapping[str, Any]) -> dict[str, Any]:

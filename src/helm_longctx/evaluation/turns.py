@@ -64,7 +64,9 @@ def _is_awaited(thread: threading.Thread, waiting: set[int]) -> bool:
         waiting: the identifiers of the threads.
     """
     frames = sys._current_frames()
-    stacks = {ident: [*_iterate_frames(frame)] for ident, frame in frames.items()}
+    stacks = {}
+    for ident, frame in frames.items():
+        stacks[ident] = [*_iterate_frames(frame)]
     seen: set[int] = set()
     while waiting:
         seen |= waiting
@@ -111,7 +113,10 @@ def _find_waits(stack: list[FrameType]) -> list[Any]:
 def _find_computations(stack: list[FrameType]) -> list[Any]:
     """Return the futures that a thread computes."""
     run = thread_pools._WorkItem.run.__code__
-    items = [frame.f_locals.get("self") for frame in stack if frame.f_code is run]
+    items = []
+    for frame in stack:
+        if frame.f_code is run:
+            items.append(frame.f_locals.get("self"))
     return [item.future for item in items if item is not None]
 
 

@@ -239,7 +239,9 @@ def _prompt(instance: Instance, sample: Sample, style: Style) -> str:
     text = str(
         messages[_first_turn(messages)]["content"] if messages else instance.input.text
     )
-    return text if style == "chat" else text + (sample.separator + sample.answer_prefix)
+    if style == "chat":
+        return text
+    return text + (sample.separator + sample.answer_prefix)
 
 
 def _gold(instance: Instance, metric: MetricArgument) -> list[str]:
@@ -259,7 +261,9 @@ def _context(sent: Sample, prompt: str) -> tuple[int, int] | None:
         return None
     start = sent.context_span[0]
     end = len(prompt) - sent.rest
-    return (start, end) if 0 <= start < end else None
+    if 0 <= start < end:
+        return (start, end)
+    return None
 
 
 def _others(instance: Instance) -> list[str]:

@@ -35,7 +35,10 @@ def _import_synonyms() -> None:
     # These imports come first, so that no other module of HELM is imported while the packages are deferred.
     importlib.import_module("helm.benchmark.runner")
     importlib.import_module("helm.benchmark.augmentations.perturbation")
-    deferred = {name: _Deferred(name) for name in _DEFERRED if name not in sys.modules}
+    deferred = {}
+    for name in _DEFERRED:
+        if name not in sys.modules:
+            deferred[name] = _Deferred(name)
     if "nltk.corpus" in deferred:
         deferred["nltk.corpus"].wordnet = _Deferred("nltk.corpus:wordnet")  # type: ignore[attr-defined]
     sys.modules.update(deferred)

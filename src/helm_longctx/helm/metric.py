@@ -286,7 +286,9 @@ class LongContextMetric(Metric):
         for name, by_question in values.items():
             if any(len(of_question) < repeats for of_question in by_question.values()):
                 gaps[name] = Stat(name).add(fmean(map(fmean, by_question.values())))
-        replaced = {stat.name: gaps.get(stat.name, stat) for stat in stats}
+        replaced = {}
+        for stat in stats:
+            replaced[stat.name] = gaps.get(stat.name, stat)
         # Statistics that are derived from the replaced means must be derived again.
         for context in {replace(name, name="") for name in gaps}:
             of_context = {}
@@ -397,17 +399,21 @@ def _efficiency(answer: Answer, seconds: float) -> Iterator[tuple[str, float]]:
             (usage.input_tokens - usage.cached_tokens) / first,
         )
     # An answer of one token has no second one whose time could be measured.
-    if first is None:
-        tokens, rest = (usage.output_tokens, seconds)
-    else:
-        tokens, rest = (usage.output_tokens - 1, seconds - first)
+    tokens = usage.output_tokens
+    rest = seconds
+    if first is not None:
+        tokens -= 1
+        rest -= first
     if tokens > 0 and rest > 0:
         yield "decode_tokens_per_second", tokens / rest
 
 
 def _step_values(answer: Answer, sample: Sample) -> Iterator[tuple[str, float]]:
     """Yield the numbers of an answer of several requests: how many, and what its method has noted."""
-    requests = answer.steps.requests if answer.steps else 1 + len(answer.earlier)
+    if answer.steps:
+        requests = answer.steps.requests
+    else:
+        requests = 1 + len(answer.earlier)
     if answer.steps or requests > 1:
         yield "requests", float(requests)
     notes = answer.steps.notes if answer.steps else {}
@@ -433,7 +439,10 @@ def _usage_values(
     yield "cached_share", usage.cached_tokens / usage.input_tokens
     yield "billed_prompt_tokens", values.pop("input_tokens")
     yield from values.items()
-    parts = [prices.dollars(step) for step in steps or [usage]] if prices else [None]
+    if prices:
+        parts = [prices.dollars(step) for step in steps or [usage]]
+    else:
+        parts = [None]
     if prices and None not in parts:
         yield "cost", sum(part or 0.0 for part in parts)
         if prices.date:

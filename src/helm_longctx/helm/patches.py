@@ -179,7 +179,9 @@ def _open_our_store(theirs: Any, config: Any) -> AbstractContextManager[Any]:
         theirs, config
     )
     watch = store_watch.get()
-    return watch(open_store, repr(config)) if watch else open_store()
+    if watch:
+        return watch(open_store, repr(config))
+    return open_store()
 
 
 @_replaces(_CLIENTS, "_get_client")
@@ -347,7 +349,9 @@ def _register_credentials(
 def _redact_errors(theirs: Any, self: Any, request: Request) -> RequestResult:
     """HELM stores the error of a request in `scenario_state.json`, and a provider's error can contain the key."""
     result: RequestResult = theirs(self, request)
-    return replace(result, error=redact(result.error)) if result.error else result
+    if result.error:
+        return replace(result, error=redact(result.error))
+    return result
 
 
 @_replaces("helm.benchmark.model_deployment_registry:ModelDeployment", "__post_init__")
@@ -416,7 +420,9 @@ def _send_seeds(theirs: Any, self: Any, request: Request) -> dict[str, Any]:
     """HELM's client for OpenAI's protocol sends no seed, but the requests of HELMET's judges have one."""
     raw: dict[str, Any] = theirs(self, request)
     seed = getattr(request, "seed", None)
-    return raw if seed is None else {**raw, "seed": seed}
+    if seed is None:
+        return raw
+    return {**raw, "seed": seed}
 
 
 # Applied when a deployment has that client, because the module imports the package `openai`.

@@ -196,4 +196,6 @@ def to_instance(
 
 def stop_sequences(task: Task, settings: Settings) -> tuple[str, ...]:
     """Return the stop sequences of completions. A model that thinks gets none (HELMET eval.py:74)."""
-    return () if settings.thinking_tokens else task.variant(settings).stop
+    if settings.thinking_tokens:
+        return ()
+    return task.variant(settings).stop

@@ -103,7 +103,9 @@ def sends_messages(deployment: str) -> bool:
 def _declared_style(deployment: ModelDeployment) -> str | None:
     """Return the style that the client's class declares, if it does: `chat`, `completion` or `both`."""
     declare = getattr(_client_class(deployment), "request_form", None)
-    return declare(deployment.client_spec.args or {}) if declare else None
+    if declare:
+        return declare(deployment.client_spec.args or {})
+    return None
 
 
 def _client_class(deployment: ModelDeployment) -> type:

@@ -231,11 +231,16 @@ class _NliModel:
         form = "premise: {} hypothesis: {}"
         inputs = []
         for pair in pairs:
-            texts = pair if self.entailed is not None else (form.format(*pair),)
-            inputs.append(self.tokenizer(*texts))
+            if self.entailed is not None:
+                inputs.append(self.tokenizer(pair[0], pair[1]))
+            else:
+                inputs.append(self.tokenizer(form.format(pair[0], pair[1])))
         lengths = [len(encoded["input_ids"]) for encoded in inputs]
         # An input beyond the model's positions makes the whole batch fail, and on a GPU all later calls too.
-        fitting = [i for i, length in enumerate(lengths) if length <= self.longest]
+        fitting = []
+        for i, length in enumerate(lengths):
+            if length <= self.longest:
+                fitting.append(i)
         for batch in _batches([lengths[i] for i in fitting]):
             indices = [fitting[i] for i in batch]
             encoded = [inputs[index] for index in indices]
@@ -335,7 +340,9 @@ def _parse_reply(reply: object) -> dict[str, bool] | None:
     # Some models add an explanation after the first word although they were told not to.
     words = reply.split(maxsplit=1) if isinstance(reply, str) else []
     first = words[0].rstrip(".") if words else ""
-    return {"entails": first == "1"} if first in ("0", "1") else None
+    if first in ("0", "1"):
+        return {"entails": first == "1"}
+    return None
 
 
 class CachedEntailment:

@@ -175,7 +175,10 @@ class Board:
             key = ScoreKey(model, task, length, context)
             for result in self._scores_by_judge.get(key, ()):
                 by_conditions[result.conditions].append(result)
-        whole = [rows for rows in by_conditions.values() if len(rows) == len(models)]
+        whole = []
+        for rows in by_conditions.values():
+            if len(rows) == len(models):
+                whole.append(rows)
         return max(
             whole,
             key=lambda rows: (min(row.interval.n for row in rows), rows[0].is_official),
@@ -268,7 +271,8 @@ class Board:
         parts = [OVERALL] if len(self.benchmark.categories) > 1 else []
         for entry, category in self.benchmark.entries.items():
             parts.append(entry)
-            parts += [task.name for task in (*category.tasks, *category.variants)]
+            for task in (*category.tasks, *category.variants):
+                parts.append(task.name)
 
         def is_shown(part: str) -> bool:
             for model in models:
@@ -347,7 +351,9 @@ class Board:
         models = set(self.own_models or self.models)
 
         def count(part: str) -> tuple[bool, int, int]:
-            ranked = [score.model in models for score in self.ranking(length, part)]
+            ranked = []
+            for score in self.ranking(length, part):
+                ranked.append(score.model in models)
             scores = self.scores_of(part, length)
             return bool(ranked), sum(ranked), len(models & scores.keys())
 
@@ -794,7 +800,9 @@ def tasks_of(category: Category, rows: Iterable[Result]) -> tuple[Task, ...]:
     """Return the tasks whose mean is a category's score; of own questions, those that were run."""
     rows = list(rows)
     if not category.needs_path:
-        return category.tasks_at(rows[0].length) if rows else category.tasks
+        if rows:
+            return category.tasks_at(rows[0].length)
+        return category.tasks
     names = {row.task for row in rows}
     every = (*category.tasks, *category.variants)
     return tuple(task for task in every if task.name in names)

@@ -179,7 +179,9 @@ def unread_share(result: Result) -> float | None:
         return None
     shares = [unread_share(part) for part in result.parts if part.has_score]
     known = [share for share in shares if share is not None]
-    return fmean(known) if known and len(known) == len(shares) else None
+    if known and len(known) == len(shares):
+        return fmean(known)
+    return None
 
 
 @dataclass(frozen=True)
@@ -264,7 +266,9 @@ def without_errors(result: Result) -> Interval | None:
         return None
     if not result.parts:
         interval = result.statistics[WITHOUT_ERRORS].interval
-        return None if math.isnan(interval.mean) else interval
+        if math.isnan(interval.mean):
+            return None
+        return interval
     intervals = []
     clusters = []
     weights = []
@@ -344,7 +348,9 @@ def score_columns(
     """
     lines = list(lines)
     for part in parts:
-        results = [board.find(model, part, length, context) for model, context in lines]
+        results = []
+        for model, context in lines:
+            results.append(board.find(model, part, length, context))
         scores = [result if result and result.has_score else None for result in results]
         title = board.titles[part]
         is_ranked = part == ranked_by
@@ -449,7 +455,9 @@ def _shared_folder(board: Board, models: Sequence[ShownModel]) -> str:
         if model in board.own_models and not board.is_floor(model):
             own.append(model)
     folders = {model.rpartition("/")[0] for model in own}
-    return f"{folders.pop()}/" if len(folders) == 1 < len(own) else ""
+    if len(folders) == 1 < len(own):
+        return f"{folders.pop()}/"
+    return ""
 
 
 def _describe_scores(
@@ -458,7 +466,9 @@ def _describe_scores(
     parts = [board.title, "closed book" if context == "none" else "", label(length)]
     title = " ".join(part for part in parts if part)
     about = f"{title}: scores in % ({LEVEL_TEXT} intervals)"
-    return f"{about}, models of {shared}" if shared else about
+    if shared:
+        return f"{about}, models of {shared}"
+    return about
 
 
 def _arrange(
@@ -505,7 +515,10 @@ def _choose_models(
         *floors,
     ]
     order = dict.fromkeys([*(score.model for score in scores), *board.own_models])
-    own = [model for model in order if model in board.own_models and model in models]
+    own = []
+    for model in order:
+        if model in board.own_models and model in models:
+            own.append(model)
     if board.runs and not own:
         return []
     if context != "full":

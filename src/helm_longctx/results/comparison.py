@@ -117,7 +117,10 @@ def describe_best(
 
 
 def _list_models(models: Sequence[ShownModel]) -> str:
-    rest = f" and {len(models) - 4} more" if len(models) > 4 else ""
+    if len(models) > 4:
+        rest = f" and {len(models) - 4} more"
+    else:
+        rest = ""
     return f"{', '.join(map(show_model, models[:4]))}{rest}"
 
 
@@ -179,7 +182,10 @@ def find_differences(board: Board, part: str, length: int | None) -> Differences
             continue
         has_published = one.is_published or other.is_published
         shared = board.tasks_behind(one) & board.tasks_behind(other)
-        tasks = [task for task in board.tasks_of(part, length) if task in shared]
+        tasks = []
+        for task in board.tasks_of(part, length):
+            if task in shared:
+                tasks.append(task)
         comparison = None
         # A published score has no instances to pair.
         if tasks and not has_published:
@@ -294,7 +300,10 @@ def task_weights(
     parts = [part] if part != OVERALL else board.columns
     columns = []
     for name in parts:
-        column = [task for task in board.tasks_of(name, length) if task in present]
+        column = []
+        for task in board.tasks_of(name, length):
+            if task in present:
+                column.append(task)
         if column:
             columns.append(column)
     if not columns:
@@ -352,7 +361,9 @@ class Pairing:
         """The better model, empty if they are tied."""
         if not self.decision.is_different:
             return ""
-        return self.one if self.comparison.effect.mean > 0 else self.other
+        if self.comparison.effect.mean > 0:
+            return self.one
+        return self.other
 
 
 @dataclass(frozen=True)
@@ -452,7 +463,8 @@ class _SharedAnswers:
         unanswered: list[_Question] = []
         for cell, weight in zip(cells, weights, strict=True):
             rows = cell.answers[first]
-            answered += [_question(cell, weight, name, rows[name]) for name in rows]
+            for name in rows:
+                answered.append(_question(cell, weight, name, rows[name]))
             asked = cell.asked.get(first, {})
             for name in asked:
                 if name not in rows:
@@ -527,9 +539,13 @@ class _SharedAnswers:
         for index in indices:
             by_cell[id(self.questions[index].cell)].append(index)
         # The weights of tasks in no mean are 0. Among themselves they are equal.
-        weights = [self.questions[cell[0]].weight for cell in by_cell.values()]
+        weights = []
+        for cell in by_cell.values():
+            weights.append(self.questions[cell[0]].weight)
         total = sum(weights)
-        shares = [weight / total if total else 1 / len(by_cell) for weight in weights]
+        shares = []
+        for weight in weights:
+            shares.append(weight / total if total else 1 / len(by_cell))
         parts = []
         for cell, share in zip(by_cell.values(), shares, strict=True):
             if not share:
@@ -553,8 +569,12 @@ class _SharedAnswers:
         asked = questions[0].cell.asked
         if not asked:
             return None
-        first = [asked[one][question.item.instance] for question in questions]
-        second = [asked[other][question.item.instance] for question in questions]
+        first = []
+        for question in questions:
+            first.append(asked[one][question.item.instance])
+        second = []
+        for question in questions:
+            second.append(asked[other][question.item.instance])
         return pair_questions(first, second)
 
 
@@ -569,7 +589,9 @@ def pair_questions(
     Returns:
         Nothing if both models answered all of them.
     """
-    failed = [[_failure_share(repeats) for repeats in side] for side in (one, other)]
+    failed = []
+    for side in (one, other):
+        failed.append([_failure_share(repeats) for repeats in side])
     if not any(failed[0]) and not any(failed[1]):
         return None
     return AskedPairs(
@@ -819,7 +841,10 @@ def _keep_shared(
 ) -> dict[str, dict[str, list[InstanceScore]]]:
     """Return the answers of each model to the instances that all models have, in the order of the first one's."""
     first, *others = answers
-    names = [name for name in first if all(name in other for other in others)]
+    names = []
+    for name in first:
+        if all(name in other for other in others):
+            names.append(name)
     shared: dict[str, dict[str, list[InstanceScore]]] = {}
     for model, by_name in zip(models, answers, strict=True):
         shared[model] = {name: by_name[name] for name in names}

@@ -108,7 +108,10 @@ def _find_errata(
 ) -> Mapping[str, tuple[Erratum, ...]]:
     """Return the known errors of the questions of a task that were asked, by instance."""
     by_instance: dict[str, tuple[Erratum, ...]] = {}
-    errata = [erratum for erratum in benchmark.errata() if erratum.task == rows[0].task]
+    errata = []
+    for erratum in benchmark.errata():
+        if erratum.task == rows[0].task:
+            errata.append(erratum)
     if not errata:
         return by_instance
     questions = {row.instance: row for row in rows}
@@ -441,7 +444,9 @@ class Result:
         if self.is_published:
             return {}
         if not self.parts:
-            return self.statistics[metric].clusters if metric in self.statistics else {}
+            if metric in self.statistics:
+                return self.statistics[metric].clusters
+            return {}
         parts = [part.clusters_of() for part in self.parts if part.has_score]
         sums: dict[str, float] = defaultdict(float)
         for part in parts:
@@ -463,7 +468,9 @@ class Result:
     @property
     def other_judge(self) -> str:
         """The judge, if it is not the official one; else empty."""
-        return "" if self.is_official else next(iter(self.judges))
+        if self.is_official:
+            return ""
+        return next(iter(self.judges))
 
 
 def read_results(
@@ -518,7 +525,8 @@ def read_run(
     outcome = find_outcome(entry, arguments.get("files"), means) if entry else None
     tasks = entry.tasks if entry else ()
     judge = entry.settings.judge if entry else ""
-    judge = "" if all(task.is_official(judge) for task in tasks) else judge
+    if all(task.is_official(judge) for task in tasks):
+        judge = ""
     model = read_model(path)
     digests = read_data(path)
     run = Run(path, spec, tasks, judge, read_looks(path), model, entry)
@@ -530,9 +538,10 @@ def read_run(
         first = rows[0]
         task = next((candidate for candidate in tasks if candidate.name == name), None)
         errata = _find_errata(benchmark, rows) if benchmark else {}
-        task_means = {
-            statistic: mean for (statistic, of), mean in means.items() if of == name
-        }
+        task_means = {}
+        for (statistic, of), mean in means.items():
+            if of == name:
+                task_means[statistic] = mean
         statistics = task_statistics(task, rows, task_means, errata)
         if MAIN_METRIC in statistics:
             score = statistics[MAIN_METRIC].interval

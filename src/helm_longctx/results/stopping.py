@@ -169,10 +169,14 @@ class StoppingQuestion:
         points = f"{100 * share:g}"
         if self._rule.kind == WIDTH:
             is_narrow = interval.high - interval.low <= share
-            return f"{model} is known to {points} points" if is_narrow else ""
+            if is_narrow:
+                return f"{model} is known to {points} points"
+            return ""
         if interval.low > share:
             return f"{model} is above {points} %"
-        return f"{model} is below {points} %" if interval.high < share else ""
+        if interval.high < share:
+            return f"{model} is below {points} %"
+        return ""
 
 
 def _mean_scores(
@@ -220,5 +224,8 @@ def _find_questions(
     if len(sides) < 2:
         return None
     one, other = sides
-    keys = [key for key in one if key[0] == task and key in other]
+    keys = []
+    for key in one:
+        if key[0] == task and key in other:
+            keys.append(key)
     return pair_questions([one[key] for key in keys], [other[key] for key in keys])

@@ -118,7 +118,10 @@ def write_reference(
 
     `models` are patterns of names, in which `*` stands for any characters; case is ignored.
     """
-    rows = [row for row in benchmark.published() if length in (None, row.length)]
+    rows = []
+    for row in benchmark.published():
+        if length in (None, row.length):
+            rows.append(row)
     chosen = []
     for row in rows:
         if any(fnmatch(row.model.lower(), pattern.lower()) for pattern in models):

@@ -185,7 +185,10 @@ class AnswerFacts:
         Raises:
             ValueError, TypeError, KeyError: a field has another form.
         """
-        names = [part.name for part in fields(cls) if part.name in values]
+        names = []
+        for part in fields(cls):
+            if part.name in values:
+                names.append(part.name)
         known = {name: values[name] for name in names}
         readers: dict[str, Any] = {
             "failure": Failure,
@@ -204,7 +207,9 @@ class AnswerFacts:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that are known as plain data."""
-        values = {part.name: getattr(self, part.name) for part in fields(self)}
+        values = {}
+        for part in fields(self):
+            values[part.name] = getattr(self, part.name)
         plain = {}
         for name, value in values.items():
             if not _is_unknown(value):
@@ -347,7 +352,9 @@ class Answer(AnswerFacts):
         asked = self.sent.get("model")
         if not isinstance(asked, str) or self.served_model is None:
             return None
-        return None if is_same_model(asked, self.served_model) else self.served_model
+        if is_same_model(asked, self.served_model):
+            return None
+        return self.served_model
 
 
 def is_same_model(asked: str, replied: str) -> bool:

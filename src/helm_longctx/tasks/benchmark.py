@@ -71,7 +71,10 @@ class Erratum:
         self, instance: str, length: int | None, rules: Collection[str]
     ) -> bool:
         """Whether an instance of the task has the error."""
-        is_named = self.rule in rules if self.rule else self.instance == instance
+        if self.rule:
+            is_named = self.rule in rules
+        else:
+            is_named = self.instance == instance
         return is_named and self.length in (None, length)
 
 
@@ -313,7 +316,10 @@ class Benchmark:
         """The category of each run-entry name."""
         entries = {}
         for category in self.categories:
-            name = f"{self.name}_{category.name}" if category.name else self.name
+            if category.name:
+                name = f"{self.name}_{category.name}"
+            else:
+                name = self.name
             entries[name] = category
         return entries
 
@@ -374,7 +380,9 @@ class Benchmark:
         """
         if not task.official_task:
             label = "" if length is None else f":length={length_label(length)}"
-            return f"{entry}{label}" if task.paths(length) else ""
+            if task.paths(length):
+                return f"{entry}{label}"
+            return ""
         official = next(
             other for other in self.tasks if other.argument == task.official_task
         )
@@ -420,7 +428,10 @@ def read_benchmark(
 ) -> Benchmark:
     """Make the benchmark of a package from its files. Metrics and terms are added; `further` replaces arguments."""
     folder = resources.files(package)
-    about = {name: value for name, value in _read(package).items() if name != "task"}
+    about = {}
+    for name, value in _read(package).items():
+        if name != "task":
+            about[name] = value
     own = []
     for name, description in about.pop("metrics", {}).items():
         if description is None:

@@ -138,7 +138,10 @@ class DataCheck:
     @property
     def notes(self) -> list[str]:
         """What is worth knowing and asks for nothing, a line for each repository."""
-        about = [state for state in self.repositories if state.about and not state.todo]
+        about = []
+        for state in self.repositories:
+            if state.about and not state.todo:
+                about.append(state)
         return [f"{state.page}: {state.about}" for state in about]
 
     @property
@@ -277,7 +280,9 @@ def _peek(entry: str, source: Source, root: Path, compared: _Finding) -> SourceS
         first = row[0] if isinstance(row, list) else row
         columns |= {column: type(value).__name__ for column, value in first.items()}
     text = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-    return shape._replace(columns=text, result="same", why="") if files else shape
+    if files:
+        return shape._replace(columns=text, result="same", why="")
+    return shape
 
 
 def _classify(error: Exception) -> Literal["vanished", "gated", "not read"]:
@@ -376,7 +381,10 @@ def _look_at_hub(pin: Pin) -> _Look:
         before = _content_ids(pinned)
         after = _content_ids(head)
         names = before.keys() | after.keys()
-        changed = {name for name in names if before.get(name) != after.get(name)}
+        changed = set()
+        for name in names:
+            if before.get(name) != after.get(name):
+                changed.add(name)
     return _Look(
         name=head.id or pin.repo,
         head=newest,
@@ -467,13 +475,19 @@ _NUMBERS = (
 
 
 def _count(commits: int) -> str:
-    number = _NUMBERS[commits] if commits < len(_NUMBERS) else str(commits)
+    if commits < len(_NUMBERS):
+        number = _NUMBERS[commits]
+    else:
+        number = str(commits)
     return f"{number} {'commit' if commits == 1 else 'commits'} newer"
 
 
 def _name_some(names: Iterable[str]) -> str:
     names = [*names]
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    if len(names) > _MOST_NAMED:
+        more = f" and {len(names) - _MOST_NAMED} more"
+    else:
+        more = ""
     return (", ".join(names[:_MOST_NAMED]) or "none") + more
 
 

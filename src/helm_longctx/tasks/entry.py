@@ -254,13 +254,18 @@ class Entry:
             if key in arguments:
                 texts.append(f"{key}={arguments[key]}")
         pairs = ",".join(texts)
-        return f"{self.name}:{pairs}" if pairs else self.name
+        if pairs:
+            return f"{self.name}:{pairs}"
+        return self.name
 
     @property
     def max_tokens(self) -> int:
         """The largest output budget of the tasks and of the method, tokens for thinking included."""
         method = METHODS.get(self.settings.method)
-        first = max(method.first_tokens(task) for task in self.tasks) if method else 0
+        if method:
+            first = max(method.first_tokens(task) for task in self.tasks)
+        else:
+            first = 0
         return max(
             first + self.settings.thinking_tokens,
             *(task.budget(self.settings) for task in self.tasks),
@@ -302,7 +307,9 @@ class Entry:
 def digest_own_files(tasks: Iterable[Task], path: str | None) -> str | None:
     """Return the digest of the files that tasks read in the user's folder, or None if there are no such files."""
     names = sorted({name for task in tasks for name in task.own_files})
-    return digest_files(Path(path) / name for name in names) if path else None
+    if path:
+        return digest_files(Path(path) / name for name in names)
+    return None
 
 
 def fetch_command(entries: Iterable[Entry], root: DataRoot) -> str:
@@ -380,10 +387,15 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
         "scorer": _one_of(scorers),
     }
     # An argument of None is not given.
-    given = {k: arguments[k] for k in _READERS if arguments.get(k) is not None}
+    given = {}
+    for k in _READERS:
+        if arguments.get(k) is not None:
+            given[k] = arguments[k]
     if given.get(benchmark.task_argument, GIVEN_TEXTS[0]) not in GIVEN_TEXTS:
         del given[benchmark.task_argument]  # it names a task
-    values = {k: readers[k](name, k, value) for k, value in given.items()}
+    values = {}
+    for k, value in given.items():
+        values[k] = readers[k](name, k, value)
     own = {}
     for key, default in (method.arguments if method else {}).items():
         own[key] = values.pop(key, default)
@@ -391,7 +403,10 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
     if values.setdefault("metric", only) != only and only != "score":
         raise bad_argument(name, "metric", values["metric"], (only,))
     sampling = Sampling(**{key: values.pop(key) for key in SAMPLING if key in values})
-    of_requests = {key: values.pop(key) for key in _OF_REQUESTS if key in values}
+    of_requests = {}
+    for key in _OF_REQUESTS:
+        if key in values:
+            of_requests[key] = values.pop(key)
     request = RequestSettings(**of_requests, sampling=sampling)
     settings = Settings(length, **values, request=request, method_arguments=own)
     entry = Entry(
@@ -473,7 +488,9 @@ def select_category(
     if benchmark is None or benchmark.category_argument not in rest:
         return name, rest
     value = rest.pop(benchmark.category_argument)
-    names = {category.name: entry for entry, category in benchmark.entries.items()}
+    names = {}
+    for entry, category in benchmark.entries.items():
+        names[category.name] = entry
     if value not in names:
         raise bad_argument(name, benchmark.category_argument, value, list(names))
     return names[value], rest
@@ -583,4 +600,6 @@ def _list_lengths(axis: Axis, tasks: tuple[Task, ...]) -> str:
         return ", ".join([span, *map(length_label, sorted(sizes))])
     lengths = set(chain.from_iterable(task.sizes for task in tasks))
     labels = ", ".join(length_label(length) for length in sorted(lengths))
-    return f"one of {labels}" if len(lengths) > 1 else labels
+    if len(lengths) > 1:
+        return f"one of {labels}"
+    return labels

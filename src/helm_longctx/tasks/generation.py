@@ -199,7 +199,9 @@ def number_words(words: Sequence[str]) -> list[str]:
 def write_query(keys: Sequence[str]) -> str:
     """Write the keys that are asked for: `a`, or `a, b, and c`."""
     *others, last = keys
-    return f"{', '.join(others)}, and {last}" if others else last
+    if others:
+        return f"{', '.join(others)}, and {last}"
+    return last
 
 
 def write_needles(needles: Sequence[tuple[str, str]], sentence: str) -> list[str]:

@@ -98,7 +98,9 @@ class ModelProperties:
     @property
     def active(self) -> float | None:
         """Billions of active parameters: all of them, except in mixtures of experts."""
-        return float(self.parameters.partition("/")[0]) if self.parameters else None
+        if self.parameters:
+            return float(self.parameters.partition("/")[0])
+        return None
 
 
 @dataclass(frozen=True)
@@ -270,9 +272,14 @@ class Reported:
         others = []
         for source, number in self.differences.items():
             others.append(f"{source.title}: {number:f}")
-        same = [source.title for source in self.also if source not in self.differences]
+        same = []
+        for source in self.also:
+            if source not in self.differences:
+                same.append(source.title)
         also = [f"also in {', '.join(same)}"] if same else []
-        stated = [f"{name} {text}" for name, text in self.conditions.items()]
+        stated = []
+        for name, text in self.conditions.items():
+            stated.append(f"{name} {text}")
         how = "; ".join(
             [
                 CONFIDENCE[self.confidence],
@@ -415,7 +422,10 @@ def _with_table(
     if "table" not in family:
         return family
     table = family["table"]
-    rows = [row for row in published() if row.category == table["category"]]
+    rows = []
+    for row in published():
+        if row.category == table["category"]:
+            rows.append(row)
     points = {}
     for point, entry in family["points"].items():
         match = _LENGTH.search(entry)
@@ -435,7 +445,10 @@ def _with_table(
     made = []
     for model, of_model in values.items():
         made.append({"model": model, "means": of_model, **shared})
-    kept = {key: value for key, value in family.items() if key != "table"}
+    kept = {}
+    for key, value in family.items():
+        if key != "table":
+            kept[key] = value
     return {**kept, "rows": made, "is_table": True}
 
 

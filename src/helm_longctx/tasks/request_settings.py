@@ -87,7 +87,10 @@ class RequestSettings:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RequestSettings:
         """Read what `to_json` has made."""
-        others = {name: value for name, value in data.items() if name != "sampling"}
+        others = {}
+        for name, value in data.items():
+            if name != "sampling":
+                others[name] = value
         return cls(**others, sampling=Sampling(**data.get("sampling", {})))
 
 

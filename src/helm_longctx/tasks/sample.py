@@ -162,8 +162,12 @@ def find_cut(sample: Sample, counted: float, limit: float | None = None) -> int 
         limit: the number of tokens at which the server's counts of the run stop; see `find_limit`.
     """
     if sample.prompt_tokens is not None:
-        return sample.prompt_tokens if is_cut(counted, sample.prompt_tokens) else None
+        if is_cut(counted, sample.prompt_tokens):
+            return sample.prompt_tokens
+        return None
     fewest = sample.fewest_tokens or 0
     if limit is not None and counted == limit:
         return max(fewest, int(counted))
-    return fewest if is_cut(counted, fewest, usual=1.0) else None
+    if is_cut(counted, fewest, usual=1.0):
+        return fewest
+    return None

@@ -543,7 +543,9 @@ class Task:
 
     def record_fields(self, settings: Settings) -> dict[str, Any]:
         """Return the fields that a run entry adds to the records of the task's answers."""
-        return {"scorer": settings.scorer} if self.scorers and settings.scorer else {}
+        if self.scorers and settings.scorer:
+            return {"scorer": settings.scorer}
+        return {}
 
     def is_other_scorer(self, scorer: str) -> bool:
         """Whether a value of `scorer` selects another scorer than the default one for this task."""
@@ -582,7 +584,9 @@ class Task:
 
     def demonstrations(self, settings: Settings) -> int:
         """Return the number of demonstrations before the question."""
-        return self.shots if settings.shots is None else settings.shots
+        if settings.shots is None:
+            return self.shots
+        return settings.shots
 
     def all_sources(self, length: int | None) -> list[Source]:
         """Return all data that can be fetched for the task at a length."""

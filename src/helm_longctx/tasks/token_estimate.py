@@ -114,7 +114,10 @@ def estimate_fewest_tokens(texts: Iterable[str]) -> int:
     """
     total = 0.0
     for text in texts:
-        pieces = [text] if len(text) <= _SAMPLE * _SAMPLES else _draw_samples(text)
+        if len(text) <= _SAMPLE * _SAMPLES:
+            pieces = [text]
+        else:
+            pieces = _draw_samples(text)
         ascii_pieces = pieces
         if not text.isascii():
             ascii_pieces = []

@@ -68,7 +68,9 @@ class _Curve:
     @property
     def floor(self) -> float | None:
         """The score of the floor, or None if no floor was run."""
-        return self.floor_result.interval.mean if self.floor_result else None
+        if self.floor_result:
+            return self.floor_result.interval.mean
+        return None
 
     @property
     def start(self) -> int | None:

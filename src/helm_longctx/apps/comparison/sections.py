@@ -216,7 +216,9 @@ def _shared_blocks(
         mean = signed_percent(decision.comparison.effect.mean)
         if decision.is_left_to_failures:
             return f"? ({mean})"
-        return mean if decision.is_different else f"= ({mean})"
+        if decision.is_different:
+            return mean
+        return f"= ({mean})"
 
     is_open = any(decision.is_left_to_failures for decision in every.values())
     open_mark = f"; ?: {FAILURES_DECIDE}" if is_open else ""
@@ -306,7 +308,9 @@ def _failure_tables(pairings: Sequence[Pairing]) -> list[Table]:
             ]
         )
     title = "Questions without an answer (the difference is also given with them as wrong and as right)"
-    return [text_table(title, columns, rows, _FAILURES_ABOUT)] if rows else []
+    if rows:
+        return [text_table(title, columns, rows, _FAILURES_ABOUT)]
+    return []
 
 
 def _show_other_score(side: SideFailures) -> str:
@@ -435,7 +439,10 @@ def compare(
         raise bad_argument("compare", "benchmark", benchmark, names)
     tokens = parse_length(length, "compare") if length else None
     every = read_suite(suite_folder(output_path, suite), BENCHMARKS).boards
-    boards = [board for board in every if benchmark in (None, board.benchmark.name)]
+    boards = []
+    for board in every:
+        if benchmark in (None, board.benchmark.name):
+            boards.append(board)
     if methods:
         content = _show_methods(find_gains(boards, models, tokens))
     else:
@@ -458,7 +465,9 @@ def _show_comparisons(
     if pool:
         tables = [table]
     else:
-        tables = [SharedTable([board], table.models, length) for board in table.boards]
+        tables = []
+        for board in table.boards:
+            tables.append(SharedTable([board], table.models, length))
     content: dict[str, Any] = {
         "standings": [],
         "pairings": [],
@@ -513,7 +522,10 @@ def _show(
             f"Not in the means, because the benchmark leaves them out: {', '.join(table.outside)}"
         )
     print_blocks(_shared_blocks(models, pairings, standings))
-    contrasts = table.contrasts(*models, instances, address) if len(models) == 2 else []
+    if len(models) == 2:
+        contrasts = table.contrasts(*models, instances, address)
+    else:
+        contrasts = []
     for contrast in contrasts:
         item = contrast.item
         at = f" at {label(item.length)}" if item.length is not None else ""

@@ -118,7 +118,10 @@ def _choose_length(benchmark: Benchmark, length: str | None) -> int | None:
     printed = [row.length for row in benchmark.correlations()]
     if printed:
         return printed[0]
-    lengths = [row.length for row in benchmark.published() if row.length is not None]
+    lengths = []
+    for row in benchmark.published():
+        if row.length is not None:
+            lengths.append(row.length)
     return max(lengths, default=None)
 
 
@@ -187,7 +190,10 @@ def compare(row: PrintedCorrelation, scores: ScoresByModel) -> dict[str, Any]:
     for column in row.columns:
         if row.row in scores and column in scores:
             rhos.append(_correlate_rows(scores[row.row], scores[column]).rho)
-    ours = fmean(rhos) if len(rhos) == len(row.columns) else None
+    if len(rhos) == len(row.columns):
+        ours = fmean(rhos)
+    else:
+        ours = None
     return {
         "figure": row.figure,
         "row": row.row,
@@ -227,7 +233,10 @@ def _print_comparisons(
     for comparison in comparisons:
         columns = comparison["columns"]
         names = [titles.get(column, column) for column in columns]
-        other = names[0] if len(names) == 1 else f"mean of {len(names)}"
+        if len(names) == 1:
+            other = names[0]
+        else:
+            other = f"mean of {len(names)}"
         ours = comparison["ours"]
         rows.append(
             (

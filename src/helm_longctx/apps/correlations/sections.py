@@ -421,7 +421,10 @@ def _judged_answers(
         for name in shares.intersection(answer.values):
             values[name].add(answer.values[name])
     # A metric that is the same for all answers has no correlation.
-    metrics = [name for name in task.metrics if len(values[name]) > 1]
+    metrics = []
+    for name in task.metrics:
+        if len(values[name]) > 1:
+            metrics.append(name)
     judges = [name for name in metrics if read_statistic(name).is_judged]
     others = tuple(name for name in metrics if name not in judges)
     if not judges or not others:
@@ -431,7 +434,10 @@ def _judged_answers(
     judged = [*headline, *judges][0]
     complete = {}
     for model, of_model in rows.items():
-        answers = [row for row in of_model if row.values.keys() >= {judged, *others}]
+        answers = []
+        for row in of_model:
+            if row.values.keys() >= {judged, *others}:
+                answers.append(row)
         if answers:
             complete[model] = answers
     return _JudgedAnswers(task.name, judged, others, complete)
@@ -514,7 +520,9 @@ def _judged_plot(
     rows: list[dict[str, Any]] = []
     for model, answers in judged.answers.items():
         for answer in answers:
-            values = {metric: round(answer.values[metric], 4) for metric in metrics}
+            values = {}
+            for metric in metrics:
+                values[metric] = round(answer.values[metric], 4)
             row = {"model": short_name(model), "instance": answer.instance, **values}
             rows.append(row)
     for one, other in combinations(metrics, 2):

@@ -93,7 +93,9 @@ def find_costs(board: Board, length: int | None, part: str) -> list[Costs]:
         values = []
         for statistic in statistics:
             values.append(statistic.interval.mean if statistic else otherwise)
-        return None if None in values else fmean(value or 0.0 for value in values)
+        if None in values:
+            return None
+        return fmean(value or 0.0 for value in values)
 
     fields = (
         "billed_prompt_tokens",
@@ -323,7 +325,9 @@ def cost_sections(board: Board, length: int | None) -> Section | None:
         "tokens": lambda cost: cost.tokens,
         "dollars": lambda cost: cost.dollars,
     }
-    ways = {way: find_frontier(whole, amount) for way, amount in amounts.items()}
+    ways = {}
+    for way, find_amount in amounts.items():
+        ways[way] = find_frontier(whole, find_amount)
     differences = find_differences(board, part, length)
     unsure = {}
     for way in ways:

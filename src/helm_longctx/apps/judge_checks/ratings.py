@@ -150,7 +150,9 @@ def rating_tables(
             f"no labelled answer was judged; ids of judged answers look like {shorten(judged['id'].iloc[0])}"
         )
     both = pd.concat([judged, labels[is_judged]])
-    tables = {metric: _table(both[both["metric"] == metric], keys) for metric in shared}
+    tables = {}
+    for metric in shared:
+        tables[metric] = _table(both[both["metric"] == metric], keys)
     return tables, labels[~is_judged].drop_duplicates(keys).shape[0]
 
 
@@ -233,7 +235,9 @@ def digest_checks(checks: Sequence[Check]) -> str:
     """
     digest = hashlib.sha256()
     for check in checks:
-        prompts = {part: request.prompt for part, request in check.requests.items()}
+        prompts = {}
+        for part, request in check.requests.items():
+            prompts[part] = request.prompt
         digest.update(
             orjson.dumps(
                 [check.item.id, prompts, check.item.expected],

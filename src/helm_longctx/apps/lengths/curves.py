@@ -234,7 +234,10 @@ def length_sections(board: Board) -> list[Section]:
     sections = [Section(name, "Scores over length", blocks)] if blocks else []
     rows = []
     order = all_models(board)
-    traits = splits(board.tasks, board.benchmark) if len(board.lengths) > 1 else []
+    if len(board.lengths) > 1:
+        traits = splits(board.tasks, board.benchmark)
+    else:
+        traits = []
     for split in sorted(traits, key=lambda split: order.index(split.model)):
         overall = board.score(split.model, OVERALL, split.length)
         for part, interval in (
@@ -270,9 +273,9 @@ def depth_sections(board: Board) -> list[Section]:
     For a single task the second one would repeat the first one.
     """
     # The results whose answers have a depth, by task, in the order of the models.
-    with_depth: dict[str, list[Result]] = {
-        task.name: [] for task in board.benchmark.tasks
-    }
+    with_depth: dict[str, list[Result]] = {}
+    for task in board.benchmark.tasks:
+        with_depth[task.name] = []
     answered = []
     for result in board.scores.values():
         if result.answers and result.context == "full":
@@ -330,7 +333,10 @@ def _depth_maps(
             cell = {"depth": f"{depth} %", **interval_row(interval), "n": interval.n}
             rows.append({**row, **cell})
     there = {row["length"] for row in rows}
-    lengths = [label(length) for length in board.lengths if label(length) in there]
+    lengths = []
+    for length in board.lengths:
+        if label(length) in there:
+            lengths.append(label(length))
     models = list(dict.fromkeys(str(row["model"]) for row in rows))
     spec = depth_maps(models, [f"{depth} %" for depth in DEPTHS], lengths, _unit(board))
     return Figure(name, title, about, spec, rows, by_model=True)

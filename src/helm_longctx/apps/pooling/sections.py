@@ -146,7 +146,9 @@ def _add_failures(
     as_right: Comparison,
     failed: Mapping[str, ArrayLike],
 ) -> Comparison:
-    shares = [float(np.mean(np.asarray(failed[model], dtype=bool))) for model in pair]
+    shares = []
+    for model in pair:
+        shares.append(float(np.mean(np.asarray(failed[model], dtype=bool))))
     if not any(shares):
         return comparison
     failures = Failures(
@@ -382,7 +384,10 @@ def _answer(pooled: _PooledRanking, order: Sequence[str]) -> HeadlineAnswer:
     certainty = f"The comparisons of all pairs {others}."
     if open_pairs := pooled.pooling.open_pairs:
         pairs = ", ".join(" and ".join(map(one_line, pair)) for pair in open_pairs[:4])
-        more = f" and {len(open_pairs) - 4} more" if len(open_pairs) > 4 else ""
+        if len(open_pairs) > 4:
+            more = f" and {len(open_pairs) - 4} more"
+        else:
+            more = ""
         certainty += f" {FAILURES_DECIDE.capitalize()} about {pairs}{more}."
     left_out = ", ".join(map(one_line, pooled.left_out))
     note = ""
@@ -418,7 +423,10 @@ def _chance(strength: Interval) -> Interval:
 def _table(pooled: _PooledRanking, order: Sequence[str]) -> Table:
     # Means over other tasks and lengths have no rank beside means over all.
     cells = pooled.cells
-    whole = [model for model in pooled.means if cells[model] == pooled.most_cells]
+    whole = []
+    for model in pooled.means:
+        if cells[model] == pooled.most_cells:
+            whole.append(model)
     by_mean = sorted(whole, key=lambda model: -pooled.means[model])
     heads = [
         Column(

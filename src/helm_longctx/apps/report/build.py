@@ -150,7 +150,9 @@ def _write_page(
         )
     rows = []
     for key, instance in instances.items():
-        answers = [instance.answers.get(number) for number in range(len(runs))]
+        answers = []
+        for number in range(len(runs)):
+            answers.append(instance.answers.get(number))
         rows.append(
             {
                 **{
@@ -277,7 +279,9 @@ def _add_record(
 
 def _describe_error(record: QuestionRecord) -> str:
     answer = record.answer
-    return "" if answer.is_answered else str(answer.problem)
+    if answer.is_answered:
+        return ""
+    return str(answer.problem)
 
 
 def _step(step: Mapping[str, Any]) -> dict[str, Any]:
@@ -362,7 +366,10 @@ def _row(
     scored = sum(answer.score is not None for answer in answers)
     caveats = list(chain.from_iterable(result.caveats for result in results))
     # The cost is the sum over all answers of the run, and the other statistics are means.
-    costs = [answer.values["cost"] for answer in answers if "cost" in answer.values]
+    costs = []
+    for answer in answers:
+        if "cost" in answer.values:
+            costs.append(answer.values["cost"])
     total = sum(costs) if costs else None
     numbers = []
     for name in names:
@@ -394,7 +401,9 @@ def _mean(results: Sequence[Result], name: str) -> float | None:
     for result in results:
         if name in result.statistics:
             values.append(result.statistics[name].interval.mean)
-    return sum(values) / len(values) if values else None
+    if values:
+        return sum(values) / len(values)
+    return None
 
 
 def write_report(
@@ -499,9 +508,14 @@ def choose_models(
         if figure.by_model:
             for row in figure.rows:
                 names.add(row["model"])
-    named = {model: shown for model, shown in models.items() if model in names}
+    named = {}
+    for model, shown in models.items():
+        if model in names:
+            named[model] = shown
     # Without a model that is shown at first, a plot would be empty.
-    return named if any(named.values()) else dict.fromkeys(named, True)
+    if any(named.values()):
+        return named
+    return dict.fromkeys(named, True)
 
 
 Format = Literal["html", "markdown", "latex", "pdf"]

@@ -96,14 +96,20 @@ def _answer(
     differences: Differences,
 ) -> HeadlineAnswer:
     asked = "How good is the model" if len(ranking) == 1 else "Which model is better"
-    question = f"{asked} at {label(length)}?" if length is not None else f"{asked}?"
-    if part == OVERALL:
-        what, where = ("overall score", "")
-    else:
-        what, where = ("score", f" in {board.titles[part]}")
+    if length is not None:
+        asked += f" at {label(length)}"
+    question = f"{asked}?"
+    what = "overall score"
+    where = ""
+    if part != OVERALL:
+        what = "score"
+        where = f" in {board.titles[part]}"
     own = [score for score in ranking if not score.is_published]
     compared = own or ranking
-    floors = [floor for floor in board.floors(part, length) if not floor.is_published]
+    floors = []
+    for floor in board.floors(part, length):
+        if not floor.is_published:
+            floors.append(floor)
     if not compared or (floors and not own):
         return _floor_answer(question, board, ranking, floors)
     best = compared[0]
@@ -317,7 +323,10 @@ def _lines(
 
     The user's models come first by rank, then those without a rank, floors and closed books, and published models.
     """
-    there = {(key.model, key.context) for key in board.scores if key.length == length}
+    there = set()
+    for key in board.scores:
+        if key.length == length:
+            there.add((key.model, key.context))
     unranked = {score.model: None for score in board.without_rank(length, part)}
     models = dict.fromkeys([*ranks, *unranked, *board.models])
     lines = []
@@ -341,7 +350,9 @@ def _headings(title: str, scores: Iterable[Column], has_floors: bool) -> list[Co
         " and with the published ones."
     )
     heads = [Column("Rank", rank), Column("Model", is_number=False), *scores]
-    return [*heads, Column("Above floor", about)] if has_floors else heads
+    if has_floors:
+        return [*heads, Column("Above floor", about)]
+    return heads
 
 
 def _about(board: Board, columns: Sequence[str], has_floors: bool) -> str:
@@ -350,7 +361,10 @@ def _about(board: Board, columns: Sequence[str], has_floors: bool) -> str:
         * has_floors
     )
     mean = f" {board.titles[OVERALL]} is the mean of all columns; a model that lacks one has none."
-    others = [board.titles[column] for column in columns if column in board.others]
+    others = []
+    for column in columns:
+        if column in board.others:
+            others.append(board.titles[column])
     if others and len(columns) > len(others):
         rest = f" In no mean: {', '.join(others)}."
     else:
@@ -438,7 +452,9 @@ def _task_table(board: Board, length: int | None, name: str) -> Table | None:
     for task in dict.fromkeys(result.task for result in results):
         signals[task] = find_signal(board, task, length)
     noises = {id(result): find_seed_noise(result) for result in results}
-    columns = [board.tasks_of(part, length) for part in (*board.columns, *board.others)]
+    columns = []
+    for part in (*board.columns, *board.others):
+        columns.append(board.tasks_of(part, length))
     keys = {score_key(result) for result in results}
     is_repeated = len(keys) == len(results) and all(
         [row.task] in columns for row in results
@@ -489,7 +505,9 @@ def _task_table(board: Board, length: int | None, name: str) -> Table | None:
 def first_models(board: Board) -> dict[str, bool]:
     """Return the models that readers can choose, and whether plots show them at first: own and the best others."""
     length = board.main_length
-    ranked = [score.model for score in board.ranking(length, board.main_part(length))]
+    ranked = []
+    for score in board.ranking(length, board.main_part(length)):
+        ranked.append(score.model)
     every = own_first(board, dict.fromkeys([*ranked, *board.competitors]))
     own = [model for model in every if model in board.own_models]
     best = [model for model in every if model not in board.own_models][

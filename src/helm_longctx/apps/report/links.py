@@ -18,4 +18,6 @@ def page_name(run: Run) -> str:
 def link_unread(result: Result) -> str:
     """Return the address of a score's unread answers, empty if the score is of several run entries."""
     pages = {page_name(run) for run in result.runs}
-    return f"{pages.pop()}#show={UNREAD}" if len(pages) == 1 else ""
+    if len(pages) == 1:
+        return f"{pages.pop()}#show={UNREAD}"
+    return ""

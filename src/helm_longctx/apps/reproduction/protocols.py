@@ -118,7 +118,10 @@ def print_comparisons(
             rows[own.model] = of_model
         best = sorted(protocol.rows, key=lambda row: -row.value)[:_MOST_ROWS]
         compared = list(chain.from_iterable(rows.values()))
-        shown = [row for row in protocol.rows if row in best or row in compared]
+        shown = []
+        for row in protocol.rows:
+            if row in best or row in compared:
+                shown.append(row)
         print_table(_table(protocol, measured, shown))
         if len(shown) < len(protocol.rows):
             print(
@@ -267,7 +270,10 @@ def print_release_comparison(
             benchmark = release.benchmark
             own_numbers = measure(protocol, benchmark, results(benchmark.name))
         # An own number has the digits of the published one.
-        digits = len(row.text.partition(".")[2]) if row.text else 1
+        if row.text:
+            digits = len(row.text.partition(".")[2])
+        else:
+            digits = 1
         for own in own_numbers:
             if deployments and own.deployment not in deployments:
                 continue

@@ -145,7 +145,10 @@ def _choose_result(
         key = (result.entry, result.task, result.length)
         if key != (entry.name, task, entry.settings.length):
             continue
-        given = result.run.entry.arguments if result.run and result.run.entry else {}
+        if result.run and result.run.entry:
+            given = result.run.entry.arguments
+        else:
+            given = {}
         # A run asks the questions of an entry, or some of them.
         asks = all(
             str(given.get(name)) == str(entry.arguments.get(name))
@@ -236,7 +239,10 @@ def _measure_results(
         best = _aggregate(protocol, entries, best_cases).mean
     # The protocol's own temperature is no other setup.
     wanted = Setup(sampling=Sampling(temperature=protocol.temperature))
-    model = ShownModel(first.model.base) if first.model.setup == wanted else first.model
+    if first.model.setup == wanted:
+        model = ShownModel(first.model.base)
+    else:
+        model = first.model
     generated = []
     for result in results:
         generated += [caveat for caveat in result.caveats if caveat.kind == GENERATED]
@@ -283,7 +289,10 @@ def _aggregate(
         instances = set()
         for result in results:
             for row in result.answers:
-                value = row.score if metric == MAIN_METRIC else row.values.get(metric)
+                if metric == MAIN_METRIC:
+                    value = row.score
+                else:
+                    value = row.values.get(metric)
                 if value is None:
                     continue
                 values.append(value)
@@ -370,7 +379,10 @@ def judge_agreement(
         f"the difference is {100 * (own.interval.mean - published.mean):+.1f} points"
     )
     least = detectable_from(own.interval, published)
-    size = f"one of {100 * least:.1f} points" if least < math.inf else "none"
+    if least < math.inf:
+        size = f"one of {100 * least:.1f} points"
+    else:
+        size = "none"
     power = f"{size} is found in 80 % of cases"
     if kind == "cannot tell" and least > _LARGEST_UNSEEN:
         power = f"the questions are too few to contradict, because {power}"
@@ -461,7 +473,9 @@ def reported_sections(board: Board) -> list[Section]:
             continue
         if measured := measure(protocol, board.benchmark, results):
             families[protocol.family].append((protocol, measured))
-    own = [_make_section(board, family, points) for family, points in families.items()]
+    own = []
+    for family, points in families.items():
+        own.append(_make_section(board, family, points))
     return [*own, *_published_sections(board)]
 
 

@@ -172,7 +172,9 @@ def agreement(
         table = scores.table + noise * random.standard_normal(noise.shape)
         chosen = table[:, subset.rows][:, :, subset.columns]
         correlations.append(spearman(chosen.mean(axis=(1, 2)), reference))
-    rows = [(drawn.rho, drawn.p_value, drawn.low, drawn.high) for drawn in correlations]
+    rows = []
+    for drawn in correlations:
+        rows.append((drawn.rho, drawn.p_value, drawn.low, drawn.high))
     rho, p_value, low, high = (float(mean) for mean in np.mean(rows, axis=0))
     return Correlation(rho, p_value, low, high, correlations[0].n)
 
@@ -424,7 +426,9 @@ def _arrange(
                 rows.append(SubsetPart(entry, task.title, category, (task,)))
         else:
             rows.append(SubsetPart(entry, category.title, category, category.tasks))
-    keys = [(row.entry, row.tasks[0].name if by_task else "") for row in rows]
+    keys = []
+    for row in rows:
+        keys.append((row.entry, row.tasks[0].name if by_task else ""))
     scores = {}
     models: dict[ShownModel, None] = {}
     used = set()
@@ -443,7 +447,10 @@ def _arrange(
                     (model, key, length), math.nan
                 )
     # Means over different cells could not be ranked.
-    complete = table[~np.isnan(table).any(axis=(1, 2))] if table.size else table
+    if table.size:
+        complete = table[~np.isnan(table).any(axis=(1, 2))]
+    else:
+        complete = table
     return tuple(rows), tuple(lengths), complete
 
 

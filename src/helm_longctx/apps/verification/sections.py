@@ -82,7 +82,9 @@ def tabulate_cells(verification: Verification) -> Table:
 
 
 def _format_score(verified: VerifiedScore) -> str:
-    return "" if verified.percent is None else f"{verified.percent:.2f}"
+    if verified.percent is None:
+        return ""
+    return f"{verified.percent:.2f}"
 
 
 def write_page(verifications: Sequence[Verification]) -> str:
@@ -144,7 +146,10 @@ def _tabulate_models(verification: Verification) -> Table:
     models = dict.fromkeys(verified.cell.model for verified in verification.cells)
     rows = []
     for model in models:
-        cells = [cell for cell in verification.cells if cell.cell.model == model]
+        cells = []
+        for cell in verification.cells:
+            if cell.cell.model == model:
+                cells.append(cell)
         counts = []
         for verdict in ScoreVerdict:
             counts.append(sum(cell.verdict is verdict for cell in cells))

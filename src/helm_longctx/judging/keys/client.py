@@ -146,7 +146,9 @@ def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
     own = getattr(client, "provider", None)
     if own:
         # The key of our client's library is for no other address.
-        return (None, False) if spec.args.get("base_url") else (own.key_prefix, True)
+        if spec.args.get("base_url"):
+            return (None, False)
+        return (own.key_prefix, True)
     bases = []
     for base in client.__mro__:
         if base.__module__.startswith("helm.clients."):
@@ -302,7 +304,9 @@ class RenewingClient(Client):
             return make_failure(
                 Failure.BAD_KEY, f"{self._origin} was refused: {result.error}"
             )
-        return replace(result, error=redact(result.error)) if result.error else result
+        if result.error:
+            return replace(result, error=redact(result.error))
+        return result
 
     def current(self) -> Client:
         """Return the client with the current key. Raises a `TokenError` if no token could be obtained."""
@@ -416,7 +420,9 @@ def _hosts(official: str, credentials: Mapping[str, Any]) -> Iterator[str]:
 
 def _explain(availability: Availability) -> str:
     words = _REASONS.get(availability.failure or Failure.UNKNOWN)
-    return f"{words} ({availability.reason})" if words else "does not answer"
+    if words:
+        return f"{words} ({availability.reason})"
+    return "does not answer"
 
 
 _found: dict[str, Availability] = {}

@@ -161,7 +161,9 @@ class TableBuilder:
             is_scenario_table,
             aggregation_strategies,
         )
-        return table if is_theirs else mark_table(arrange_table(table))
+        if is_theirs:
+            return table
+        return mark_table(arrange_table(table))
 
     def _make_columns(
         self, columns: Sequence[tuple[RunGroup, str]], sub_split: str | None
@@ -345,7 +347,10 @@ class TableBuilder:
 
 
 def _has_statistic(member: Member, names: Iterable[str], sub_split: str | None) -> bool:
-    tasks = [member.statistics[name] for name in names if name in member.statistics]
+    tasks = []
+    for name in names:
+        if name in member.statistics:
+            tasks.append(member.statistics[name])
     return any(sub_split is None or sub_split in of for of in tasks)
 
 

@@ -259,7 +259,10 @@ class _LeanStates:
         self.missing += pointer.get("characters", 0) > LIMIT
         prompt = to_text(state["request"]["prompt"], state["request"].get("messages"))
         text = to_text(instance["input"]["text"], instance["input"].get("messages"))
-        prompt_digest = self._texts.add(prompt) if len(prompt) > LIMIT else None
+        if len(prompt) > LIMIT:
+            prompt_digest = self._texts.add(prompt)
+        else:
+            prompt_digest = None
         if len(text) <= LIMIT:
             return prompt_digest, None
         # A prompt that contains the input is used for both links.
@@ -273,7 +276,9 @@ class _LeanStates:
 
 def _escape_markup(text: str) -> str:
     """Escape a text that HELM's front end would render as HTML, because that could run scripts from a prompt."""
-    return _box(html.escape(text, quote=False)) if _HTML_MARKER in text else text
+    if _HTML_MARKER in text:
+        return _box(html.escape(text, quote=False))
+    return text
 
 
 def _text_html(text: str, link: str, index: str) -> str:
@@ -311,10 +316,14 @@ def _elide_all(value: Any, evidence: Sequence[str]) -> Any:
     """Elide every text in plain data."""
     kind = type(value)
     if kind is str:
-        return value if len(value) <= LIMIT else elide(value, evidence)
+        if len(value) <= LIMIT:
+            return value
+        return elide(value, evidence)
     if kind is dict:
         return {key: _elide_all(part, evidence) for key, part in value.items()}
-    return [_elide_all(part, evidence) for part in value] if kind is list else value
+    if kind is list:
+        return [_elide_all(part, evidence) for part in value]
+    return value
 
 
 _INSTANCES = "instances.json"
@@ -371,7 +380,10 @@ def _prediction(page: State) -> dict[str, Any]:
         "annotations": page.get("annotations"),
         "thinking_text": (completion.get("thinking") or {}).get("text"),
     }
-    present = {name: value for name, value in fields.items() if value is not None}
+    present = {}
+    for name, value in fields.items():
+        if value is not None:
+            present[name] = value
     return {"predicted_text": completion["text"], "base64_images": [], **present}
 
 
@@ -381,7 +393,9 @@ def _trial_stats(
     stats: dict[_Trial, dict[str, float]] = defaultdict(dict)
     for row in read_rows(path):
         with reading(path):
-            means = {stat["name"]["name"]: stat.get("mean") for stat in row["stats"]}
+            means = {}
+            for stat in row["stats"]:
+                means[stat["name"]["name"]] = stat.get("mean")
             shown = {}
             for name, mean in means.items():
                 if name in statistics and mean is not None:

@@ -53,7 +53,9 @@ class Member:
 
 def list_members(runs: Iterable[Run], suite: Suite) -> list[Member]:
     """Return what the groups of a suite contain: its runs, its published scores, and its overall scores."""
-    results_of = {run.path: results for run, results in read_runs(suite.results)}
+    results_of = {}
+    for run, results in read_runs(suite.results):
+        results_of[run.path] = results
     own = []
     deployments: dict[str, dict[str, None]] = defaultdict(dict)
     for run in runs:

@@ -391,7 +391,9 @@ class _Pages:
         names: set[str] = set()
         for member in self._members_of(groups):
             names.update(member.groups[1:])
-        columns += [task for task in self.schema.run_groups if task.name in names]
+        for task in self.schema.run_groups:
+            if task.name in names:
+                columns.append(task)
         return columns
 
     def _has_one_task(self, category: RunGroup) -> bool:
@@ -482,7 +484,9 @@ class _Pages:
                     continue
                 columns = self.schema.name_to_metric_group[name].metrics
                 metrics = {metric.name for metric in columns}
-                counts = [len(metrics & result.statistics.keys()) for result in results]
+                counts = []
+                for result in results:
+                    counts.append(len(metrics & result.statistics.keys()))
                 if any(count > 1 for count in counts):
                     shown.append(name)
             return shown
@@ -674,7 +678,9 @@ _NO_SCENARIO = ScenarioSpec(SCENARIO_CLASS)
 
 
 def _scenario_of(member: Member) -> ScenarioSpec:
-    return member.run.run_spec.scenario_spec if member.run else _NO_SCENARIO
+    if member.run:
+        return member.run.run_spec.scenario_spec
+    return _NO_SCENARIO
 
 
 def _write_json(path: Path, content: Any) -> None:

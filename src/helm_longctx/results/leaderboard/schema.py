@@ -313,7 +313,10 @@ def restrict_groups(schema: dict[str, Any], names: Collection[str]) -> dict[str,
     groups = []
     for group in schema["run_groups"]:
         if group["name"] in kept:
-            subgroups = [name for name in group.get("subgroups", ()) if name in kept]
+            subgroups = []
+            for name in group.get("subgroups", ()):
+                if name in kept:
+                    subgroups.append(name)
             groups.append({**group, "subgroups": subgroups})
     return {**schema, "run_groups": groups}
 
@@ -362,9 +365,10 @@ def fit_helm(
         names = set(shared.get(group["name"], {main}))
         if main in names:
             names.add("${main_name}")
-        shown = [
-            name for name in group.get("metric_groups", ()) if columns[name] <= names
-        ]
+        shown = []
+        for name in group.get("metric_groups", ()):
+            if columns[name] <= names:
+                shown.append(name)
         fitted = {**group, "metric_groups": shown}
         fitted.pop("sub_splits", None)
         return fitted
@@ -390,7 +394,10 @@ def _restrict(group: _Group, statistics: Collection[str]) -> _Group:
     """Omit the columns of statistics that no run has."""
     # `${main_name}` stands for the main statistic of each group, and HELM fills it in.
     names = {*statistics, "${main_name}"}
-    kept = [column for column in group["metrics"] if column["name"] in names]
+    kept = []
+    for column in group["metrics"]:
+        if column["name"] in names:
+            kept.append(column)
     return {**group, "metrics": kept}
 
 
@@ -564,14 +571,17 @@ def _combine(
 ) -> Iterator[_Group]:
     """Yield the group that has these leaves as columns. A leaf with that group's name is that group."""
     name = section.name(part, at)
-    names = [leaf["name"] for leaf in leaves if leaf["name"] != name]
+    names = []
+    for leaf in leaves:
+        if leaf["name"] != name:
+            names.append(leaf["name"])
     if whole := next((leaf for leaf in leaves if leaf["name"] == name), None):
         yield {**whole, "subgroups": names} if names else whole
     elif leaves:
         benchmark = section.benchmark
-        hidden = [
-            _official_name(benchmark, category) for category in benchmark.categories
-        ]
+        hidden = []
+        for category in benchmark.categories:
+            hidden.append(_official_name(benchmark, category))
         group = {
             "name": name,
             "display_name": at.describe(f"{section.title} {title}".strip()),

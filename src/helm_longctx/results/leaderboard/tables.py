@@ -156,10 +156,12 @@ def mark_table(table: Table) -> Table:
     A marked score is never the best of its column.
     """
     notes = [_note(table.header, row) for row in table.rows]
-    columns = [list(cells) for cells in zip(*table.rows, strict=True)]
-    for index, cells in enumerate(columns):
+    columns = []
+    for title, cells in zip(table.header, zip(*table.rows, strict=True), strict=True):
         if any(isinstance(cell, ScoreCell) for cell in cells):
-            columns[index] = _mark_column(cells, table.header[index].lower_is_better)
+            columns.append(_mark_column(cells, title.lower_is_better))
+        else:
+            columns.append(list(cells))
     rows = [list(row) for row in zip(*columns, strict=True)]
     header = list(table.header)
     if any(notes):
@@ -177,7 +179,10 @@ def tag_run(run: Path, reasons: Sequence[str]) -> None:
     scenario = read_json(path)
     with reading(path):
         # The tags of an earlier call are removed, because their reasons may no longer apply.
-        tags = [tag for tag in scenario["tags"] if not tag.startswith(MARK)]
+        tags = []
+        for tag in scenario["tags"]:
+            if not tag.startswith(MARK):
+                tags.append(tag)
     tags += [f"{MARK} {reason}" for reason in reasons]
     if tags != scenario["tags"]:
         changed = {**scenario, "tags": tags}
@@ -210,7 +215,9 @@ def _join(names: Iterable[str]) -> str:
     names = list(names)
     more = len(names) - _MOST
     shown = ", ".join(names[:_MOST])
-    return f"{shown} and {more} more" if more > 0 else shown
+    if more > 0:
+        return f"{shown} and {more} more"
+    return shown
 
 
 def _caveats_of(cell: Cell) -> list[Caveat]:
@@ -220,7 +227,10 @@ def _caveats_of(cell: Cell) -> list[Caveat]:
 def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Cell]:
     """Convert a column's values to texts of equal width that the front end sorts in the order of the numbers."""
     with_value = [cell for cell in cells if cell.value is not None]
-    comparable = [float(cell.value) for cell in with_value if not _caveats_of(cell)]
+    comparable = []
+    for cell in with_value:
+        if not _caveats_of(cell):
+            comparable.append(float(cell.value))
     best = None
     if comparable and lower_is_better is not None:
         best = min(comparable) if lower_is_better else max(comparable)
@@ -278,7 +288,9 @@ def _text_cell(cell: Cell, width: int, digits: int | None, best: float | None) -
 
 
 def _text(number: float, digits: int | None) -> str:
-    return percent(number) if digits is None else decimals(number, digits)
+    if digits is None:
+        return percent(number)
+    return decimals(number, digits)
 
 
 MOST_PUBLISHED = 5
@@ -295,7 +307,10 @@ def arrange_table(table: Table) -> Table:
     value come last, sorted by the next columns. Beside
     the user's models, whose names are bold, only the best published ones are kept, so that the user's are in view.
     """
-    rows = [row for row in table.rows if any(map(_has_value, row[1:]))]
+    rows = []
+    for row in table.rows:
+        if any(map(_has_value, row[1:])):
+            rows.append(row)
     rows.sort(key=lambda row: list(map(_rank, table.header[1:], row[1:])))
     published = [row for row in rows if _is_published(row)]
     if len(published) < len(rows):
@@ -312,7 +327,10 @@ def arrange_table(table: Table) -> Table:
     for index in range(1, len(table.header)):
         if any(_has_value(row[index]) for row in rows):
             filled.append(index)
-    header = _shorten([table.header[index] for index in filled]) if rows else []
+    if rows:
+        header = _shorten([table.header[index] for index in filled])
+    else:
+        header = []
     rows = [[row[index] for index in filled] for row in rows]
     return replace(table, header=header, rows=rows)
 

@@ -317,7 +317,9 @@ class Decision:
             return FAILURES_DECIDE
         if not self.is_different:
             return "tie"
-        return "better" if self.comparison.effect.mean > 0 else "worse"
+        if self.comparison.effect.mean > 0:
+            return "better"
+        return "worse"
 
 
 def compare_pairs(
@@ -415,7 +417,9 @@ def _compare_failures(parts: Sequence[Pairs], looks: Looks) -> Failures:
     asked = [part.asked for part in parts if part.asked is not None]
     one_scores = np.concatenate([answers.a for answers in asked])
     other_scores = np.concatenate([answers.b for answers in asked])
-    answered = [np.ravel([part.a, part.b]) for part in parts]
+    answered = []
+    for part in parts:
+        answered.append(np.ravel([part.a, part.b]))
     scores = np.concatenate([*answered, one_scores, other_scores])
     # Scores of other metrics, such as log-probabilities, are outside 0…1.
     lowest = min(0.0, float(np.nanmin(scores)))

@@ -331,7 +331,9 @@ def clusters_needed(
         return power_to_pass(sample, outcomes, margin, level) >= power
 
     def is_enough(wanted: int) -> bool:
-        exact = [wanted * clusters / total for _, clusters in cells]
+        exact = []
+        for _, clusters in cells:
+            exact.append(wanted * clusters / total)
         # The tasks round up, and a few clusters more can have less power, because right answers have steps.
         down = [max(1, math.floor(size)) for size in exact]
         up = [max(1, math.ceil(size)) for size in exact]
@@ -411,7 +413,10 @@ def _smallest(is_enough: Callable[[int], bool], least: int) -> int:
         high = min(MOST_QUESTIONS, max(high + 1, math.ceil(1.5 * high)))
     while high - low > max(1, low // 200):
         middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
+        if is_enough(middle):
+            high = middle
+        else:
+            low = middle
     return high
 
 

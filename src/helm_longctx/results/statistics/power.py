@@ -73,7 +73,9 @@ class SignalToNoise:
         """Signal divided by noise; infinite if only the signal is more than an error of rounding, 0 if neither is."""
         if self.noise > _ROUNDING:
             return self.signal / self.noise
-        return math.inf if self.signal > _ROUNDING else 0.0
+        if self.signal > _ROUNDING:
+            return math.inf
+        return 0.0
 
 
 def variance_components(
@@ -232,7 +234,10 @@ def _search(smallest: Callable[[float], float]) -> float:
         return math.inf
     while high - low > 1e-5:
         middle = (low + high) / 2
-        low, high = (low, middle) if smallest(middle) <= middle else (middle, high)
+        if smallest(middle) <= middle:
+            high = middle
+        else:
+            low = middle
     return high
 
 
@@ -254,7 +259,9 @@ def detectable_from(own: Interval, published: Interval) -> float:
     worse = [PairedQuestions(spread, own_size, own_size)]
     better = [PairedQuestions(spread, published_size, published_size)]
     smallest = _search(lambda difference: _smallest_unpaired(better, worse, difference))
-    return smallest if smallest <= mean else math.inf
+    if smallest <= mean:
+        return smallest
+    return math.inf
 
 
 def questions_needed(
@@ -281,7 +288,10 @@ def questions_needed(
         high = 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
+        if is_enough(middle):
+            high = middle
+        else:
+            low = middle
     return min(high, MOST_QUESTIONS)
 
 

@@ -46,12 +46,9 @@ def rank_ranges(
     worse = dict.fromkeys(scores, 0)
     for (one, other), decision in decisions.items():
         if decision.is_different:
-            if decision.comparison.effect.mean > 0:
-                winner, loser = (one, other)
-            else:
-                winner, loser = (other, one)
-            better[loser] += 1
-            worse[winner] += 1
+            is_first = decision.comparison.effect.mean > 0
+            better[other if is_first else one] += 1
+            worse[one if is_first else other] += 1
     ranges = {}
     for model, rank in zip(scores, ranks, strict=True):
         ranges[model] = Rank(float(rank), 1 + better[model], len(scores) - worse[model])
@@ -111,8 +108,12 @@ def correlate_pairs(
     Args:
         columns: each of shape (n,); NaN for a missing value.
     """
-    values = {name: np.asarray(column, dtype=float) for name, column in columns.items()}
-    known = {name: ~np.isnan(column) for name, column in values.items()}
+    values = {}
+    for name, column in columns.items():
+        values[name] = np.asarray(column, dtype=float)
+    known = {}
+    for name, column in values.items():
+        known[name] = ~np.isnan(column)
     ranked: dict[tuple[str, bytes], _RankedColumn] = {}
     correlations = {}
     for one, other in combinations(columns, 2):
@@ -202,7 +203,9 @@ def _rank_values(values: ArrayLike, *, share_lowest: bool = False) -> Floats:
         np.asarray(values), return_inverse=True, return_counts=True
     )
     last = counts.cumsum()
-    shared = last - counts + 1 if share_lowest else last - (counts - 1) / 2
+    shared: Floats = last - (counts - 1) / 2
+    if share_lowest:
+        shared = last - counts + 1.0
     return np.asarray(shared[indices], dtype=float)
 
 

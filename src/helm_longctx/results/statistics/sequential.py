@@ -94,7 +94,9 @@ def decide(
     below = _first(_wealth(1 - scores, 1 - threshold), error)
     if above == below:
         return ThresholdDecision.OPEN
-    return ThresholdDecision.ABOVE if above < below else ThresholdDecision.BELOW
+    if above < below:
+        return ThresholdDecision.ABOVE
+    return ThresholdDecision.BELOW
 
 
 def count_until_decision(
@@ -173,7 +175,9 @@ def _is_reached(wealth: Floats, error: float) -> bool:
 def _first(wealth: Floats, error: float) -> int:
     """Return the index of the first value that rejects the hypothesis; the number of values if none does."""
     reached = wealth >= -math.log(error)
-    return int(reached.argmax()) if reached.any() else len(wealth)
+    if reached.any():
+        return int(reached.argmax())
+    return len(wealth)
 
 
 def _largest(is_rejected: Callable[[float], bool]) -> float:
@@ -182,7 +186,10 @@ def _largest(is_rejected: Callable[[float], bool]) -> float:
     high = 1.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        low, high = (middle, high) if is_rejected(middle) else (low, middle)
+        if is_rejected(middle):
+            low = middle
+        else:
+            high = middle
     return low
 
 

@@ -75,7 +75,8 @@ def find_words(text: str) -> Iterator[str]:
         if run is None:
             yield match[0]
         else:
-            yield from (run[at : at + 2] for at in range(max(len(run) - 1, 1)))
+            for at in range(max(len(run) - 1, 1)):
+                yield run[at : at + 2]
 
 
 def join(chunks: Sequence[str], indices: Sequence[int]) -> str:
