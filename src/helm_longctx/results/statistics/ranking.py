@@ -203,9 +203,8 @@ def _rank_values(values: ArrayLike, *, share_lowest: bool = False) -> Floats:
         np.asarray(values), return_inverse=True, return_counts=True
     )
     last = counts.cumsum()
-    shared: Floats = last - (counts - 1) / 2
-    if share_lowest:
-        shared = last - counts + 1.0
+    below = counts - 1 if share_lowest else (counts - 1) / 2
+    shared = last - below
     return np.asarray(shared[indices], dtype=float)
 
 
