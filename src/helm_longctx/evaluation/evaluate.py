@@ -130,8 +130,9 @@ def _describe_models(
         )
     window = None if context is None else parse_length(context, "evaluate: context")
     given = []
-    for model_and_name in zip(models, names, strict=True):
-        given.append(describe_given(*model_and_name, tokenizer, window, batch_size))
+    for one_model, one_name in zip(models, names, strict=True):
+        described = describe_given(one_model, one_name, tokenizer, window, batch_size)
+        given.append(described)
     for argument, value in (
         ("tokenizer", tokenizer),
         ("context", context),

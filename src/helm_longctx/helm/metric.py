@@ -128,10 +128,11 @@ class LongContextMetric(Metric):
         for state in sorted(
             scenario_state.request_states, key=lambda state: state.train_trial_index
         ):
-            splits = (state.instance.split, state.instance.sub_split)
+            instance = state.instance
             values = []
-            for name, value in self.answer_values(state):
-                values.append((_metric_name(name, *splits), value))
+            for text, value in self.answer_values(state):
+                name = _metric_name(text, instance.split, instance.sub_split)
+                values.append((name, value))
             rows.add(state, values)
             of_trial = trials[state.train_trial_index]
             for name, value in values:

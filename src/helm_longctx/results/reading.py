@@ -642,7 +642,9 @@ def published_results(
         for task, score in row.scores.items():
             key = (row.category, task, row.length)
             if key not in parts:
-                parts[key] = _find_published_part(benchmark, *key)
+                parts[key] = _find_published_part(
+                    benchmark, row.category, task, row.length
+                )
             part = parts[key]
             count = part.sample if row.samples is None else row.samples
             interval = _widest_interval(score, count)

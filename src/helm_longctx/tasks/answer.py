@@ -185,17 +185,16 @@ class AnswerFacts:
         Raises:
             ValueError, TypeError, KeyError: a field has another form.
         """
-        names = []
+        known = {}
         for part in fields(cls):
             if part.name in values:
-                names.append(part.name)
-        known = {name: values[name] for name in names}
+                known[part.name] = values[part.name]
         readers: dict[str, Any] = {
             "failure": Failure,
             "usage": lambda usage: Usage(**usage),
             "calls": lambda calls: tuple(ToolCall(**call) for call in calls),
             "steps": Steps.from_json,
-            "windows": lambda windows: tuple(Window(*window) for window in windows),
+            "windows": lambda windows: tuple(map(Window._make, windows)),
             "distributions": make_distributions,
             "first": AnswerFacts.from_json,
             "earlier": tuple,
@@ -207,13 +206,11 @@ class AnswerFacts:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that are known as plain data."""
-        values = {}
-        for part in fields(self):
-            values[part.name] = getattr(self, part.name)
         plain = {}
-        for name, value in values.items():
+        for part in fields(self):
+            value = getattr(self, part.name)
             if not _is_unknown(value):
-                plain[name] = _to_plain(value)
+                plain[part.name] = _to_plain(value)
         return plain
 
 
@@ -221,7 +218,7 @@ def make_distributions(
     parts: Iterable[Iterable[Sequence[Any]]],
 ) -> tuple[tuple[Distribution, ...], ...]:
     """Make the distributions of parts of a text from the fields at each token."""
-    return tuple(tuple(Distribution(*values) for values in part) for part in parts)
+    return tuple(tuple(map(Distribution._make, part)) for part in parts)
 
 
 def _is_unknown(value: Any) -> bool:

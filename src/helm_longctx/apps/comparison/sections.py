@@ -507,12 +507,10 @@ def _show(
         f"{title}: {len(table.items)} instances that all {len(models)} models answered"
     )
     print(*table.describe(pairings, standings), sep="\n")
-    others = {
-        model
-        for board in table.boards
-        for model in board.competitors
-        if model in board.own_models
-    } - {*models}
+    others: set[ShownModel] = set()
+    for board in table.boards:
+        others.update(set(board.competitors).intersection(board.own_models))
+    others.difference_update(models)
     if others:
         print(
             f"P-values are adjusted for these {len(models)} models; the report has {len(models) + len(others)}."
@@ -522,27 +520,26 @@ def _show(
             f"Not in the means, because the benchmark leaves them out: {', '.join(table.outside)}"
         )
     print_blocks(_shared_blocks(models, pairings, standings))
+    contrasts = []
     if len(models) == 2:
-        contrasts = table.contrasts(*models, instances, address)
-    else:
-        contrasts = []
+        one, other = models
+        contrasts = table.contrasts(one, other, instances, address)
     for contrast in contrasts:
         item = contrast.item
         at = f" at {label(item.length)}" if item.length is not None else ""
-        print(
-            f"{item.task or item.entry}{at}, {item.instance}: {percent(contrast.one)} and {percent(contrast.other)}"
-        )
-        print(*(f"  {link}" for link in contrast.links), sep="\n")
+        scores = f"{percent(contrast.one)} and {percent(contrast.other)}"
+        print(f"{item.task or item.entry}{at}, {item.instance}: {scores}")
+        for link in contrast.links:
+            print(f"  {link}")
+    rows = []
+    for pairing in pairings:
+        row = asdict(pairing)
+        row["better"] = pairing.better
+        row["verdict"] = pairing.decision.verdict
+        rows.append(row)
     return {
         "standings": [asdict(standing) for standing in standings],
-        "pairings": [
-            {
-                **asdict(pairing),
-                "better": pairing.better,
-                "verdict": pairing.decision.verdict,
-            }
-            for pairing in pairings
-        ],
+        "pairings": rows,
         "differences": [
             {**contrast._asdict(), "item": contrast.item._asdict()}
             for contrast in contrasts

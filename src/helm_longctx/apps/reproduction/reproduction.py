@@ -329,11 +329,10 @@ def published_interval(
     else:
         whole = []
     samples = protocol.samples or max(whole, default=0)
+    low = high = math.nan
     if samples:
-        ends = wilson(value, samples, normal_quantile())
-    else:
-        ends = (math.nan, math.nan)
-    return Interval(value, *ends, samples)
+        low, high = wilson(value, samples, normal_quantile())
+    return Interval(value, low, high, samples)
 
 
 def find_rows(rows: Iterable[Reported], model: str) -> list[Reported]:
