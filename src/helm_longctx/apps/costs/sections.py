@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from statistics import fmean
 
 from helm_longctx.apps.app import for_each_length
@@ -81,42 +82,36 @@ class Costs:
 
 def find_costs(board: Board, length: int | None, part: str) -> list[Costs]:
     """Return the costs of the user's models with a whole score of a part, the best score first."""
-    scores = []
+    costs = []
     for model in board.own_models:
         score = board.score(model, part, length)
-        if score:
-            scores.append(score)
-
-    def mean(score: Result, name: str, otherwise: float | None = None) -> float | None:
-        # The score is a mean over tasks, and so are its costs.
-        statistics = [task.statistics.get(name) for task in score.task_results]
-        values = []
-        for statistic in statistics:
-            values.append(statistic.interval.mean if statistic else otherwise)
-        if None in values:
-            return None
-        return fmean(value or 0.0 for value in values)
-
-    fields = (
-        "billed_prompt_tokens",
-        "cached_tokens",
-        "output_tokens",
-        "cost",
-        "request_seconds",
-    )
-    costs = [
-        Costs(
-            score,
-            mean(score, "requests", 1.0) or 1.0,
-            *(
-                mean(score, name)
-                for name in (*fields, "retained_tokens", "compactions")
-            ),
+        if score is None or not score.is_complete or not score.task_results:
+            continue
+        of_model = Costs(
+            score=score,
+            requests=_average(score, "requests", 1.0) or 1.0,
+            input_tokens=_average(score, "billed_prompt_tokens"),
+            cached_tokens=_average(score, "cached_tokens"),
+            output_tokens=_average(score, "output_tokens"),
+            dollars=_average(score, "cost"),
+            seconds=_average(score, "request_seconds"),
+            retained_tokens=_average(score, "retained_tokens"),
+            compactions=_average(score, "compactions"),
         )
-        for score in scores
-        if score.is_complete and score.task_results
-    ]
-    return sorted(costs, key=lambda costs_of_model: -costs_of_model.score.interval.mean)
+        costs.append(of_model)
+    return sorted(costs, key=lambda row: -row.score.interval.mean)
+
+
+def _average(score: Result, name: str, otherwise: float | None = None) -> float | None:
+    """Return the mean of a statistic over the tasks of a score, or None if a task lacks it."""
+    values = []
+    for task in score.task_results:
+        interval = task.find_interval(name)
+        value = interval.mean if interval else otherwise
+        if value is None:
+            return None
+        values.append(value)
+    return fmean(values)
 
 
 _Amount = Callable[[Costs], float | None]
@@ -126,18 +121,17 @@ _Amount = Callable[[Costs], float | None]
 def find_frontier(costs: Sequence[Costs], amount: _Amount) -> list[Costs]:
     """Return those that no other one beats: none has at least the score for less, or a better score for as much."""
     rows = []
-    for costs_of_model in costs:
-        cost = amount(costs_of_model)
+    for candidate in costs:
+        cost = amount(candidate)
         if cost is not None:
-            rows.append((costs_of_model, cost, costs_of_model.score.interval.mean))
-    return [
-        candidate
-        for candidate, cost, score in rows
-        if not any(
-            other <= cost and mean >= score and (other < cost or mean > score)
-            for _, other, mean in rows
-        )
-    ]
+            rows.append((candidate, cost, candidate.score.interval.mean))
+
+    def is_beaten(cost: float, score: float) -> bool:
+        rivals = [(other, mean) for _, other, mean in rows]
+        rivals = [pair for pair in rivals if pair[0] <= cost and pair[1] >= score]
+        return any(rival != (cost, score) for rival in rivals)
+
+    return [row for row, cost, score in rows if not is_beaten(cost, score)]
 
 
 def find_unsure(
@@ -194,18 +188,19 @@ def find_accuracies(answers: Iterable[InstanceScore]) -> list[_Compacted]:
     for answer in answers:
         times = answer.values.get("fact_compactions")
         if times is not None and answer.score is not None and answer.depth is not None:
-            groups[int(times)][_DEPTHS[min(4, int(5 * answer.depth))]].append(
-                answer.score
-            )
-    return [
-        _Compacted(
-            times,
-            sum(map(len, depths.values())),
-            fmean(score for scores in depths.values() for score in scores),
-            {depth: (len(scores), fmean(scores)) for depth, scores in depths.items()},
+            depth = _DEPTHS[min(4, int(5 * answer.depth))]
+            groups[int(times)][depth].append(answer.score)
+    accuracies = []
+    for number, by_depth in sorted(groups.items()):
+        every = list(chain.from_iterable(by_depth.values()))
+        depths = {}
+        for depth, scores in by_depth.items():
+            depths[depth] = (len(scores), fmean(scores))
+        accuracy = _Compacted(
+            times=number, n=len(every), score=fmean(every), depths=depths
         )
-        for times, depths in sorted(groups.items())
-    ]
+        accuracies.append(accuracy)
+    return accuracies
 
 
 @dataclass(frozen=True)
@@ -225,23 +220,25 @@ class _Point:
 
 
 def find_points(answers: Iterable[InstanceScore]) -> list[_Point]:
-    """Return the scores after each part of growing contexts. Evidence without a place counts as come."""
-    scores: dict[int, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+    """Return the scores after each part of growing contexts. Evidence without a depth counts as come."""
+    after: dict[int, list[float]] = defaultdict(list)
+    before: dict[int, list[float]] = defaultdict(list)
     for answer in answers:
         tokens = answer.values.get("stream_tokens")
         if tokens is not None and answer.score is not None:
-            scores[int(tokens)][not answer.values.get("evidence_read", 1.0)].append(
-                answer.score
-            )
-    return [
-        _Point(
-            tokens,
-            fmean(after) if after else None,
-            fmean(before) if before else None,
-            len(after) + len(before),
+            has_come = answer.values.get("evidence_read", 1.0)
+            scores = after if has_come else before
+            scores[int(tokens)].append(answer.score)
+    points = []
+    for size in sorted(after.keys() | before.keys()):
+        point = _Point(
+            tokens=size,
+            after=fmean(after[size]) if after[size] else None,
+            before=fmean(before[size]) if before[size] else None,
+            n=len(after[size]) + len(before[size]),
         )
-        for tokens, (after, before) in sorted(scores.items())
-    ]
+        points.append(point)
+    return points
 
 
 _ABOUT = (
@@ -310,11 +307,10 @@ def cost_sections(board: Board, length: int | None) -> Section | None:
     parts = dict.fromkeys((board.main_part(length), *board.parts_at(length), *tasks))
     for part in parts:
         # All rows have scores of the same tasks.
-        every = find_costs(board, length, part)
         costs = []
-        for costs_of_model in every:
-            if costs_of_model.tokens is not None or costs_of_model.requests > 1:
-                costs.append(costs_of_model)
+        for cost in find_costs(board, length, part):
+            if cost.tokens is not None or cost.requests > 1:
+                costs.append(cost)
         if len(costs) > 1:
             break
     else:
@@ -341,23 +337,24 @@ def cost_sections(board: Board, length: int | None) -> Section | None:
         rows.append((cost, names))
     figures = []
     for way, best in ways.items():
-        points = [
-            {
-                "model": show_model(costs_of_model.score.model),
-                "score": costs_of_model.score.interval.mean,
-                way: value,
-                "best": costs_of_model in best,
-            }
-            for costs_of_model in whole
-            if (value := getattr(costs_of_model, way))  # a logarithm has no place for 0
-        ]
+        if not best:
+            continue
+        points = []
+        for cost in whole:
+            value = amounts[way](cost)
+            # The axis is logarithmic.
+            if value:
+                point = {
+                    "model": show_model(cost.score.model),
+                    "score": cost.score.interval.mean,
+                    way: value,
+                    "best": cost in best,
+                }
+                points.append(point)
         about = f"The score against the {way} of a question. The line joins the rows that no other one beats."
-        if best:
-            figures.append(
-                Figure(
-                    f"{name}-{way}", f"Score and {way}", about, frontier(way), points
-                )
-            )
+        title = f"Score and {way}"
+        figure = Figure(f"{name}-{way}", title, about, frontier(way), points)
+        figures.append(figure)
     title = f"Score and cost of a question: {board.titles.get(part, board.title)}"
     blocks: list[Block] = [
         tabulate(f"{name}-table", title, _COLUMNS, rows),
@@ -450,27 +447,27 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
     )
     rows = []
     for cost in costs:
-        for compacted in find_accuracies(
-            answer for task in cost.score.task_results for answer in task.answers
-        ):
+        for compacted in find_accuracies(_answers_of(cost)):
             rows.append((cost.score.model, compacted))
     about = "The columns at the right have the scores by the depth of the evidence in the stream, with their number."
     title = (
         "Score by how often the evidence was compacted, and by its depth in the stream"
     )
     compacting = [cost for cost in costs if cost.compactions is not None]
-    return [
-        *(
-            [tabulate(f"{name}-retained", "What compactions leave", sizes, compacting)]
-            if compacting
-            else []
-        ),
-        *(
-            [tabulate(f"{name}-compacted", title, accuracies, rows, about)]
-            if rows
-            else []
-        ),
-    ]
+    tables = []
+    if compacting:
+        title_of_sizes = "What compactions leave"
+        table = tabulate(f"{name}-retained", title_of_sizes, sizes, compacting)
+        tables.append(table)
+    if rows:
+        table = tabulate(f"{name}-compacted", title, accuracies, rows, about)
+        tables.append(table)
+    return tables
+
+
+def _answers_of(costs: Costs) -> Iterator[InstanceScore]:
+    for task in costs.score.task_results:
+        yield from task.answers
 
 
 def _points(costs: Sequence[Costs], name: str) -> list[Table]:
@@ -493,17 +490,9 @@ def _points(costs: Sequence[Costs], name: str) -> list[Table]:
     )
     rows = []
     for cost in costs:
-        for point in find_points(
-            answer for task in cost.score.task_results for answer in task.answers
-        ):
+        for point in find_points(_answers_of(cost)):
             rows.append((cost.score.model, point))
-    if rows:
-        return [
-            tabulate(
-                f"{name}-stream",
-                "What is known after each part of the stream",
-                columns,
-                rows,
-            )
-        ]
-    return []
+    if not rows:
+        return []
+    title = "What is known after each part of the stream"
+    return [tabulate(f"{name}-stream", title, columns, rows)]
