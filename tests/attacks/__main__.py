@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import subprocess
 import sys
@@ -11,8 +12,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tests.attacks.disks import attack_disks
 from tests.attacks.folders import FOLDERS, find_refusal, make_folder, make_source
 from tests.attacks.gates import kill_gates
+from tests.attacks.hubs import attack_checks, attack_downloads
 from tests.attacks.owners import attack_owners
 from tests.attacks.servers import ACTIONS, COMMANDS, find_fault
 
@@ -30,6 +33,11 @@ TESTS = {
     "hostile replies": "tests/models/test_hostile_replies.py",
     "code in the sandbox": "tests/tasks/test_sandbox.py",
     "archives": "tests/data/test_bombs.py",
+    "records and prompts of runs": "tests/runs/test_records.py",
+    "limits of cost": "tests/runner/test_spending.py",
+    "programs of methods": "tests/runner/test_programs.py",
+    "servers that restart": "tests/models/apis/test_restarts.py",
+    "broken candidates of gate --logprobs": "tests/apps/test_gate_logprobs.py",
 }
 """The tests of other surfaces: each case is a fault."""
 
@@ -104,6 +112,9 @@ SURFACES: dict[str, Callable[[], Iterator[Attack]]] = {
     "folders of models": attack_folders,
     "signals in evaluate": interrupt_calls,
     "hostile servers of commands": attack_commands,
+    "hostile hubs of fetch --check": lambda: attack_in_folder(attack_checks),
+    "downloads of fetch": lambda: attack_in_folder(attack_downloads),
+    "full disks": lambda: attack_in_folder(attack_disks),
     "kills of gate": lambda: attack_in_folder(lambda folder: kill_gates(folder, 6)),
     "folders of another user": lambda: attack_in_folder(attack_owners),
     **{surface: lambda file=file: run_tests(file) for surface, file in TESTS.items()},  # type: ignore[misc]
@@ -111,24 +122,55 @@ SURFACES: dict[str, Callable[[], Iterator[Attack]]] = {
 """What is attacked."""
 
 
+PAGE = ROOT / "docs/measurements.md"
+START = "<!-- The table is written by `python -m tests.attacks --page`. -->\n"
+HEAD = "| surface | tried | held | seconds |\n|---|---|---|---|"
+
+
+def write_page(rows: list[str]) -> None:
+    """Replace the table on the page of measurements."""
+    before, _, after = PAGE.read_text(encoding="utf-8").partition(START)
+    old = after.lstrip("\n").partition("\n\n")[0]
+    table = "\n".join([HEAD, *rows])
+    after = after.replace(old.rstrip("\n"), table, 1)
+    PAGE.write_text(before + START + after, encoding="utf-8")
+
+
 def main() -> None:
     """Attack surfaces and print a row of a table for each."""
+    logging.disable(logging.CRITICAL)  # what is refused is also logged
     parser = argparse.ArgumentParser(
         prog="python -m tests.attacks", description=__doc__
     )
     parser.add_argument(
         "surfaces", nargs="*", metavar="surface", help=f"of {', '.join(SURFACES)}"
     )
-    chosen = parser.parse_args().surfaces or list(SURFACES)
+    parser.add_argument(
+        "--page",
+        action="store_true",
+        help="write the table into docs/measurements.md, too",
+    )
+    arguments = parser.parse_args()
+    chosen = arguments.surfaces or list(SURFACES)
     failed = []
-    print("| surface | tried | held | seconds |\n|---|---|---|---|", flush=True)
+    rows = []
+    all_tried = 0
+    all_held = 0
+    print(HEAD, flush=True)
     for surface in chosen:
         start = time.monotonic()
         attacks = list(SURFACES[surface]())
         failed += [f"{surface}: {attack}" for attack, held in attacks if not held]
         held = sum(held for _, held in attacks)
         seconds = time.monotonic() - start
-        print(f"| {surface} | {len(attacks)} | {held} | {seconds:.0f} |", flush=True)
+        rows.append(f"| {surface} | {len(attacks)} | {held} | {seconds:.0f} |")
+        print(rows[-1], flush=True)
+        all_tried += len(attacks)
+        all_held += held
+    rows.append(f"| in all | {all_tried} | {all_held} | |")
+    print(rows[-1])
+    if arguments.page:
+        write_page(rows)
     print("\n".join(failed))
     sys.exit(bool(failed))
 

@@ -173,6 +173,35 @@ def _grow_vocabulary(folder: Path) -> None:
     path.write_text(json.dumps(content))
 
 
+def _change_tokenizer(**fields: Any) -> Break:
+    """Return what changes the fields of the model of a tokenizer."""
+
+    def break_folder(folder: Path) -> None:
+        path = folder / "tokenizer.json"
+        content = json.loads(path.read_bytes())
+        content["model"] |= fields
+        path.write_text(json.dumps(content))
+
+    return break_folder
+
+
+def _set_pattern(pattern: str) -> Break:
+    """Return what splits texts by a pattern before they are encoded."""
+
+    def break_folder(folder: Path) -> None:
+        path = folder / "tokenizer.json"
+        content = json.loads(path.read_bytes())
+        content["pre_tokenizer"] = {
+            "type": "Split",
+            "pattern": {"Regex": pattern},
+            "behavior": "Isolated",
+            "invert": False,
+        }
+        path.write_text(json.dumps(content))
+
+    return break_folder
+
+
 def _make_huge(file: str) -> Break:
     def break_folder(folder: Path) -> None:
         with (folder / file).open("wb") as opened:
@@ -296,6 +325,11 @@ FOLDERS: dict[str, Break] = {
     "an absurd width": change_json("config.json", hidden_size=10**9),
     "a negative width": change_json("config.json", hidden_size=-32),
     "no width": change_json("config.json", hidden_size=0),
+    "a width beyond floats": write("config.json", '{"hidden_size": 1e999}'),
+    "a width of true": change_json("config.json", hidden_size=True),
+    "a vocabulary of -1": change_json("config.json", vocab_size=-1),
+    "more heads than width": change_json("config.json", num_attention_heads=10**6),
+    "a head of a gigabyte": change_json("config.json", head_dim=10**9),
     "a million layers": change_json("config.json", num_hidden_layers=10**6),
     "an absurd window": change_json("config.json", max_position_embeddings="many"),
     "no heads": change_json("config.json", num_attention_heads=0),
@@ -307,6 +341,13 @@ FOLDERS: dict[str, Break] = {
     "tokenizer.json is no JSON": write("tokenizer.json", "{"),
     "tokenizer.json is deep": write("tokenizer.json", DEEP),
     "tokenizer.json has 2 GB": _make_huge("tokenizer.json"),
+    "the tokenizer's pattern is quadratic": _set_pattern(r"\s+$"),
+    "the tokenizer's pattern tries each end": _set_pattern(r"(?:\w+\s?)+\d"),
+    "the tokenizer's pattern is none": _set_pattern("(["),
+    "the tokenizer's vocabulary is a list": _change_tokenizer(vocab=[]),
+    "the tokenizer's model is unknown": _change_tokenizer(type="own"),
+    "a token has a negative number": _change_tokenizer(vocab={"a": -1}),
+    "a token has a huge number": _change_tokenizer(vocab={"a": 10**12}),
     "the tokenizer is another model's": _grow_vocabulary,
     "tokenizer_config.json is no JSON": write("tokenizer_config.json", "{"),
     "generation_config.json is no JSON": write("generation_config.json", "{"),

@@ -89,16 +89,15 @@ class RestartableServer(Server):
             read=lambda prefixes: 0, write=lambda prefixes, seconds: None
         )  # type: ignore[assignment]
         self._handler = self.http.RequestHandlerClass
-        port = self.http.server_port
+        self._port = self.http.server_port
         self.http.server_close()
-        self._start(port)
+        self.start()
 
     def restart(self, seconds: float) -> None:
         """Cut all connections, and refuse new ones for a while."""
-        port = self.http.server_port
         self.stop()
         time.sleep(seconds)
-        self._start(port)
+        self.start()
 
     def stop(self) -> None:
         """Refuse connections from now on."""
@@ -107,9 +106,10 @@ class RestartableServer(Server):
         self.http.server_close()
         self.http.cut()
 
-    def _start(self, port: int) -> None:
+    def start(self) -> None:
+        """Accept connections at the same address again."""
         self.closed.clear()
-        self.http: Http = Http(("127.0.0.1", port), self._handler)
+        self.http: Http = Http(("127.0.0.1", self._port), self._handler)
         threading.Thread(
             target=self.http.serve_forever, args=(0.01,), daemon=True
         ).start()

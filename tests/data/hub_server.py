@@ -8,7 +8,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,6 +21,7 @@ import pyarrow.parquet
 import pytest
 
 from tests.data.releases import SECRET
+from tests.support.servers.hostile import Act
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 PARQUET_REVISION = "refs/convert/parquet"
@@ -48,6 +49,7 @@ class Hub:
         cut: how many downloads to cut in the middle.
         etag: give this digest instead of the right one.
         info: answer questions about a repository with this status, headers and text.
+        acts: what sends the reply instead, by a pattern of `METHOD path`.
     """
 
     repos: dict[str, dict[str, bytes]]
@@ -59,6 +61,7 @@ class Hub:
     moved: dict[str, str] = field(default_factory=dict)
     gated: set[str] = field(default_factory=set)
     requests: list[str] = field(default_factory=list)
+    acts: dict[str, Act] = field(default_factory=dict)
     url: str = ""
 
     def files_at(self, repo: str, revision: str | None) -> dict[str, bytes] | None:
@@ -81,7 +84,7 @@ class Hub:
 def serve(hub: Hub) -> Iterator[Hub]:
     """Serve on a free loopback port."""
     handler = type("Handler", (_Handler,), {"hub": hub})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = _Server(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     hub.url = f"http://127.0.0.1:{server.server_port}"
     try:
@@ -89,6 +92,13 @@ def serve(hub: Hub) -> Iterator[Hub]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing: clients cut connections on purpose."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -112,6 +122,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.hub.requests.append(
             f"{self.command} {self.path} {self.headers.get('Range', '')}".strip()
         )
+        for pattern, act in self.hub.acts.items():
+            if re.search(pattern, f"{self.command} {self.path}"):
+                self.close_connection = True
+                with suppress(ConnectionError):  # the client has had enough
+                    act(self)
+                return
         if self.hub.status:
             self._send(
                 self.hub.status,

@@ -238,7 +238,7 @@ def test_login_page_instead_of_the_hub(hub: Hub, tmp_path: Path) -> None:
 
 def test_silent_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A hub that accepts the connection and never answers is given up."""
-    monkeypatch.setattr(sources_hub, "TIMEOUT", 0.5)
+    monkeypatch.setattr(download, "TIMEOUTS", (0.5, 0.5))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         point_at(monkeypatch, f"http://127.0.0.1:{silent.getsockname()[1]}", tmp_path)
         assert "check the network" in refused(tmp_path)

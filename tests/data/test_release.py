@@ -394,7 +394,7 @@ def test_a_disk_without_locks(
 ) -> None:
     """A disk without locks does not prevent the download."""
     (root(tmp_path).path / "helmet/.release.lock").mkdir(parents=True)
-    monkeypatch.setattr(hub, "TIMEOUT", 0.2)
+    monkeypatch.setattr(hub, "LOCK_TIMEOUT", 0.2)
     fetched(tmp_path)
 
 

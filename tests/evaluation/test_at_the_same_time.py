@@ -28,7 +28,7 @@ import helm_longctx as lc
 from helm_longctx.evaluation import turns
 from helm_longctx.models.objects import OBJECTS, Function, Prompt, is_asked
 from tests.evaluation.calls import call, look_up
-from tests.evaluation.interrupted import INTERRUPTED, run_python
+from tests.evaluation.interrupted import INTERRUPTED, LATE, run_python
 
 PROCESS = """
 import sys
@@ -280,38 +280,17 @@ def test_limits_change_no_variable(
 def test_interruptions() -> None:
     """Ctrl-C and SIGTERM at random moments raise an exception in the caller; nothing is lost, and all is restored."""
     process = run_python(INTERRUPTED, "7", "3")
-    out, err = process.communicate(timeout=100)
+    out, err = process.communicate()
     assert process.returncode == 0, err[-2000:]
-    assert 1 <= int(out) <= 3
+    assert int(out) == 3
 
 
-def test_a_late_answer_is_kept(tmp_path: Path) -> None:
+def test_a_late_answer_is_kept() -> None:
     """An answer that comes after an interruption, while the journal is closed, is in the journal."""
-    code = """
-import os, signal, threading, time
-import helm_longctx.runner.asking as asking
-from tests.evaluation.calls import call
-
-asking.SETTLE = 0.1
-sent = threading.Event()
-
-def answer(prompt):
-    if prompt.id.endswith("-2"):
-        threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
-        time.sleep(2)
-        sent.set()
-    return "x"
-
-try:
-    call(answer, lengths="4k", num_samples=4, name="mine")
-except KeyboardInterrupt:
-    sent.wait()
-    time.sleep(1)
-"""
-    process = run_python(code)
-    assert process.wait(60) == 0, process.stderr and process.stderr.read()[-2000:]
-    (journal,) = tmp_path.glob("**/answers.jsonl") or Path().glob("**/answers.jsonl")
-    assert journal.read_bytes().count(b"\n") == 3
+    process = run_python(LATE)
+    out, err = process.communicate()
+    assert process.returncode == 0, err[-2000:]
+    assert out.split() == ["2", "3"]
 
 
 def test_the_handler_of_the_caller_stays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,6 +81,20 @@ def test_damage_is_told(tmp_path: Path) -> None:
         full_prompt(tmp_path, "a")
 
 
+@pytest.mark.parametrize("size", [-1, 1 << 60, 1.5, None, "3"])
+@pytest.mark.parametrize("field", [1, 2], ids=["start", "size"])
+def test_an_index_that_lies(size: object, field: int, tmp_path: Path) -> None:
+    """A place that no prompt can have is damage, and is not read."""
+    write_prompts(tmp_path, [("a", "one")])
+    path = tmp_path / prompts.INDEX
+    index = json.loads(path.read_bytes())
+    (name,) = index["prompts"]
+    index["prompts"][name][field] = size
+    path.write_text(json.dumps(index))
+    with pytest.raises(InputError, match="damaged: the prompt of a"):
+        full_prompt(tmp_path, "a")
+
+
 def test_unknown(tmp_path: Path) -> None:
     """An error names a folder that is no run, or an instance that the run lacks."""
     with pytest.raises(InputError, match="is not the folder of a run"):

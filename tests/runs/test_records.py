@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -118,6 +120,39 @@ def test_changed_files_count_more_than_older_records(
     path = other / name
     path.write_text(path.read_text().replace("json_kv-1", "json_kv-100"))
     assert not has_records(other)
+
+
+def test_records_that_unpack_to_too_much(run: Path, tmp_path: Path) -> None:
+    """Records that unpack to more than HELM's files hold are refused, and never fill the memory."""
+    other = tmp_path / run.name
+    shutil.copytree(run, other)
+    path = other / RECORDS
+    stamp, *lines, end = (
+        zstandard.ZstdDecompressor()
+        .stream_reader(path.open("rb"))
+        .read()
+        .splitlines(keepends=True)
+    )
+    most = 4 * sum((other / name).stat().st_size for name in (STATES, INSTANCE_STATS))
+    times = 2 * (most + (1 << 20)) // len(lines[0])
+    block = b" " * (1 << 20)
+    bombs = (
+        [stamp, *[lines[0]] * times, b'{"records": %d}\n' % times],
+        [stamp, *[block] * 400, b"\n", end],
+        [*[block] * 400],
+    )
+    for bomb in bombs:
+        packed = zstandard.ZstdCompressor().chunker(chunk_size=1 << 16)
+        with path.open("wb") as file:
+            for piece in bomb:
+                file.writelines(packed.compress(piece))
+            file.writelines(packed.finish())
+        tracemalloc.start()
+        with pytest.raises(InputError, match=f"{RECORDS} cannot be read"):
+            list(read_records(other))
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 100 << 20
 
 
 def test_damaged_records(run: Path, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,3 +58,14 @@ def test_long_texts() -> None:
         assert at_depth(depth, MOST_STEPS) > 0.99
         assert at_depth(depth, MOST_STEPS + 1) == 0
     assert rouge_l(" ".join(map(str, range(30_000))), "29999 x") > 0
+
+
+@pytest.mark.parametrize("unit", [". ", "a. ", "Paris is. ", "word "])
+def test_an_answer_that_repeats_itself(unit: str) -> None:
+    """An answer of half a million characters is scored soon, however many sentences it has."""
+    reference = "Paris is the capital. It is in France. " * 10
+    start = time.process_time()
+    rouge_l(unit * (500_000 // len(unit)), reference)
+    assert time.process_time() - start < 5
+    short = unit * 30
+    assert rouge_l(short, reference) == package(short, reference)

@@ -192,6 +192,7 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
     """Print the scores, the runs that were made, where they are, and the next commands."""
     from helm_longctx.results.boards import make_boards
     from helm_longctx.results.cells import print_scores
+    from helm_longctx.results.guests import guest_table
     from helm_longctx.results.reading import read_results
     from helm_longctx.runs.files import STATS
     from helm_longctx.runs.journal import NAME as JOURNAL
@@ -205,10 +206,9 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
             made.append(spec.name)
     if not made:
         return
-    print_scores(
-        folder,
-        make_boards(read_results(folder, BENCHMARKS, keep_answers=False), BENCHMARKS),
-    )
+    results = read_results(folder, BENCHMARKS, keep_answers=False)
+    boards = make_boards(results, BENCHMARKS)
+    print_scores(folder, boards, guest_table(folder, results))
     unfinished = []
     for name in made:
         if (folder / name / JOURNAL).is_file():

@@ -17,6 +17,7 @@ from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError, shorten, suggest
+from helm_longctx.redaction.abbreviation import escape_invisible
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.data_cards import make_cards
 from helm_longctx.tasks.data_checks import DataCheck, SourceShape, check_data
@@ -347,10 +348,15 @@ def _print_check(check: DataCheck) -> None:
         rows.append((state.page, state.pin[:7] or "none", state.head[:7], state.result))
     if rows:
         print_table(text_table("Repositories", ("page", "pin", "head", "result"), rows))
+    # Servers choose the names of files and repositories.
     for line in check.notes:
-        print(f"Note: {line}")
+        print(f"Note: {_write_in_line(line)}")
     for line in check.todo:
-        print(f"To do: {line}")
+        print(f"To do: {_write_in_line(line)}")
+
+
+def _write_in_line(text: str) -> str:
+    return escape_invisible(text).replace("\n", "\\n")
 
 
 def _print_json(check: DataCheck) -> None:

@@ -7,22 +7,34 @@ import io
 import json
 import logging
 import os
+import queue
 import re
 import shutil
 import tempfile
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    BinaryIO,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    cast,
+)
 
 import orjson
 
 from helm_longctx.data.root import USE_A_MIRROR, DataRoot
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, shorten
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
@@ -48,6 +60,14 @@ SOURCE = ".source.json"
 
 SPACE_MARGIN = 256 << 20
 """Bytes of disk space that always stay free."""
+
+_BLOCKS_PER_CHECK = 64
+"""Blocks of 1 MiB of a download without an announced size after which the free disk space is checked again."""
+
+ASK_SECONDS = 120.0
+"""Seconds that a description may take. The limits of libraries hold for the time between two bytes only."""
+_MOST_DESCRIPTION = 64 << 20
+"""Largest size in bytes of a description. A list of 100,000 files with their digests has about 20 MB."""
 
 _Result = TypeVar("_Result")
 
@@ -135,12 +155,7 @@ class ResumingStream(io.RawIOBase):
         if self.position:
             headers["Range"] = f"bytes={self.position}-"
 
-        # `auth` is used, because requests replaces an Authorization header by the host's entry in ~/.netrc.
-        def authorize(request: PreparedRequest) -> PreparedRequest:
-            request.headers["Authorization"] = f"Bearer {self._token}"
-            return request
-
-        auth = authorize if self._token else None
+        auth = _Bearer(self._token) if self._token else None
         try:
             response = requests.get(
                 self._url, headers=headers, auth=auth, stream=True, timeout=TIMEOUTS
@@ -204,6 +219,109 @@ class ResumingStream(io.RawIOBase):
             raise InputError(
                 f"the server answered with status {status} instead of the file; {USE_A_MIRROR}"
             )
+
+
+def run_within(
+    seconds: float, function: Callable[..., _Result], *arguments: object
+) -> _Result:
+    """Return what a function returns. It runs in a thread, which is left alone after this time.
+
+    Raises:
+        InputError: the function took longer. Every error of the function is raised as it is.
+    """
+    outcomes: queue.SimpleQueue[tuple[_Result | None, BaseException | None]]
+    outcomes = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            outcomes.put((function(*arguments), None))
+        except BaseException as error:
+            outcomes.put((None, error))
+
+    context = copy_context()
+    threading.Thread(target=context.run, args=(work,), daemon=True).start()
+    try:
+        result, error = outcomes.get(timeout=seconds)
+    except queue.Empty:
+        raise InputError(
+            f"the server needed more than {seconds:.0f} seconds; try again, or {USE_A_MIRROR}"
+        ) from None
+    if error is not None:
+        raise error
+    return cast(_Result, result)
+
+
+class Description(NamedTuple):
+    """What a server says of a repository or a file: the content of its JSON, and the address of the next page."""
+
+    content: Any
+    next_url: str
+
+
+def fetch_description(url: str, token: str | None = None) -> Description:
+    """Ask a server for JSON that describes something. Its size and its time are limited.
+
+    Args:
+        token: bearer token for the host of `url`. Other hosts do not receive it after redirects.
+
+    Raises:
+        InputError: the response is too large, takes too long, or is no JSON.
+        OSError: the server refuses the request, or cannot be reached.
+    """
+    return run_within(ASK_SECONDS, _read_description, url, token)
+
+
+def _read_description(url: str, token: str | None) -> Description:
+    import requests
+
+    auth = _Bearer(token) if token else None
+    data = bytearray()
+    with requests.get(url, auth=auth, stream=True, timeout=TIMEOUTS) as response:
+        if response.status_code >= 400:
+            raise requests.HTTPError(
+                f"status {response.status_code}", response=response
+            )
+        for block in response.iter_content(_BLOCK):
+            data += block
+            if len(data) > _MOST_DESCRIPTION:
+                raise InputError(
+                    f"the server's description is larger than {_MOST_DESCRIPTION >> 20} MiB; {USE_A_MIRROR}"
+                )
+        next_url = response.links.get("next", {}).get("url", "")
+    try:
+        return Description(orjson.loads(data), next_url)
+    except orjson.JSONDecodeError:
+        kind = response.headers.get("Content-Type") or "nothing"
+        raise InputError(
+            f"the server answered with {shorten(kind)} that is no JSON; check the network and HF_ENDPOINT, or"
+            f" {USE_A_MIRROR}"
+        ) from None
+
+
+class _Bearer:
+    """Adds a token to a request. requests would replace a header by the host's entry in ~/.netrc."""
+
+    def __init__(self, token: str):
+        self._token = token
+
+    def __call__(self, request: PreparedRequest) -> PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        return request
+
+
+def copy_stream(stream: ResumingStream, out: BinaryIO, folder: Path) -> None:
+    """Copy a download of unknown size into a file in `folder`.
+
+    Raises:
+        InputError: the disk is nearly full, as when a server never stops sending.
+    """
+    source = io.BufferedReader(stream)
+    count = 0
+    while block := source.read(1 << 20):
+        out.write(block)
+        count += 1
+        if count % _BLOCKS_PER_CHECK == 0:
+            check_space(folder)
 
 
 def retry(

@@ -20,18 +20,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Literal, cast
+from typing import IO, Any, BinaryIO, Literal, NamedTuple, cast
+from urllib.parse import quote
 
 import orjson
 
 from helm_longctx.data.download import (
+    ASK_SECONDS,
     SOURCE,
+    Description,
     Pin,
     ResumingStream,
     SingleFile,
     Source,
     check_space,
     describe_stored,
+    fetch_description,
+    run_within,
     sha256_of,
     warn_if_changed,
 )
@@ -55,8 +60,8 @@ _PARTIAL = "partial-"
 """Start of the names of all splits in the conversion of a data set that is too large to be converted whole."""
 _FIRST_DIGITS = re.compile("[0-9a-f]{7,39}")
 """The first digits of a commit. Public material often names these instead of all 40."""
-TIMEOUT = 30
-"""Seconds to wait for the first response. huggingface_hub itself would wait forever."""
+LOCK_TIMEOUT = 30
+"""Seconds to wait for another fetch that writes the same record."""
 
 
 @dataclass(frozen=True)
@@ -515,21 +520,118 @@ def label_names(folder: Path, column: str) -> list[str]:
     return names
 
 
-def complete_commit(
-    repo: str, digits: str, kind: Literal["dataset", "model"] = "dataset"
-) -> str:
+Kind = Literal["dataset", "model"]
+
+
+@dataclass(frozen=True)
+class Repository:
+    """What the hub says of a repository.
+
+    Args:
+        name: its present name.
+        commit: the commit of the revision that was asked for.
+        files: git's id of each file, by name; empty texts where the hub gives none.
+    """
+
+    name: str
+    commit: str
+    is_gated: bool
+    files: Mapping[str, str]
+
+
+_MOST_PAGES = 20
+"""Pages of commits that are read."""
+
+
+def read_repository(
+    repo: str, revision: str | None, kind: Kind, *, with_ids: bool = False
+) -> Repository:
+    """Ask the hub about a revision of a repository, by default the latest one.
+
+    Args:
+        with_ids: ask for git's ids of the files, too.
+
+    Raises:
+        InputError: the response is no description of a repository.
+        OSError: the hub refuses the request, or cannot be reached.
+    """
+    at = f"/revision/{quote(revision, safe='')}" if revision else ""
+    query = "?blobs=true" if with_ids else ""
+    about = _ask_hub(f"{_hub_address()}/api/{kind}s/{repo}{at}{query}").content
+    if not isinstance(about, dict):
+        raise _wrong_form(repo)
+    commit = about.get("sha")
+    if not commit:
+        raise InputError(
+            f"the hub's response names no commit of {revision or repo}; check HF_ENDPOINT"
+        )
+    siblings = about.get("siblings") or []
+    name = about.get("id") or repo
+    if not (
+        isinstance(commit, str) and isinstance(name, str) and isinstance(siblings, list)
+    ):
+        raise _wrong_form(repo)
+    files: dict[str, str] = {}
+    for sibling in siblings:
+        if not isinstance(sibling, dict) or not isinstance(
+            sibling.get("rfilename"), str
+        ):
+            raise _wrong_form(repo)
+        files[sibling["rfilename"]] = str(sibling.get("blobId") or "")
+    return Repository(
+        name=name, commit=commit, is_gated=bool(about.get("gated")), files=files
+    )
+
+
+def list_commits(repo: str, kind: Kind) -> list[str]:
+    """Ask the hub for the commits of a repository, the newest first."""
+    commits: list[str] = []
+    url = f"{_hub_address()}/api/{kind}s/{repo}/commits/main"
+    for _ in range(_MOST_PAGES):
+        page = _ask_hub(url)
+        if not isinstance(page.content, list):
+            raise _wrong_form(repo)
+        for commit in page.content:
+            if not isinstance(commit, dict) or not isinstance(commit.get("id"), str):
+                raise _wrong_form(repo)
+            commits.append(commit["id"])
+        url = page.next_url
+        # The token is only for the hub.
+        if not url.startswith(f"{_hub_address()}/"):
+            break
+    return commits
+
+
+def _wrong_form(repo: str) -> InputError:
+    return InputError(
+        f"the hub's response about {repo} has an unexpected form; check HF_ENDPOINT"
+    )
+
+
+def _hub_address() -> str:
+    from huggingface_hub import constants
+
+    return str(constants.ENDPOINT)
+
+
+def _ask_hub(url: str) -> Description:
+    """Ask the hub for a description. huggingface_hub's own functions limit neither its size nor its time."""
+    from huggingface_hub import constants, get_token
+    from huggingface_hub.errors import OfflineModeIsEnabled
+
+    if constants.HF_HUB_OFFLINE:
+        raise OfflineModeIsEnabled("HF_HUB_OFFLINE is set")
+    return fetch_description(url, get_token() or None)
+
+
+def complete_commit(repo: str, digits: str, kind: Kind = "dataset") -> str:
     """Return the whole commit whose first digits are known.
 
     Raises:
         ShapeError: no commit of the repository has these digits, or several have them.
     """
-    from huggingface_hub import HfApi
-
-    commits = HfApi().list_repo_commits(repo, repo_type=kind)
-    matches = []
-    for commit in commits:
-        if commit.commit_id.startswith(digits):
-            matches.append(commit.commit_id)
+    commits = list_commits(repo, kind)
+    matches = [commit for commit in commits if commit.startswith(digits)]
     if len(matches) != 1:
         count = "several commits" if matches else "no commit"
         raise ShapeError(f"the repository has {count} {digits}…; {USE_A_MIRROR}")
@@ -537,26 +639,43 @@ def complete_commit(
 
 
 def list_files(
-    repo: str,
-    revision: str | None = None,
-    kind: Literal["dataset", "model"] = "dataset",
+    repo: str, revision: str | None = None, kind: Kind = "dataset"
 ) -> tuple[str, list[str]]:
     """Ask the hub for the commit of a revision, by default the latest one, and for the names of its files, sorted.
 
     Raises an `InputError` if the response names no commit.
     """
-    from huggingface_hub import HfApi
-
     if revision and _FIRST_DIGITS.fullmatch(revision):
         revision = complete_commit(repo, revision, kind)
-    info = HfApi().repo_info(repo, repo_type=kind, revision=revision, timeout=TIMEOUT)
-    if not info.sha:
+    repository = read_repository(repo, revision, kind)
+    return repository.commit, sorted(repository.files)
+
+
+class FileDescription(NamedTuple):
+    """What the hub says of a file: its size in bytes if it is known, and its digest."""
+
+    size: int | None
+    digest: str
+
+
+def describe_file(
+    repo: str, name: str, commit: str, kind: Kind = "dataset"
+) -> FileDescription:
+    """Ask the hub for the size and the digest of a file at a commit.
+
+    Raises:
+        InputError: the size is negative.
+        Exception: an error of huggingface_hub.
+    """
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+
+    url = hf_hub_url(repo, name, repo_type=kind, revision=commit)
+    metadata = run_within(ASK_SECONDS, get_hf_file_metadata, url)
+    if metadata.size is not None and metadata.size < 0:
         raise InputError(
-            f"the hub's response names no commit of {revision or repo}; check HF_ENDPOINT"
+            f"the hub says that {name} has {metadata.size} bytes; check HF_ENDPOINT"
         )
-    return info.sha, sorted(
-        file.rfilename for file in getattr(info, "siblings", None) or []
-    )
+    return FileDescription(metadata.size, metadata.etag or "")
 
 
 class RangedStream(ResumingStream):
@@ -584,9 +703,7 @@ class RangedStream(ResumingStream):
         return position
 
 
-def _digest_on_hub(
-    repo: str, name: str, commit: str, kind: Literal["dataset", "model"]
-) -> str:
+def _digest_on_hub(repo: str, name: str, commit: str, kind: Kind) -> str:
     """Read a file at a commit, and return its SHA-256."""
     with _open_on_hub(repo, name, commit, kind) as file:
         digest = hashlib.sha256()
@@ -597,17 +714,15 @@ def _digest_on_hub(
 
 @contextmanager
 def _open_on_hub(
-    repo: str,
-    name: str,
-    commit: str,
-    kind: Literal["dataset", "model"] = "dataset",
+    repo: str, name: str, commit: str, kind: Kind = "dataset"
 ) -> Iterator[BinaryIO]:
     """Open a file at a commit for reading in parts."""
-    from huggingface_hub import get_hf_file_metadata, get_token, hf_hub_url
+    from huggingface_hub import get_token, hf_hub_url
 
     url = hf_hub_url(repo, name, repo_type=kind, revision=commit)
+    size = describe_file(repo, name, commit, kind).size
     # The address is the hub's own. The one to which it redirects must not get the token.
-    stream = RangedStream(url, get_hf_file_metadata(url).size, get_token() or None)
+    stream = RangedStream(url, size, get_token() or None)
     with io.BufferedReader(stream, 1 << 16) as file:
         yield cast(BinaryIO, file)
 
@@ -640,16 +755,11 @@ def _compare_digests(
     kind: Literal["dataset", "model"] = "dataset",
 ) -> list[str]:
     """Return a sentence for each file whose SHA-256 on the hub is not the known one. Unknown digests are empty."""
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
-
     differences = []
     for name, expected in digests.items():
-        metadata = get_hf_file_metadata(
-            hf_hub_url(repo, name, repo_type=kind, revision=commit)
-        )
+        given = describe_file(repo, name, commit, kind).digest
         if not expected:
             continue
-        given = metadata.etag or ""
         if len(given) != len(expected):
             # For small files the hub announces git's blob id, of 40 digits. Their content is read.
             given = _digest_on_hub(repo, name, commit, kind)
@@ -698,24 +808,17 @@ def download(
 
     Raises an `InputError` if the digest differs, or the disk of the hub's cache is too full.
     """
-    from huggingface_hub import (
-        get_hf_file_metadata,
-        hf_hub_download,
-        hf_hub_url,
-        try_to_load_from_cache,
-    )
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
     from huggingface_hub.constants import HF_HUB_CACHE
 
-    metadata = get_hf_file_metadata(
-        hf_hub_url(repo, name, repo_type=kind, revision=commit)
-    )
-    expected = sha256 or metadata.etag or ""
+    described = describe_file(repo, name, commit, kind)
+    expected = sha256 or described.digest
     # The function returns a path, None, or a marker for a file that does not exist. Only a path is a string.
     if not isinstance(
         try_to_load_from_cache(repo, name, repo_type=kind, revision=commit), str
     ):
         Path(HF_HUB_CACHE).mkdir(parents=True, exist_ok=True)
-        check_space(Path(HF_HUB_CACHE), metadata.size or 0)
+        check_space(Path(HF_HUB_CACHE), described.size or 0)
     path = Path(hf_hub_download(repo, name, repo_type=kind, revision=commit))
     digests[name] = sha256_of(path)
     # For small files the hub announces git's blob id (40 digits) instead of the SHA-256.

@@ -4,7 +4,6 @@ import json
 import mmap
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -243,25 +242,34 @@ def read_first_row(file: BinaryIO) -> tuple[Mapping[str, Any], bool]:
 
     Raises a `ShapeError` if the file does not begin with an object.
     """
-    text = file.read(1).lstrip()
-    while not text and (more := file.read(1)):
+    blanks = 0
+    text = b""
+    while not text and blanks < _MARGIN and (more := file.read(1)):
         text = more.lstrip()
+        blanks += 1
     is_array = text == b"["
+    if not is_array:
+        text += file.readline(MOST)
+        row = _parse_row(text)
+        if row is not None:
+            return row, is_array
+    # The object has several lines. Each time as much again is read, because what was read is searched again.
     text = b"" if is_array else text
-    while len(text) < MOST:
-        # Each time as much again is read, because what was read is searched again.
-        if is_array:
-            more = file.read(max(1 << 16, len(text)))
-        else:
-            more = file.readline(MOST)
+    while len(text) < MOST and (more := file.read(max(1 << 16, len(text)))):
         text += more
-        if not more:
-            break
-        with suppress(orjson.JSONDecodeError):
-            row = orjson.loads(_first_object(text) if is_array else text)
-            if isinstance(row, dict):
-                return row, is_array
+        row = _parse_row(_first_object(text))
+        if row is not None:
+            return row, is_array
     raise ShapeError("it does not begin with a JSON object")
+
+
+def _parse_row(text: bytes) -> Mapping[str, Any] | None:
+    """Return the object that a text is; None if it is none."""
+    try:
+        row = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return row if isinstance(row, dict) else None
 
 
 def _first_object(text: bytes) -> bytes:

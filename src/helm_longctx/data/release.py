@@ -247,23 +247,23 @@ def _fetch_archive(
 
 
 def _locate(release: Release) -> tuple[str, str, int, str]:
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub import hf_hub_url
 
     commit, _ = hub.list_files(release.repo, release.commit or "main")
     url = hf_hub_url(
         release.repo, release.archive, repo_type="dataset", revision=commit
     )
-    metadata = get_hf_file_metadata(url)
-    if not metadata.size or not re.fullmatch(r"[0-9a-f]{64}", metadata.etag or ""):
+    described = hub.describe_file(release.repo, release.archive, commit)
+    if not described.size or not re.fullmatch(r"[0-9a-f]{64}", described.digest):
         raise InputError(
             f"the hub's response has no size and SHA-256 of {release.archive}; check HF_ENDPOINT"
         )
-    expected = str(metadata.etag)
+    expected = described.digest
     if release.sha256 and expected != release.sha256:
         raise InputError(
             f"the hub has {release.archive} with SHA-256 {expected}, expected {release.sha256}; {USE_A_MIRROR}"
         )
-    return commit, url, metadata.size, expected
+    return commit, url, described.size, expected
 
 
 def _fetch_single(
@@ -321,7 +321,9 @@ def _move_files(
     for path in records:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
     with hold_lock(
-        folder / ".release.lock", "a record of another fetch may be lost", hub.TIMEOUT
+        folder / ".release.lock",
+        "a record of another fetch may be lost",
+        hub.LOCK_TIMEOUT,
     ):
         kept = None
         old = folder / "release.json"

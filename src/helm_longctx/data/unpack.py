@@ -62,9 +62,9 @@ def unpack(
     try:
         # tarfile's own mode "r|gz" is not used: it accepts a truncated archive as complete and inflates without limit.
         with (
-            _InflatingStream(source, archive) as plain,
+            InflatingStream(source, archive) as plain,
             tarfile.open(
-                fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=_Member
+                fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=LimitedMember
             ) as members,
         ):
             for member in members:
@@ -97,7 +97,7 @@ def gunzip(path: Path, target: Path) -> None:
         with (
             path.open("rb") as packed,
             target.open("wb") as plain,
-            _InflatingStream(packed, str(path)) as content,
+            InflatingStream(packed, str(path)) as content,
         ):
             shutil.copyfileobj(content, plain, BLOCK)
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
@@ -164,12 +164,12 @@ def first_in_zip(file: BinaryIO, members: Sequence[str]) -> bytes:
 def first_in_tar(file: BinaryIO) -> dict[str, bytes]:
     """Return for each JSON file in the first part of a tar.gz file its content with the first object alone, by name."""
     contents: dict[str, bytes] = {}
-    plain = _InflatingStream(file, "the archive", MOST)
+    plain = InflatingStream(file, "the archive", MOST)
     try:
         with (
             plain,
             tarfile.open(
-                fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=_Member
+                fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=LimitedMember
             ) as members,
         ):
             for member in members:
@@ -211,7 +211,7 @@ class _CountingStream:
         return data
 
 
-class _InflatingStream(gzip.GzipFile):
+class InflatingStream(gzip.GzipFile):
     """The content of a gzip file, or of its first `most` bytes. Reading fails if it is too large in proportion."""
 
     def __init__(self, source: BinaryIO, archive: str, most: int = sys.maxsize):
@@ -221,6 +221,7 @@ class _InflatingStream(gzip.GzipFile):
         super().__init__(fileobj=cast(BinaryIO, self.packed), mode="rb")
 
     def read(self, size: int | None = -1) -> bytes:
+        """Read bytes. Raises an `InputError` if it looks like a decompression bomb."""
         data = super().read(size)
         self._ends += not data
         if self._ends > _MOST_ENDS:
@@ -229,14 +230,16 @@ class _InflatingStream(gzip.GzipFile):
         return data
 
 
-class _Member(tarfile.TarInfo):
+class LimitedMember(tarfile.TarInfo):
     """A tar header whose size is limited if it holds the name of the next member.
 
     tarfile reads such a header into memory as a whole.
     """
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Member:
+    def frombuf(
+        cls, buf: bytes | bytearray, encoding: str, errors: str
+    ) -> LimitedMember:
         """Parse a header from its bytes."""
         member = super().frombuf(buf, encoding, errors)
         if member.size > _MOST_NAMES and member.type in _NAMES:

@@ -22,16 +22,17 @@ from typing import Any
 from urllib.parse import quote
 
 from helm_longctx.data.download import (
-    TIMEOUTS,
     Pin,
     ResumingStream,
     SingleFile,
     Source,
     check_space,
+    copy_stream,
+    fetch_description,
 )
-from helm_longctx.data.jsonl import JSON, first_json_content
+from helm_longctx.data.jsonl import JSON, MOST, first_json_content
 from helm_longctx.data.root import USE_A_MIRROR, DataRoot
-from helm_longctx.data.unpack import normalize
+from helm_longctx.data.unpack import InflatingStream, LimitedMember, normalize
 from helm_longctx.errors import InputError
 
 _API = "https://storage.googleapis.com/storage/v1/b"
@@ -97,7 +98,7 @@ class WebFile(SingleFile):
             )
         check_space(part.parent)
         with ResumingStream(self.url) as stream, part.open("wb") as out:
-            shutil.copyfileobj(io.BufferedReader(stream), out)
+            copy_stream(stream, out, part.parent)
         if self.blob:
             blob = object_id("blob", part.read_bytes())
             if blob != self.blob:
@@ -123,7 +124,10 @@ class WebFile(SingleFile):
             if not self.blob:
                 file.peek(1)
                 return []
-            blob = object_id("blob", file.read())
+            content = file.read(MOST)
+            if len(content) == MOST:
+                return [f"it has more than {MOST >> 20} MiB"]
+            blob = object_id("blob", content)
         if blob == self.blob:
             return []
         return [f"the git id is {blob}, expected {self.blob}"]
@@ -152,12 +156,13 @@ class BucketFile(SingleFile):
 
     def _describe(self) -> dict[str, Any]:
         """Ask the bucket for the size, the generation and the MD5 of the file."""
-        import requests
-
-        response = requests.get(self._url, timeout=TIMEOUTS)
-        response.raise_for_status()
-        about: dict[str, Any] = response.json()
-        return about
+        about = fetch_description(self._url).content
+        size = about.get("size") if isinstance(about, dict) else None
+        if not isinstance(size, str | int) or not str(size).isdecimal():
+            raise InputError(
+                f"the bucket's description of {self.name} has no size; {USE_A_MIRROR}"
+            )
+        return dict(about)
 
     def find_differences(self) -> list[str]:
         """Ask whether the file exists."""
@@ -260,7 +265,7 @@ class RepositoryFolder(Source):
             check_space(folder)
             try:
                 with ResumingStream(self.url) as stream, archive.open("wb") as out:
-                    shutil.copyfileobj(io.BufferedReader(stream), out)
+                    copy_stream(stream, out, folder)
             except requests.HTTPError as error:
                 status = error.response.status_code
                 raise InputError(
@@ -324,13 +329,20 @@ def _unpack(archive: Path, folder: RepositoryFolder, part: Path) -> None:
     """Write the folder's regular files. In the archive, one folder contains the whole repository."""
     part.mkdir()
     try:
-        with tarfile.open(archive, "r:gz") as members:
+        with (
+            archive.open("rb") as packed,
+            InflatingStream(packed, "the archive") as plain,
+            tarfile.open(
+                fileobj=plain, mode="r|", bufsize=_BLOCK, tarinfo=LimitedMember
+            ) as members,
+        ):
             for member in members:
                 # `normalize` returns None for names that lead out of the folder. They become empty here and are
                 # skipped.
                 _, _, name = (normalize(member.name) or "").partition("/")
                 content = members.extractfile(member) if member.isreg() else None
-                if content is None or not name.startswith(f"{folder.folder}/"):
+                is_wanted = name.startswith(f"{folder.folder}/")
+                if content is None or not is_wanted or member.issparse():
                     continue
                 # The space is checked for each member, because the archive does not announce its unpacked size.
                 check_space(part, member.size)

@@ -37,9 +37,11 @@ _turn = _Turn()
 def take_turn() -> Iterator[None]:
     """Wait until no other call of this process works, and work while the block runs.
 
+    What a thread waits for by its own `Event` or `Queue` cannot be known. Such a call is made when the wait is given up.
+
     Raises:
-        InputError: the call is made by a function that another call asks, in its thread, or in one that it waits for, so
-            that both would wait.
+        InputError: the call is made by a function that another call asks, in its thread, or in one that it waits for by
+            `join` or a `Future`, so that both would wait.
     """
     if is_asked() or _turn.holder == threading.get_ident():
         raise InputError(_NESTED)

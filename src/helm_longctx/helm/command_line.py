@@ -7,6 +7,7 @@ it loads plugins; `helm-longctx doctor` checks them.
 
 import atexit
 import shlex
+import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -68,9 +69,16 @@ def check_command_line(command: list[str]) -> None:
         raise SystemExit(1)
     # Our runner does both itself.
     if not (args.runner_class_name or "").startswith("helm_longctx."):
-        atexit.register(log_next_command, Path(args.output_path), args.suite)
+        atexit.register(_log_next_of_helm, Path(args.output_path), args.suite)
         for problem in _find_lacking(args):
             print_error(InputError(f"{problem}; the other runs are made"))
+
+
+def _log_next_of_helm(output_path: Path, suite: str) -> None:
+    """Log the next command at the end of a process of HELM's runner, unless an exception ended it."""
+    # Python sets it before it reports an exception that nothing caught.
+    if getattr(sys, "last_value", None) is None:
+        log_next_command(output_path, suite)
 
 
 def log_next_command(output_path: Path, suite: str) -> None:

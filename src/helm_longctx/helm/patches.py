@@ -14,10 +14,16 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import (
+    AbstractContextManager,
+    contextmanager,
+    redirect_stderr,
+    redirect_stdout,
+)
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
@@ -451,6 +457,17 @@ def find_registered_first(theirs: Any, name: str) -> Any:
     )  # this module is imported while that one is
 
     return _REGISTERED_RUN_SPEC_FUNCTIONS.get(name) or theirs(name)
+
+
+@_replaces("helm.benchmark.metrics.nltk_helper", "install_nltk_resources")
+def install_nltk_quietly(theirs: Any) -> None:
+    """HELM prints three lines of NLTK's for each process that cannot reach NLTK's server, whatever its metrics need."""
+    with (
+        open(os.devnull, "w", encoding="utf-8") as nowhere,
+        redirect_stdout(nowhere),
+        redirect_stderr(nowhere),
+    ):
+        theirs()
 
 
 class _SteadyClock:

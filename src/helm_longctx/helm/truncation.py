@@ -33,7 +33,12 @@ from helm_longctx.environment import ignore_broken_torchvision, require_modules
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.models.fast_tokenizers import read_fast_tokenizer
 from helm_longctx.redaction.logs import warn_once
-from helm_longctx.tasks.counting import make_codec, make_counter, read_tokenizer
+from helm_longctx.tasks.counting import (
+    CharacterEncoding,
+    make_codec,
+    make_counter,
+    read_tokenizer,
+)
 from helm_longctx.tasks.cutting import cutters
 from helm_longctx.tasks.entry import ADAPTER_METHOD, Entry
 from helm_longctx.tasks.prompt import FittedPrompt, Style
@@ -301,6 +306,9 @@ _KINDS: Mapping[str, Callable[[TokenizerConfig], Any]] = {
     "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer": _hugging_face,
     "helm_longctx.models.local.packaged.PackagedTokenizer": _hugging_face,
     "helm.tokenizers.tiktoken_tokenizer.TiktokenTokenizer": _tiktoken,
+    "helm.tokenizers.simple_tokenizer.SimpleTokenizer": lambda config: (
+        CharacterEncoding()
+    ),
 }
 
 

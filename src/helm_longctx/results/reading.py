@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
+from helm_longctx.errors import InputError
 from helm_longctx.results.comparability import (
     GENERATED,
     Caveat,
@@ -474,11 +475,19 @@ class Result:
 
 
 def read_results(
-    suite: Path, benchmarks: Iterable[Benchmark], keep_answers: bool = True
+    suite: Path,
+    benchmarks: Iterable[Benchmark],
+    keep_answers: bool = True,
+    most_models: int | None = None,
 ) -> list[Result]:
-    """Read all results of a suite: of its finished runs by name, and the published ones, or raise an `InputError`.
+    """Read all results of a suite: of its finished runs by name, and the published ones.
 
-    Without `keep_answers`, results lack the scores of answers: these need memory.
+    Args:
+        keep_answers: whether results have the scores of answers: these need memory.
+        most_models: the largest number of models that the suite may have. None for no limit.
+
+    Raises:
+        InputError: all runs are damaged, or there are more models. Reading ends at the first model too many.
     """
     benchmarks = tuple(benchmarks)
     folders = tqdm(find_runs(suite), "Scores of runs", disable=None, leave=False)
@@ -487,9 +496,16 @@ def read_results(
         return read_run(folder, read_run_spec(folder), benchmarks)
 
     own: list[Result] = []
+    models: set[str] = set()
     for _, results in read_undamaged(folders, read_folder):
         for result in results:
+            models.add(result.model)
             own.append(result if keep_answers else replace(result, answers=()))
+        if most_models is not None and len(models) > most_models:
+            raise InputError(
+                f"{suite} has more than {most_models:,} models in {len(folders):,} runs, and each is compared with each"
+                " other one; divide the runs among several suites"
+            )
     deployments: dict[str, set[str]] = defaultdict(set)
     for result in own:
         if result.run:

@@ -37,6 +37,7 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import max_cost
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import check_annotators
+from helm_longctx.helm.command_line import log_next_command
 from helm_longctx.helm.errors import refuse_runs
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.run_specs import fetch_entries
@@ -289,6 +290,8 @@ class LongContextRunner(Runner):
             raise InputError(". ".join(ends)) from failure
         if failure:
             raise failure
+        if self.logs_scores and self.strategy.completes and ours:
+            log_next_command(Path(self.output_path), suite)
 
     def _refuse_incomplete(self, run_specs: list[RunSpec]) -> None:
         """Fetch the data of all runs, and refuse those that lack data, a package, a judge, a tokenizer or a window.

@@ -1,4 +1,4 @@
-"""The end of a runner's log: the scores of the runs, and the next command."""
+"""The end of a runner's log: the scores of the runs."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -8,7 +8,6 @@ from helm.common.hierarchical_logger import hlog, hwarn
 
 from helm_longctx.documents.numbers import MARK, percent, range_text
 from helm_longctx.errors import InputError
-from helm_longctx.helm.command_line import log_next_command
 from helm_longctx.results.comparability import GENERATED, SHARES, describe
 from helm_longctx.results.reading import read_run
 from helm_longctx.results.statistics.intervals import mean_of_means
@@ -22,7 +21,7 @@ _ROWS = 30
 
 
 def log_scores(output_path: Path, suite: str, names: Sequence[str]) -> None:
-    """Log the scores of the runs that are complete, and the command that shows all scores of their suite."""
+    """Log the scores of the runs that are complete."""
     folder = output_path / "runs" / suite
     made = [name for name in names if (folder / name / STATS).is_file()]
     if not made:
@@ -35,7 +34,6 @@ def log_scores(output_path: Path, suite: str, names: Sequence[str]) -> None:
             hwarn(str(error))
     if len(made) > _ROWS:
         hlog(f"and {len(made) - _ROWS} more")
-    log_next_command(output_path, suite)
 
 
 def _row(run: Path) -> str:

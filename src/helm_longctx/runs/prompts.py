@@ -305,10 +305,21 @@ def read_prompts(run_path: Path) -> Iterator[tuple[str, bytes]]:
             file, read_across_frames=True
         )
         for name, (_, _, size) in places.items():
-            data = stream.read(size)
+            data = stream.read(_check_size(size))
             if hashlib.sha256(data).hexdigest() != name:
                 raise ValueError(f"{name} is damaged")
             yield name, data
+
+
+_MOST_BYTES = 1 << 28
+"""Most bytes of a prompt, or before it in its frame. Ten million tokens are about 50 MB."""
+
+
+def _check_size(size: object) -> int:
+    """Return a number of bytes in the index; raise a `ValueError` if no prompt of ours has it."""
+    if not isinstance(size, int) or not 0 <= size <= _MOST_BYTES:
+        raise ValueError(f"{size} is no number of bytes of a prompt")
+    return size
 
 
 def instance_names(
@@ -374,13 +385,13 @@ def find_states(run_path: Path, instance: str) -> list[State]:
 def stored_prompt(run_path: Path, prompt_digest: str, instance: str) -> str:
     """Return the prompt with a digest in a run's store. Raises an `InputError` if it is damaged."""
     index = read_json(run_path / INDEX)
-    with suppress(OSError, KeyError, UnicodeError, zstandard.ZstdError):
+    with suppress(OSError, LookupError, TypeError, ValueError, zstandard.ZstdError):
         frame, start, size = index["prompts"][prompt_digest]
         with (run_path / TEXTS).open("rb") as file:
             file.seek(frame)
             with zstandard.ZstdDecompressor().stream_reader(file) as stream:
-                stream.seek(start)
-                prompt = stream.read(size).decode("utf-8", "surrogatepass")
+                stream.seek(_check_size(start))
+                prompt = stream.read(_check_size(size)).decode("utf-8", "surrogatepass")
         if digest(prompt) == prompt_digest:
             return prompt
     raise InputError(

@@ -220,7 +220,7 @@ def has_records(run: Path) -> bool:
     if not path.is_file():
         return False
     with _reading_records(path), path.open("rb") as file:
-        first = next(_lines(file), b"")
+        first = next(_lines(file, _MOST_STAMP), b"")
         return bool(parse(first) == _stamp(run))
 
 
@@ -265,14 +265,30 @@ def _comparable(record: QuestionRecord) -> bytes:
     return json.dumps(content, sort_keys=True).encode("ascii")
 
 
-def _lines(file: Any) -> Iterator[bytes]:
+_MOST_STAMP = 1 << 12
+"""Bytes of the first line that are read."""
+
+_ROOM = 1 << 20
+_MOST_TIMES = 4
+"""Records may unpack to so many bytes, and this many times the size of HELM's files, which have the same content."""
+
+
+def _lines(file: Any, most: int) -> Iterator[bytes]:
+    """Yield lines that have at most so many bytes in all. A small file can unpack to more than memory holds."""
     stream = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-    return iter(io.BufferedReader(stream, buffer_size=1 << 20))
+    lines = io.BufferedReader(stream, buffer_size=1 << 20)
+    left = most
+    while line := lines.readline(left + 1):
+        left -= len(line)
+        if left < 0:
+            raise ValueError("the records unpack to more than HELM's files hold")
+        yield line
 
 
 def _read_lines(path: Path) -> Iterator[QuestionRecord]:
     with _reading_records(path), path.open("rb") as file:
-        lines = _lines(file)
+        in_helm_files = sum(_stamp(path.parent).values())
+        lines = _lines(file, _ROOM + _MOST_TIMES * in_helm_files)
         next(lines)
         for count, line in enumerate(lines):
             content = parse(line)

@@ -14,8 +14,15 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
-from helm_longctx.data.download import TIMEOUTS, Pin, Source, explain_failure, status_of
-from helm_longctx.data.hub import TIMEOUT
+from helm_longctx.data.download import (
+    Pin,
+    Source,
+    explain_failure,
+    fetch_description,
+    run_within,
+    status_of,
+)
+from helm_longctx.data.hub import Kind, list_commits, read_repository
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, PreconditionError, ShapeError
 from helm_longctx.tasks.data_cards import find_origin
@@ -28,6 +35,9 @@ _GITHUB_API = "https://api.github.com"
 _MOST_NAMED = 5
 """Number of changed files that a line names."""
 
+_SECONDS = 600.0
+"""Seconds that a question about a source may take, with all attempts."""
+
 CheckResult = Literal["same", "differs", "vanished", "gated", "not read", "one row"]
 
 _FAILING: frozenset[CheckResult] = frozenset(("differs", "vanished"))
@@ -39,6 +49,9 @@ _SHAPE_TODO: Mapping[CheckResult, str] = {
     "gated": "say `gated: true` in the data card, and how a user gets access",
 }
 """What a release manager has to do about the result of a file."""
+
+
+_NEEDS_WHOLE_FILE = "no row of it can be read without the whole file"
 
 
 class SourceShape(NamedTuple):
@@ -137,12 +150,15 @@ class DataCheck:
 
     @property
     def notes(self) -> list[str]:
-        """What is worth knowing and asks for nothing, a line for each repository."""
-        about = []
+        """What is worth knowing and asks for nothing, a line for each file or repository."""
+        lines = []
+        for shape in self.shapes:
+            if shape.result == "not read" and shape.why != _NEEDS_WHOLE_FILE:
+                lines.append(f"{shape.source}: not read: {shape.why}")
         for state in self.repositories:
             if state.about and not state.todo:
-                about.append(state)
-        return [f"{state.page}: {state.about}" for state in about]
+                lines.append(f"{state.page}: {state.about}")
+        return list(dict.fromkeys(lines))
 
     @property
     def todo(self) -> list[str]:
@@ -240,7 +256,7 @@ class _Finding(NamedTuple):
 def _compare(source: Source, root: Path) -> _Finding:
     """Compare what is known of a source with what its server has."""
     try:
-        differences = source.find_differences()
+        differences = run_within(_SECONDS, source.find_differences)
     except Exception as error:  # of huggingface_hub, requests and pyarrow
         return _find_reason(source, root, error)
     if differences:
@@ -258,14 +274,17 @@ def _find_reason(source: Source, root: Path, error: Exception) -> _Finding:
 
 def _peek(entry: str, source: Source, root: Path, compared: _Finding) -> SourceShape:
     """Write the first rows of a source into a data root, unless something is wrong with it already."""
-    nothing = "no row of it can be read without the whole file"
     shape = SourceShape(
-        entry=entry, source=source.label, columns="", result="not read", why=nothing
+        entry=entry,
+        source=source.label,
+        columns="",
+        result="not read",
+        why=_NEEDS_WHOLE_FILE,
     )
     if compared.result != "same":
         return shape._replace(result=compared.result, why=compared.why)
     try:
-        files = source.first_rows()
+        files = run_within(_SECONDS, source.first_rows)
     except Exception as error:  # of huggingface_hub, requests and pyarrow
         finding = _find_reason(source, root, error)
         return shape._replace(result=finding.result, why=finding.why)
@@ -302,7 +321,9 @@ def _classify(error: Exception) -> Literal["vanished", "gated", "not read"]:
     ):
         return "vanished"
     status = status_of(error)
-    if status in (404, 410):
+    headers = getattr(getattr(error, "response", None), "headers", {})
+    # The hub answers with 401 for a repository that does not exist, too, and says so in a header.
+    if status in (404, 410) or headers.get("X-Error-Code") == "RepoNotFound":
         return "vanished"
     return "gated" if status in (401, 403) else "not read"
 
@@ -334,7 +355,8 @@ def check_repositories(
         page = pages[key]
         try:
             look = _look_at_github if pin.kind == "github" else _look_at_hub
-            yield _judge(page, pin, look(pin), is_gated=page in gated)
+            seen = run_within(_SECONDS, look, pin)
+            yield _judge(page, pin, seen, is_gated=page in gated)
         except Exception as error:  # of huggingface_hub and requests
             yield _explain(page, pin, error, is_gated=page in gated)
 
@@ -356,58 +378,38 @@ class _Look(NamedTuple):
 
 
 def _look_at_hub(pin: Pin) -> _Look:
-    from huggingface_hub import HfApi
-
-    api = HfApi()
-    kind = "model" if pin.kind == "model" else "dataset"
-    head = api.repo_info(pin.repo, repo_type=kind, files_metadata=True, timeout=TIMEOUT)
-    newest = head.sha or ""
+    kind: Kind = "model" if pin.kind == "model" else "dataset"
+    head = read_repository(pin.repo, None, kind, with_ids=True)
     newer = None
     changed: set[str] = set()
     # Of some pins only the first digits are known.
-    if pin.commit and not newest.startswith(pin.commit):
-        commits = []
-        for commit in api.list_repo_commits(pin.repo, repo_type=kind):
-            commits.append(commit.commit_id)
+    if pin.commit and not head.commit.startswith(pin.commit):
+        commits = list_commits(pin.repo, kind)
         matches = [commit for commit in commits if commit.startswith(pin.commit)]
         newer = commits.index(matches[0]) if matches else None
-        pinned = api.repo_info(
-            pin.repo,
-            repo_type=kind,
-            revision=matches[0] if matches else pin.commit,
-            files_metadata=True,
-            timeout=TIMEOUT,
-        )
-        before = _content_ids(pinned)
-        after = _content_ids(head)
+        revision = matches[0] if matches else pin.commit
+        pinned = read_repository(pin.repo, revision, kind, with_ids=True)
+        before = pinned.files
+        after = head.files
         names = before.keys() | after.keys()
         changed = set()
         for name in names:
             if before.get(name) != after.get(name):
                 changed.add(name)
     return _Look(
-        name=head.id or pin.repo,
-        head=newest,
-        is_gated=bool(getattr(head, "gated", False)),
+        name=head.name,
+        head=head.commit,
+        is_gated=head.is_gated,
         newer=newer,
         changed=tuple(sorted(changed)),
     )
 
 
-def _content_ids(info: Any) -> dict[str, str]:
-    """Return git's id of each file of a repository, by name."""
-    return {file.rfilename: file.blob_id or "" for file in info.siblings or []}
-
-
 def _look_at_github(pin: Pin) -> _Look:
-    import requests
-
     def ask(path: str) -> dict[str, Any]:
-        response = requests.get(
-            f"{_GITHUB_API}/repos/{pin.repo}{path}", timeout=TIMEOUTS
-        )
-        response.raise_for_status()
-        answer: dict[str, Any] = response.json()
+        answer = fetch_description(f"{_GITHUB_API}/repos/{pin.repo}{path}").content
+        if not isinstance(answer, dict):
+            raise TypeError("a description is an object")
         return answer
 
     about = ask("")
@@ -421,6 +423,10 @@ def _look_at_github(pin: Pin) -> _Look:
         changed = tuple(
             sorted(file["filename"] for file in comparison.get("files", ()))
         )
+        if not isinstance(newer, int) or newer < 0:
+            raise ValueError("a number of commits is a whole number")
+    if not isinstance(head, str) or not isinstance(about["full_name"], str):
+        raise TypeError("names are texts")
     return _Look(
         name=about["full_name"], head=head, is_gated=False, newer=newer, changed=changed
     )
@@ -497,6 +503,10 @@ def _explain(page: str, pin: Pin, error: Exception, is_gated: bool) -> Repositor
     kind = _classify(error)
     status = status_of(error)
     why = f"{type(error).__name__}{f', status {status}' if status else ''}"
+    if isinstance(error, InputError):
+        why = str(error)
+    elif isinstance(error, (LookupError, TypeError, ValueError)) and status is None:
+        why = f"the server's description has an unexpected form ({why})"
     # GitHub refuses with 403 who asks too often.
     if kind == "gated" and (is_gated or pin.kind == "github"):
         return state._replace(about=why)

@@ -147,7 +147,8 @@ def count_common(
     if not output or not gold:
         return None
     shared: set[str] = set()
-    for gold_words, given_words in product(gold, output):
+    # Equal sentences have equal subsequences. An answer that repeats itself can have a quarter of a million sentences.
+    for gold_words, given_words in product(_unique(gold), _unique(output)):
         common = _common_subsequence(gold_words, given_words, most_steps)
         if common is None:
             return None
@@ -164,10 +165,18 @@ def split_sentences(text: str) -> list[list[str]]:
     return [part.split() or [""] for part in text.split(".") if part]
 
 
+def _unique(sentences: list[list[str]]) -> list[list[str]]:
+    """Return each sentence once, in the order of the text."""
+    return [list(words) for words in dict.fromkeys(map(tuple, sentences))]
+
+
 def _common_subsequence(
     gold: list[str], output: list[str], most_steps: int
 ) -> set[str] | None:
     """Return the words of the longest common subsequence that the package finds, or None if its recursion is too deep."""
+    if set(gold).isdisjoint(output):
+        # In a table of zeros the package goes left, one step for each word of the output.
+        return set() if len(output) <= most_steps else None
     # The lengths of the longest common subsequences of all pairs of prefixes. Words become numbers, so that NumPy can
     # compare a whole row at once.
     numbers = {word: number for number, word in enumerate(output)}

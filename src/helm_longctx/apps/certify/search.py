@@ -284,15 +284,18 @@ class KindAnswers:
             is_paired: whether the kind's mean is moved to the question's own mean at the shortest length.
         """
         mean = self.base_interval.mean
-        if not is_paired or not self.pairing:
+        if not is_paired or not self.pairing or seed not in self._question_means:
             return mean
-        scores = []
-        for answered in self.base.answered:
-            if answered.block.seed == seed:
-                scores += [
-                    reply.score for reply in answered.replies if reply.score is not None
-                ]
-        return mean + self.pairing * (fmean(scores) - mean) if scores else mean
+        return mean + self.pairing * (self._question_means[seed] - mean)
+
+    @cached_property
+    def _question_means(self) -> dict[int, float]:
+        """The mean score of each question at the shortest length, by seed. Read it when all are answered."""
+        scores, seeds = self._base_scores()
+        by_question: dict[int, list[float]] = defaultdict(list)
+        for score, seed in zip(scores, seeds, strict=True):
+            by_question[seed].append(score)
+        return {seed: fmean(values) for seed, values in by_question.items()}
 
     @property
     def floor(self) -> float:
@@ -640,8 +643,8 @@ class Search:
         if length not in self.tests:
             # The base is complete now, and the first look at it came before.
             for kind in self.measured:
-                kind.__dict__.pop("base_interval", None)
-                kind.__dict__.pop("pairing", None)
+                for figure in ("base_interval", "pairing", "_question_means"):
+                    kind.__dict__.pop(figure, None)
             self.tests[length] = LengthTest(
                 self.design, length, self.measured, self.most_at(length)
             )

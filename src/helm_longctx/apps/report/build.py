@@ -68,6 +68,10 @@ from helm_longctx.tasks.task import UNREAD
 _CHUNK = 25
 """Number of instances whose texts are in one file."""
 
+_MOST_MODELS = 400
+"""Models of one's own that a report can have. It compares each with each other one, which takes time and memory that
+grow with the square of their number."""
+
 _PREVIEW = 160
 """Number of characters of a question and of an answer in the list."""
 
@@ -422,14 +426,15 @@ def write_report(
         server: base address of helm-server for links to its pages, empty for none.
 
     Raises:
-        InputError: there are no scores; a file of a run is damaged; or Chromium is missing for `pdf`.
+        InputError: there are no scores; there are too many models; a file of a run is damaged; or Chromium is missing
+            for `pdf`.
     """
     benchmarks = tuple(benchmarks)
     boards = published_boards(benchmarks) if published and not suite else []
     if suite:
         # A suite can have published results, too.
         results = []
-        for result in read_results(suite, benchmarks):
+        for result in read_results(suite, benchmarks, most_models=_MOST_MODELS):
             if published or not result.is_published:
                 results.append(result)
         boards = own_boards(make_boards(results, benchmarks, published))

@@ -174,20 +174,20 @@ def family_of(name: str) -> str | None:
     return None
 
 
-def describe_key(family: str | None, origin: str) -> str:
+def describe_key(family: str | None, origin: str, is_own: bool) -> str:
     """Say where a judge's key comes from, for the log, in the words of NVIDIA's fork of HELM, for which people search.
 
     Args:
         family: the judge's family, as in `FAMILIES`.
         origin: the variable's name, `PREFIX_CLIENT_ID` or `PREFIX_JUDGE` for tokens, or the file.
+        is_own: whether the key is for the judge alone.
     """
-    own = f"{family}_JUDGE"
     source = origin if origin == _IN_FILE else f"environment variable {origin}"
-    if family and not origin.startswith(own):
-        return f"{own}_API_KEY is not set, setting to {source}: Using the main API key"
+    if family and not is_own:
+        return f"{family}_JUDGE_API_KEY is not set, setting to {source}: Using the main API key"
     label = f"{family} judge" if family else "judge"
-    kind = "API key" if origin.endswith("_API_KEY") else "OAuth tokens"
-    return f"Using {label} {kind} from {source}"
+    is_token = origin.endswith(("_CLIENT_ID", "_JUDGE"))
+    return f"Using {label} {'OAuth tokens' if is_token else 'API key'} from {source}"
 
 
 def _host_prefix(deployment: ModelDeployment) -> str:
@@ -260,7 +260,9 @@ def judge_client(
         # HELM's AutoClient has no public way to get one deployment's client.
         return limit_time(client._get_client(deployment), seconds)
     family = family_of(f"{deployment} {record.model_name or ''}")
-    hlog(f"{describe_key(family, key_source.origin)} for model: {deployment}")
+    is_own = key_source.origin.startswith(f"{family}_JUDGE")
+    about = describe_key(family, key_source.origin, is_own)
+    hlog(f"{about} for model: {deployment}")
 
     def build(key: str) -> Client:
         # HELM's `provide_api_key` looks the key up under this name.

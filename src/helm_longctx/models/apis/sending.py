@@ -21,7 +21,7 @@ from helm.clients.client import Client
 from helm.common.context import Context
 from helm.common.hierarchical_logger import hwarn
 from helm.common.key_value_store import request_to_key
-from helm.common.request import GeneratedOutput, Request, RequestResult
+from helm.common.request import ErrorFlags, GeneratedOutput, Request, RequestResult
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -460,13 +460,17 @@ class Sender:
         ):
             error += f" ({text})"
         kind = failure_of(attempt.result)
+        flags = attempt.result.error_flags
         if kind is Failure.UNREACHABLE and self._has_answered:
-            # A server that has answered before is probably restarting.
+            # A server that has answered before is probably restarting. Our clients' flags still say that it is final.
             kind = Failure.TEMPORARY
+            flags = ErrorFlags(is_retriable=True, is_fatal=False)
         elif kind is Failure.UNREACHABLE and self._address:
             error += f" at {self._address}"
         attempt.result = replace(
-            add_facts(attempt.result, failure=kind), error=add_advice(error)
+            add_facts(attempt.result, failure=kind),
+            error=add_advice(error),
+            error_flags=flags,
         )
         return attempt
 

@@ -15,7 +15,7 @@ from helm.common.request import GeneratedOutput, Request, RequestResult, Thinkin
 from helm.tokenizers.tokenizer import Tokenizer
 
 from helm_longctx.environment import ignore_broken_torchvision
-from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.failures import Failure, FailureError
 from helm_longctx.models.apis.protocol import turns
 from helm_longctx.models.local.answers import AnswerDecoder
@@ -32,7 +32,7 @@ from helm_longctx.models.local.scoring import (
     read_spans,
     respond,
 )
-from helm_longctx.models.local.templates import check_template
+from helm_longctx.models.local.templates import check_template, check_tokenizer
 from helm_longctx.models.local.weights import Weights
 from helm_longctx.models.objects import Gatherer
 from helm_longctx.models.results import LongContextResult, add_facts, make_failure
@@ -50,6 +50,23 @@ before the newline does not stop the answer."""
 
 _FURTHER = ("arguments", "adapter", "remote_code", "quantized_cache")
 """Fields of the weights that are in the cache's key only if they are set, so that it finds earlier answers."""
+
+
+def _load_tokenizer(tokenizer: Any, path: str) -> Any:
+    """Return the tokenizer of transformers that HELM's tokenizer object loads.
+
+    Raises:
+        InputError: a file of the tokenizer or of the model has another form. Errors of the disk are raised as they are.
+    """
+    try:
+        return tokenizer.get_wrapped_tokenizer()
+    except (OSError, ImportError, InputError):
+        raise
+    except Exception as error:  # transformers and tokenizers raise any type
+        reason = shorten(str(error), 200)
+        raise InputError(
+            f"{path}: its tokenizer cannot be loaded ({type(error).__name__}: {reason})"
+        ) from error
 
 
 class LongContextHuggingFaceClient(CachingClient):
@@ -86,6 +103,7 @@ class LongContextHuggingFaceClient(CachingClient):
     takes_facts = True
     concurrency = 1
     _has_checked_template = False
+    _has_checked_tokenizer = False
     _decoder: AnswerDecoder | None = None
 
     def __init__(
@@ -136,7 +154,7 @@ class LongContextHuggingFaceClient(CachingClient):
             digest=digest,
         )
         ignore_broken_torchvision()
-        self._tokenizer = tokenizer.get_wrapped_tokenizer()
+        self._tokenizer = _load_tokenizer(tokenizer, path)
         self._chunk_size = chunk_size
         self._reuse_prefix = reuse_prefix
         self.concurrency = batch
@@ -385,6 +403,9 @@ class LongContextHuggingFaceClient(CachingClient):
 
     def _encode(self, request: Request) -> list[int]:
         with self._tokenizer as tokenizer:
+            if not self._has_checked_tokenizer:
+                check_tokenizer(tokenizer, self._weights.path)
+                self._has_checked_tokenizer = True
             # The chat template already contains the special tokens.
             return tokenizer(
                 self._render(tokenizer, request),

@@ -31,6 +31,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.locks import hold_lock
 from helm_longctx.results.leaderboard.builder import environment_of, fill_in
 from helm_longctx.runs.files import (
+    FORMAT_ERRORS,
     INSTANCE_STATS,
     STATES,
     State,
@@ -462,7 +463,7 @@ class _FullTexts:
 
     def copy_prompts(self, limit: int) -> None:
         """Write the prompts of more than `limit` bytes from the run's prompt store, up to the first damaged one."""
-        with suppress(OSError, ValueError, KeyError, zstandard.ZstdError):
+        with suppress(*FORMAT_ERRORS, zstandard.ZstdError):
             for digest, data in read_prompts(self._run):
                 if len(data) > limit:
                     self._write(digest, data)

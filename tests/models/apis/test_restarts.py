@@ -1,0 +1,78 @@
+"""Tests of servers that go away and come back while a client asks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+from helm.common.request import Request, RequestResult
+
+from helm_longctx.failures import Failure
+from helm_longctx.models.apis.sending import Retries, Sender
+from helm_longctx.models.results import failure_of
+from tests.chaos.server import serve
+from tests.models.apis.making import CHAT, KINDS, REQUEST, make
+
+
+class Counting:
+    """A client that counts how often it is asked."""
+
+    def __init__(self, client: Any):
+        self._client = client
+        self.asked = 0
+        self.has_failed = threading.Event()
+
+    def make_request(self, request: Request) -> RequestResult:
+        """Ask the client."""
+        self.asked += 1
+        result: RequestResult = self._client.make_request(request)
+        if not result.success:
+            self.has_failed.set()
+        return result
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_server_that_restarts(kind: str) -> None:
+    """A server that has answered and cannot be reached is asked again until it is back."""
+    with serve() as server:
+        client = Counting(make(kind, server))
+        sender = Sender(client, Retries(8, 0.05))
+        request = REQUEST if kind == "completions" else CHAT
+        assert sender(request).result.success
+        server.stop()
+        results: list[RequestResult] = []
+        asking = threading.Thread(target=lambda: results.append(sender(request).result))
+        asking.start()
+        assert client.has_failed.wait(30)
+        server.start()
+        asking.join(60)
+        assert [result.success for result in results] == [True]
+        assert client.asked > 2
+
+
+def test_a_server_that_never_answered() -> None:
+    """A server that was never reached is asked once, because its address is probably wrong."""
+    with serve() as server:
+        client = Counting(make("chat", server))
+        server.stop()
+        start = time.monotonic()
+        result = Sender(client, Retries(8, 5.0))(CHAT).result
+        assert failure_of(result) is Failure.UNREACHABLE
+        assert client.asked == 1
+        assert time.monotonic() - start < 5
+        server.start()
+
+
+def test_a_server_that_stays_away() -> None:
+    """A server that does not come back is given up after the attempts, with the reason."""
+    with serve() as server:
+        client = Counting(make("chat", server))
+        sender = Sender(client, Retries(3, 0.01))
+        assert sender(CHAT).result.success
+        server.stop()
+        result = sender(CHAT).result
+        assert failure_of(result) is Failure.TEMPORARY
+        assert client.asked == 4
+        server.start()
