@@ -45,7 +45,8 @@ from helm_longctx.runner.spool import (
     make_scenario,
     store_prompts,
 )
-from helm_longctx.runs.files import STATES, write_json
+from helm_longctx.runs.files import STATES
+from helm_longctx.runs.helm_files import write_states
 from helm_longctx.runs.records import RECORDS
 from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.entry import ADAPTER_METHOD
@@ -502,16 +503,15 @@ def _disk_bytes(spec: RunSpec, requests: Sequence[StoredRequest], folder: Path) 
     if spec.adapter_spec.method == ADAPTER_METHOD:
         keys = prefixes.prefix_keys(request.text() for request in requests)
         store_prompts(folder, requests, prefixes.order_by_prefix(keys))
-    write_json(
-        folder / STATES, (request.written(request.state) for request in requests)
-    )
+    states = (request.written(request.state) for request in requests)
+    write_states(folder / STATES, spec.adapter_spec, spec.annotators, states)
     if spec.adapter_spec.method == ADAPTER_METHOD:
         # The records have the same content, compressed.
         with (
-            (folder / STATES).open("rb") as states,
+            (folder / STATES).open("rb") as file,
             (folder / RECORDS).open("wb") as records,
         ):
-            zstandard.ZstdCompressor().copy_stream(states, records)
+            zstandard.ZstdCompressor().copy_stream(file, records)
     tasks = {request.state.instance.sub_split for request in requests}
     results = RESULT_BYTES * len(requests) + _TASK_BYTES * len(tasks) + _RUN_BYTES
     return sum(path.stat().st_size for path in folder.iterdir()) + results

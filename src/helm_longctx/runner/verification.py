@@ -106,7 +106,7 @@ def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
                 merge_stat(merged, stat)
         yield from _compare(stats, {name: stat.mean for name, stat in merged.items()})
         return
-    state = load_state(run / STATES)
+    state = load_state(run)
     stored = _StoredMetric(benchmark_of(entry).name, rows)
     expected = {
         stat.name: stat.mean

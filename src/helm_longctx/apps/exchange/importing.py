@@ -37,21 +37,14 @@ from helm_longctx.helm.run_specs import make_entry_spec
 from helm_longctx.models.results import make_failure
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.suite import add_rows
-from helm_longctx.runs.files import (
-    INSTANCE_STATS,
-    RUN_SPEC,
-    SCENARIO,
-    STATES,
-    STATS,
-    write_json,
-)
+from helm_longctx.runs.files import SCENARIO
 from helm_longctx.runs.prompts import (
     elide_texts,
     evidence_of,
     instance_names,
     write_prompts,
 )
-from helm_longctx.runs.records import write_records
+from helm_longctx.runs.records import make_records, write_run
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import MOST_REPEATS, Entry
 from helm_longctx.tasks.lengths import length_label
@@ -180,7 +173,7 @@ def import_files(
             add_rows(benchmark, suite, rows[benchmark.name])
     folders = {}
     for run_entry, run, name in named:
-        folders[write_run(suite, run_entry, run, name)] = len(run.outputs)
+        folders[import_run(suite, run_entry, run, name)] = len(run.outputs)
     counts = {
         name: sum(len(row.scores) for row in added) for name, added in rows.items()
     }
@@ -319,7 +312,7 @@ _SHAPES = {
 """The values of an `Output` that any file can have, whatever its task."""
 
 
-def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
+def import_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     """Write a run of the answers to one task, replace an earlier import of them, and return its folder.
 
     Raises:
@@ -377,17 +370,13 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
         "tags": [SOURCE],
         "definition_path": "",
     }
-    contents = {
-        RUN_SPEC: spec,
-        SCENARIO: scenario,
-        STATES: state,
-        STATS: remove_stats_nans(stats),
-        INSTANCE_STATS: remove_per_instance_stats_nans(rows),
-    }
-    # The files are in HELM's order: a run with the last file is complete.
-    for file, content in contents.items():
-        write_json(folder / file, content)
-    write_records(folder)
+    write_run(
+        folder,
+        spec=spec,
+        scenario=scenario,
+        stats=remove_stats_nans(stats),
+        records=make_records(states, remove_per_instance_stats_nans(rows)),
+    )
     return folder
 
 

@@ -48,7 +48,6 @@ from helm_longctx.runner.resuming import find_answer, find_first_answer
 from helm_longctx.runner.runner import LongContextRunner, Strategy, runner_arguments
 from helm_longctx.runner.sending import find_client, make_sender
 from helm_longctx.runner.spool import StoredRequest
-from helm_longctx.runs.files import STATES
 from helm_longctx.runs.ledger import BatchPart, Ledger, Receiver, ledgers
 
 _log = logging.getLogger(__name__)
@@ -513,7 +512,7 @@ class JudgesAsBatches(AsBatches):
             for name in names
         ]
         if runner.is_made(spec):
-            complete = load_state(runner.run_path(spec) / STATES)
+            complete = load_state(runner.run_path(spec))
             # A complete run also contains the old verdicts, which must not be used.
             every = [
                 replace(state, annotations=None) for state in complete.request_states
