@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 import helm_longctx as lc
-from helm_longctx.apps.checkpoints.sections import Curve
+from helm_longctx.apps.checkpoints.sections import _Curve
 from helm_longctx.apps.comparison.sections import comparison_sections
 from helm_longctx.apps.pooling.sections import pooling_sections
 from helm_longctx.apps.report.leaderboard import leaderboard_sections
-from helm_longctx.documents.document import Answer, Figure
+from helm_longctx.documents.document import Figure, HeadlineAnswer
 from helm_longctx.evaluation.result import EvaluationResult
 from helm_longctx.results.boards import Board, make_boards
 from helm_longctx.results.comparison import SharedTable
@@ -94,7 +94,7 @@ def test_headlines(board: Board) -> None:
         block
         for section in leaderboard_sections(board)
         for block in section.blocks
-        if isinstance(block, Answer)
+        if isinstance(block, HeadlineAnswer)
     )
     assert answer.verdict.startswith(f"{LENIENT} has the highest score")
     assert FAILURES_DECIDE in answer.certainty.lower()
@@ -116,7 +116,7 @@ def test_ranks(board: Board) -> None:
 def test_all_instances(board: Board) -> None:
     """The page of all instances is sure of no rank, and names the pair."""
     (section,) = pooling_sections([board])
-    (answer,) = (block for block in section.blocks if isinstance(block, Answer))
+    (answer,) = (block for block in section.blocks if isinstance(block, HeadlineAnswer))
     assert not answer.is_sure
     assert "failures" in f"{answer.verdict} {answer.certainty} {answer.note}"
 
@@ -161,7 +161,7 @@ def test_methods(board: Board) -> None:
     assert gain.verdict == FAILURES_DECIDE
 
 
-def make_curve(failing: list[float], floor: Result | None = None) -> Curve:
+def make_curve(failing: list[float], floor: Result | None = None) -> _Curve:
     """Return the curve of a training whose steps are equally good, and of whose wrong answers a growing share fails."""
     steps = [
         answer_some(f"mine/step-{number}", 0.4, share)
@@ -169,7 +169,7 @@ def make_curve(failing: list[float], floor: Result | None = None) -> Curve:
     ]
     models = [steps[-1].model, steps[-3].model]
     table = SharedTable(make_boards(steps, BENCHMARKS), models)
-    return Curve(
+    return _Curve(
         family="mine/step-*",
         part="nq",
         length=8192,

@@ -23,13 +23,12 @@ from helm_longctx.runs.files import (
     FILES,
     STATES,
     find_incomplete_files,
-    find_sample,
     read_run_spec,
-    read_states,
     reading,
 )
 from helm_longctx.runs.journal import Journal, answer_files, parse_object, request_name
 from helm_longctx.runs.prompts import request_text
+from helm_longctx.runs.records import read_records
 from helm_longctx.tasks.entry import read_times
 from helm_longctx.tasks.run_names import read_run_name
 from helm_longctx.tasks.token_estimate import estimate_tokens
@@ -148,16 +147,14 @@ def retry_cut(
 
 
 def _results(run: Path) -> Iterator[tuple[str, RequestResult]]:
-    """Yield the results in a finished run's files, by the names of their requests."""
-    with reading(run / STATES):
-        for state in read_states(run / STATES):
-            sample = find_sample(state["instance"])
-            if sample and sample.full_prompt and state.get("result"):
-                request = parse_object(Request, state["request"])
-                yield (
-                    request_name(request, sample.full_prompt["sha256"]),
-                    parse_result(state["result"]),
-                )
+    """Yield the results of a finished run, by the names of their requests."""
+    for record in read_records(run):
+        result = record.to_state().get("result")
+        if record.sample and record.sample.full_prompt and result:
+            with reading(run / STATES):
+                request = parse_object(Request, record.request)
+                name = request_name(request, record.prompt_digest)
+                yield name, parse_result(result)
 
 
 def _retry(

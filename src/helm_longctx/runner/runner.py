@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -78,9 +77,10 @@ from helm_longctx.runner.spool import (
     wrap_helm_errors,
 )
 from helm_longctx.runs import files
+from helm_longctx.runs.helm_files import write_helm_files
 from helm_longctx.runs.journal import NAME, SHARDS, Journal, wait_for_shards
 from helm_longctx.runs.ledger import check_nothing_in_batches
-from helm_longctx.runs.records import write_records
+from helm_longctx.runs.records import make_records, write_run
 from helm_longctx.tasks.entry import ADAPTER_METHOD
 
 
@@ -525,23 +525,27 @@ class LongContextRunner(Runner):
         whole = partial(whole_request, spool=run.spool)
         state = WholePromptAnnotations(self.annotator_executor, whole).execute(state)
         stats, instance_stats = evaluate(self, run.spec, state)
-        states: Any = zip(run.requests, state.request_states, strict=True)
-        written = copy(
-            state
-        )  # its list of states is an iterator that makes one at a time
-        written.request_states = (asked.written(answered) for asked, answered in states)
-        # HELM's order: a run that has the last file is complete.
-        contents = {
-            files.RUN_SPEC: run.spec,
-            files.SCENARIO: run.scenario,
-            files.STATES: written,
-            files.STATS: stats,
-            files.INSTANCE_STATS: instance_stats,
-        }
-        for name, content in contents.items():
-            files.write_json(run.path / name, content)
+        # One state at a time is made, with its elided prompt.
+        pairs = zip(run.requests, state.request_states, strict=True)
+        states = (asked.written(answered) for asked, answered in pairs)
         if run.is_ours:
-            write_records(run.path)
+            write_run(
+                run.path,
+                spec=run.spec,
+                scenario=run.scenario,
+                stats=stats,
+                records=make_records(states, instance_stats),
+            )
+        else:
+            # Other readers of HELM's own scenarios expect whole prompts in HELM's files.
+            write_helm_files(
+                run.path,
+                spec=run.spec,
+                scenario=run.scenario,
+                states=states,
+                stats=stats,
+                rows=instance_stats,
+            )
         # If the journal stays, the same command sends the failed requests again.
         if not answers.failed:
             run.journal.finish()

@@ -177,7 +177,7 @@ def test_lengths() -> None:
 
 
 def test_clusters_count_as_one_pair() -> None:
-    """Copies of pairs have the same correlation, interval and p-value as the pairs alone."""
+    """Copies of pairs have the same correlation and interval as the pairs alone, and their t approximation's p-value."""
     from scipy.stats import spearmanr
 
     random = np.random.default_rng(5)
@@ -186,10 +186,10 @@ def test_clusters_count_as_one_pair() -> None:
     alone = spearman(x, y)
     copies = spearman(np.tile(x, 4), np.tile(y, 4), clusters=20)
     assert copies.n == 80
-    assert (copies.rho, copies.p_value, copies.low, copies.high) == pytest.approx(
-        (alone.rho, alone.p_value, alone.low, alone.high)
+    assert (copies.rho, copies.low, copies.high) == pytest.approx(
+        (alone.rho, alone.low, alone.high)
     )
-    assert alone.p_value == pytest.approx(spearmanr(x, y).pvalue)
+    assert copies.p_value == pytest.approx(spearmanr(x, y).pvalue)
 
 
 @pytest.mark.parametrize("score", [0.5, 0.9])

@@ -232,7 +232,7 @@ def _failure(client: ClientCredentials, why: str, refused: bool) -> TokenError:
 
 
 class TokenSource:
-    """The current token of a client, which all threads share."""
+    """The current token of a client, for all threads."""
 
     def __init__(self, client: ClientCredentials):
         self._client = client
@@ -288,18 +288,19 @@ def token_source(client: ClientCredentials) -> TokenSource:
 
 
 def find_tokens(prefix: str) -> TokenSource | None:
-    """Return the source of the tokens of the client in `PREFIX_CLIENT_ID` and the like; None if they are not set.
+    """Return the source of the tokens of the client in `PREFIX_CLIENT_ID` and the like, or None if they are not set.
 
     Raises an `InputError` if the variables are incomplete, or the token server's address is not safe.
     """
-    names = [f"{prefix}_{name}" for name in ("CLIENT_ID", "CLIENT_SECRET", "TOKEN_URL")]
+    names = []
+    for name in ("CLIENT_ID", "CLIENT_SECRET", "TOKEN_URL"):
+        names.append(f"{prefix}_{name}")
     missing = [name for name in names if not variable(name)]
     # Of a host's variables only TOKEN_URL is sure to be meant for us: other programs also read GOOGLE_CLIENT_ID.
-    intended = (
-        any(map(variable, names))
-        if prefix.endswith("_JUDGE")
-        else bool(variable(names[2]))
-    )
+    if prefix.endswith("_JUDGE"):
+        intended = any(map(variable, names))
+    else:
+        intended = bool(variable(names[2]))
     if not intended:
         return None
     if missing:
@@ -320,5 +321,5 @@ def find_tokens(prefix: str) -> TokenSource | None:
 
 
 def variable(name: str) -> str:
-    """Return the value of a variable without surrounding spaces; empty if it is not set."""
+    """Return the value of a variable without surrounding spaces, or empty if it is not set."""
     return read_setting(name).strip()
