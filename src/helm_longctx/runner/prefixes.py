@@ -77,7 +77,9 @@ def shared_beginnings(keys: Sequence[PrefixDigests]) -> list[Beginning | None]:
         shared = [prefix for prefix in enumerate(key, 1) if prompts[prefix] > 1]
         longest.append(max(shared, default=(0, 0)))
     sharing = Counter(longest)
-    groups = {prefix: group for group, prefix in enumerate(sharing)}
+    groups = {}
+    for group, prefix in enumerate(sharing):
+        groups[prefix] = group
     beginnings: list[Beginning | None] = []
     for prefix in longest:
         characters = prefix[0] * STEP
@@ -105,9 +107,10 @@ def cacheable_beginnings(
     for number, beginning in enumerate(beginnings):
         if beginning:
             groups[beginning].append(number)
-    cheaper = {
-        beginning for beginning, numbers in groups.items() if pays(beginning, numbers)
-    }
+    cheaper = set()
+    for beginning, numbers in groups.items():
+        if pays(beginning, numbers):
+            cheaper.add(beginning)
     return [beginning if beginning in cheaper else None for beginning in beginnings]
 
 

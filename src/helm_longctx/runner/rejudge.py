@@ -136,10 +136,9 @@ class Rejudger(Runner):
             stack.enter_context(explain_full_disk(target, f"{run} is unchanged"))
             before = load_state(run)
             # The old verdicts are another judge's, or `judge=none` means no verdicts.
-            states = [
-                replace(request_state, annotations=None)
-                for request_state in before.request_states
-            ]
+            states = []
+            for request_state in before.request_states:
+                states.append(replace(request_state, annotations=None))
             state = replace(
                 before, annotator_specs=spec.annotators, request_states=states
             )

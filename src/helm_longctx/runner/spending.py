@@ -140,7 +140,9 @@ class Spending:
             most += second.input_tokens + _CHAT_TOKENS
             output += second.output_tokens + self._thinking
         written = Usage(
-            input_tokens=most, cache_write_tokens=most, output_tokens=output
+            input_tokens=most,
+            cache_write_tokens=most,
+            output_tokens=output,
         )
         plain = Usage(input_tokens=most, output_tokens=output)
         return max(prices.dollars(written) or 0.0, prices.dollars(plain) or 0.0)

@@ -770,11 +770,16 @@ def plan_tests(
         most: largest number of questions.
         error: largest probability of a wrong decision.
     """
-    expected = np.array([answer.expected for answers in kinds for answer in answers])
-    scores = np.array([answer.score for answers in kinds for answer in answers])
-    weights = np.concatenate(
-        [np.full(len(answers), 1 / len(answers)) for answers in kinds]
-    )
+    expected_scores: list[float] = []
+    own_scores: list[float] = []
+    own_weights: list[float] = []
+    for answers in kinds:
+        expected_scores += [answer.expected for answer in answers]
+        own_scores += [answer.score for answer in answers]
+        own_weights += [1 / len(answers)] * len(answers)
+    expected = np.array(expected_scores)
+    scores = np.array(own_scores)
+    weights = np.array(own_weights)
     lost = min(loss / max(float(np.average(scores, weights=weights)), loss), 1.0)
     thinned = collect_outcomes(
         np.concatenate([expected - scores, expected]),

@@ -123,10 +123,9 @@ def write_tables(
             names |= dict.fromkeys(table.columns)
         heads: list[str] = []
         for name in names:
-            heads += [
-                name,
-                *(f"{name}_{end}" for end in ("low", "high", "instances", "failed")),
-            ]
+            heads.append(name)
+            for end in ("low", "high", "instances", "failed"):
+                heads.append(f"{name}_{end}")
         rows: list[list[Any]] = []
         for table in tables:
             for model, cells in table.rows.items():
