@@ -80,7 +80,7 @@ def make_configured_runs(
         for number, target in enumerate(config.log_to or []):
             from helm_longctx.apps.exchange.loggers import parse_target
 
-            with config.places.at(("log_to", number)):
+            with config.source_map.at(("log_to", number)):
                 parse_target(target)
         if config.watch is None:
             _run(config, prints, published, release)
@@ -91,7 +91,7 @@ def make_configured_runs(
                 lambda part: _run(part, prints, published, release),
             )
         else:
-            raise config.places.error(
+            raise config.source_map.error(
                 ("watch",),
                 f"={str(config.watch)!r} is not a folder; give one with checkpoints",
             )
@@ -144,7 +144,7 @@ def _check_names(config: RunConfig) -> None:
     """Check the names of run entries, so that a misspelled one is refused before HELM is imported."""
     for key, texts in (("tasks", config.tasks), ("entries", config.entries)):
         for number, text in enumerate(texts or []):
-            with config.places.at((key, number)):
+            with config.source_map.at((key, number)):
                 check_name(split_entry(text)[0], may_be_helms)
 
 
