@@ -23,6 +23,11 @@ HEAD = "| part | what is simulated | claim | simulated | rounds | |"
 """The first line of the table of figures."""
 
 
+def format_row(part: str, figure: Figure) -> str:
+    """Return a row of the table."""
+    return f"| {' | '.join([part, *figure.cells()])} |"
+
+
 def write_figures(path: Path, part: str, figures: Sequence[Figure]) -> None:
     """Replace the rows of a part in the table of a page, or add them at its end."""
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -37,7 +42,7 @@ def write_figures(path: Path, part: str, figures: Sequence[Figure]) -> None:
     own = [index for index, line in enumerate(table) if line.startswith(prefix)]
     place = own[0] if own else len(table)
     kept = [line for line in table if not line.startswith(prefix)]
-    rows = [f"| {' | '.join([part, *figure.cells()])} |" for figure in figures]
+    rows = [format_row(part, figure) for figure in figures]
     lines[start:end] = [*kept[:place], *rows, *kept[place:]]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -70,7 +75,7 @@ def main() -> None:
         for row in import_module(f"decisions_{part}").rows(args.rounds, args.seed):
             if isinstance(row, Figure):
                 figures.append(row)
-                print(f"  {'; '.join(row.cells())}", flush=True)
+                print(format_row(part, row), flush=True)
             else:
                 print(f"  {row}", flush=True)
         if args.write and figures:

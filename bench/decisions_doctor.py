@@ -92,9 +92,12 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
         at_first = []
         for _ in range(min(rounds, MOST_ROUNDS)):
             answers = answer(groups(random), apart, noise, random)
-            parts = (answers[:CHATS], answers[CHATS:])
-            at_first.append(bool(find_other_build(parts[0])))
-            named.append(all(_is_mixed(find_other_build(part)) for part in parts))
+            found = find_other_build(answers[:CHATS])
+            at_first.append(bool(found))
+            # The second chats are sent only if the first ones make two mixed groups.
+            named.append(
+                _is_mixed(found) and _is_mixed(find_other_build(answers[CHATS:]))
+            )
         note = f"by the first twenty chats alone {np.mean(at_first):.1%}"
         yield figure(f"`doctor`, {name}: two builds", claim, named, note)
     named = []

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.support.simulations import (
     SKEWED_SIZES,
+    Power,
     Task,
     find_power,
     power_of_means,
@@ -47,25 +48,54 @@ TASKS = {
 """The same for each of several tasks."""
 
 
-def rows(rounds: int, seed: int) -> Iterator[str | Figure]:
-    """Yield the lines of the table for other questions, and figures for the same questions."""
+MOST_ROUNDS = 1000
+"""The most rounds for other questions, because each makes the intervals of all tasks of two models."""
+
+
+def rows(rounds: int, seed: int) -> Iterator[Figure]:
+    """Yield figures for the same questions, and for other questions."""
     random = np.random.default_rng(seed)
     yield from compare_same_questions(rounds, random)
-    yield "other questions; clusters, their correlation, right answers of the better model: difference, power"
+    yield from compare_other_questions(min(rounds, MOST_ROUNDS), random)
+
+
+def compare_other_questions(
+    rounds: int, random: np.random.Generator
+) -> Iterator[Figure]:
+    """Yield how often the difference is found that a plan names for models with other questions."""
     for (name, sizes), mean in product(SHAPES.items(), (0.5, 0.7, 0.9, 0.98)):
         for correlation in (0.0, 0.3, 0.9) if max(sizes) > 1 else (0.0,):
             found = power_of_means([Task(sizes, correlation)], mean, rounds, random)
-            yield f"{name}, {correlation:g}, {mean:g}: {found}"
-    yield "other questions, mean of tasks; tasks, share of right answers of the better model: difference, power"
+            clusters = f", correlation {correlation:g}" if max(sizes) > 1 else ""
+            yield from describe(f"{name}{clusters}", mean, found, rounds)
     for (name, tasks), mean in product(TASKS.items(), (0.5, 0.9, 0.98)):
-        yield f"{name}, {mean:g}: {power_of_means([Task(task, 0.0) for task in tasks], mean, rounds, random)}"
-    yield "other questions, 100 of json_kv at 8k, by HELMET's published scores: difference, power"
-    spread = find_spreads(
-        TaskSample("helmet_recall", "json_kv", 8192, 100, 100), {}
-    ).unpaired
+        shapes = [Task(task, 0.0) for task in tasks]
+        found = power_of_means(shapes, mean, rounds, random)
+        yield from describe(f"mean of tasks, {name}", mean, found, rounds)
+    planned = TaskSample("helmet_recall", "json_kv", 8192, 100, 100)
+    spread = find_spreads(planned, {}).unpaired
     difference = detectable_difference([PairedQuestions(spread, 100, 100)])
     for mean in (0.5, 0.8, 0.95):
-        yield f"{mean:g}: {find_power(difference, [Task([1] * 100, 0.0)], mean, rounds, random)}"
+        found = find_power(difference, [Task([1] * 100, 0.0)], mean, rounds, random)
+        name = "100 of json_kv at 8k, by HELMET's published scores"
+        yield from describe(name, mean, found, rounds)
+
+
+def describe(name: str, mean: float, found: Power, rounds: int) -> Iterator[Figure]:
+    """Yield the figure of models with other questions; nothing if there can be no such models.
+
+    Args:
+        mean: the share of right answers of the better model.
+    """
+    if not math.isnan(found.share):
+        yield share_figure(
+            f"`estimate`, other questions, {name}, {mean:.0%} right: the named"
+            " difference is found",
+            "at least 80 %",
+            found.share,
+            rounds,
+            f"{100 * found.difference:.1f} points",
+        )
 
 
 def compare_same_questions(

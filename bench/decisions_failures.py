@@ -95,7 +95,7 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
             f" alone {lost:.0%} different",
         )
     for loss, name in ((0.5, "falls from .95 to .45"), (0.0, "stays at .95")):
-        yield _certify(loss, name, max(rounds // 20, 20), seed)
+        yield _certify(loss, name, max(rounds // 4, 20), seed)
 
 
 def _compare(

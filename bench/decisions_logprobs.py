@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from simulation import Figure, figure
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.support.broken_models import make_candidates, make_questions
+from tests.support.broken_models import compare_with_twin, make_candidates
 
 from helm_longctx.apps.cache_check.check import find_suspects
 from helm_longctx.apps.cache_check.states import (
@@ -40,7 +41,6 @@ from helm_longctx.apps.gate.distributions import (
     Point,
     Way,
     Written,
-    compare,
 )
 from helm_longctx.apps.gate.divergences import (
     CAPS,
@@ -409,26 +409,16 @@ def break_candidates(seeds: int) -> Iterator[Figure]:
 
 
 def _compare_candidate(name: str, seed: int, way: Way) -> DivergenceDecision:
-    candidates = make_candidates(seed)
-    questions = make_questions(seed, QUESTIONS)
+    compared = compare_with_twin(name, seed, way, QUESTIONS)
     points: list[Point] = []
     written: list[Written] = []
     sizes = (*FIRST_LOOKS, QUESTIONS)
-    done = 0
+    asked = 0
     for look, size in enumerate(sizes):
-        for number in range(done, size):
-            asked = questions[number]._replace(messages=() if way is ANSWERS else None)
-            compared = compare(
-                asked,
-                (candidates["twin"], candidates[name]),
-                ("base", "candidate"),
-                way,
-                number < count_twice(1),
-                is_base_first=number % 2 == 0,
-            )
-            points += compared.points
-            written += compared.written
-        done = size
+        for question in islice(compared, size - asked):
+            points += question.points
+            written += question.written
+        asked = size
         decision = decide(points, written, MARGIN, sizes[: look + 1])
         if decision.verdict is Verdict.WORSE:
             break

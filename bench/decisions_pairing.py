@@ -3,43 +3,203 @@
 python bench/decisions.py pairing --rounds 4000
 
 An answer is decided by its question with the probability `pairing`, and otherwise by chance. A model that loses 20
-points at the claim has lost them in one of three ways (`Loss`).
+points at the claim has lost them in one of three ways (`Way`). "Before" is the rule in which each question had a bound
+of its own, so that the stake depended on the question that was drawn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from enum import Enum
 from itertools import product
+from math import inf, sqrt
 from statistics import fmean
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from decisions_certify import DESIGN, SHORTEST
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 from simulation import Figure, clustered_figure
 
 from helm_longctx.apps.certify.answers import Answered, AskedBlock, KeptReply
-from helm_longctx.apps.certify.search import SEEDS, Design, Search
+from helm_longctx.apps.certify.search import (
+    KIND_SHARE,
+    SEEDS,
+    Design,
+    KindAnswers,
+    LengthTest,
+    Search,
+    find_shifts,
+)
 from helm_longctx.results.statistics.intervals import Floats
+from helm_longctx.results.statistics.sequential import DeadlineTest, collect_outcomes
 
-PAIRINGS = (1.0, 0.9, 0.5, 0.0)
+PAIRINGS = (0.5, 0.0, 1.0, 0.9)
 SCORES = (0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
-CERTIFICATES = 34
-"""Certificates for the same answers at the shortest length, because planning the tests takes most of the time."""
+SHORT_SCORES = (0.5, 0.7, 0.9)
+"""Scores at 4k of the models with a claim of 128k."""
+
+CERTIFICATES = {1.0: 4, 0.9: 16, 0.5: 34, 0.0: 34}
+"""For each pairing, the certificates for the same answers at the shortest length. Planning the tests takes most of the
+time, and the more reliable a model is, the more these certificates are alike."""
+
+EACH_BEFORE = 3
+"""Each which draw of these answers is also decided by the rule of before."""
 
 QUESTIONS = SEEDS * len(DESIGN.kinds)
 
 SHORT_DESIGN = replace(DESIGN, claim=128 * 1024)
 
+Bools = NDArray[np.bool_]
 
-class Loss(Enum):
-    """How a model loses: which questions are wrong at the claim."""
 
-    HARDEST = "the hardest of those that were right"
+class Way(Enum):
+    """Which questions are wrong at the claim."""
+
     ANY = "any of those that were right"
+    HARDEST = "the hardest of those that were right"
     OTHERS = "others, whatever was right before"
+    NO_LOSS = "the same"
+    NO_LOSS_OTHERS = "others, with the same score"
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether 20 points are lost."""
+        return self not in (Way.NO_LOSS, Way.NO_LOSS_OTHERS)
+
+
+WAYS_BEFORE = (Way.ANY, Way.HARDEST, Way.NO_LOSS)
+"""What is also decided by the rule of before."""
+
+LOW_SCORES = (0.45, 0.5)
+"""The scores of models that were measured partly by luck. Only they are simulated with other right questions."""
+
+
+class Rule(Protocol):
+    """The two tests of a certificate: the mean loss is less than allowed, and there is a loss."""
+
+    starts: tuple[float, float]
+    """The shares of the goal before the first answer."""
+
+    def next_shares(
+        self, side: int, shares: Floats, number: int, is_right: Bools
+    ) -> Floats:
+        """Return the shares of one of the tests after the answers to a question.
+
+        Args:
+            side: which test, 0 or 1.
+            shares: shape (certificates,).
+            number: the place of the question in the order.
+            is_right: shape (certificates,).
+        """
+
+
+class RuleNow:
+    """The tests of the command."""
+
+    def __init__(self, search: Search):
+        self._test = search.tests[search.design.claim]
+        self._order = search.order
+        above, below = self._test.tests
+        self.starts = (above.share, below.share)
+
+    def next_shares(
+        self, side: int, shares: Floats, number: int, is_right: Bools
+    ) -> Floats:
+        """Return the shares of one of the tests after the answers to a question."""
+        kind, seed = self._order[number]
+        scores: Floats = is_right.astype(float)
+        values = self._test.values(scores, kind.kind, seed)
+        test = self._test.tests[side]
+        return np.asarray(test.next_shares(shares, number, values[side]))
+
+
+class RuleBefore:
+    """Tests in which the least value of the question that is drawn limits the stake."""
+
+    def __init__(self, search: Search):
+        self._kinds = search.measured
+        self._order = search.order
+        self._loss = search.design.loss
+        self._shifts = find_shifts(self._kinds)
+        test = search.tests[search.design.claim]
+        self._tests = self._plan(test, search.design.error)
+        self.starts = (self._tests[0].share, self._tests[1].share)
+
+    def _plan(
+        self, test: LengthTest, error: float
+    ) -> tuple[DeadlineTest, DeadlineTest]:
+        """Plan with the least value of a question with the mean score, and with independent answers."""
+        expected: list[float] = []
+        scores: list[float] = []
+        weights: list[float] = []
+        noises = []
+        for kind in self._kinds:
+            own_expected, own_scores = self._list_answers(kind)
+            expected += own_expected
+            scores += own_scores
+            weights += [1 / len(own_scores)] * len(own_scores)
+            errors = np.subtract(own_expected, own_scores)
+            noises.append(float(np.var(errors)) / len(errors))
+        all_expected = np.array(expected)
+        all_scores = np.array(scores)
+        all_weights = np.array(weights)
+        mean_score = float(np.average(all_scores, weights=all_weights))
+        lost = min(self._loss / max(mean_score, self._loss), 1.0)
+        thinned = collect_outcomes(
+            np.concatenate([all_expected - all_scores, all_expected]),
+            np.concatenate([(1 - lost) * all_weights, lost * all_weights]),
+        )
+        kept = collect_outcomes(all_scores - all_expected + self._loss, all_weights)
+        mean = float(np.average(all_expected, weights=all_weights))
+        least_variance = min(
+            float(chances @ values**2 - (chances @ values) ** 2)
+            for values, chances in (map(np.array, kept), map(np.array, thinned))
+        )
+        noise = fmean(noises) / len(self._kinds)
+        ratio = test.most * noise / max(least_variance, 1e-9)
+        errors_of_tests = (error, error * (1 - KIND_SHARE))
+        above_error, below_error = (
+            float(ndtr(ndtri(part) * sqrt(1 + ratio))) for part in errors_of_tests
+        )
+        return (
+            DeadlineTest(kept, self._loss - mean, test.most, above_error),
+            DeadlineTest(thinned, mean - 1, test.most, below_error),
+        )
+
+    def _list_answers(self, kind: KindAnswers) -> tuple[list[float], list[float]]:
+        """Return the expected score and the score of each answer at the shortest length."""
+        expected = []
+        scores = []
+        for answered in kind.base.answered:
+            own = kind.expect(answered.block.seed) + self._shifts[kind.kind]
+            for reply in answered.replies:
+                if reply.score is not None:
+                    expected.append(own)
+                    scores.append(reply.score)
+        return expected, scores
+
+    def next_shares(
+        self, side: int, shares: Floats, number: int, is_right: Bools
+    ) -> Floats:
+        """Return the shares of one of the tests after the answers to a question."""
+        kind, seed = self._order[number]
+        expected = kind.expect(seed) + self._shifts[kind.kind]
+        scores = is_right.astype(float)
+        if side == 0:
+            values = scores - expected + self._loss
+            least = self._loss - expected
+        else:
+            values = expected - scores
+            least = expected - 1
+        # A value of 1 adds the stake.
+        stakes = self._tests[side].next_shares(shares, number, 1.0) - shares
+        largest = shares / -least if least < 0 else np.full(len(shares), inf)
+        wealth = shares + np.minimum(stakes, largest) * values
+        return np.asarray(np.maximum(0.0, wealth))
 
 
 class Rates(NamedTuple):
@@ -49,57 +209,110 @@ class Rates(NamedTuple):
     refused: float
 
 
+RatesOfWays = dict[Way, list[Rates]]
+"""The rates for each way, one for each draw of the answers at the shortest length."""
+
+
+class Simulated(NamedTuple):
+    """The rates by the rule of the command, and by the rule of before."""
+
+    now: RatesOfWays
+    before: RatesOfWays
+
+
 def rows(rounds: int, seed: int) -> Iterator[Figure]:
     """Yield a row for each pairing and score: how often a model that loses 20 points is called effective."""
-    seeds = range(seed, seed + max(rounds // CERTIFICATES, 2))
     for pairing, score in product(PAIRINGS, SCORES):
-        yield describe(
-            f"pairing {pairing:g}, score {score:g}", simulate(pairing, score, seeds)
-        )
-    for pairing, score in product((1.0, 0.0), (0.5, 0.7, 0.9)):
-        rates = simulate(pairing, score, seeds, SHORT_DESIGN)
-        yield describe(f"a claim of 128k, pairing {pairing:g}, score {score:g}", rates)
+        simulated = simulate(pairing, score, rounds, seed)
+        yield describe(f"pairing {pairing:g}, score {score:g}", pairing, simulated)
+    for pairing, score in product((1.0, 0.0), SHORT_SCORES):
+        simulated = simulate(pairing, score, rounds, seed, SHORT_DESIGN)
+        case = f"a claim of 128k, pairing {pairing:g}, score {score:g}"
+        yield describe(case, pairing, simulated)
 
 
-RatesByLoss = dict[tuple[Loss, bool], list[Rates]]
-"""The rates for each way of losing, with and without a loss."""
-
-
-def describe(case: str, rates: RatesByLoss) -> Figure:
-    """Return how often a model that loses 20 points is called effective, with the power beside it."""
-    honest = rates[Loss.ANY, False]
-    power = fmean(rate.effective for rate in honest)
-    refused = fmean(rate.refused for rate in honest)
-    note = f"without a loss: {power:.1%} effective, {refused:.1%} refused"
-    for loss in (Loss.HARDEST, Loss.OTHERS):
-        share = fmean(rate.effective for rate in rates[loss, True])
-        note += f"; loses {loss.value}: {share:.1%}"
+def describe(case: str, pairing: float, simulated: Simulated) -> Figure:
+    """Return how often a model that loses any 20 points is called effective, with all else beside it."""
+    now, before = simulated
+    notes = [
+        f"before {_format(before[Way.ANY])}",
+        f"loses the hardest: {_format(now[Way.HARDEST])}"
+        f" (before {_format(before[Way.HARDEST])})",
+        f"loses others: {_format(now[Way.OTHERS])}",
+        f"no loss, called effective: {_format(now[Way.NO_LOSS])}"
+        f" (before {_format(before[Way.NO_LOSS])})",
+        f"refused: {_format(now[Way.NO_LOSS], is_refused=True)}",
+    ]
+    if Way.NO_LOSS_OTHERS in now:
+        refused = _format(now[Way.NO_LOSS_OTHERS], is_refused=True)
+        notes.append(f"no loss, but others are right, refused: {refused}")
     return clustered_figure(
         case,
         "called effective: at most 5 %",
-        [rate.effective for rate in rates[Loss.ANY, True]],
-        CERTIFICATES,
-        note,
+        [rates.effective for rates in now[Way.ANY]],
+        CERTIFICATES[pairing],
+        "; ".join(notes),
     )
 
 
+def _format(rates: list[Rates], is_refused: bool = False) -> str:
+    shares = [rate.refused if is_refused else rate.effective for rate in rates]
+    found = clustered_figure("", "", shares, 1)
+    return f"{100 * found.share:.1f} ± {100 * found.error:.1f} %"
+
+
 def simulate(
-    pairing: float, score: float, seeds: range, design: Design = DESIGN
-) -> RatesByLoss:
+    pairing: float, score: float, rounds: int, seed: int, design: Design = DESIGN
+) -> Simulated:
     """Return the rates of certificates, with new answers at the shortest length for each seed."""
-    found: RatesByLoss = {
-        (loss, is_lost): [] for loss in Loss for is_lost in (True, False)
-    }
-    for seed in seeds:
-        random = np.random.default_rng(seed)
+    count = CERTIFICATES[pairing]
+    ways = tuple(
+        way for way in Way if way is not Way.NO_LOSS_OTHERS or score in LOW_SCORES
+    )
+    simulated = Simulated(
+        now={way: [] for way in ways}, before={way: [] for way in WAYS_BEFORE}
+    )
+    # Draws of before are needed at least twice, for their error.
+    for number in range(seed, seed + max(rounds // count, 2 * EACH_BEFORE)):
+        random = np.random.default_rng(number)
         levels = random.random(QUESTIONS)
-        search = _answer_base(
-            pairing, score, levels, replace(design, seed=QUESTIONS * seed), random
-        )
-        for (loss, is_lost), rates in found.items():
-            left = score - design.loss * is_lost
-            rates.append(_decide(search, pairing, (score, left), loss, levels, random))
-    return found
+        own_design = replace(design, seed=QUESTIONS * number)
+        search = _answer_base(pairing, score, levels, own_design, random)
+        answers = {}
+        if search.tests:
+            for way in ways:
+                answers[way] = _answer_claim(
+                    search, pairing, score, way, levels, random
+                )
+        _add_rates(simulated.now, RuleNow, search, answers)
+        if (number - seed) % EACH_BEFORE == 0:
+            _add_rates(simulated.before, RuleBefore, search, answers)
+    return simulated
+
+
+def _add_rates(
+    rates: RatesOfWays,
+    make_rule: Callable[[Search], Rule],
+    search: Search,
+    answers: dict[Way, Bools],
+) -> None:
+    """Add the shares of certificates that are effective and refused, for each way.
+
+    Args:
+        answers: what `_answer_claim` returns for each way; none if no kind could be measured.
+    """
+    if not answers:
+        for way_rates in rates.values():
+            way_rates.append(Rates(0.0, 0.0))
+        return
+    # All ways at once, because each step costs much more than a certificate in it.
+    columns = [answers[way] for way in rates]
+    decisions = _decide(make_rule(search), np.concatenate(columns, axis=1))
+    shares = decisions.reshape(2, len(rates), -1).mean(axis=2)
+    for way_rates, effective, refused in zip(
+        rates.values(), shares[0], shares[1], strict=True
+    ):
+        way_rates.append(Rates(float(effective), float(refused)))
 
 
 def _answer_base(
@@ -131,43 +344,54 @@ def _answer_base(
     return search
 
 
-def _decide(
+def _answer_claim(
     search: Search,
     pairing: float,
-    scores: tuple[float, float],
-    loss: Loss,
+    score: float,
+    way: Way,
     levels: Floats,
     random: np.random.Generator,
-) -> Rates:
-    """Return what many certificates with the same answers at the shortest length decide about the claim.
+) -> Bools:
+    """Return the answers to the questions of the claim, shape (questions, certificates)."""
+    count = CERTIFICATES[pairing]
+    most = search.tests[search.design.claim].most
+    questions = [seed - search.design.seed for _, seed in search.order[:most]]
+    shape = (len(questions), count)
+    own = levels[questions][:, None]
+    if way in (Way.OTHERS, Way.NO_LOSS_OTHERS):
+        own = random.random((QUESTIONS, count))[questions]
+    level = np.where(random.random(shape) < pairing, own, random.random(shape))
+    left = score - search.design.loss
+    if way is Way.ANY:
+        # A part of the right answers has become wrong.
+        return np.asarray((level < score) & (random.random(shape) < left / score))
+    return level < (left if way.is_loss else score)
+
+
+def _decide(rule: Rule, is_right: Bools) -> Bools:
+    """Return which certificates are effective, and which are refused, shape (2, certificates).
 
     Args:
-        scores: the expected score at the shortest length and at the claim.
+        is_right: shape (questions, certificates), in the order of the questions.
     """
-    if not search.tests:
-        return Rates(0.0, 0.0)
-    base, left = scores
-    test = search.tests[search.design.claim]
-    shares = [np.full(CERTIFICATES, planned.share) for planned in test.tests]
-    is_above = np.zeros(CERTIFICATES, bool)
-    is_below = np.zeros(CERTIFICATES, bool)
-    others = random.random((CERTIFICATES, QUESTIONS))
-    for number, (kind, seed) in enumerate(search.order[: test.most]):
-        question = seed - search.design.seed
-        own = others[:, question] if loss is Loss.OTHERS else levels[question]
-        is_own = random.random(CERTIFICATES) < pairing
-        level = np.where(is_own, own, random.random(CERTIFICATES))
-        # A part of the right answers has become wrong, or the hardest of them have.
-        is_kept = random.random(CERTIFICATES) < left / base
-        is_right = (level < base) & is_kept if loss is Loss.ANY else level < left
-        values = test.values(is_right.astype(float), kind.kind, seed)
-        planned_values = zip(test.tests, shares, values, strict=True)
-        shares = [
-            planned.next_shares(share, number, value)
-            for planned, share, value in planned_values
-        ]
-        above, below = (share >= 1 - 1e-9 for share in shares)
-        is_open = ~is_above & ~is_below
-        is_above |= is_open & above & ~below
-        is_below |= is_open & below & ~above
-    return Rates(float(is_above.mean()), float(is_below.mean()))
+    count = is_right.shape[1]
+    is_effective = np.zeros(count, bool)
+    is_refused = np.zeros(count, bool)
+    is_open = np.arange(count)
+    above = np.full(count, rule.starts[0])
+    below = np.full(count, rule.starts[1])
+    for number, answers in enumerate(is_right):
+        above = rule.next_shares(0, above, number, answers[is_open])
+        below = rule.next_shares(1, below, number, answers[is_open])
+        is_above = above >= 1 - 1e-9
+        is_below = below >= 1 - 1e-9
+        # If both decide at once, neither does.
+        is_effective[is_open[is_above & ~is_below]] = True
+        is_refused[is_open[is_below & ~is_above]] = True
+        is_left = ~is_above & ~is_below
+        is_open = is_open[is_left]
+        above = above[is_left]
+        below = below[is_left]
+        if not len(is_open):
+            break
+    return np.stack([is_effective, is_refused])

@@ -24,7 +24,7 @@ QUESTIONS = 100.0
 MOST = 0.25
 NEW_MODELS = 1000
 
-MOST_ROUNDS = 100
+MOST_ROUNDS = 1000
 """The most rounds, because each tries hundreds of subsets on 30 draws."""
 
 

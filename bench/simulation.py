@@ -65,11 +65,16 @@ def clustered_figure(
 ) -> Figure:
     """Return the mean of shares, each of rounds that have some draws in common."""
     values = np.asarray(shares, dtype=float)
+    share = float(values.mean())
+    error = float(values.std(ddof=1) / math.sqrt(len(values)))
+    if share in (0.0, 1.0):
+        # Equal shares are not exact either.
+        error = figure(case, claim, values).error
     return Figure(
         case=case,
         claim=claim,
-        share=float(values.mean()),
-        error=float(values.std(ddof=1) / math.sqrt(len(values))),
+        share=share,
+        error=error,
         rounds=rounds_of_each * len(values),
         note=note,
     )

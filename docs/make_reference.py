@@ -23,6 +23,7 @@ from helm_longctx.apps.reproduction.protocols import describe_runs
 from helm_longctx.apps.verification.verification import find_proof
 from helm_longctx.cli.main import COMMANDS, EXIT_STATUSES, PANELS, load_parser
 from helm_longctx.data.download import Source
+from helm_longctx.results.effective_context import effective_context_schema
 from helm_longctx.tasks.benchmark import Benchmark, Evidence
 from helm_longctx.tasks.data_cards import NEWEST, DataCard, find_origin, make_cards
 from helm_longctx.tasks.lengths import length_label
@@ -63,6 +64,7 @@ def files() -> dict[str, str]:
             f"docs/reference/{name}.md": "\n".join(lines).rstrip() + "\n"
             for name, lines in reference.items()
         },
+        "docs/reference/effective-context.schema.json": effective_context_schema(),
         "README.md": _with_published(_with_benchmarks("README.md", "")),
         "docs/index.md": _with_benchmarks("docs/index.md", "../"),
         "NOTICE": _notice(),
@@ -564,5 +566,8 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[s
 
 
 if __name__ == "__main__":
+    from publication import write_words  # beside this file
+
+    write_words()
     for path, text in files().items():
         (ROOT / path).write_text(text, encoding="utf-8")

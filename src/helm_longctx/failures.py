@@ -117,7 +117,7 @@ _WAIT_WORDS = re.compile(
     r"|per[ _-](?:minute|min|second|hour|day|month)\b|\b[TR]P[MD]\b",
     _FLAGS,
 )
-"""Words of limits that pass with time, which also count tokens."""
+"""Words of limits that pass with time. They also count tokens."""
 
 _TOO_LONG_WORDS = re.compile(
     r"context_length_exceeded|string_above_max_length|request_too_large|input_too_large|tokens_limit_reached"
@@ -335,11 +335,11 @@ def failure_of_error(error: BaseException) -> Failure:
     """Classify an exception by the statuses, codes and texts of it and of its causes."""
     chain = list(list_causes(error))
     if kind := next(
-        (each.kind for each in chain if isinstance(each, FailureError)), None
+        (cause.kind for cause in chain if isinstance(cause, FailureError)), None
     ):
         return kind
     # This comes before texts and statuses, because the message of an ImportError can contain any module's name.
-    if any(isinstance(each, ImportError) for each in chain):
+    if any(isinstance(cause, ImportError) for cause in chain):
         return Failure.MISSING_PACKAGE
     # The chat template of a model in this process refuses the turns.
     if any(type(cause).__module__.startswith("jinja2") for cause in chain):
@@ -348,23 +348,24 @@ def failure_of_error(error: BaseException) -> Failure:
         for code in _body_codes(getattr(cause, "body", None)):
             if code in _KIND_BY_CODE:
                 return _KIND_BY_CODE[code]
-    status = next(
-        (found for each in chain if (found := http_status(each)) is not None), None
-    )
+    statuses = [http_status(cause) for cause in chain]
+    status = next((status for status in statuses if status is not None), None)
     if _is_web_page(error) and status is not None and status < 500:
         return Failure.UNREACHABLE
     # Some of HELM's clients wrap a provider's exception in their own, so the useful text is often in the cause.
     kind = _classify_text(
-        "; ".join(f"{type(each).__name__}: {error_text(each)}" for each in chain),
+        "; ".join(f"{type(cause).__name__}: {error_text(cause)}" for cause in chain),
         status,
     )
     # HELM's clients raise this for a failure that is final.
     is_final = any(type(cause).__name__ == "NonRetriableException" for cause in chain)
-    return Failure.BAD_REQUEST if is_final and kind is Failure.UNKNOWN else kind
+    if is_final and kind is Failure.UNKNOWN:
+        return Failure.BAD_REQUEST
+    return kind
 
 
 def _is_web_page(error: BaseException) -> bool:
-    """Whether the response behind an exception is a page for browsers, which no API sends: a proxy or firewall did."""
+    """Whether the response behind an exception is a page for browsers: a proxy or firewall sent it, no API."""
     headers = getattr(getattr(error, "response", None), "headers", None)
     return isinstance(headers, Mapping) and "text/html" in str(
         headers.get("content-type", "")
@@ -450,7 +451,7 @@ _FAILURES = {
 
 
 def ending_of(reason: object) -> Ending | None:
-    """Return what a finish reason of any protocol says; None if it is unknown. An answer without a reason is whole."""
+    """Return what a finish reason of any protocol says, or None if it is unknown. An answer without a reason is whole."""
     if reason in (None, ""):
         return Ending.WHOLE
     word = str(getattr(reason, "value", reason)).lower().removeprefix("finish_reason_")
@@ -464,13 +465,16 @@ def ending_of(reason: object) -> Ending | None:
 
 
 def failure_of_reason(reason: object) -> Failure | None:
-    """Return why a text with a finish reason is not an answer; None if it is one, which may be cut."""
+    """Return why a text with a finish reason is not an answer, or None if it is one, which may be cut."""
     return _FAILURES.get(ending_of(reason))
 
 
 def describe_reason(reason: object) -> str:
     """Say that a finish reason ended a text that is not an answer."""
-    unknown = "" if ending_of(reason) else ", which is not known"
+    if ending_of(reason):
+        unknown = ""
+    else:
+        unknown = ", which is not known"
     return f"the server ended its answer with the finish reason {str(getattr(reason, 'value', reason))[:60]!r}{unknown}"
 
 
@@ -479,7 +483,9 @@ def check_reason(reason: object) -> str:
     if kind := failure_of_reason(reason):
         raise FailureError(kind, describe_reason(reason))
     ending = ending_of(reason)
-    return ending.value if ending and reason not in (None, "", "unknown") else "unknown"
+    if ending and reason not in (None, "", "unknown"):
+        return ending.value
+    return "unknown"
 
 
 def failure_of_body(body: object, status: int | None = None) -> Failure:
@@ -494,9 +500,10 @@ def failure_of_body(body: object, status: int | None = None) -> Failure:
 
 
 def _classify_text(text: str, status: int | None) -> Failure:
-    text = text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]} {text[-_TAIL:]}"
-    if status is None and (found := _STATUS_IN_TEXT.search(text)):
-        status = int(next(filter(None, found.groups())))
+    if len(text) > _HEAD + _TAIL:
+        text = f"{text[:_HEAD]} {text[-_TAIL:]}"
+    if status is None and (match := _STATUS_IN_TEXT.search(text)):
+        status = int(next(filter(None, match.groups())))
     for kind, pattern in _PYTHON_WORDS:
         if pattern.search(text):
             return kind
@@ -518,11 +525,13 @@ def _classify_text(text: str, status: int | None) -> Failure:
         return _KIND_BY_STATUS.get(status, Failure.BAD_REQUEST)
     if _MALFORMED.search(text):
         return Failure.MALFORMED
-    return Failure.TEMPORARY if _TEMPORARY.search(text) else Failure.UNKNOWN
+    if _TEMPORARY.search(text):
+        return Failure.TEMPORARY
+    return Failure.UNKNOWN
 
 
 def _classify_by_status(text: str, status: int | None) -> Failure | None:
-    """Return what a status means that decides before the words; None for one that does not."""
+    """Return what a status means that decides before the words, or None for one that does not."""
     if status is None:
         return None
     if status >= 500:
@@ -536,9 +545,13 @@ def _classify_by_status(text: str, status: int | None) -> Failure | None:
     if status == 402:
         return Failure.QUOTA
     if status in _PASSING_STATUSES:
-        return Failure.QUOTA if _QUOTA_WORDS.search(text) else Failure.TEMPORARY
+        if _QUOTA_WORDS.search(text):
+            return Failure.QUOTA
+        return Failure.TEMPORARY
     if status == 413:
-        return Failure.QUOTA if _QUOTA_WORDS.search(text) else Failure.TOO_LONG
+        if _QUOTA_WORDS.search(text):
+            return Failure.QUOTA
+        return Failure.TOO_LONG
     return None
 
 
@@ -576,19 +589,15 @@ def http_status(error: BaseException) -> int | None:
     """Return the HTTP status of an exception. Providers' packages store it in different attributes."""
     response = getattr(error, "response", None)
     # `code` can also be a text (`invalid_api_key` in OpenAI's exceptions), so only error statuses count below.
-    places = [
+    statuses = [
         getattr(error, "status_code", None),
         getattr(response, "status_code", None),
         getattr(error, "http_status", None),
         getattr(error, "code", None),
     ]
     if isinstance(response, dict):  # Amazon's
-        places.append(response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
-    return next(
-        (
-            int(place)
-            for place in places
-            if isinstance(place, int) and 400 <= place < 600
-        ),
-        None,
-    )
+        statuses.append(response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
+    for status in statuses:
+        if isinstance(status, int) and 400 <= status < 600:
+            return int(status)
+    return None

@@ -7,8 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
+from helm_longctx.results.effective_context import effective_context_schema
 from tests.support.commands import Command
 from tests.support.endpoints import SimulatedModel, cutting, honest, serve
 
@@ -31,6 +33,18 @@ SURE = ("--seed", "5", "--error", "0.5", "-m", "30")
 def certificate() -> dict[str, Any]:
     """Return the certificate that the command wrote."""
     return json.loads(Path("out/certificate.json").read_text())
+
+
+def check_effective_context(record: dict[str, Any]) -> None:
+    """The file for other programs is valid by its schema, and says what the certificate says."""
+    content = json.loads(Path("out/effective-context.json").read_text())
+    jsonschema.validate(content, json.loads(effective_context_schema()))
+    assert content["model"] == "endpoint/simulated"
+    assert content["certificate"]["holds"] is record["holds"]
+    assert content["certificate"]["effective_tokens"] == record["effective"]
+    measured = {task["task"]: task["lengths"] for task in content["tasks"]}
+    assert set(measured) == {f"certify/{kind['name']}" for kind in record["kinds"]}
+    assert measured["certify/recall"][0]["length"] == 1024
 
 
 def test_an_honest_server(command: Command) -> None:
@@ -70,6 +84,7 @@ def test_an_honest_server(command: Command) -> None:
     with_text = [prompt for prompt in asked if len(prompt) > 1500]
     assert len(with_text) == len(set(with_text))
     assert first["sha256"] == certificate()["sha256"]
+    check_effective_context(first)
     assert first["models"] == {"simulated": first["requests"]}
     assert [kind["baselines"]["null"] for kind in first["kinds"][:4]] == [0, 0, 0, 0]
     assert (

@@ -26,7 +26,6 @@ from helm_longctx.apps.gate.distributions import (
     Point,
     Way,
     Written,
-    compare,
     divergence,
     pair_tokens,
 )
@@ -45,7 +44,7 @@ from helm_longctx.models.apis.echo import find_span_tokens
 from helm_longctx.results.statistics.comparison import smallest_shares
 from helm_longctx.results.statistics.noninferiority import Verdict
 from helm_longctx.tasks.logprobs import Distribution
-from tests.support.broken_models import make_candidates, make_questions
+from tests.support.broken_models import compare_with_twin, make_candidates
 from tests.support.commands import Command
 from tests.support.deployments import register_server
 from tests.support.servers.echoing import EchoServer, copying
@@ -697,20 +696,9 @@ def test_a_broken_candidate_does_not_pass(
 ) -> None:
     """Candidates that are broken in a dozen ways never pass, by texts and by answers; an equal one does."""
     monkeypatch.setattr("helm_longctx.apps.gate.distributions.ANSWER_TOKENS", 8)
-    candidates = make_candidates(7)
     points: list[Point] = []
     written: list[Written] = []
-    for number, question in enumerate(make_questions(7, 48)):
-        asked = question._replace(messages=() if way is ANSWERS else None)
-        sides = (candidates["twin"], candidates[name])
-        compared = compare(
-            asked,
-            sides,
-            ("base", "candidate"),
-            way,
-            number < 6,
-            is_base_first=number % 2 == 0,
-        )
+    for compared in compare_with_twin(name, 7, way, ROWS):
         points += compared.points
         written += compared.written
     decision = decide(points, written, 0.05)

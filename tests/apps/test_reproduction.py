@@ -23,6 +23,7 @@ from helm_longctx.apps.reproduction.reproduction import (
 from helm_longctx.benchmarks.helmet import BENCHMARK as HELMET
 from helm_longctx.benchmarks.mrcr import BENCHMARK as MRCR
 from helm_longctx.results.boards import category_results, mean_of_results
+from helm_longctx.results.comparability import Caveat
 from helm_longctx.results.reading import Result, Run, Statistic, interval_of
 from helm_longctx.results.statistics.intervals import (
     Interval,
@@ -290,6 +291,17 @@ def test_the_run_with_the_most_questions_counts() -> None:
     (unknown,) = measure(replace(PROTOCOL, samples=None), MRCR, [small])
     assert unknown.reasons == ()
     assert measure(PROTOCOL, MRCR, [replace(whole, length=16384)]) == []
+
+
+def test_a_number_with_failures_compares_with_nothing() -> None:
+    """A number of which requests failed agrees with no published one, and differs from none, because failures may decide."""
+    failed = Caveat("request_failed", "8needle", "0.02")
+    (own,) = measure(PROTOCOL, MRCR, [replace(own_result(100), caveats=(failed,))])
+    assert own.reasons == ("failed requests: 2 %",)
+    for published in (50.0, 90.0):
+        row = replace(ROW, value=published)
+        verdict = judge_agreement(own, row, PROTOCOL, "xhigh")
+        assert verdict.kind == "not comparable"
 
 
 def test_the_same_questions_have_one_interval() -> None:

@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 
 from helm_longctx.runs.journal import NAME, answer_files
-from helm_longctx.runs.prompts import full_prompt
+from helm_longctx.runs.lookup import full_prompt
 from helm_longctx.tasks.metric_names import MEASURED
 from tests.chaos.processes import Attempt, start
 from tests.chaos.server import RestartableServer, serve, tag, tags

@@ -260,7 +260,7 @@ def test_the_page_s_searches_of_logs(
     ]
     monkeypatch.setenv("LLAMA_JUDGE_API_KEY", KEY)
     log_judges(ask(task="aci_bench", judge=judges))
-    print(describe_key("CLAUDE", "ANTHROPIC_API_KEY"))
+    print(describe_key("CLAUDE", "ANTHROPIC_API_KEY", is_own=False))
 
     tokens = iter(["first-token", "second-token", "third-token"])
     life = 3600.0

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from helm_longctx.models.baselines import lexical
-from helm_longctx.runs.prompts import find_states
+from helm_longctx.runs.lookup import find_records
 from tests.e2e.commands import helm_run
 from tests.judging.deployments import write_judges
 from tests.support.servers import faults
@@ -90,8 +90,8 @@ def test_models_of_today(tmp_path: Path) -> None:
 def finished(folder: Path, model: str) -> Any:
     """Return what the run's files say about an answer in addition to its text."""
     (path,) = (folder / "benchmark_output/runs/s").glob(f"*model=corp_{model}*")
-    (state,) = find_states(path, "json_kv-1")
-    result = state["result"]
+    (record,) = find_records(path, "json_kv-1")
+    result = record.to_state()["result"]
     return {**result["completions"][0]["finish_reason"], **result["facts"]}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shlex
 import shutil
 from collections.abc import Iterator
 from importlib import resources
@@ -288,3 +289,53 @@ def test_pages_of_the_users_board_and_ours(
     shown(browser, "Our board", "Simple Model 1", "Reasoning - Our match")
     open_page(browser, f"{page}/#/groups/helmet_recall_8k")
     shown(browser, "HELMET Recall 8k", "Lexical baseline")
+
+
+@pytest.fixture(scope="module")
+def walked(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Walk as a user with an own board does: summarize with HELM, run again, and do exactly what is printed."""
+    folder = tmp_path_factory.mktemp("walk")
+    for name in ("prod_env", "data", "benchmark_output"):
+        shutil.copytree(home / name, folder / name)
+    (folder / "own.yaml").write_text(yaml.safe_dump(OWN))
+    stock = ("--suite", "s", "--schema-path", "own.yaml")
+    assert run("helm-summarize", *stock, folder=folder).returncode == 0
+    other = RECALL.replace("lexical", "null")
+    made = helm_run(folder, other, HELM_LONGCTX_DATA=str(folder / "data"))
+    log = made.stdout + made.stderr
+    (line,) = [line for line in log.splitlines() if "Next: " in line]
+    command = line.partition("Next: ")[2].partition(" (")[0]
+    program, *arguments = shlex.split(command)
+    done = run(program, *arguments, folder=folder)
+    assert done.returncode == 0, done.stderr
+    (folder / "printed").write_text(done.stdout)
+    (folder / "told").write_text(done.stderr)
+    return folder
+
+
+def test_what_the_walk_prints(walked: Path) -> None:
+    """The table has the user's own task beside ours, and the log names the schema that was kept, without NLTK's errors."""
+    printed = (walked / "printed").read_text()
+    (line,) = [line for line in printed.splitlines() if "synthetic_reasoning" in line]
+    assert "quasi_exact_match" in line
+    assert "HELMET" in printed
+    told = (walked / "told").read_text()
+    assert "own_schema.yaml, the schema of the last helm-summarize" in told
+    assert "nltk" not in told + printed
+
+
+@pytest.mark.browser
+def test_a_user_who_does_what_is_printed_keeps_the_board(
+    walked: Path, browser: webdriver.Chrome
+) -> None:
+    """After the printed command the leaderboard still opens with the user's board, and shows our groups beside it."""
+    with served(walked) as address:
+        open_page(browser, f"{address}/#/leaderboard")
+        shown(browser, "Our board", "Simple Model 1", "Reasoning - Our match")
+        open_page(browser, f"{address}/#/groups/helmet_recall_8k")
+        shown(browser, "HELMET Recall 8k", "Lexical baseline")
+
+
+def test_a_failed_run_names_no_next_command(home: Path) -> None:
+    """The log of a command of which a run failed ends with the error, and has no next command."""
+    assert "Next: " not in (home / "log").read_text()

@@ -563,6 +563,28 @@ def test_a_tokenizer_that_cannot_cut_is_refused() -> None:
         adapted(RECALL, odd)
 
 
+def test_helms_simple_tokenizer_cuts_by_characters() -> None:
+    """With `simple/tokenizer1`, whose tokens are characters, short prompts stay whole and long ones lose their context's end."""
+    spec = TokenizerSpec("helm.tokenizers.simple_tokenizer.SimpleTokenizer")
+    register_tokenizer_config(TokenizerConfig("simple/tokenizer1", spec))
+    simple = deploy(
+        "test/simple",
+        f"{VLLM}.VLLMClient",
+        tokenizer_name="simple/tokenizer1",
+        max_sequence_length=1000,
+    )
+    truncator = Truncator.for_deployment(simple)
+    truncator.check()
+    sample = Sample("official", 0, 100, context_span=[3, 1203])
+    short = Sample("official", 0, 100, context_span=[3, 500])
+    whole = "Q: " + "é" * 500
+    assert truncator.fit(whole, short, 100, "completion").prompt == whole
+    fitted = truncator.fit("Q: " + "é" * 1200 + " A:", sample, 100, "completion")
+    assert fitted.cut
+    assert len(fitted.prompt) == 900
+    assert fitted.prompt.endswith("é A:")
+
+
 def test_a_window_without_room_is_refused(words: str) -> None:
     """A window that is smaller than the output is refused."""
     tiny = deploy(

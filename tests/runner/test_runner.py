@@ -29,7 +29,8 @@ from helm_longctx.runner import LongContextRunner, asking
 from helm_longctx.runner.asking import GIVE_UP
 from helm_longctx.runner.spool import Spool, adapt
 from helm_longctx.runs.journal import NAME
-from helm_longctx.runs.prompts import LIMIT, full_prompt
+from helm_longctx.runs.lookup import full_prompt
+from helm_longctx.runs.prompts import LIMIT
 from helm_longctx.tasks.metric_names import MEASURED
 from tests.runner.making import (
     ENTRY,

@@ -89,7 +89,7 @@ def test_many_runs_and_damaged_ones(
     log_scores(
         tmp_path / "benchmark_output", "s", ["absent", "damaged", run.name, run.name]
     )
-    _, damaged, row, more, _ = log_of(caplog)
+    _, damaged, row, more = log_of(caplog)
     assert "damaged/run_spec.json" in damaged
     assert row.partition("  † ")[0].endswith(run.name)
     assert more == "and 1 more"

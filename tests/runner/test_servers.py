@@ -14,7 +14,7 @@ from helm_longctx.models.baselines import lexical
 from helm_longctx.models.results import describe_failure, parse_result
 from helm_longctx.runner.cache import server_digest
 from helm_longctx.runs.journal import NAME
-from helm_longctx.runs.prompts import full_prompt
+from helm_longctx.runs.lookup import full_prompt
 from tests.runner.making import make_run, means, read
 from tests.runner.served import ENTRY, register
 from tests.support.servers import faults

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from helm_longctx.errors import InputError
 from helm_longctx.runs import prompts
-from helm_longctx.runs.prompts import full_prompt, write_prompts
+from helm_longctx.runs.lookup import full_prompt
+from helm_longctx.runs.prompts import write_prompts
 
 anything = st.text(st.characters(codec=None), max_size=50)  # lone surrogates too
 

@@ -18,6 +18,7 @@ from helm_longctx.runs.files import INSTANCE_STATS, STATES
 from helm_longctx.runs.records import (
     RECORDS,
     QuestionRecord,
+    find_difference,
     has_records,
     read_records,
 )
@@ -108,6 +109,50 @@ def test_records_have_what_helms_files_have(run: Path, tmp_path: Path) -> None:
             plain.prompt_digest,
         )
         assert record.answer == plain.answer
+
+
+def test_helms_files_are_made_of_records(run: Path) -> None:
+    """The states and the statistics in HELM's files are those that the records make, and most need no change."""
+    records = list(read_records(run))
+    states = json.loads((run / STATES).read_text())["request_states"]
+    assert [record.to_state() for record in records] == states
+    rows = json.loads((run / INSTANCE_STATS).read_text())
+    assert [record.to_row() for record in records] == rows
+    assert find_difference(run) is None
+
+
+_contents = st.recursive(
+    st.none() | st.booleans() | st.integers() | _texts,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(_texts, inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(answers, _texts, st.dictionaries(_texts, _contents), _contents)
+def test_any_state_comes_back(
+    answer: Answer, text: str, unknown: dict[str, object], value: object
+) -> None:
+    """A request state of HELM is made again from its record, also with fields and values that no record knows."""
+    record = QuestionRecord(
+        task="json_kv",
+        instance="json_kv-1",
+        repeat=0,
+        sample=Sample("official", 50, 50, question=text),
+        references=[text],
+        request={"prompt": text},
+        answer=answer,
+    )
+    state = record.to_state()
+    state["unknown"] = unknown
+    state["instance"] |= {"unknown": value}
+    del state["num_train_instances"]
+    again = QuestionRecord.from_state(json.loads(json.dumps(state)))
+    back = QuestionRecord.from_json(json.loads(json.dumps(again.to_json())))
+    assert json.dumps(back.to_state(), sort_keys=True) == json.dumps(
+        state, sort_keys=True
+    )
 
 
 @pytest.mark.parametrize("name", [STATES, INSTANCE_STATS])

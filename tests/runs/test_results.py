@@ -12,7 +12,8 @@ from helm.benchmark.metrics.statistic import Stat
 from helm.benchmark.runner import Runner
 
 from helm_longctx.runner import LongContextRunner
-from helm_longctx.runs.files import find_incomplete_files, write_json
+from helm_longctx.runs.files import find_incomplete_files
+from helm_longctx.runs.helm_files import write_states
 from tests.runner.making import ENTRY, PlainClient, make_run
 
 
@@ -21,16 +22,16 @@ def test_a_file_is_whole_or_as_it_was(
 ) -> None:
     """A file is whole or unchanged, whenever the process ends."""
     path = tmp_path / "stats.json"
-    write_json(path, [Stat(MetricName("a")).add(1)])
+    write_states(path, {}, None, [Stat(MetricName("a")).add(1)])
     before = path.read_bytes()
-    assert json.loads(before)[0]["name"]["name"] == "a"
+    assert json.loads(before)["request_states"][0]["name"]["name"] == "a"
 
     def killed(source: Path, target: Path) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "replace", killed)
     with pytest.raises(KeyboardInterrupt):
-        write_json(path, [Stat(MetricName("b")).add(1)] * 100)
+        write_states(path, {}, None, [Stat(MetricName("b")).add(1)] * 100)
     assert path.read_bytes() == before
 
 

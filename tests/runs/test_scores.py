@@ -50,7 +50,10 @@ def test_a_run_of_helm(old_run: Path) -> None:
             ("longctx_score", "ruler_string_match_part"),
             ('"test"', '"valid"'),
         ),
-        "scenario_state": (('"max_tokens"', '"most_tokens"'),),  # no sample of ours
+        "scenario_state": (
+            ('"max_tokens"', '"most_tokens"'),  # no sample of ours
+            ('"split": "test"', '"split": "valid"'),
+        ),
     }.items():
         path = old_run / f"{name}.json"
         text = path.read_text()
@@ -74,6 +77,8 @@ def test_groups_and_failures(old_run: Path) -> None:
     content = json.loads(path.read_text())
     content["request_states"][0]["instance"]["extra_data"]["group"] = "text 1"
     content["request_states"][1]["instance"]["extra_data"]["depth"] = 0.5
+    again = {**content["request_states"][0], "train_trial_index": 1}
+    content["request_states"].append(again)
     path.write_text(json.dumps(content, indent=2))
     stats = old_run / "per_instance_stats.json"
     rows = json.loads(stats.read_text())

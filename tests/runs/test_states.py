@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helm_longctx.errors import InputError
-from helm_longctx.runs.files import read_rows, rewrite_states
+from helm_longctx.runs.helm_files import read_rows, read_states, write_states
 
 values = st.recursive(
     st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(),
@@ -36,40 +36,39 @@ around = {
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(states)
-def test_every_state_is_changed_once(
+def test_every_state_is_read_and_written(
     tmp_path: Path, rows: list[dict[str, object]]
 ) -> None:
-    """The copy has the same content except that every state is changed once, whatever the states contain."""
-    source = tmp_path / "source.json"
-    target = tmp_path / "target.json"
-    source.write_text(json.dumps({"request_states": rows, **around}, indent=2))
-    rewrite_states(source, target, lambda state: {"was": state})
-    assert json.loads(target.read_text()) == {
-        "request_states": [{"was": row} for row in rows],
-        **around,
+    """Each state is read once, whatever the states contain, and the file is written again as HELM writes it."""
+    path = tmp_path / "states.json"
+    content = {
+        "adapter_spec": around["adapter_spec"],
+        "request_states": rows,
+        "annotator_specs": around["annotator_specs"],
     }
+    path.write_text(json.dumps(content, indent=2))
+    assert list(read_states(path)) == rows
+    write_states(path, content["adapter_spec"], content["annotator_specs"], rows)
+    assert json.loads(path.read_text()) == content
+    assert list(read_states(path)) == rows
 
 
 def test_not_a_number_passes(tmp_path: Path) -> None:
-    """NaN, which HELM writes although JSON has no such value, is copied."""
-    source = tmp_path / "source.json"
-    target = tmp_path / "target.json"
-    source.write_text(
-        json.dumps({"request_states": [{"logprob": float("nan")}]}, indent=2)
-    )
-    rewrite_states(source, target, lambda state: state)
-    assert "NaN" in target.read_text()
+    """NaN, which HELM writes although JSON has no such value, is written and read."""
+    path = tmp_path / "states.json"
+    write_states(path, {}, None, [{"logprob": float("nan")}])
+    assert "NaN" in path.read_text()
+    (state,) = read_states(path)
+    assert state["logprob"] != state["logprob"]
 
 
 def test_no_states(tmp_path: Path) -> None:
-    """A run without instances is copied unchanged."""
-    source = tmp_path / "source.json"
-    target = tmp_path / "target.json"
-    source.write_text(
-        json.dumps(asdict_without_nones(ScenarioState(AdapterSpec(), [])), indent=2)
-    )
-    rewrite_states(source, target, lambda state: state)
-    assert target.read_text() == source.read_text()
+    """A run without instances has the text that HELM writes."""
+    path = tmp_path / "states.json"
+    empty = asdict_without_nones(ScenarioState(AdapterSpec(), []))
+    write_states(path, AdapterSpec(), None, [])
+    assert path.read_text() == json.dumps(empty, indent=2)
+    assert list(read_states(path)) == []
 
 
 @pytest.mark.parametrize("kept", [0, 1, 40, 60, 100, 120])
@@ -86,7 +85,7 @@ def test_a_file_that_is_cut_off(tmp_path: Path, kept: int) -> None:
     assert len(whole) > 120
     source.write_text(whole[:kept])
     with pytest.raises(InputError, match=r"source\.json cannot be read"):
-        rewrite_states(source, tmp_path / "target.json", lambda state: state)
+        list(read_states(source))
 
 
 def test_another_layout(tmp_path: Path) -> None:
@@ -94,7 +93,7 @@ def test_another_layout(tmp_path: Path) -> None:
     source = tmp_path / "source.json"
     source.write_text(json.dumps({"request_states": [{"text": "x"}]}))
     with pytest.raises(InputError, match="cannot be read"):
-        rewrite_states(source, tmp_path / "target.json", lambda state: state)
+        list(read_states(source))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

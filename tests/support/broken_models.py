@@ -7,7 +7,7 @@ The next token depends on the last two. A side of a comparison is a callable tha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from random import Random
@@ -15,7 +15,14 @@ from random import Random
 import numpy as np
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
-from helm_longctx.apps.gate.distributions import Asked
+from helm_longctx.apps.gate.distributions import (
+    ANSWERS,
+    Asked,
+    Compared,
+    Way,
+    compare,
+)
+from helm_longctx.apps.gate.divergences import count_twice
 from helm_longctx.models.results import add_facts
 from helm_longctx.models.scoring import AnswerRequest, SpanRequest
 from helm_longctx.tasks.logprobs import Distribution
@@ -219,3 +226,25 @@ def make_questions(seed: int, count: int) -> list[Asked]:
         )
         for number in range(count)
     ]
+
+
+def compare_with_twin(
+    name: str, seed: int, way: Way, questions: int
+) -> Iterator[Compared]:
+    """Yield what the gate compares of each question to a base and to one of its `make_candidates`.
+
+    Args:
+        name: the candidate.
+        way: whether answers or given texts are compared.
+    """
+    candidates = make_candidates(seed)
+    sides = (candidates["twin"], candidates[name])
+    for number, question in enumerate(make_questions(seed, questions)):
+        yield compare(
+            question._replace(messages=() if way is ANSWERS else None),
+            sides,
+            ("base", "candidate"),
+            way,
+            is_twice=number < count_twice(1),
+            is_base_first=number % 2 == 0,
+        )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from helm_longctx.apps.exchange.answers import resolve_entry
-from helm_longctx.apps.exchange.importing import write_run
+from helm_longctx.apps.exchange.importing import import_run
 from helm_longctx.tasks.outputs import Output, OutputRun
 from helm_longctx.tasks.registry import BENCHMARKS
 
@@ -18,7 +18,7 @@ def write(
     run = OutputRun(
         entry, model, answers, [f"file: row {n}" for n, _ in enumerate(answers)]
     )
-    write_run(suite, resolve_entry(BENCHMARKS, entry), run, model)
+    import_run(suite, resolve_entry(BENCHMARKS, entry), run, model)
 
 
 def write_suite(folder: Path) -> Path:

@@ -71,7 +71,7 @@ def log_judges(request: EvaluationRequest) -> None:
         source = judge.get("token_env") or judge.get("api_key_env")
         family = family_of(judge["name"])
         if source:
-            about = describe_key(family, source)
+            about = describe_key(family, source, is_own=True)
         elif family:
             about = f"{family}_JUDGE_API_KEY is not set: no API key"
         else:

@@ -14,21 +14,15 @@ from helm_longctx.results.boards import average
 from helm_longctx.results.reading import Result, read_run
 from helm_longctx.results.statistics.intervals import standard_error
 from helm_longctx.runs.files import (
-    INSTANCE_STATS,
     RUN_SPEC,
-    STATES,
     STATS,
-    State,
     find_runs,
-    find_sample,
     read_json,
-    read_rows,
     read_run_spec,
-    read_states,
     read_undamaged,
     reading,
-    repeat_of,
 )
+from helm_longctx.runs.records import QuestionRecord, read_records
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.lengths import length_label
@@ -202,14 +196,16 @@ def write_files(suite: Path, folder: Path) -> None:
             responses = folder / "responses" / f"{run.name}.jsonl"
             try:
                 with responses.open("w", encoding="utf-8") as file:
-                    for state in read_states(run / STATES):
-                        _write_line(file, _describe_response(state))
-                for state in read_states(run / STATES):
-                    # Repeats are of the same instances.
-                    if repeat_of(state) == 0:
-                        _write_line(instances, {"run": run.name, **state["instance"]})
-                for row in read_rows(run / INSTANCE_STATS):
-                    _write_line(statistics, {"run": run.name, **row})
+                    for record in read_records(run):
+                        _write_line(file, _describe_response(record))
+                        # Repeats are of the same instances.
+                        if record.repeat == 0:
+                            instance = record.to_state()["instance"]
+                            _write_line(instances, {"run": run.name, **instance})
+                        if record.values:
+                            _write_line(
+                                statistics, {"run": run.name, **record.to_row()}
+                            )
             except InputError:
                 responses.unlink()
                 for file, end in ends:
@@ -221,15 +217,14 @@ def write_files(suite: Path, folder: Path) -> None:
             pass
 
 
-def _describe_response(state: State) -> dict[str, Any]:
+def _describe_response(record: QuestionRecord) -> dict[str, Any]:
     """Return the result of a request as HELM has it, with what is known of the answer besides."""
-    result = state.get("result") or {}
-    instance = state["instance"]
-    sample = find_sample(instance)
+    result = record.to_state().get("result") or {}
+    sample = record.sample
     return {
-        "id": instance["id"],
-        "task": instance.get("sub_split"),
-        "repeat": repeat_of(state),
+        "id": record.instance,
+        "task": record.task or None,
+        "repeat": record.repeat,
         "generated_data": sample is not None and sample.source == GENERATED_SOURCE,
         "facts": result.get("facts"),
         "success": result.get("success"),

@@ -207,7 +207,7 @@ def show(
     ] = False,
 ) -> None:
     """Print the whole prompt that was sent for an instance, byte for byte, without a newline at the end."""
-    from helm_longctx.runs.prompts import find_states, full_prompt
+    from helm_longctx.runs.lookup import find_records, full_prompt
 
     folder = Path(run)
     if not folder.is_dir():
@@ -223,9 +223,8 @@ def show(
         (folder,) = folders
     if sent:
         # What the run's files say about an answer in addition to its text; for a failed request, its error.
-        for result in (
-            state.get("result") or {} for state in find_states(folder, instance)
-        ):
+        for record in find_records(folder, instance):
+            result = record.to_state().get("result") or {}
             facts = result.get("facts") or {}
             if not result.get("success"):
                 facts = {**facts, "error": result.get("error")}

@@ -22,18 +22,23 @@ from helm_longctx.errors import InputError, bad_argument, is_format_error
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.boards import Board, make_boards, read_suite
 from helm_longctx.results.cells import leaderboard_rows, print_scores
+from helm_longctx.results.guests import guest_table
 from helm_longctx.results.leaderboard import schema as schemas
 from helm_longctx.results.reading import Result, read_results
 from helm_longctx.results.suite import (
+    PAGES_RECORD,
     find_chosen_schema,
     needs_pages,
     suite_folder,
     suite_path,
     write_reference,
 )
-from helm_longctx.runs.files import STATS, read_json, read_run_specs
+from helm_longctx.runs.files import STATS, read_json, read_run_specs, replace_file
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS
+
+_MOST_MODELS = 4000
+"""Models that `summarize` takes. Its time grows with the square of their number: 4,000 take three minutes."""
 
 _SchemaPath = Annotated[
     Path | None,
@@ -120,7 +125,9 @@ def summarize(
     with (
         redirect_stdout(sys.stderr) if as_json else nullcontext()
     ):  # HELM prints warnings
-        results = read_results(folder, BENCHMARKS, keep_answers=False)
+        results = read_results(
+            folder, BENCHMARKS, keep_answers=False, most_models=_MOST_MODELS
+        )
         boards = make_boards(results, BENCHMARKS)
         _write_pages(results, boards, suite, output_path, schema_path)
     if as_json:
@@ -129,7 +136,7 @@ def summarize(
             orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
         )
     else:
-        print_scores(folder, boards)
+        print_scores(folder, boards, guest_table(folder, results))
 
 
 def _find_earlier_schema(folder: Path) -> Path | None:
@@ -138,6 +145,13 @@ def _find_earlier_schema(folder: Path) -> Path | None:
     Raises:
         InputError: the file is gone.
     """
+    copied = _copy_helms_schema(folder)
+    if copied:
+        print(
+            f"with {copied}, the schema of the last helm-summarize (--without-schema: none)",
+            file=sys.stderr,
+        )
+        return copied
     path = find_chosen_schema(folder)
     if path is None:
         return None
@@ -152,6 +166,29 @@ def _find_earlier_schema(folder: Path) -> Path | None:
     return path
 
 
+def _copy_helms_schema(folder: Path) -> Path | None:
+    """Copy the schema of pages that HELM's own summarizer wrote last, if it is not HELM's own schema.
+
+    HELM keeps the content, but not the name of the user's file. Our pages replace the content.
+    """
+    written = folder / "schema.json"
+    record = folder / PAGES_RECORD
+    if not written.is_file() or (
+        record.is_file() and record.stat().st_mtime_ns > written.stat().st_mtime_ns
+    ):
+        return None
+    content = read_json(written)
+    own = {group["name"] for group in content.get("run_groups", ())}
+    helms = {group["name"] for group in schemas.read_helm_schema(None)["run_groups"]}
+    if own == helms:
+        return None
+    content.pop("models", None)
+    copy = folder / "own_schema.yaml"
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    replace_file(copy, text.encode())
+    return copy
+
+
 def _write_pages(
     results: Sequence[Result],
     boards: Sequence[Board],
@@ -160,8 +197,10 @@ def _write_pages(
     schema_path: Path | None,
 ) -> None:
     """Write what helm-server shows of a suite, or raise an `InputError`. The registries are filled."""
+    from helm_longctx.helm.patches import install_nltk_quietly
     from helm_longctx.results.leaderboard.pages import write_leaderboard
 
+    install_nltk_quietly.apply()
     try:
         write_leaderboard(results, boards, suite, output_path, schema_path)
     except Exception as error:

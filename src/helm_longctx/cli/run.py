@@ -80,7 +80,7 @@ def make_configured_runs(
         for number, target in enumerate(config.log_to or []):
             from helm_longctx.apps.exchange.loggers import parse_target
 
-            with config.places.at(("log_to", number)):
+            with config.source_map.at(("log_to", number)):
                 parse_target(target)
         if config.watch is None:
             _run(config, prints, published, release)
@@ -91,7 +91,7 @@ def make_configured_runs(
                 lambda part: _run(part, prints, published, release),
             )
         else:
-            raise config.places.error(
+            raise config.source_map.error(
                 ("watch",),
                 f"={str(config.watch)!r} is not a folder; give one with checkpoints",
             )
@@ -144,7 +144,7 @@ def _check_names(config: RunConfig) -> None:
     """Check the names of run entries, so that a misspelled one is refused before HELM is imported."""
     for key, texts in (("tasks", config.tasks), ("entries", config.entries)):
         for number, text in enumerate(texts or []):
-            with config.places.at((key, number)):
+            with config.source_map.at((key, number)):
                 check_name(split_entry(text)[0], may_be_helms)
 
 
@@ -192,6 +192,7 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
     """Print the scores, which runs were made, where they are, and the next commands."""
     from helm_longctx.results.boards import make_boards
     from helm_longctx.results.cells import print_scores
+    from helm_longctx.results.guests import guest_table
     from helm_longctx.results.reading import read_results
     from helm_longctx.runs.files import STATS
     from helm_longctx.runs.journal import NAME as JOURNAL
@@ -202,10 +203,9 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
     made = [spec.name for spec in plan.specs if (folder / spec.name / STATS).is_file()]
     if not made:
         return
-    print_scores(
-        folder,
-        make_boards(read_results(folder, BENCHMARKS, keep_answers=False), BENCHMARKS),
-    )
+    results = read_results(folder, BENCHMARKS, keep_answers=False)
+    boards = make_boards(results, BENCHMARKS)
+    print_scores(folder, boards, guest_table(folder, results))
     unfinished = [name for name in made if (folder / name / JOURNAL).is_file()]
     options = f"--suite {config.suite} --output-path {config.output_path}"
     print(f"Intervals and plots: helm-longctx report {options}")

@@ -27,9 +27,10 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
     if not estimates:
         return
     for deployment in dict.fromkeys(estimate.deployment for estimate in estimates):
-        of_model = [
-            estimate for estimate in estimates if estimate.deployment == deployment
-        ]
+        of_model = []
+        for estimate in estimates:
+            if estimate.deployment == deployment:
+                of_model.append(estimate)
         # A model without a price has no columns of dollars, so that there is room for the names of the runs.
         columns: tuple[str, ...] = _COUNTS
         if any(estimate.dollars.typical is not None for estimate in of_model):
@@ -64,9 +65,10 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
         estimate.dollars.judges for estimate in estimates if estimate.judge_tokens.calls
     ]:
         known = [dollars for dollars in judges if dollars is not None]
-        price = (
-            f"${sum(known):,.2f}" if len(known) == len(judges) else "of unknown price"
-        )
+        if len(known) == len(judges):
+            price = f"${sum(known):,.2f}"
+        else:
+            price = "of unknown price"
         print(
             f"Judges: {sum(estimate.judge_tokens.prompt for estimate in estimates):,} prompt tokens, {price}."
         )
@@ -106,7 +108,10 @@ def _plan_table(
     rows = []
     for plan in plans:
         sample = plan.sample
-        length = "" if sample.length is None else length_label(sample.length)
+        if sample.length is None:
+            length = ""
+        else:
+            length = length_label(sample.length)
         row = [
             ":".join(filter(None, (sample.entry, sample.task, length))),
             *(
@@ -117,9 +122,10 @@ def _plan_table(
             ),
         ]
         if wanted:
-            price = (
-                "unknown" if plan.dollars is None else _format("dollars", plan.dollars)
-            )
+            if plan.dollars is None:
+                price = "unknown"
+            else:
+                price = _format("dollars", plan.dollars)
             row += [f"{plan.needed:,}", price] if plan.needed else ["", ""]
         rows.append(row)
     if len(plans) > 1:
@@ -139,14 +145,20 @@ def _plan_table(
 def _points(difference: float | None) -> str:
     if difference is None:
         return "unknown"
-    return "none" if difference >= 1 else f"{100 * difference:.1f}"
+    if difference >= 1:
+        return "none"
+    return f"{100 * difference:.1f}"
 
 
 def _cells(estimates: Sequence[Estimate]) -> list[str]:
     def total(name: str) -> str:
-        values = [attrgetter(name)(estimate) for estimate in estimates]
+        values = []
+        for estimate in estimates:
+            values.append(attrgetter(name)(estimate))
         # One unknown price makes the sum unknown.
-        return "unknown" if None in values else _format(name, sum(values))
+        if None in values:
+            return "unknown"
+        return _format(name, sum(values))
 
     tokens = f"{total('output_tokens.typical')} to {total('output_tokens.most')}"
     counts = (
@@ -163,4 +175,6 @@ def _cells(estimates: Sequence[Estimate]) -> list[str]:
 def _format(name: str, value: float) -> str:
     if name.startswith("dollars"):
         return f"${value:,.2f}"
-    return f"{value / 1e6:,.1f} MB" if name == "disk_bytes" else f"{value:,}"
+    if name == "disk_bytes":
+        return f"{value / 1e6:,.1f} MB"
+    return f"{value:,}"

@@ -5,7 +5,7 @@ Errors name the file, the line and the key, and say what to do.
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -19,7 +19,6 @@ from ruamel.yaml import YAML
 from ruamel.yaml.constructor import DuplicateKeyError, RoundTripConstructor
 from ruamel.yaml.error import YAMLError
 
-from helm_longctx.config.places import KeyPath, Places
 from helm_longctx.config.schema import (
     BAD_KEY,
     MOST_INSTANCES,
@@ -30,6 +29,7 @@ from helm_longctx.config.schema import (
     OnCommandLine,
     RunConfig,
 )
+from helm_longctx.config.source_map import KeyPath, SourceMap
 from helm_longctx.data.yaml_files import BoundedAliases, explain_yaml_error
 from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError, bad_argument, list_choices, shorten
@@ -69,30 +69,30 @@ def load_config(path: Path | None, options: Options | None = None) -> RunConfig:
     """Load a configuration from a YAML file, if one is given, and from options, or raise an `InputError`."""
     options = options or Options()
     document = _read(path) if path else {}
-    places = Places(str(path) if path else "", document, options.names)
+    source_map = SourceMap(str(path) if path else "", document, options.names)
     try:
         values = _merge(_plain(document), options.values)
     except RecursionError:
-        raise places.error(
+        raise source_map.error(
             (), " the file contains itself or is nested too deeply; write plain YAML"
         ) from None
     # This comes before the validation, whose errors print values.
     for keys, text in _texts(values):
         if redact(text) != text:
-            raise places.error(keys, f" {_REFUSAL}")
+            raise source_map.error(keys, f" {_REFUSAL}")
     try:
         config = RunConfig.model_validate(values)
     except ValidationError as error:
         # The first mistake is explained, and the others are counted.
         mistakes = map(_explain, error.errors(include_url=False))
         (where, what), *others = sorted(
-            mistakes, key=lambda mistake: places.line(mistake[0])
+            mistakes, key=lambda mistake: source_map.line(mistake[0])
         )
         more = ""
         if others:
             more = f" (and {len(others)} more mistake{'s' if len(others) > 1 else ''})"
-        raise places.error(where, what + more) from None
-    config._places = places
+        raise source_map.error(where, what + more) from None
+    config._source_map = source_map
     return config
 
 
@@ -116,7 +116,10 @@ def _read(path: Path) -> Any:
             f"{path}: {error.strerror}; give a YAML file ({page_address('running')})"
         ) from None
     except DuplicateKeyError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        if error.problem_mark:
+            line = error.problem_mark.line + 1
+        else:
+            line = 1
         key = _CHOICE.search(str(error.problem).replace('"', "'"))
         raise InputError(
             f"{path}:{line}: {key[1] if key else 'a key'} is given twice; give each key once"
@@ -137,17 +140,22 @@ def _read(path: Path) -> Any:
 def _plain(node: Any) -> Any:
     """Convert ruamel's values into plain Python values. They also store how they were written."""
     if isinstance(node, dict):
-        return {key: _plain(value) for key, value in node.items()}
+        converted = {}
+        for key, value in node.items():
+            converted[key] = _plain(value)
+        return converted
     if isinstance(node, list):
         return [_plain(value) for value in node]
     plain = next(
         (kind for kind in (bool, int, float, str) if isinstance(node, kind)), None
     )
-    return node if plain is None or isinstance(node, bool | date) else plain(node)
+    if plain is None or isinstance(node, bool | date):
+        return node
+    return plain(node)
 
 
 def _merge(values: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `values` with those in `others` in their place. Mappings are merged."""
+    """Return `values` replaced by those in `others`. Mappings are merged."""
     merged = dict(values)
     for key, value in others.items():
         both = isinstance(value, dict) and isinstance(merged.get(key), dict)
@@ -166,12 +174,11 @@ def _texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 def _explain(details: Any) -> tuple[KeyPath, str]:
     """Return the key path of a mistake, and a text that says what is wrong and what to do."""
     location = details["loc"]
-    # pydantic adds the tag of a union after the place of the union's value.
-    unions = [
-        number + 2
-        for number, part in enumerate(location)
-        if part in ("models", "judges", "keys")
-    ]
+    # pydantic adds the tag of a union after the location of the union's value.
+    unions = []
+    for number, part in enumerate(location):
+        if part in ("models", "judges", "keys"):
+            unions.append(number + 2)
     path = tuple(
         part
         for number, part in enumerate(location)
@@ -233,13 +240,12 @@ class _Setting:
         about = about or f"{text[0].upper()}{text[1:]}." + (
             f" [default: {default}]" if shown else ""
         )
-        kind = (
-            list[str]
-            if self.form.many in ("repeated", "pairs")
-            else _kind(self.field.annotation)
-        )
+        if self.form.many in ("repeated", "pairs"):
+            kind: Any = list[str]
+        else:
+            kind = _kind(self.field.annotation)
         declared = typer.Option(*self.names, help=about.replace("[", r"\["))
-        option = Annotated[kind | None, declared]  # type: ignore[valid-type]
+        option = Annotated[kind | None, declared]
         return inspect.Parameter(
             self.parameter,
             inspect.Parameter.KEYWORD_ONLY,
@@ -252,7 +258,9 @@ def _kind(annotation: Any) -> type:
     """Return an option's type: the field's type, or text if the command line has no such type."""
     if get_origin(annotation) in (Annotated, Union, UnionType):
         return _kind(next(arg for arg in get_args(annotation) if arg is not NoneType))
-    return annotation if annotation in (bool, int, float) else str
+    if annotation in (bool, int, float):
+        return annotation
+    return str
 
 
 def _find_settings(
@@ -286,15 +294,13 @@ def takes_options(*names: str, **helps: str) -> Callable[[Command], Command]:
 
     def add(command: Command) -> Command:
         signature = inspect.signature(command, eval_str=True)
-        own = [
-            parameter
-            for parameter in signature.parameters.values()
-            if parameter.kind is not parameter.VAR_KEYWORD
-        ]
-        made = [
-            SETTINGS[name].make_parameter(helps.get(name, ""))
-            for name in names or SETTINGS
-        ]
+        own = []
+        for parameter in signature.parameters.values():
+            if parameter.kind is not parameter.VAR_KEYWORD:
+                own.append(parameter)
+        made = []
+        for name in names or SETTINGS:
+            made.append(SETTINGS[name].make_parameter(helps.get(name, "")))
         # The options of the schema stand between a command's own arguments and its last options.
         parameters = sorted(
             [*own, *made], key=lambda parameter: (parameter.kind, parameter in own)
@@ -309,9 +315,10 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
     """Return the given values of options as a configuration file has them, and each option's key path."""
     values: dict[str, Any] = {}
     names: dict[KeyPath, str] = {}
-    given = {
-        name: arguments[name] for name in SETTINGS if arguments.get(name) is not None
-    }
+    given = {}
+    for name in SETTINGS:
+        if arguments.get(name) is not None:
+            given[name] = arguments[name]
     settings: list[tuple[KeyPath, str, Any]] = []
     for name, value in given.items():
         setting = SETTINGS[name]
@@ -341,11 +348,10 @@ def _list_models(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]
     models = split_names(given.get("model", []))
     for number, name in enumerate(models):
         yield ("models", number), "--model", name
-    keys = {
-        name: SETTINGS[name]
-        for name in given
-        if SETTINGS[name].path[0] == "models" and name != "model"
-    }
+    keys = {}
+    for name in given:
+        if SETTINGS[name].path[0] == "models" and name != "model":
+            keys[name] = SETTINGS[name]
     paths = given.get("model_path", [])
     url = "model_url" in keys
     if keys and not (paths or url):
@@ -363,13 +369,15 @@ def _list_models(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]
             raise InputError(
                 f"{setting.names[0]} belongs to --model-url, not to --model-path; leave it out"
             )
-        numbers = (
-            range(len(models), len(models) + len(paths))
-            if is_local
-            else [len(models) + len(paths)]
-        )
+        if is_local:
+            numbers: Sequence[int] = range(len(models), len(models) + len(paths))
+        else:
+            numbers = [len(models) + len(paths)]
         for number in numbers:
-            value = paths[number - len(models)] if name == "model_path" else given[name]
+            if name == "model_path":
+                value = paths[number - len(models)]
+            else:
+                value = given[name]
             if setting.form.many == "pairs":
                 for key, option, part in _read_pairs(setting, value):
                     yield ("models", number, setting.path[-1], key), option, part
@@ -397,5 +405,7 @@ def split_names(texts: list[str]) -> list[str]:
     """Split texts, each of which is a name, or several names separated by commas."""
     names: list[str] = []
     for text in texts:
-        names += [name.strip() for name in text.split(",") if name.strip()]
+        for name in text.split(","):
+            if name.strip():
+                names.append(name.strip())
     return names

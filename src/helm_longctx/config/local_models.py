@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from helm_longctx.config.places import KeyPath
 from helm_longctx.config.schema import Endpoint, LocalModels, RunConfig
+from helm_longctx.config.source_map import KeyPath
 from helm_longctx.environment import require_modules
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.models.endpoints.registration import (
@@ -47,20 +47,26 @@ class _ModelFacts(NamedTuple):
 
 def model_name(model: str | Endpoint | LocalModels) -> str:
     """Return the name in HELM of a model of a configuration."""
-    name = model if isinstance(model, str) else str(model.name)
-    return name if isinstance(model, str) or "/" in name else f"endpoint/{name}"
+    if isinstance(model, str):
+        name = model
+    else:
+        name = str(model.name)
+    if isinstance(model, str) or "/" in name:
+        return name
+    return f"endpoint/{name}"
 
 
 def list_models(
     config: RunConfig,
 ) -> list[tuple[str | Endpoint | LocalModels, KeyPath]]:
-    """Return the models with their places; a path can stand for several. Raises an `InputError` if it has no model."""
+    """Return the models with their key paths. A path can stand for several. Raises an `InputError` if it has no model."""
     models: list[tuple[str | Endpoint | LocalModels, KeyPath]] = []
     for number, model in enumerate(config.models):
         path = ("models", number)
         if isinstance(model, LocalModels):
-            with config.places.at(path):
-                models += [(expanded, path) for expanded in expand(model)]
+            with config.source_map.at(path):
+                for expanded in expand(model):
+                    models.append((expanded, path))
         else:
             models.append((model, path))
     return models
@@ -68,23 +74,30 @@ def list_models(
 
 def plain_models(config: RunConfig) -> list[str]:
     """Return the names of the models that run each entry as it is, without a sampling of their own."""
-    return [
-        model_name(model)
-        for model, _ in list_models(config)
-        if isinstance(model, str) or not model.sampling
-    ]
+    models = []
+    for model, _ in list_models(config):
+        if isinstance(model, str) or not model.sampling:
+            models.append(model_name(model))
+    return models
 
 
 def expand(model: LocalModels) -> list[LocalModels]:
     """Return a mapping for each folder and revision of one, in order of steps, or raise an `InputError`."""
     paths = _find_paths(model.path)
-    revisions = model.revision if isinstance(model.revision, list) else [model.revision]
+    if isinstance(model.revision, list):
+        revisions: list[str | None] = [*model.revision]
+    else:
+        revisions = [model.revision]
     many = len(paths) * len(revisions) > 1
     expanded = []
     for path in paths:
         for revision in revisions:
             name = _make_name(model, path, revision, many)
-            update = {"path": path, "revision": revision, "name": name}
+            update = {
+                "path": path,
+                "revision": revision,
+                "name": name,
+            }
             expanded.append(model.model_copy(update=update))
     if many and model.step is not None:
         raise InputError(
@@ -94,7 +107,7 @@ def expand(model: LocalModels) -> list[LocalModels]:
 
 
 def find_order(name: str, given: int | None = None) -> tuple[int, str]:
-    """Return the place of a model among others: by step, and then by name."""
+    """Return the order of a model among others: by step, and then by name."""
     step = find_step(name, given)
     return step.number if step else -1, name
 
@@ -127,25 +140,37 @@ def find_missing(folder: Path) -> str:
         return "config.json"
     index = folder / _WEIGHTS[1]
     if not index.is_file():
-        return "" if (folder / _WEIGHTS[0]).is_file() else _WEIGHTS[0]
+        if (folder / _WEIGHTS[0]).is_file():
+            return ""
+        return _WEIGHTS[0]
     try:
         parts = sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
     except (ValueError, LookupError, TypeError, AttributeError):
         return f"readable {index.name}"
-    return next((part for part in parts if not (folder / part).is_file()), "")
+    for part in parts:
+        if not (folder / part).is_file():
+            return part
+    return ""
 
 
 def _make_name(model: LocalModels, path: str, revision: str | None, many: bool) -> str:
     is_folder = Path(path).is_dir()
-    # The first part of an absolute path is its root, which is no name.
-    whole = Path(path).resolve().parts[1:] if is_folder else path.split("/")
+    # The first part of an absolute path is its root: that is no name.
+    whole = path.split("/")
+    if is_folder:
+        whole = [*Path(path).resolve().parts[1:]]
     parts = [make_safe_name(part) for part in whole[-2:]]
     last = "-".join(filter(None, (parts[-1], revision[:12] if revision else "")))
     organization = parts[-2] if len(parts) > 1 else ""
     if model.name is None:
         return f"{organization or 'local'}/{last}"
-    name = model.name if "/" in model.name else f"local/{model.name}"
-    return f"{name}-{last if is_folder else revision}" if many else name
+    if "/" in model.name:
+        name = model.name
+    else:
+        name = f"local/{model.name}"
+    if many:
+        return f"{name}-{last if is_folder else revision}"
+    return name
 
 
 def _read_facts(model: LocalModels) -> _ModelFacts:
@@ -176,7 +201,10 @@ def _read_facts(model: LocalModels) -> _ModelFacts:
     if folder == Path(model.path):
         _check_layers(model, config, folder)
     code = config.get("auto_map")
-    needed = code.get("AutoModelForCausalLM") if isinstance(code, dict) else None
+    if isinstance(code, dict):
+        needed = code.get("AutoModelForCausalLM")
+    else:
+        needed = None
     if needed and model.engine == "transformers" and not model.remote_code:
         from transformers import CONFIG_MAPPING
 
@@ -185,9 +213,10 @@ def _read_facts(model: LocalModels) -> _ModelFacts:
             raise InputError(
                 f"path={model.path!r} needs code of its own ({needed}); {advice}"
             )
-    window = (
-        parse_length(model.context) if model.context else _find_window(model, config)
-    )
+    if model.context:
+        window: int | None = parse_length(model.context)
+    else:
+        window = _find_window(model, config)
     return _ModelFacts(path, folder, commit, window, has_template)
 
 
@@ -210,9 +239,11 @@ def _read_object(model: LocalModels, path: Path) -> dict[str, Any]:
 
 def _parts_of_config(config: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a configuration and its part about texts, if it has one."""
-    return [
-        part for part in (config, config.get("text_config")) if isinstance(part, dict)
-    ]
+    parts = []
+    for part in (config, config.get("text_config")):
+        if isinstance(part, dict):
+            parts.append(part)
+    return parts
 
 
 def _find_window(model: LocalModels, config: dict[str, Any]) -> int | None:
@@ -252,7 +283,10 @@ def _check_quantization(model: LocalModels, config: dict[str, Any]) -> None:
         return
     from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
 
-    method = named.get("quant_method") if isinstance(named, dict) else None
+    if isinstance(named, dict):
+        method = named.get("quant_method")
+    else:
+        method = None
     # The methods of bitsandbytes have names of their own without the method (transformers/quantizers/auto.py).
     has_own_name = isinstance(named, dict) and (
         "load_in_4bit" in named or "load_in_8bit" in named
@@ -267,7 +301,10 @@ def _check_quantization(model: LocalModels, config: dict[str, Any]) -> None:
 def _download_settings(model: LocalModels) -> Path:
     from huggingface_hub import snapshot_download
 
-    revision = model.revision if isinstance(model.revision, str) else None
+    if isinstance(model.revision, str):
+        revision = model.revision
+    else:
+        revision = None
     try:
         return Path(
             snapshot_download(
@@ -275,7 +312,10 @@ def _download_settings(model: LocalModels) -> Path:
             )
         )
     except Exception as error:  # of the hub and of HTTP
-        revision = f" with revision={model.revision!r}" if model.revision else ""
+        if model.revision:
+            revision = f" with revision={model.revision!r}"
+        else:
+            revision = ""
         problem = "is neither a folder nor a model that can be downloaded from the hub"
         raise InputError(
             f"path={model.path!r}{revision} {problem} ({describe_error(error)})"
@@ -288,7 +328,10 @@ def read_sampling(model: LocalModels | Endpoint) -> dict[str, Any]:
     Of a model on a server, the tokenizer says where the file is; a folder need not have it. Raises an `InputError` if
     there is no such model, or the file cannot be read.
     """
-    name = model.path if isinstance(model, LocalModels) else model.tokenizer or ""
+    if isinstance(model, LocalModels):
+        name = model.path
+    else:
+        name = model.tokenizer or ""
     if not isinstance(model, LocalModels) and os.path.isdir(name):
         folder = Path(name)  # read without transformers, whose import takes seconds
     else:
@@ -297,13 +340,20 @@ def read_sampling(model: LocalModels | Endpoint) -> dict[str, Any]:
         ).folder
     path = folder / "generation_config.json"
     try:
-        settings = json.loads(path.read_bytes()) if path.is_file() else {}
+        if path.is_file():
+            settings = json.loads(path.read_bytes())
+        else:
+            settings = {}
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read ({type(error).__name__})") from None
     if not settings.get("do_sample"):
         return {}
     # These are the values that transformers takes for none.
-    without_effect = {"top_p": 1, "top_k": 0, "min_p": 0}
+    without_effect = {
+        "top_p": 1,
+        "top_k": 0,
+        "min_p": 0,
+    }
     rest = {
         name: settings[name]
         for name, none in without_effect.items()
@@ -339,13 +389,11 @@ def _digest_files(model: LocalModels, facts: _ModelFacts) -> str:
     if model.adapter is not None and Path(model.adapter).is_dir():
         folders.append(Path(model.adapter))
     digests = [digest_folder(folder) for folder in folders]
-    return (
-        digests[0]
-        if len(digests) == 1
-        else digest(" ".join(digests))[:16]
-        if digests
-        else ""
-    )
+    if len(digests) == 1:
+        return digests[0]
+    if digests:
+        return digest(" ".join(digests))[:16]
+    return ""
 
 
 def make_files(model: LocalModels) -> dict[str, dict[str, Any]]:
@@ -381,7 +429,10 @@ def make_files(model: LocalModels) -> dict[str, dict[str, Any]]:
         arguments |= {"engine": model.engine, "window": facts.window}
     elif model.attention is not None:
         arguments["attn_implementation"] = model.attention
-    limits = {"max_sequence_length": facts.window} if facts.window else {}
+    if facts.window:
+        limits = {"max_sequence_length": facts.window}
+    else:
+        limits = {}
     spec = {
         "class_name": client,
         "args": {key: value for key, value in arguments.items() if value is not None},
@@ -427,7 +478,10 @@ def describe(models: dict[str, dict[str, dict[str, Any]]]) -> Iterator[str]:
         row = files["model_deployments.yaml"]
         tags = files["model_metadata.yaml"]["tags"]
         window = row.get("max_sequence_length", "unknown: prompts are not cut")
-        chat = "yes" if "INSTRUCTION_FOLLOWING_MODEL_TAG" in tags else "no"
+        if "INSTRUCTION_FOLLOWING_MODEL_TAG" in tags:
+            chat = "yes"
+        else:
+            chat = "no"
         arguments = row["client_spec"]["args"]
         code = ""
         if arguments.get("remote_code"):

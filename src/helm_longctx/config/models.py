@@ -15,15 +15,15 @@ from helm.benchmark.model_deployment_registry import (
 from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.benchmark.model_metadata_registry import get_all_models
 from helm.common.general import get_credentials
-from helm.common.hierarchical_logger import hlog
 
 from helm_longctx.config import local_models
 from helm_longctx.config.local_models import list_models, make_files, model_name
-from helm_longctx.config.places import KeyPath
 from helm_longctx.config.schema import Endpoint, LocalModels, RunConfig
+from helm_longctx.config.source_map import KeyPath
 from helm_longctx.environment import page_address, read_setting
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import is_model, unknown_model
+from helm_longctx.helm_log import helm_log
 from helm_longctx.judging.keys.client import find_key, lacks_key, missing_key_error
 from helm_longctx.models.apis.availability import has_key
 from helm_longctx.models.apis.oauth import TokenError
@@ -62,7 +62,7 @@ _Files = dict[str, dict[str, Any]]
 
 
 class ModelBook:
-    """The models of a configuration and of its run entries, with places. `register` makes them known to HELM.
+    """The models of a configuration and of its run entries, with key paths. `register` makes them known to HELM.
 
     Raises an `InputError` if a name is unknown, an address, a tokenizer or a variable is wrong, or two models share a
     name.
@@ -78,17 +78,17 @@ class ModelBook:
             if judge not in ("auto", "none"):
                 models.append((judge, ("judge", "judges", number)))
         for model, path in [*models, *named]:
-            with config.places.at(path):
+            with config.source_map.at(path):
                 self._add(model, path)
 
     @property
     def missing(self) -> list[Endpoint]:
         """The endpoints that the files in `local_path` lack, or describe otherwise than the configuration does."""
-        return [
-            endpoint
-            for name, (endpoint, _) in self._endpoints.items()
-            if name in self._files
-        ]
+        missing = []
+        for name, (endpoint, _) in self._endpoints.items():
+            if name in self._files:
+                missing.append(endpoint)
+        return missing
 
     @property
     def local_models(self) -> list[str]:
@@ -106,18 +106,19 @@ class ModelBook:
         """
         for name, (endpoint, path) in self._endpoints.items():
             if name in self._files:
-                with self._config.places.at(path):
+                with self._config.source_map.at(path):
                     is_judge = path[0] == "judge"
-                    asked = (
-                        self._ask_judge(name, endpoint) if is_judge else _ask(endpoint)
-                    )
+                    if is_judge:
+                        asked = self._ask_judge(name, endpoint)
+                    else:
+                        asked = _ask(endpoint)
                     _check_model(
                         name, asked, find_entries(self._config.local_path, name)
                     )
                     self._files[name] = asked
         for files in self._files.values():
             written = add_entries(self._config.local_path, files, replace=True)
-            hlog(f"Wrote {', '.join(map(str, written))}")
+            helm_log.info(f"Wrote {', '.join(map(str, written))}")
         _register(self._files)
         self._files = {}
 
@@ -147,7 +148,7 @@ class ModelBook:
         ]:
             allowed = f"limits.prices with a file of their prices ({page_address('costs')}), or no max_cost"
             message = f"={limit:g} needs the prices of {', '.join(unpriced)}, which are not known; give {allowed}"
-            raise self._config.places.error(("limits", "max_cost"), message)
+            raise self._config.source_map.error(("limits", "max_cost"), message)
 
     def _add(self, model: str | Endpoint | LocalModels, path: KeyPath) -> None:
         name = model_name(model)
@@ -161,16 +162,21 @@ class ModelBook:
             return
         self._endpoints[name] = model, path
         described = _describe(model)
-        tokenizer = load_tokenizer(model.tokenizer) if model.tokenizer else None
+        if model.tokenizer:
+            tokenizer = load_tokenizer(model.tokenizer)
+        else:
+            tokenizer = None
         headers: list[str] = []
         for value in model.headers.values():
             headers += _IN_HEADER.findall(value)
-        tokens = f"{model.token_env}_TOKEN_URL" if model.token_env else None
-        variables = [
-            variable
-            for variable in (model.api_key_env, tokens, *headers)
-            if variable and not read_setting(variable)
-        ]
+        if model.token_env:
+            tokens = f"{model.token_env}_TOKEN_URL"
+        else:
+            tokens = None
+        variables = []
+        for variable in (model.api_key_env, tokens, *headers):
+            if variable and not read_setting(variable):
+                variables.append(variable)
         if variables and not self._config.dry_run:
             raise InputError(
                 f"the environment variable {variables[0]} is not set; set it to the key"
@@ -196,11 +202,10 @@ class ModelBook:
     def _add_local(self, model: LocalModels, name: str) -> None:
         existing = find_entries(self._config.local_path, name)
         other = REGISTERED.get(name)
-        is_other = (
-            other.client_spec.class_name not in LOCAL_CLIENTS
-            if other
-            else name in get_all_models()
-        )
+        if other:
+            is_other = other.client_spec.class_name not in LOCAL_CLIENTS
+        else:
+            is_other = name in get_all_models()
         if is_other or (
             _DEPLOYMENTS in existing and _MADE_FROM not in existing[_DEPLOYMENTS]
         ):
@@ -209,10 +214,12 @@ class ModelBook:
         self._local[name] = files = make_files(model)
         own = {"name", "sampling"}
         files[_DEPLOYMENTS][_MADE_FROM] = model.model_dump(
-            exclude=own, exclude_defaults=True, mode="json"
+            exclude=own,
+            exclude_defaults=True,
+            mode="json",
         )
         for line in local_models.describe({name: files}):
-            hlog(line)
+            helm_log.info(line)
         _offer_sampling(model, name)
         if dict(existing.get(_DEPLOYMENTS, {})) != files[_DEPLOYMENTS]:
             self._files[name] = files
@@ -241,7 +248,7 @@ def _offer_sampling(model: Endpoint | LocalModels, name: str) -> None:
     sampling = local_models.read_sampling(model)
     if sampling:
         values = ", ".join(f"{key} {value:g}" for key, value in sampling.items())
-        hlog(
+        helm_log.info(
             f"{name}: its generation_config.json says {values}; give sampling: model to answer so"
         )
 
@@ -262,10 +269,10 @@ def _describe(model: Endpoint) -> probe.ProbedEndpoint:
 
 
 def _access(model: Endpoint) -> dict[str, Any]:
-    return {
-        name: getattr(model, name)
-        for name in ("api_key_env", "token_env", "headers", "nvcf")
-    }
+    access = {}
+    for name in ("api_key_env", "token_env", "headers", "nvcf"):
+        access[name] = getattr(model, name)
+    return access
 
 
 def _ask(model: Endpoint, key: str | None = None) -> _Files:
@@ -279,15 +286,20 @@ def _ask(model: Endpoint, key: str | None = None) -> _Files:
         **_access(model),
     )
     try:
-        named = load_tokenizer(model.tokenizer) if model.tokenizer else None
+        if model.tokenizer:
+            named = load_tokenizer(model.tokenizer)
+        else:
+            named = None
         tokenizer = named or find_tokenizer(endpoint.source, endpoint.model)
     except InputError as error:
         if model.tokenizer:
             raise
-        hlog(f"prompts will not be cut to the model's context: {error}")
+        helm_log.info(f"prompts will not be cut to the model's context: {error}")
         tokenizer = None
-    context = parse_length(model.context) if model.context else endpoint.context
-    hlog(
+    context = endpoint.context
+    if model.context:
+        context = parse_length(model.context)
+    helm_log.info(
         f"{endpoint.url}: {endpoint.model} answers {' and '.join(endpoint.routes)}; context: {context or 'unknown'}"
     )
     return _entries(model, replace(endpoint, context=context), tokenizer)
@@ -297,8 +309,13 @@ def _entries(
     model: Endpoint, endpoint: probe.ProbedEndpoint, tokenizer: Tokenizer | None
 ) -> _Files:
     files = make_entries(endpoint, model_name(model), tokenizer)
-    given = {name: getattr(model, name) for name in _EXTRAS}
-    extras = {name: value for name, value in given.items() if value}
+    given = {}
+    for name in _EXTRAS:
+        given[name] = getattr(model, name)
+    extras = {}
+    for name, value in given.items():
+        if value:
+            extras[name] = value
     files[_DEPLOYMENTS]["client_spec"]["args"] |= extras
     # What the server said cannot be told from what a key said, so the keys are kept, too.
     files[_DEPLOYMENTS][_MADE_FROM] = model.model_dump(
@@ -312,23 +329,28 @@ def _is_same(model: Endpoint, wanted: _Files, existing: Mapping[str, Any]) -> bo
     if _DEPLOYMENTS not in existing:
         return False
     # Values that the configuration leaves to the server are not compared: the server was asked for them before.
-    open_fields = {"max_sequence_length"} if model.context is None else set()
+    if model.context is None:
+        open_fields = {"max_sequence_length"}
+    else:
+        open_fields = set()
     open_fields |= {"tokenizer_name"} if model.tokenizer is None else set()
     open_fields |= (
         {"window_service_spec"} if open_fields else set()
     )  # depends on the two others
     # Deployments that users wrote, or made with `models add`, have no mapping.
     open_fields |= {_MADE_FROM} if _MADE_FROM not in existing[_DEPLOYMENTS] else set()
-    open_arguments = {"model"} if model.model is None else set()
+    if model.model is None:
+        open_arguments = {"model"}
+    else:
+        open_arguments = set()
     open_arguments |= {"form"} if model.type is None else set()
 
     def select_compared(row: Mapping[str, Any]) -> dict[str, Any]:
         spec = row.get("client_spec") or {}
-        arguments = {
-            key: value
-            for key, value in spec.get("args", {}).items()
-            if key not in open_arguments
-        }
+        arguments = {}
+        for key, value in spec.get("args", {}).items():
+            if key not in open_arguments:
+                arguments[key] = value
         return {
             **{key: value for key, value in row.items() if key not in open_fields},
             "client_spec": {
@@ -357,7 +379,9 @@ def _check_model(name: str, asked: _Files, existing: Mapping[str, Any]) -> None:
             f"{name!r} {change}; give another name (--model-name, in YAML `name`)"
         )
     kept = "complete runs stay, and unfinished runs ask all questions again"
-    hlog(f"{name} has moved from {old['base_url']} to {new['base_url']}: {kept}")
+    helm_log.info(
+        f"{name} has moved from {old['base_url']} to {new['base_url']}: {kept}"
+    )
 
 
 def _arguments(files: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from helm_longctx.config.local_models import (
     plain_models,
 )
 from helm_longctx.config.models import ModelBook
-from helm_longctx.config.places import KeyPath, Places
 from helm_longctx.config.schema import CredentialNames, Endpoint, RunConfig
+from helm_longctx.config.source_map import KeyPath, SourceMap
 from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import MAX_COST, TIMEOUT, EnvironmentValues, read_setting
 from helm_longctx.errors import InputError, is_format_error, list_choices, shorten
@@ -61,12 +61,12 @@ from helm_longctx.tasks.stop_rules import parse_rule
 _MODEL = ("model", "model_deployment")
 
 _Parts = tuple[str, dict[str, Any], KeyPath]
-"""Name, arguments and place of an entry."""
+"""Name, arguments and key path of an entry."""
 
 
 @dataclass(frozen=True)
 class _PlannedEntry:
-    """A checked run entry, its place in the configuration, and the model that it names, if any."""
+    """A checked run entry, its key path in the configuration, and the model that it names, if any."""
 
     text: str
     path: KeyPath
@@ -97,9 +97,9 @@ class Plan:
 
     def commands(self) -> list[str]:
         """Return the equivalent shell commands: `helm-longctx models add` for new endpoints, and `helm-run`."""
-        add = [
-            _add_command(endpoint, self.config.local_path) for endpoint in self.missing
-        ]
+        add = []
+        for endpoint in self.missing:
+            add.append(_add_command(endpoint, self.config.local_path))
         # helm-run drops entries whose model is not among --models-to-run (helm/benchmark/run.py:66). So entries that
         # name a model get a second command without that option.
         groups = [
@@ -125,7 +125,10 @@ class Plan:
         known = (
             spec for spec in self.specs if is_long_context(spec) and spec not in later
         )
-        return [estimate_run(runner, spec, {}, Rate()) for spec in known]
+        estimates = []
+        for spec in known:
+            estimates.append(estimate_run(runner, spec, {}, Rate()))
+        return estimates
 
     @property
     def retries(self) -> list[RunSpec]:
@@ -134,11 +137,11 @@ class Plan:
         asking = (
             spec for spec in self.specs if is_long_context(spec) and retry_factor(spec)
         )
-        return [
-            spec
-            for spec in asking
-            if find_incomplete_files(folder / earlier_name(spec.name))
-        ]
+        specs = []
+        for spec in asking:
+            if find_incomplete_files(folder / earlier_name(spec.name)):
+                specs.append(spec)
+        return specs
 
 
 def make_plan(config: RunConfig) -> Plan:
@@ -155,7 +158,7 @@ def make_plan(config: RunConfig) -> Plan:
     credentials = read_credentials(config.local_path)
     for number, name in enumerate(map(model_name, config.judge.judges)):
         if name not in ("auto", "none"):
-            with config.places.at(("judge", "judges", number)):
+            with config.source_map.at(("judge", "judges", number)):
                 parse_judges(name)
                 if not config.dry_run:
                     check_credentials(name, credentials)
@@ -169,7 +172,9 @@ def make_plan(config: RunConfig) -> Plan:
         # Again, because the style of prompts can depend on the server.
         specs = _make_specs(config, entries)
     # The weights of one model after the other are in memory. HELM's order alternates between models.
-    order = {name: number for number, name in enumerate(book.local_models)}
+    order = {}
+    for number, name in enumerate(book.local_models):
+        order[name] = number
     specs = sorted(
         specs, key=lambda spec: order.get(spec.adapter_spec.model_deployment, -1)
     )
@@ -197,24 +202,27 @@ def make_settings(config: RunConfig) -> EnvironmentValues:
         values[variable] = read_setting(name).strip()
         if not values[variable] and not config.dry_run:
             about = f"={name}: this environment variable is not set; set it, or name another one"
-            raise config.places.error(path, about)
+            raise config.source_map.error(path, about)
     # The other usual variables of the families whose keys the configuration names are not used.
-    families = [
-        name
-        for name in type(config.judge.keys).model_fields
-        if getattr(config.judge.keys, name)
-    ]
+    families = []
+    for name in type(config.judge.keys).model_fields:
+        if getattr(config.judge.keys, name):
+            families.append(name)
     kinds = ("API_KEY", *(field.upper() for field in CredentialNames.model_fields))
     unused: list[str] = []
     for family in families:
-        unused += [f"{family.upper()}_JUDGE_{kind}" for kind in kinds]
+        for kind in kinds:
+            unused.append(f"{family.upper()}_JUDGE_{kind}")
     register_environment(values)
     return EnvironmentValues({**dict.fromkeys(unused, ""), **values})
 
 
 def _limits(config: RunConfig) -> dict[str, str]:
     limits = config.limits
-    tries = None if limits.max_retries is None else limits.max_retries + 1
+    if limits.max_retries is None:
+        tries = None
+    else:
+        tries = limits.max_retries + 1
     values = {
         TIMEOUT: limits.request_timeout,
         MAX_COST: limits.max_cost,
@@ -222,19 +230,22 @@ def _limits(config: RunConfig) -> dict[str, str]:
         PRICES: limits.prices,
     }
     if limits.prices:
-        with config.places.at(("limits", "prices")):
+        with config.source_map.at(("limits", "prices")):
             read_prices(limits.prices)
     # All digits are written, but 25.0 as 25.
-    whole = {
-        name: int(value)
-        for name, value in values.items()
-        if isinstance(value, float) and value.is_integer()
-    }
-    return {name: str(value) for name, value in (values | whole).items() if value}
+    whole = {}
+    for name, value in values.items():
+        if isinstance(value, float) and value.is_integer():
+            whole[name] = int(value)
+    limits_text = {}
+    for name, value in (values | whole).items():
+        if value:
+            limits_text[name] = str(value)
+    return limits_text
 
 
 def _keys(config: RunConfig) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return, for each key variable of a judge, the variable that the configuration names for it, and its place."""
+    """Return, for each key variable of a judge, the variable that the configuration names for it, and its key path."""
     variables: dict[str, tuple[str, tuple[str, ...]]] = {}
     for family in type(config.judge.keys).model_fields:
         key = getattr(config.judge.keys, family)
@@ -252,10 +263,10 @@ def _make_specs(config: RunConfig, entries: Sequence[_PlannedEntry]) -> list[Run
     names = plain_models(config)
     most = config.limits.max_eval_instances
     specs: list[RunSpec] = []
-    # HELM gets one entry at a time, so that an error has the entry's place.
+    # HELM gets one entry at a time, so that an error has the entry's location.
     for entry in entries:
         models = [] if entry.model else names
-        with config.places.at(entry.path):
+        with config.source_map.at(entry.path):
             try:
                 made = make_run_specs(
                     [entry.text], [], models, config.suite, most, config.output_path
@@ -276,13 +287,13 @@ def _make_specs(config: RunConfig, entries: Sequence[_PlannedEntry]) -> list[Run
 def _run_command(
     config: RunConfig, entries: Sequence[str], models: Sequence[str]
 ) -> str:
-    variables = {name: shlex.quote(value) for name, value in _limits(config).items()}
+    variables = {}
+    for name, value in _limits(config).items():
+        variables[name] = shlex.quote(value)
     # The shell fills in the key, so no key is printed.
-    variables |= {
-        name: f'"${source}"'
-        for name, (source, _) in _keys(config).items()
-        if source != name
-    }
+    for name, (source, _) in _keys(config).items():
+        if source != name:
+            variables[name] = f'"${source}"'
     options = {
         "--run-entries": entries,
         "--models-to-run": models,
@@ -293,9 +304,10 @@ def _run_command(
         "--local-path": [str(config.local_path)],
         "--runner-class-name": [RUNNER],
     }
-    lines = [
-        f"{option} {shlex.join(values)}" for option, values in options.items() if values
-    ]
+    lines = []
+    for option, values in options.items():
+        if values:
+            lines.append(f"{option} {shlex.join(values)}")
     command = " ".join(
         [*(f"{name}={value}" for name, value in variables.items()), "helm-run"]
     )
@@ -316,11 +328,10 @@ def _add_command(endpoint: Endpoint, local_path: Path) -> str:
     values = {name: getattr(endpoint, name) for name in names} | {
         "local_path": local_path
     }
-    given = {
-        f"--{name.replace('_', '-')}": str(value)
-        for name, value in values.items()
-        if value
-    }
+    given = {}
+    for name, value in values.items():
+        if value:
+            given[f"--{name.replace('_', '-')}"] = str(value)
     words = ["helm-longctx", "models", "add", model_name(endpoint)]
     for option in given.items():
         if option != ("--api", "openai"):
@@ -337,17 +348,17 @@ def plan_entries(config: RunConfig) -> list[_PlannedEntry]:
     planned: dict[str, _PlannedEntry] = {}
     sampled = []
     for asked, at in list_models(config):
-        with config.places.at((*at, "sampling")):
+        with config.source_map.at((*at, "sampling")):
             if sampling := find_sampling(asked):
                 sampled.append((model_name(asked), sampling, (*at, "sampling")))
     for name, arguments, path in _with_retries(config):
-        with config.places.at(path):
+        with config.source_map.at(path):
             model = _check(name, arguments)
         judged = {**_judge(config, name, arguments), **arguments}
         text = _format(name, judged)
         if not (model or config.models):
             allowed = "a list of names of models, or of mappings with name and url"
-            raise config.places.error(
+            raise config.source_map.error(
                 ("models",),
                 f" is missing, and {shorten(text)} names no model; give {allowed}",
             )
@@ -359,7 +370,7 @@ def plan_entries(config: RunConfig) -> list[_PlannedEntry]:
                 **({} if arguments.get("metric") in GIVEN_TEXTS else sampling),
                 **judged,
             }
-            with config.places.at(sampling_path):
+            with config.source_map.at(sampling_path):
                 _check(name, drawn)
             text = _format(name, {**drawn, "model": named})
             planned.setdefault(text, _PlannedEntry(text, path, named))
@@ -372,35 +383,32 @@ def _combine(config: RunConfig) -> Iterator[_Parts]:
     _check_questions(config)
     for number, protocol_name in enumerate(config.protocols or []):
         key_path = ("protocols", number)
-        with config.places.at(key_path):
+        with config.source_map.at(key_path):
             protocol = find_protocol(protocol_name, BENCHMARKS)[1]
             if not protocol.entries:
                 raise InputError(
                     f"{protocol.name!r} cannot be run ({protocol.obstacle})"
                 )
         for text in protocol.run_entries:
-            name, own, _ = _split(config.places, text, key_path)
+            name, own, _ = _split(config.source_map, text, key_path)
             allowed = _list_arguments(name, own)
             for key in config.arguments:
                 if key not in allowed:
                     choices = list_choices(key, allowed)
-                    raise config.places.error(
+                    raise config.source_map.error(
                         ("arguments", key), f" is not an argument of {name}; {choices}"
                     )
             # The configuration's arguments replace the protocol's own.
             yield name, {**own, **config.arguments}, key_path
     for number, text in enumerate(config.entries or []):
-        yield from (
-            _split(config.places, entry, ("entries", number))
-            for entry in expand_entry(text)
-        )
+        for entry in expand_entry(text):
+            yield _split(config.source_map, entry, ("entries", number))
     for number, path in enumerate(config.conf_paths or []):
         entries = read_conf(str(path))
         if isinstance(entries, InputError):
-            raise config.places.error(("conf_paths", number), f": {entries}")
-        yield from (
-            _split(config.places, text, ("conf_paths", number)) for text in entries
-        )
+            raise config.source_map.error(("conf_paths", number), f": {entries}")
+        for text in entries:
+            yield _split(config.source_map, text, ("conf_paths", number))
 
 
 def _check_questions(config: RunConfig) -> None:
@@ -411,7 +419,9 @@ def _check_questions(config: RunConfig) -> None:
     entries: dict[str, None] = {}
     protocols: list[str] = []
     for text in config.protocols or []:
-        with suppress(InputError):  # `_combine` reports an unknown name with its place
+        with suppress(
+            InputError
+        ):  # `_combine` reports an unknown name with its location
             benchmark, protocol = find_protocol(text, BENCHMARKS)
             official: dict[str, str] = {}
             for run_entry in protocol.entries:
@@ -440,11 +450,11 @@ def _with_retries(config: RunConfig) -> Iterator[_Parts]:
             yield name, {**arguments, "retry_cut": config.retry_cut}, path
     if config.retry_cut and not is_used:
         given = f"={config.retry_cut} is given, but all entries are HELM's own, which do not take it; leave it out"
-        raise config.places.error(("retry_cut",), given)
+        raise config.source_map.error(("retry_cut",), given)
 
 
-def _split(places: Places, text: str, path: KeyPath) -> _Parts:
-    with places.at(path):
+def _split(source_map: SourceMap, text: str, path: KeyPath) -> _Parts:
+    with source_map.at(path):
         return (*split_entry(text), path)
 
 
@@ -452,9 +462,9 @@ def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[_Parts]:
     parts = []
     for number, text in enumerate(tasks):
         for entry in expand_entry(text):
-            parts.append(_split(config.places, entry, ("tasks", number)))
+            parts.append(_split(config.source_map, entry, ("tasks", number)))
     for name, own, path in parts:
-        with config.places.at(path):
+        with config.source_map.at(path):
             _check_name(name)
             _list_arguments(name, own)
     # At least one task takes each argument, and at least one has lengths if lengths are given.
@@ -465,36 +475,43 @@ def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[_Parts]:
     for key in config.arguments:
         if key not in taken:
             choices = list_choices(key, taken)
-            raise config.places.error(
+            raise config.source_map.error(
                 ("arguments", key),
                 f" is an argument that none of the tasks takes; {choices}",
             )
     if config.lengths and not any(
         name in OURS and OURS[name].axis for name, *_ in parts
     ):
-        raise config.places.error(
+        raise config.source_map.error(
             ("lengths",), " is given, but no task has lengths; leave it out"
         )
     for name, own, path in parts:
-        shared = {
-            key: value
-            for key, value in config.arguments.items()
-            if key in _list_arguments(name, own)
-        }
+        shared = {}
+        for key, value in config.arguments.items():
+            if key in _list_arguments(name, own):
+                shared[key] = value
         for length_path, length in _lengths(config, name, own):
             at = {} if length is None else {"length": length}
             if length_path:
-                with config.places.at(length_path):
+                with config.source_map.at(length_path):
                     check_length(OURS[name], name, {**at, **own})
-                with config.places.at(path):
+                with config.source_map.at(path):
                     _check(name, {**at, **own})
-            # Arguments are added one by one, so that an error has the place of the one that is wrong.
+            # Arguments are added one by one, so that an error has the location of the one that is wrong.
             checked = {**at, **own}
             for key in sorted(shared.keys() - own.keys(), key=_order_check):
                 checked[key] = shared[key]
-                with config.places.at(("arguments", key)):
+                with config.source_map.at(("arguments", key)):
                     _check(name, checked)
-            yield name, {**at, **shared, **own}, path
+            yield (
+                name,
+                {
+                    **at,
+                    **shared,
+                    **own,
+                },
+                path,
+            )
 
 
 _CHECKED_FIRST = ("method", "temperature")
@@ -508,17 +525,18 @@ def _order_check(argument: str) -> tuple[bool, str]:
 def _lengths(
     config: RunConfig, name: str, own: Mapping[str, Any]
 ) -> list[tuple[KeyPath, Any]]:
-    """Return the lengths of a task with its own arguments, each with its place; a single None if it has no lengths."""
+    """Return the lengths of a task with its own arguments, each with its key path. Without lengths it is a single None."""
     if name not in OURS or OURS[name].axis is None or "length" in own:
         return [((), None)]
     if not config.lengths:
-        raise config.places.error(
+        raise config.source_map.error(
             ("lengths",),
             f" is missing, and {name} has lengths; give a list such as [8k, 128k]",
         )
-    return [
-        (("lengths", number), length) for number, length in enumerate(config.lengths)
-    ]
+    lengths: list[tuple[KeyPath, Any]] = []
+    for number, length in enumerate(config.lengths):
+        lengths.append((("lengths", number), length))
+    return lengths
 
 
 def _list_arguments(name: str, own: Mapping[str, Any]) -> list[str]:
@@ -541,7 +559,7 @@ def _check_name(name: str) -> None:
 
 
 def _check(name: str, arguments: Mapping[str, Any]) -> str:
-    """Check an entry and return the model that it names; empty if it names no model or a group of models."""
+    """Check an entry and return the model that it names, or empty if it names no model or a group of models."""
     _check_name(name)
     if name in OURS:
         check_run_entry(name, arguments)
@@ -560,7 +578,7 @@ def _check(name: str, arguments: Mapping[str, Any]) -> str:
 def _judge(
     config: RunConfig, name: str, arguments: Mapping[str, Any]
 ) -> dict[str, str]:
-    """Return the argument `judge` of an entry with the configuration's judges; empty if they cannot judge the entry.
+    """Return the argument `judge` of an entry with the configuration's judges, or empty if they cannot judge the entry.
 
     Citations keep their NLI model: language models judge them only if the entry itself has the argument `judge`.
     """
@@ -576,9 +594,8 @@ def _judge(
 
 
 def _format(name: str, arguments: Mapping[str, Any]) -> str:
-    texts = {
-        key: str(value).lower() if isinstance(value, bool) else value
-        for key, value in arguments.items()
-    }
+    texts = {}
+    for key, value in arguments.items():
+        texts[key] = str(value).lower() if isinstance(value, bool) else value
     pairs = ",".join(f"{key}={text}" for key, text in texts.items())
     return f"{name}:{pairs}" if pairs else name

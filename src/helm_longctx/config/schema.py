@@ -23,7 +23,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from helm_longctx.config.places import Places
+from helm_longctx.config.source_map import SourceMap
 from helm_longctx.errors import list_choices
 from helm_longctx.helm.names import SUITE_NAME, is_suite_name
 from helm_longctx.redaction.text import SECRET_ARGUMENT
@@ -88,7 +88,11 @@ _OPTION = OnCommandLine()
 class ConfigSection(BaseModel):
     """A mapping of a configuration. Unknown keys are refused, and values are not converted."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -109,7 +113,7 @@ class ConfigSection(BaseModel):
 
 
 def _key_error(key: str, message: str) -> PydanticCustomError:
-    """Return an error about one key, which is added to the error's location. The message says what to do."""
+    """Return an error about one key. The error's location gets the key. The message says what to do."""
     return PydanticCustomError(BAD_KEY, "{message}", {"key": key, "message": message})
 
 
@@ -596,12 +600,12 @@ class RunConfig(ConfigSection):
         )
     )
 
-    _places: Places = PrivateAttr(default_factory=Places)
+    _source_map: SourceMap = PrivateAttr(default_factory=SourceMap)
 
     @property
-    def places(self) -> Places:
-        """The places of the values, for errors."""
-        return self._places
+    def source_map(self) -> SourceMap:
+        """Where the values stand, for errors."""
+        return self._source_map
 
     @model_validator(mode="after")
     def _check_selection(self) -> RunConfig:

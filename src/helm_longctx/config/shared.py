@@ -33,9 +33,11 @@ def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
     """Return the suites in the output folder whose names start with a text, for the completion of a shell."""
     runs = Path(context.params.get("output_path") or "benchmark_output") / "runs"
     # HELM makes a link `latest` in the folder of the suites.
-    names = sorted(
-        path.name for path in runs.glob("*") if path.is_dir() and path.name != "latest"
-    )
+    names = []
+    for path in runs.glob("*"):
+        if path.is_dir() and path.name != "latest":
+            names.append(path.name)
+    names.sort()
     return [name for name in names if name.startswith(incomplete)]
 
 
@@ -130,7 +132,9 @@ def credential_names(local_path: Path) -> list[str]:
 
     path = local_path / "credentials.conf"
     try:
-        return sorted(ConfigFactory.parse_file(str(path))) if path.is_file() else []
+        if path.is_file():
+            return sorted(ConfigFactory.parse_file(str(path)))
+        return []
     except OSError:
         raise
     except Exception:  # its message could quote a key, so it is dropped
@@ -147,7 +151,7 @@ def register_local_path(local_path: Path) -> None:
             register_folder(local_path)
     except InputError:
         raise
-    except Exception as error:  # from HELM, which does not check the structure
+    except Exception as error:  # from HELM: it does not check the structure
         reason = f"{type(error).__name__} {shorten(str(error), 200)}"
         raise InputError(
             f"--local-path: HELM cannot read the YAML files in {local_path}: {reason}"
@@ -179,16 +183,14 @@ def make_specs(
     expanded: list[str] = []
     for entry in [*(entries or []), *(options["entry"] or [])]:
         expanded += expand_entry(entry)
-    of_tasks = {
-        name: options[name]
-        for name in ("tasks", "length", "argument", "model")
-        if options[name]
-    }
-    config = (
-        load_config(None, read_options(of_tasks))
-        if of_tasks.keys() - {"model"}
-        else None
-    )
+    of_tasks = {}
+    for name in ("tasks", "length", "argument", "model"):
+        if options[name]:
+            of_tasks[name] = options[name]
+    if of_tasks.keys() - {"model"}:
+        config = load_config(None, read_options(of_tasks))
+    else:
+        config = None
     for text in (*expanded, *((config and config.tasks) or [])):
         check_name(split_entry(text)[0], may_be_helms)
     from helm_longctx.helm.command_line import make_run_specs  # this imports HELM
@@ -198,7 +200,9 @@ def make_specs(
         from helm_longctx.config.plan import plan_entries
 
         expanded += [entry.text for entry in plan_entries(config)]
-    paths = [Path(path) for path in options["conf_path"] or []]
+    paths = []
+    for path in options["conf_path"] or []:
+        paths.append(Path(path))
     return make_run_specs(
         expanded, paths, split_names(options["model"] or []), suite, most, output_path
     )
@@ -228,8 +232,11 @@ def set_log_levels(quiet: bool, verbose: bool) -> Iterator[TextIO]:
         raise InputError(
             "run: --quiet and --verbose cannot be used together; give one of them"
         )
-    helms = "ERROR" if quiet else os.environ.get("HELM_LOG_LEVEL", "INFO").upper()
-    ours = "ERROR" if quiet else logging.getLogger("helm_longctx").level
+    helms: str | int = os.environ.get("HELM_LOG_LEVEL", "INFO").upper()
+    ours: str | int = logging.getLogger("helm_longctx").level
+    if quiet:
+        helms = logging.ERROR
+        ours = logging.ERROR
     filtered = nullcontext(sys.stderr) if verbose else _filter_log()
     with _log_from("helm", helms), _log_from("helm_longctx", ours), filtered as prints:
         yield prints
@@ -240,7 +247,9 @@ def show_log() -> Iterator[None]:
     """Write the log to standard error while the block runs, redacted, if the calling program writes it nowhere."""
     register_environment()
     redact_logs()
-    loggers = [logging.getLogger(name) for name in ("helm", "helm_longctx")]
+    loggers = []
+    for name in ("helm", "helm_longctx"):
+        loggers.append(logging.getLogger(name))
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter(LOG_FORMAT))
     silent = [logger for logger in loggers if not logger.hasHandlers()]

@@ -14,10 +14,16 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import (
+    AbstractContextManager,
+    contextmanager,
+    redirect_stderr,
+    redirect_stdout,
+)
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
@@ -29,13 +35,13 @@ from helm.benchmark.model_deployment_registry import (
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
     ModelDeployment,
 )
-from helm.common.hierarchical_logger import herror, hlog, hwarn
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.environment import request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import refuse_runs
 from helm_longctx.helm.versions import check_records, describe_helm
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.provider import ApiClient
 from helm_longctx.models.apis.sending import OpensStore, store_watch
 from helm_longctx.models.apis.transport import LimitedBody, guard_library
@@ -283,7 +289,7 @@ def _warn_of_subsamples(
     # Instances of other scenarios have no sample of ours and stay unchanged.
     if len(subset) == len(instances) or not Sample.is_in(instances[0].extra_data):
         return subset
-    hwarn(
+    helm_log.warning(
         f"-m {max_eval_instances} draws {len(subset)} of {len(instances)} instances, which are not the benchmark's"
         " sample; give -m 10000, or num_samples= for a smaller sample as the benchmark draws it"
     )
@@ -315,7 +321,7 @@ def _refuse_runs_in_one_line(theirs: Any, self: Any, run_specs: list[RunSpec]) -
                 raise
             refusals[spec.name] = f"{spec.name}: {error}"
             if len(run_specs) > 1:
-                herror(refusals[spec.name])
+                helm_log.error(refusals[spec.name])
 
     self.run_one = run_one
     try:
@@ -447,6 +453,17 @@ def find_registered_first(theirs: Any, name: str) -> Any:
     return _REGISTERED_RUN_SPEC_FUNCTIONS.get(name) or theirs(name)
 
 
+@_replaces("helm.benchmark.metrics.nltk_helper", "install_nltk_resources")
+def install_nltk_quietly(theirs: Any) -> None:
+    """HELM prints three lines of NLTK's for each process that cannot reach NLTK's server, whatever its metrics need."""
+    with (
+        open(os.devnull, "w", encoding="utf-8") as nowhere,
+        redirect_stdout(nowhere),
+        redirect_stderr(nowhere),
+    ):
+        theirs()
+
+
 class _SteadyClock:
     """The part of Python's module `time` with which HELM measures the seconds of requests.
 
@@ -489,7 +506,7 @@ def apply_patches() -> None:
 
 def log_what_helm_prints() -> None:
     """Make HELM's look-up of credentials log what it prints. Then nobody need redirect a process's standard output."""
-    helm.common.general.print = hlog
+    helm.common.general.print = helm_log.info
 
 
 def apply_seed_patch() -> None:

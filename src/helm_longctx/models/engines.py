@@ -36,11 +36,9 @@ class Engine(NamedTuple):
     def find(engine: Any) -> Engine:
         """Return the parts of a `vllm.LLM` or a `sglang.Engine`."""
         # Both get token ids, because they would add special tokens to a text in which the chat template has put them.
-        return (
-            _find_vllm(engine)
-            if hasattr(engine, "llm_engine")
-            else _find_sglang(engine)
-        )
+        if hasattr(engine, "llm_engine"):
+            return _find_vllm(engine)
+        return _find_sglang(engine)
 
 
 def _find_vllm(engine: Any) -> Engine:
@@ -61,31 +59,33 @@ def _find_vllm(engine: Any) -> Engine:
             )
             for prompt in prompts
         ]
-        encoded = [prompt.encode(tokenizer) for prompt in prompts]
+        encoded = []
+        for prompt in prompts:
+            encoded.append(prompt.encode(tokenizer))
         outputs = engine.generate(
             [{"prompt_token_ids": ids} for ids in encoded], settings, use_tqdm=False
         )
         decoder = AnswerDecoder(tokenizer)
-        return [
-            decoder.read(tokenizer, output.outputs[0].text, ids)
-            for output, ids in zip(outputs, encoded, strict=True)
-        ]
+        answers = []
+        for output, ids in zip(outputs, encoded, strict=True):
+            answers.append(decoder.read(tokenizer, output.outputs[0].text, ids))
+        return answers
 
     def score(texts: Sequence[list[int]], starts: Sequence[int]) -> list[list[float]]:
-        settings = SamplingParams(temperature=0, max_tokens=1, prompt_logprobs=0)
+        settings = SamplingParams(
+            temperature=0,
+            max_tokens=1,
+            prompt_logprobs=0,
+        )
         outputs = engine.generate(
             [{"prompt_token_ids": ids} for ids in texts], settings, use_tqdm=False
         )
-        # At each place are the text's own token and others that are more likely; at the first one is nothing.
-        return [
-            [
-                place[token].logprob
-                for token, place in list(zip(ids, output.prompt_logprobs, strict=True))[
-                    start:
-                ]
-            ]
-            for ids, start, output in zip(texts, starts, outputs, strict=True)
-        ]
+        # At each position are the text's own token and others that are more likely; at the first one is nothing.
+        scores = []
+        for ids, start, output in zip(texts, starts, outputs, strict=True):
+            tokens = list(zip(ids, output.prompt_logprobs, strict=True))[start:]
+            scores.append([likely[token].logprob for token, likely in tokens])
+        return scores
 
     return Engine(answer, score, str(config.model), tokenizer, config.max_model_len)
 
@@ -105,13 +105,15 @@ def _find_sglang(engine: Any) -> Engine:
             }
             for prompt in prompts
         ]
-        encoded = [prompt.encode(manager.tokenizer) for prompt in prompts]
+        encoded = []
+        for prompt in prompts:
+            encoded.append(prompt.encode(manager.tokenizer))
         outputs = engine.generate(input_ids=encoded, sampling_params=settings)
         decoder = AnswerDecoder(manager.tokenizer)
-        return [
-            decoder.read(manager.tokenizer, output["text"], ids)
-            for output, ids in zip(outputs, encoded, strict=True)
-        ]
+        answers = []
+        for output, ids in zip(outputs, encoded, strict=True):
+            answers.append(decoder.read(manager.tokenizer, output["text"], ids))
+        return answers
 
     def score(texts: Sequence[list[int]], starts: Sequence[int]) -> list[list[float]]:
         settings = {"temperature": 0, "max_new_tokens": 1}
@@ -121,11 +123,13 @@ def _find_sglang(engine: Any) -> Engine:
             "logprob_start_len": 0,
         }
         outputs = engine.generate(sampling_params=settings, **asked)
-        rows = [output["meta_info"]["input_token_logprobs"] for output in outputs]
-        return [
-            [value for value, *_ in row[start:]]
-            for start, row in zip(starts, rows, strict=True)
-        ]
+        rows = []
+        for output in outputs:
+            rows.append(output["meta_info"]["input_token_logprobs"])
+        scores = []
+        for start, row in zip(starts, rows, strict=True):
+            scores.append([value for value, *_ in row[start:]])
+        return scores
 
     return Engine(
         answer,
@@ -137,7 +141,7 @@ def _find_sglang(engine: Any) -> Engine:
 
 
 class EngineFunction(Function):
-    """An engine of the user in the place of a function.
+    """An engine of the user as a function.
 
     Args:
         batch: most prompts that the engine gets at once. It schedules them itself.
@@ -149,7 +153,7 @@ class EngineFunction(Function):
 
 
 class GivenEngineClient(FunctionClient):
-    """HELM's client of an engine of the user, which also gives log-probabilities of given texts."""
+    """HELM's client of an engine of the user. It also gives log-probabilities of given texts."""
 
     _answer: EngineFunction
     _turn = threading.Lock()
@@ -188,7 +192,7 @@ class EngineClient(GivenEngineClient):
     Args:
         pretrained_model_name_or_path, revision, dtype: the weights.
         engine: `vllm` or `sglang`.
-        window: the model's window in tokens; None for the engine's own.
+        window: the model's window in tokens, or None for the engine's own.
         batch: most prompts that the engine gets at once. It schedules them itself.
         load: further arguments of the engine.
         remote_code: whether the model's code on the hub runs, at the commit.
@@ -207,7 +211,10 @@ class EngineClient(GivenEngineClient):
         remote_code: bool = False,
         **facts: Any,
     ):
-        window_argument = "max_model_len" if engine == "vllm" else "context_length"
+        if engine == "vllm":
+            window_argument = "max_model_len"
+        else:
+            window_argument = "context_length"
         options = {
             "revision": revision,
             "dtype": dtype,

@@ -1,6 +1,6 @@
 """Reads fast tokenizers of Hugging Face with the package `tokenizers` alone.
 
-transformers imports torch, which takes seconds and hundreds of MB. For models on servers, a tokenizer only counts and
+transformers imports torch. That takes seconds and hundreds of MB. For models on servers, a tokenizer only counts and
 cuts. So a tokenizer is read without transformers if its files say everything about it. `AutoTokenizer` then returns
 the same tokens. A class of its own in transformers can change what the files say, so all other tokenizers are read with
 transformers.
@@ -58,7 +58,7 @@ class FastTokenizer:
     Args:
         backend_tokenizer: the tokenizer of the package `tokenizers`.
         config: the content of its `tokenizer_config.json`.
-        load: loads the whole tokenizer, for example for its `decode`, which can clean up spaces.
+        load: loads the whole tokenizer, for example for its `decode`: it can clean up spaces.
     """
 
     is_fast = True
@@ -75,12 +75,12 @@ class FastTokenizer:
 
     @property
     def bos_token(self) -> str | None:
-        """The token at the start of a text; None if there is none."""
+        """The token at the start of a text, or None if there is none."""
         return _content(self._config.get("bos_token"))
 
     @property
     def eos_token(self) -> str | None:
-        """The token at the end of a text; None if there is none."""
+        """The token at the end of a text, or None if there is none."""
         return _content(self._config.get("eos_token"))
 
     @cached_property
@@ -110,7 +110,7 @@ class FastTokenizer:
 def read_fast_tokenizer(
     name: str, load: Callable[[], Any], revision: str | None = None
 ) -> FastTokenizer | None:
-    """Read a tokenizer without transformers; None if it cannot be read so with certainty.
+    """Read a tokenizer without transformers, or None if it cannot be read so with certainty.
 
     Args:
         name: a folder, or the name of a model on the hub whose tokenizer is in the cache.
@@ -123,24 +123,22 @@ def read_fast_tokenizer(
 
     folder = Path(name)
     if not folder.is_dir():
-        found = (
-            try_to_load_from_cache(name, FILE, revision=revision)
-            if name.count("/") == 1
-            else None
-        )
-        if not isinstance(found, str):
+        if name.count("/") == 1:
+            cached = try_to_load_from_cache(name, FILE, revision=revision)
+        else:
+            cached = None
+        if not isinstance(cached, str):
             return None
-        folder = Path(found).parent
+        folder = Path(cached).parent
     if not (folder / FILE).is_file():
         return None
     try:
         config = json.loads((folder / CONFIG).read_bytes())
         model = folder / "config.json"
-        model_type = (
-            json.loads(model.read_bytes()).get("model_type")
-            if model.is_file()
-            else None
-        )
+        if model.is_file():
+            model_type = json.loads(model.read_bytes()).get("model_type")
+        else:
+            model_type = None
         has_older = (
             any((folder / name).exists() for name in _OLD_FILES)
             and _DECODER not in config
@@ -154,11 +152,9 @@ def read_fast_tokenizer(
         # A saved tokenizer can have settings for training.
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        return (
-            FastTokenizer(tokenizer, config, load)
-            if _add_tokens(tokenizer, config)
-            else None
-        )
+        if _add_tokens(tokenizer, config):
+            return FastTokenizer(tokenizer, config, load)
+        return None
     except (
         Exception
     ):  # the package raises plain Exception; transformers then says what is wrong
@@ -177,27 +173,17 @@ def _add_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> bool:
             getattr(token, name) != value for name, value in record.items()
         ):
             return False
-    named = {
-        key: value
-        for key, value in config.items()
-        if key.endswith("_token") and value is not None
-    }
-    lists = (
-        config.get(key) or ()
-        for key in ("additional_special_tokens", "extra_special_tokens")
-    )
-    others = [
-        value
-        for key, value in named.items()
-        if key not in _SPECIAL or not isinstance(value, str)
-    ]
-    if (
-        not {
-            _content(token)
-            for token in (*others, *(each for tokens in lists for each in tokens))
-        }
-        <= known
-    ):
+    named = {}
+    for key, value in config.items():
+        if key.endswith("_token") and value is not None:
+            named[key] = value
+    others = []
+    for key, value in named.items():
+        if key not in _SPECIAL or not isinstance(value, str):
+            others.append(value)
+    for key in ("additional_special_tokens", "extra_special_tokens"):
+        others += config.get(key) or ()
+    if not {_content(token) for token in others} <= known:
         return False
     special = dict.fromkeys(
         named[key] for key in _SPECIAL if key in named and isinstance(named[key], str)
@@ -209,5 +195,7 @@ def _add_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> bool:
 
 
 def _content(token: Any) -> Any:
-    """Return the text of a token, which can be a record."""
-    return token["content"] if isinstance(token, dict) else token
+    """Return the text of a token or of its record."""
+    if isinstance(token, dict):
+        return token["content"]
+    return token

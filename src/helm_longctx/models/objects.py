@@ -69,7 +69,7 @@ def _mark_as_asked() -> Iterator[None]:
         yield
     finally:
         _asked_threads.remove(thread)
-        # Tasks and threads that the function started have copies of the context, which a reset does not reach.
+        # Tasks and threads that the function started have copies of the context. A reset does not reach them.
         asking.is_over = True
         _ASKING.reset(token)
 
@@ -79,9 +79,9 @@ class PromptFacts:
     """What is known of a prompt besides its text.
 
     Args:
-        length: the length's number of tokens; None for tasks without lengths.
-        depth: position of the evidence in the context, 0 (start) to 1 (end); None if there is no such position.
-        rest: number of characters after the context; None if the prompt has no context.
+        length: the length's number of tokens, or None for tasks without lengths.
+        depth: position of the evidence in the context, 0 (start) to 1 (end), or None if there is no such position.
+        rest: number of characters after the context, or None if the prompt has no context.
     """
 
     id: str
@@ -93,7 +93,7 @@ class PromptFacts:
 
 @dataclass(frozen=True)
 class _AskedRequest(Request):
-    """A request with the facts about its prompt, which go to models that are objects."""
+    """A request with the facts about its prompt. They go to models that are objects."""
 
     facts: PromptFacts | None = None
 
@@ -240,19 +240,23 @@ class Function:
     Args:
         function: takes a prompt and returns a text, or takes a list of prompts and returns a list of texts. What it
             returns can be awaitable.
-        batch_size: the most prompts of a list; None for a function of a single prompt.
+        batch_size: the most prompts of a list, or None for a function of a single prompt.
     """
 
     def __init__(self, function: Callable[[Any], Any], batch_size: int | None = None):
         self._function = function
-        self._gatherer = Gatherer(self._answer_all, batch_size) if batch_size else None
+        self._gatherer: Gatherer[Prompt, str] | None = None
+        if batch_size:
+            self._gatherer = Gatherer(self._answer_all, batch_size)
         # Clients of servers live in one event loop. It has a thread, so that it works inside of a running loop.
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._run_loop, daemon=True).start()
 
     def __call__(self, prompt: Prompt) -> Any:
         """Return what the function returns for a prompt."""
-        return self._gatherer(prompt) if self._gatherer else self._call(prompt)
+        if self._gatherer:
+            return self._gatherer(prompt)
+        return self._call(prompt)
 
     def close(self) -> None:
         """End the thread of the event loop."""
@@ -284,8 +288,13 @@ class Function:
 
 
 def _describe(value: object) -> str:
-    size = f" of length {len(value)}" if isinstance(value, list | tuple) else ""
-    return "None" if value is None else f"a value of type {type(value).__name__}{size}"
+    if isinstance(value, list | tuple):
+        size = f" of length {len(value)}"
+    else:
+        size = ""
+    if value is None:
+        return "None"
+    return f"a value of type {type(value).__name__}{size}"
 
 
 class FunctionClient(Client):
@@ -302,7 +311,7 @@ class FunctionClient(Client):
 
     @classmethod
     def takes_sampling(cls, arguments: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return `temperature`, which the function can know from its own settings. It gets no others."""
+        """Return `temperature`: the function can know it from its own settings. It gets no others."""
         return ("temperature",)
 
     @classmethod
@@ -335,7 +344,13 @@ class FunctionClient(Client):
         return RequestResult(
             success=True,
             embedding=[],
-            completions=[GeneratedOutput(text=text, logprob=0, tokens=[])],
+            completions=[
+                GeneratedOutput(
+                    text=text,
+                    logprob=0,
+                    tokens=[],
+                )
+            ],
             cached=False,
             request_time=time.perf_counter() - start,
             request_datetime=int(started_at),

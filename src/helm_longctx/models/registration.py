@@ -123,7 +123,9 @@ def register_ready() -> None:
     for row in _read_ready("models", "model_metadata"):
         if row["name"] not in models.MODEL_NAME_TO_MODEL_METADATA:
             models.register_model_metadata(dacite.from_dict(models.ModelMetadata, row))
-    known = {deployment.model_name for deployment in deployments.ALL_MODEL_DEPLOYMENTS}
+    known = set()
+    for deployment in deployments.ALL_MODEL_DEPLOYMENTS:
+        known.add(deployment.model_name)
     for row in _read_ready("model_deployments"):
         if row["model_name"] not in known:
             deployments.register_model_deployment(

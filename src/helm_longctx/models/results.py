@@ -34,13 +34,18 @@ class LongContextResult(RequestResult):
 
 def facts_of(result: RequestResult) -> AnswerFacts:
     """Return the facts of a result. One of HELM's own clients has none."""
-    return result.facts if isinstance(result, LongContextResult) else NO_FACTS
+    if isinstance(result, LongContextResult):
+        return result.facts
+    return NO_FACTS
 
 
 def add_facts(result: RequestResult, **facts: Any) -> RequestResult:
     """Return a result with further or other facts; the names are the fields of `AnswerFacts`."""
     known = replace(facts_of(result), **facts)
-    values = {name: value for name, value in vars(result).items() if name != "facts"}
+    values = {}
+    for name, value in vars(result).items():
+        if name != "facts":
+            values[name] = value
     return LongContextResult(**values, facts=known)
 
 
@@ -51,15 +56,16 @@ def parse_result(content: Mapping[str, Any]) -> RequestResult:
         DaciteError: a field is missing.
         ValueError, TypeError, KeyError: the facts have another form.
     """
-    plain = {name: value for name, value in content.items() if name != "facts"}
+    plain = {}
+    for name, value in content.items():
+        if name != "facts":
+            plain[name] = value
     # HELM's clients return whole numbers where floats are declared.
     result = dacite.from_dict(RequestResult, plain, dacite.Config(check_types=False))
     facts = content.get("facts")
-    return (
-        LongContextResult(**vars(result), facts=AnswerFacts.from_json(facts))
-        if facts
-        else result
-    )
+    if facts:
+        return LongContextResult(**vars(result), facts=AnswerFacts.from_json(facts))
+    return result
 
 
 def usage_of(result: RequestResult) -> Usage | None:
@@ -76,7 +82,7 @@ def with_served_model(result: RequestResult, name: object) -> RequestResult:
 
 
 def finish_reason_of(output: GeneratedOutput) -> str:
-    """Return why an output ended; empty if that is not known."""
+    """Return why an output ended, or empty if that is not known."""
     return str((output.finish_reason or {}).get("reason") or "")
 
 
@@ -113,15 +119,20 @@ def _read_output(output: GeneratedOutput, facts: AnswerFacts) -> Answer:
 
 
 def _text_of(output: GeneratedOutput) -> str:
-    # HELM's clients pass on any JSON value in the place of the text.
-    return output.text if isinstance(output.text, str) else ""
+    # HELM's clients pass on any JSON value instead of the text.
+    if isinstance(output.text, str):
+        return output.text
+    return ""
 
 
 def is_output_cut(result: RequestResult) -> bool:
     """Whether the answer, or that of an earlier request of the same question, has no end."""
     facts = facts_of(result)
     for number, output in enumerate(result.completions):
-        of_output = facts if number == 0 else facts.first or NO_FACTS
+        if number == 0:
+            of_output = facts
+        else:
+            of_output = facts.first or NO_FACTS
         if _read_output(output, of_output).is_cut:
             return True
     return False
@@ -157,7 +168,9 @@ def failure_of(result: RequestResult) -> Failure | None:
         kind = failure_of_reason((completion.finish_reason or {}).get("reason"))
         if kind is not None:
             return kind
-    texts = [completion.text for completion in result.completions]
+    texts = []
+    for completion in result.completions:
+        texts.append(completion.text)
     if not texts or not all(isinstance(text, str) for text in texts):
         return Failure.MALFORMED
     return None
@@ -170,7 +183,9 @@ def _classify_error(result: RequestResult) -> Failure:
     is_final = (
         result.error_flags is not None and result.error_flags.is_retriable is False
     )
-    return Failure.BAD_REQUEST if is_final and kind is Failure.UNKNOWN else kind
+    if is_final and kind is Failure.UNKNOWN:
+        return Failure.BAD_REQUEST
+    return kind
 
 
 def check_result(result: RequestResult) -> RequestResult:
@@ -191,7 +206,13 @@ def make_failure(kind: Failure, error: str) -> RequestResult:
     return LongContextResult(
         success=False,
         embedding=[],
-        completions=[GeneratedOutput(text="", logprob=0, tokens=[])],
+        completions=[
+            GeneratedOutput(
+                text="",
+                logprob=0,
+                tokens=[],
+            )
+        ],
         cached=False,
         error=redact(error),
         error_flags=flags,

@@ -42,11 +42,10 @@ def with_sampling(request: Request, sampling: Sampling, trial: int = 0) -> Reque
 
 def with_fields(kind: type[_Kind], request: Request, **others: Any) -> _Kind:
     """Return a request of another class, with the fields of the given one that it has, too, and with others."""
-    own = {
-        field.name: getattr(request, field.name)
-        for field in fields(kind)
-        if hasattr(request, field.name)
-    }
+    own = {}
+    for field in fields(kind):
+        if hasattr(request, field.name):
+            own[field.name] = getattr(request, field.name)
     return kind(**{**own, **others})
 
 

@@ -1,6 +1,6 @@
 """Requests for log-probabilities of given texts, with HELM's `echo_prompt`, no new tokens and `Token.logprob`.
 
-The client of a deployment that can answer them has `score_support`, which the runner calls before the first request.
+The client of a deployment that can answer them has `score_support`. The runner calls it before the first request.
 """
 
 import math
@@ -31,7 +31,7 @@ class ScoringRequest(Request):
     Args:
         answers: the gold answers. Without any, the tokens of the prompt itself are scored, and the completion has
             their `Window`s.
-        context: [start, end) of the context in the prompt, in characters; None if it has none.
+        context: [start, end) of the context in the prompt, in characters, or None if it has none.
     """
 
     answers: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class SpanRequest(Request):
 
     Args:
         spans: [start, end) of each part in the prompt, in characters, in order.
-        top: number of the most likely tokens at each place.
+        top: number of the most likely tokens at each position.
     """
 
     spans: tuple[tuple[int, int], ...] = ()
@@ -71,7 +71,7 @@ class AnswerRequest(Request):
     """A request for an answer and the distributions of a model at its tokens.
 
     Args:
-        top: number of the most likely tokens at each place.
+        top: number of the most likely tokens at each position.
     """
 
     top: int = 5
@@ -112,11 +112,10 @@ def scored_texts(request: ScoringRequest, prompt: str) -> Iterator[tuple[str, st
             )
         prompts.append(prompt[: shift + start] + prompt[shift + end :])
     for text in prompts:
-        gap = (
-            SEPARATOR
-            if text and not text[-1].isspace() and not request.messages
-            else ""
-        )
+        if text and not text[-1].isspace() and not request.messages:
+            gap = SEPARATOR
+        else:
+            gap = ""
         for answer in request.answers:
             yield text, gap + answer
 
@@ -127,11 +126,13 @@ def scored_output(answer: str, tokens: Sequence[tuple[str, float]]) -> Generated
     Args:
         tokens: text and log-probability of each of its tokens.
     """
-    found = [Token(text, logprob) for text, logprob in tokens]
+    scored = []
+    for text, logprob in tokens:
+        scored.append(Token(text, logprob))
     return GeneratedOutput(
         answer,
-        math.fsum(token.logprob for token in found),
-        found,
+        math.fsum(token.logprob for token in scored),
+        scored,
         {"reason": "endoftext"},
     )
 
@@ -140,7 +141,10 @@ def windows_output(windows: Sequence[Window]) -> GeneratedOutput:
     """Return the completion of a text whose own tokens were scored. The result's facts have the windows."""
     total = math.fsum(window.logprob * window.tokens for window in windows)
     return GeneratedOutput(
-        text="", logprob=total, tokens=[], finish_reason={"reason": "endoftext"}
+        text="",
+        logprob=total,
+        tokens=[],
+        finish_reason={"reason": "endoftext"},
     )
 
 

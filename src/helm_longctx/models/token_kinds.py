@@ -55,6 +55,7 @@ WORDS = "words and punctuation"
 
 def find_kind(token: str) -> str:
     """Return the kind of a token."""
-    return next(
-        (name for name, kind in KINDS.items() if kind.pattern.search(token)), WORDS
-    )
+    for name, kind in KINDS.items():
+        if kind.pattern.search(token):
+            return name
+    return WORDS

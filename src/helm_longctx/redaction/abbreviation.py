@@ -54,7 +54,9 @@ def describe_error(error: BaseException) -> str:
     is_import = isinstance(error, ImportError) or isinstance(
         error.__cause__, ImportError
     )
-    return text if isinstance(error, InputError) or is_import else abbreviate(text)
+    if isinstance(error, InputError) or is_import:
+        return text
+    return abbreviate(text)
 
 
 def format_traceback(error: BaseException) -> str:
@@ -85,9 +87,10 @@ class _AbbreviatingFilter(logging.Filter):
             # HELM also logs tracebacks as text while it handles an exception, so the messages can stand in the text.
             message = _abbreviate_messages(message, sys.exc_info()[1])
             is_long = len(message) > LOG_LIMIT
-            record.msg = (
-                f"{abbreviate(message)} … {message[-_TAIL:]}" if is_long else message
-            )
+            if is_long:
+                record.msg = f"{abbreviate(message)} … {message[-_TAIL:]}"
+            else:
+                record.msg = message
             record.args = ()
         # Formatters print `exc_text` if it is set, so the long message of the exception is never formatted.
         if record.exc_info and record.exc_info[1] and not record.exc_text:
@@ -104,11 +107,12 @@ def add_log_filter() -> None:
 
 def abbreviate_request(request: Any) -> str:
     """Return the `repr` of a HELM request with its long values abbreviated."""
-    values = {field.name: getattr(request, field.name) for field in fields(request)}
-    texts = {
-        n: repr(abbreviate(v)) if isinstance(v, str) else abbreviate(repr(v))
-        for n, v in values.items()
-    }
+    values = {}
+    for field in fields(request):
+        values[field.name] = getattr(request, field.name)
+    texts = {}
+    for n, v in values.items():
+        texts[n] = repr(abbreviate(v)) if isinstance(v, str) else abbreviate(repr(v))
     return f"Request({', '.join(f'{name}={text}' for name, text in texts.items())})"
 
 

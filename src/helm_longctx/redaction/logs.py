@@ -77,8 +77,8 @@ def _redact_hook(hook: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(hook)
     def call_with_redaction(*arguments: Any) -> None:
         # sys.excepthook gets type, value and traceback; the other hooks get one tuple that begins with them.
-        exception = arguments if len(arguments) == 3 else arguments[0][:3]
-        text = "".join(traceback.format_exception(*exception))
+        kind, value, trace = arguments if len(arguments) == 3 else arguments[0][:3]
+        text = "".join(traceback.format_exception(kind, value, trace))
         if (clean := redact(text)) == text:
             hook(*arguments)  # there is no secret, and the original hook may print more
         elif sys.stderr is not None:

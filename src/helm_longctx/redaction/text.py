@@ -112,7 +112,7 @@ _PATTERNS = [
         r"(Basic|basic|BASIC) +(?=[A-Za-z+/]{0,200}[\d=])[A-Za-z0-9+/=]{12,}",
         rf"\1 {MARK}",
     ),
-    # A key that a provider quotes with stars in the place of a part: the rest is secret too.
+    # A key that a provider quotes with stars for a part: the rest is secret too.
     (["****"], r"[\w.-]{2,40}\*{4,}[\w-]{0,40}|(?<!\*)\*{4,}[\w-]{2,40}", MARK),
     (
         ["uthorization", "UTHORIZATION"],
@@ -144,7 +144,7 @@ class SecretFormat(NamedTuple):
 
     Args:
         hints: literals. A text without any of them has no key.
-        pattern: a regular expression that begins with a literal. It should also match keys with stars in the place of
+        pattern: a regular expression that begins with a literal. It should also match keys with stars instead of
             letters, as providers quote them.
     """
 
@@ -169,7 +169,7 @@ def redact(text: str) -> str:
     for form in _forms:
         if form in text:
             text = text.replace(form, MARK)
-    if any(hint in text for each in _formats for hint in each.hints):
+    if any(hint in text for known in _formats for hint in known.hints):
         text = _compile(_format_pattern).sub(MARK, text)
     if any(sign in text for sign in _OMISSIONS):
         # The beginning of a registered value is replaced; other words stay.
@@ -191,14 +191,11 @@ def register_secret(value: str) -> None:
         return
     # Its encodings in URLs, JSON, Python's `repr` and base64.
     forms = {value, quote(value, safe=""), quote_plus(value), repr(value)[1:-1]}
-    forms |= {
-        json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)
-    }
-    forms |= {
-        form
-        for before in range(3)
-        for form in _base64(value.encode("utf-8", "surrogatepass"), before)
-    }
+    for ascii_only in (True, False):
+        forms.add(json.dumps(value, ensure_ascii=ascii_only)[1:-1])
+    for before in range(3):
+        for form in _base64(value.encode("utf-8", "surrogatepass"), before):
+            forms.add(form)
     with _lock:
         # The longest form comes first, because replacing a part of a longer value would leave the rest of it.
         forms = {form for form in (*_forms, *forms) if len(form) >= _SHORTEST}
@@ -211,7 +208,7 @@ def register_format(secret: SecretFormat) -> None:
     with _lock:
         if secret not in _formats:
             # One pattern for all formats finds the leftmost key first, whoever registered its format.
-            _format_pattern = "|".join(each.pattern for each in (*_formats, secret))
+            _format_pattern = "|".join(known.pattern for known in (*_formats, secret))
             _formats = (*_formats, secret)
 
 

@@ -644,9 +644,16 @@ _MOST_LINES = 12
 """Number of lines about cut answers of a benchmark."""
 
 
-def print_scores(folder: Path, boards: Sequence[Board]) -> None:
-    """Print the scores of a suite, and where its answers and pages are."""
-    print_blocks(score_tables(boards))
+def print_scores(
+    folder: Path, boards: Sequence[Board], others: Table | None = None
+) -> None:
+    """Print the scores of a suite, and where its answers and pages are.
+
+    Args:
+        others: the scores of HELM's other scenarios.
+    """
+    tables = list(score_tables(boards))
+    print_blocks([*tables, others] if others else tables)
     for line in (
         *map(escape_invisible, notes(boards)),
         *_answer_addresses(folder, boards),

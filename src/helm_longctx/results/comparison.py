@@ -240,16 +240,16 @@ def _compare_means(
             mean_of_results([(result, weights[result.task]) for result in found])
         )
     return compare_intervals_with_failures(
-        ends[0], ends[1], _find_failure_share(one), _find_failure_share(other)
+        ends[0], ends[1], find_failure_share(one), find_failure_share(other)
     )
 
 
-def _find_failure_share(score: Result) -> float:
+def find_failure_share(score: Result) -> float:
     """Return the share of the questions without an answer, as a mean over tasks; 0 for a published score."""
     if score.is_published:
         return 0.0
     if score.parts:
-        return fmean(_find_failure_share(part) for part in score.parts)
+        return fmean(find_failure_share(part) for part in score.parts)
     if score.answers:
         return fmean(answer.score is None for answer in score.answers)
     return score.failed / max(score.failed + score.interval.n, 1)

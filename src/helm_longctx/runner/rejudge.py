@@ -1,10 +1,12 @@
 """Judges the answers of a run again without asking the model."""
 
+import json
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +26,20 @@ from helm_longctx.runner.interruptions import explain_full_disk
 from helm_longctx.runner.runner import evaluate, runner_arguments
 from helm_longctx.runner.spool import WholePromptAnnotations
 from helm_longctx.runs.files import (
-    INSTANCE_STATS,
     RUN_SPEC,
+    SCENARIO,
     STATES,
-    STATS,
     find_runs,
-    read_states,
+    read_json,
     read_undamaged,
-    reading,
-    write_json,
 )
 from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.prompts import stored_prompt, with_text
-from helm_longctx.runs.records import write_records
+from helm_longctx.runs.records import (
+    make_records,
+    read_run_states,
+    write_run,
+)
 from helm_longctx.tasks.entry import arguments_of, check_entry
 from helm_longctx.tasks.run_names import read_run_name
 from helm_longctx.tasks.sample import Sample
@@ -131,12 +134,11 @@ class Rejudger(Runner):
                     stack.enter_context(lock_run(folder))
                     check_nothing_in_batches(folder)
             stack.enter_context(explain_full_disk(target, f"{run} is unchanged"))
-            before = load_state(run / STATES)
+            before = load_state(run)
             # The old verdicts are another judge's, or `judge=none` means no verdicts.
-            states = [
-                replace(request_state, annotations=None)
-                for request_state in before.request_states
-            ]
+            states = []
+            for request_state in before.request_states:
+                states.append(replace(request_state, annotations=None))
             state = replace(
                 before, annotator_specs=spec.annotators, request_states=states
             )
@@ -144,16 +146,14 @@ class Rejudger(Runner):
                 self.annotator_executor, whole_request
             ).execute(state)
             stats, instance_stats = evaluate(self, spec, state)
-            _replace_run(
-                run,
-                target,
-                {
-                    RUN_SPEC: spec,
-                    STATES: state,
-                    STATS: stats,
-                    INSTANCE_STATS: instance_stats,
-                },
+            write = partial(
+                write_run,
+                spec=spec,
+                scenario=read_json(run / SCENARIO),
+                stats=stats,
+                records=make_records(state.request_states, instance_stats),
             )
+            _replace_run(run, target, write)
         old_verdicts, _ = _count_verdicts(before)
         verdicts, missing = _count_verdicts(state)
         return _Rejudgment(target, verdicts, max(0, verdicts - old_verdicts), missing)
@@ -225,10 +225,18 @@ def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
 
 def load_object(path: Path, kind: Any) -> Any:
     """Read an object of HELM, or a list of them (`list[Stat]`). Raises a `DamagedRunError` if that fails."""
-    try:
+    with _parsing(path):
         return from_json(path.read_bytes(), kind)
+
+
+@contextmanager
+def _parsing(path: Path) -> Iterator[None]:
+    """Raise a `DamagedRunError` for an error of HELM's codec in the block, which raises groups of errors."""
+    try:
+        yield
+    except InputError:
+        raise
     except Exception as error:
-        # HELM's codec raises groups of errors.
         if not (isinstance(error, OSError) or is_format_error(error)):
             raise
         raise DamagedRunError(
@@ -236,35 +244,33 @@ def load_object(path: Path, kind: Any) -> Any:
         ) from error
 
 
-def load_state(path: Path) -> ScenarioState:
+def load_state(run: Path) -> ScenarioState:
     """Read the state of a finished run with what is known of its answers, which HELM's codec leaves out.
 
     Raises:
-        InputError: the file cannot be read.
+        InputError: the run's files cannot be read.
     """
-    state = load_object(path, ScenarioState)
+    spec = _load_spec(run)
     states = []
-    with reading(path):
-        for request_state, plain in zip(
-            state.request_states, read_states(path), strict=True
-        ):
+    with _parsing(run / STATES):
+        for plain in read_run_states(run):
             result = plain.get("result")
             states.append(
-                replace(request_state, result=parse_result(result) if result else None)
+                replace(
+                    from_json(json.dumps(plain), RequestState),
+                    result=parse_result(result) if result else None,
+                )
             )
-    return replace(state, request_states=states)
+    return ScenarioState(spec.adapter_spec, states, spec.annotators)
 
 
-def _replace_run(run: Path, target: Path, files: dict[str, Any]) -> None:
-    """Copy a run with other files to `target` in one step, so that the folder is never incomplete."""
+def _replace_run(run: Path, target: Path, change: Callable[[Path], None]) -> None:
+    """Copy a run, change the copy, and put it to `target` in one step, so that the folder is never incomplete."""
     with tempfile.TemporaryDirectory(prefix=".rejudged-", dir=target.parent) as name:
         new = Path(name) / "new"
         old = Path(name) / "old"
         shutil.copytree(run, new, ignore=shutil.ignore_patterns(f"{LOCK}*"))
-        for file_name, content in files.items():
-            write_json(new / file_name, content)
-        if STATES in files:
-            write_records(new)
+        change(new)
         try:
             if target.exists():
                 target.rename(old)

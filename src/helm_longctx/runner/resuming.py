@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from helm.benchmark.run_spec import RunSpec
-from helm.common.hierarchical_logger import hlog
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import CHAT_BUFFER, deployment_window
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.results import failure_of, is_output_cut, parse_result
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runner.follow_up import follow_up, join_answers, split_answers
@@ -23,13 +23,12 @@ from helm_longctx.runs.files import (
     FILES,
     STATES,
     find_incomplete_files,
-    find_sample,
     read_run_spec,
-    read_states,
     reading,
 )
 from helm_longctx.runs.journal import Journal, answer_files, parse_object, request_name
 from helm_longctx.runs.prompts import request_text
+from helm_longctx.runs.records import read_records
 from helm_longctx.tasks.entry import read_times
 from helm_longctx.tasks.run_names import read_run_name
 from helm_longctx.tasks.token_estimate import estimate_tokens
@@ -46,7 +45,7 @@ def is_complete(run: Path) -> bool:
     if answer_files(run) or not all((run / name).is_file() for name in FILES):
         return False
     if incomplete := find_incomplete_files(run):
-        hlog(
+        helm_log.info(
             f"{run} is made again, because files are incomplete: {', '.join(incomplete)}"
         )
     return not incomplete
@@ -148,16 +147,14 @@ def retry_cut(
 
 
 def _results(run: Path) -> Iterator[tuple[str, RequestResult]]:
-    """Yield the results in a finished run's files, by the names of their requests."""
-    with reading(run / STATES):
-        for state in read_states(run / STATES):
-            sample = find_sample(state["instance"])
-            if sample and sample.full_prompt and state.get("result"):
-                request = parse_object(Request, state["request"])
-                yield (
-                    request_name(request, sample.full_prompt["sha256"]),
-                    parse_result(state["result"]),
-                )
+    """Yield the results of a finished run, by the names of their requests."""
+    for record in read_records(run):
+        result = record.to_state().get("result")
+        if record.sample and record.sample.full_prompt and result:
+            with reading(run / STATES):
+                request = parse_object(Request, record.request)
+                name = request_name(request, record.prompt_digest)
+                yield name, parse_result(result)
 
 
 def _retry(

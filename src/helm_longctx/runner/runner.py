@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,6 @@ from helm.benchmark.scenarios.scenario import (
 )
 from helm.common.cache import cache_stats
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
-from helm.common.hierarchical_logger import herror, hlog, htrack_block
 from helm.proxy.services.service import CACHE_DIR
 
 from helm_longctx.data.fetch import describe_files
@@ -37,12 +35,14 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import max_cost
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import check_annotators
+from helm_longctx.helm.command_line import log_next_command
 from helm_longctx.helm.errors import refuse_runs
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.run_specs import fetch_entries
 from helm_longctx.helm.scenario import LongContextScenario, scenario_root
 from helm_longctx.helm.style import check_drawing
 from helm_longctx.helm.truncation import check_tokenizers, with_deployments_tokenizer
+from helm_longctx.helm_log import helm_log
 from helm_longctx.locks import lock_run
 from helm_longctx.models.scoring import check_scoring
 from helm_longctx.redaction.abbreviation import describe_error
@@ -77,9 +77,10 @@ from helm_longctx.runner.spool import (
     wrap_helm_errors,
 )
 from helm_longctx.runs import files
+from helm_longctx.runs.helm_files import write_helm_files
 from helm_longctx.runs.journal import NAME, SHARDS, Journal, wait_for_shards
 from helm_longctx.runs.ledger import check_nothing_in_batches
-from helm_longctx.runs.records import write_records
+from helm_longctx.runs.records import make_records, write_run
 from helm_longctx.tasks.entry import ADAPTER_METHOD
 
 
@@ -133,7 +134,7 @@ def evaluate(
     """
     metrics = [helm_runner.create_metric(metric) for metric in spec.metric_specs]
     parallelism = runner.executor.execution_spec.parallelism
-    with htrack_block(f"{len(metrics)} metrics"):
+    with helm_log.block(f"{len(metrics)} metrics"):
         results = [
             metric.evaluate(
                 state, runner.metric_service, runner.eval_cache_path, parallelism
@@ -289,6 +290,8 @@ class LongContextRunner(Runner):
             raise InputError(". ".join(ends)) from failure
         if failure:
             raise failure
+        if self.logs_scores and self.strategy.completes and ours:
+            log_next_command(Path(self.output_path), suite)
 
     def _refuse_incomplete(self, run_specs: list[RunSpec]) -> None:
         """Fetch the data of all runs, and refuse those that lack data, a package, a judge, a tokenizer or a window.
@@ -348,7 +351,7 @@ class LongContextRunner(Runner):
                     # Another process may be making the same run, and a full disk can show in any of the run's files.
                     with self.strategy.lock(path), explain_full_disk(path, kept):
                         if self.strategy.skips(self, spec):
-                            hlog(
+                            helm_log.info(
                                 f"Skipping run {spec.name} because run is completed and all output files exist."
                             )
                         else:
@@ -391,7 +394,7 @@ class LongContextRunner(Runner):
             self._refused[run_spec.name] = f"{run_spec.name}: {why}"
             # The error of a single run follows at once from `run_all`.
             if not self._is_only_run:
-                herror(self._refused[run_spec.name])
+                helm_log.error(self._refused[run_spec.name])
 
     def _lacks_verdicts(self, run_spec: RunSpec) -> bool:
         """Whether a run is made and has judged answers, of which none has a verdict."""
@@ -490,7 +493,7 @@ class LongContextRunner(Runner):
             "spool": spool,
             "select": self.strategy.select,
         }
-        with htrack_block("prompts"):
+        with helm_log.block("prompts"):
             if isinstance(scenario, LongContextScenario):
                 requests = adapt(scenario.iter_instances(folder), **options)
                 root = scenario_root(folder)
@@ -522,23 +525,27 @@ class LongContextRunner(Runner):
         whole = partial(whole_request, spool=run.spool)
         state = WholePromptAnnotations(self.annotator_executor, whole).execute(state)
         stats, instance_stats = evaluate(self, run.spec, state)
-        states: Any = zip(run.requests, state.request_states, strict=True)
-        written = copy(
-            state
-        )  # its list of states is an iterator that makes one at a time
-        written.request_states = (asked.written(answered) for asked, answered in states)
-        # HELM's order: a run that has the last file is complete.
-        contents = {
-            files.RUN_SPEC: run.spec,
-            files.SCENARIO: run.scenario,
-            files.STATES: written,
-            files.STATS: stats,
-            files.INSTANCE_STATS: instance_stats,
-        }
-        for name, content in contents.items():
-            files.write_json(run.path / name, content)
+        # One state at a time is made, with its elided prompt.
+        pairs = zip(run.requests, state.request_states, strict=True)
+        states = (asked.written(answered) for asked, answered in pairs)
         if run.is_ours:
-            write_records(run.path)
+            write_run(
+                run.path,
+                spec=run.spec,
+                scenario=run.scenario,
+                stats=stats,
+                records=make_records(states, instance_stats),
+            )
+        else:
+            # Other readers of HELM's own scenarios expect whole prompts in HELM's files.
+            write_helm_files(
+                run.path,
+                spec=run.spec,
+                scenario=run.scenario,
+                states=states,
+                stats=stats,
+                rows=instance_stats,
+            )
         # If the journal stays, the same command sends the failed requests again.
         if not answers.failed:
             run.journal.finish()

@@ -1,4 +1,4 @@
-"""Reads, writes and streams the files that HELM's runner writes for a run, and recognizes damaged files."""
+"""The names of a run's files, small files of a run, and the recognition of damaged files."""
 
 import json
 import logging
@@ -6,13 +6,9 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import fields, is_dataclass
-from functools import cache
 from itertools import chain
-from json.encoder import encode_basestring_ascii
-from math import isfinite
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 import orjson
 
@@ -31,31 +27,13 @@ MODEL = "python_model.json"
 """What identifies a model that ran in the process of the run."""
 
 FILES = (RUN_SPEC, SCENARIO, STATES, STATS, INSTANCE_STATS)
-"""All files, in the order in which HELM writes them. A run is complete if it has the last one."""
-
-State = dict[str, Any]
-"""A request state as plain data."""
+"""HELM's files, in the order in which HELM writes them. A run is complete if it has the last one."""
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 _TAIL = 16
 """Bytes read at the end of a file to see whether the file is complete."""
-
-_PIECE = 1 << 16
-"""Bytes of a file that are read at once at least."""
-
-# HELM indents its JSON by two spaces and escapes newlines in texts, so these lines can only be outer brackets.
-_LIST = b'  "request_states": [\n'
-_EMPTY_LIST = b'  "request_states": []'
-_LIST_END = b"  ]"
-_STATE = b"    {\n"
-_STATE_END = b"    }"
-_ROWS = b"[\n"
-_ROWS_END = b"]"
-_ROW = b"  {\n"
-_ROW_END = b"  }"
-
 
 FORMAT_ERRORS = (OSError, ValueError, LookupError, TypeError, AttributeError)
 """Errors of code that reads a file in another form."""
@@ -111,22 +89,6 @@ def write_data(run: Path, described: Mapping[str, Any]) -> None:
     if described:
         run.mkdir(parents=True, exist_ok=True)
         replace_file(run / DATA, orjson.dumps(described, option=orjson.OPT_INDENT_2))
-
-
-def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Read a JSON list of objects, one at a time in HELM's layout, or raise an `InputError`."""
-    with reading(path), path.open("rb") as file:
-        lines = _Lines(file)
-        # An empty list is on one line, and other programs can write another layout.
-        if lines.read() != _ROWS:
-            yield from read_json(path)
-            return
-        while line := lines.read():
-            if line == _ROW:
-                yield _parse_object(lines, _ROW_END)[0]
-            elif line.rstrip() == _ROWS_END:
-                return
-        raise ValueError("the end of the list is missing")
 
 
 _LONGEST_RUN_NAME = 240
@@ -192,24 +154,6 @@ def read_run_specs(suite: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     return read_undamaged(find_runs(suite), read_run_spec)
 
 
-def read_states(path: Path) -> Iterator[State]:
-    """Read the states of a `scenario_state.json`, one at a time, or raise an `InputError`."""
-    return (part for part in _split(path) if isinstance(part, dict))
-
-
-def rewrite_states(
-    source: Path, target: Path, change: Callable[[State], State]
-) -> None:
-    """Copy a `scenario_state.json` with each state changed, or raise an `InputError`."""
-    with target.open("wb") as copy:
-        for part in _split(source):
-            copy.write(
-                json.dumps(change(part)).encode("ascii")
-                if isinstance(part, dict)
-                else part
-            )
-
-
 def find_sample(instance: Mapping[str, Any]) -> Sample | None:
     """Return the sample in an instance's `extra_data`. An instance of another package's scenario has none."""
     extra = instance.get("extra_data")
@@ -246,114 +190,6 @@ def read_looks(run: Path) -> tuple[int, ...]:
         return tuple(sorted({int(size) for size in read_json(path)}))
 
 
-def write_json(path: Path, content: Any) -> None:
-    """Write one of HELM's objects, or a list of them, as HELM does, with `replace_file`.
-
-    The file of a large run is several times larger than its objects, so it is written in pieces.
-
-    Args:
-        content: an iterator, here or in a field, is written as a list, so that its items need not be in memory.
-    """
-    # `read_rows` and `_split` rely on this indentation.
-    replace_file(
-        path, pieces=(piece.encode("ascii") for piece in _split_json(content, depth=2))
-    )
-
-
-def _split_json(value: Any, depth: int, margin: str = "\n") -> Iterator[str]:
-    """Yield `to_json` of a value in pieces: the items of its lists and the fields of its records, down to a depth."""
-    kind: Any = type(value)
-    if not depth or isinstance(value, dict):
-        yield to_json(value, margin)
-    elif kind in (list, tuple) or isinstance(value, Iterator):
-        yield from _split_items("[]", (("", item) for item in value), depth, margin)
-    elif (names := _field_names(kind)) is not None:
-        items = (
-            (key, item)
-            for name, key in names
-            if (item := getattr(value, name)) is not None
-        )
-        yield from _split_items("{}", items, depth, margin)
-    else:
-        yield to_json(value, margin)
-
-
-def _split_items(
-    brackets: str, items: Iterable[tuple[str, Any]], depth: int, margin: str
-) -> Iterator[str]:
-    inner = margin + "  "
-    between = brackets[0]
-    for key, item in items:
-        yield f"{between}{inner}{key}"
-        yield from _split_json(item, depth - 1, inner)
-        between = ","
-    yield f"{margin}{brackets[1]}" if between == "," else brackets
-
-
-def to_json(value: Any, margin: str = "\n") -> str:
-    """Return what HELM's `asdict_without_nones` and Python's `json.dumps(…, indent=2)` make of a value, in less time.
-
-    Both copy each value, and Python's C encoder does not indent before Python 3.14.
-
-    Args:
-        value: a dataclass, or anything that `json.dumps` takes. Keys in dictionaries are strings.
-        margin: the newline and the spaces before the lines of the value.
-    """
-    kind: Any = type(value)
-    if kind is str:
-        return encode_basestring_ascii(value)
-    if kind is int or (kind is float and isfinite(value)):
-        return repr(value)
-    # A run has a few dozen names of statistics, and each answer has all of them. HELM is not imported here.
-    return (
-        _name_to_json(value, margin)
-        if kind.__name__ == "MetricName"
-        else _to_json(value, margin)
-    )
-
-
-def _to_json(value: Any, margin: str) -> str:
-    kind: Any = type(value)
-    inner = margin + "  "
-    if kind in (list, tuple):
-        return _in_brackets("[]", [to_json(part, inner) for part in value], margin)
-    if (names := _field_names(kind)) is not None:
-        parts = [
-            key + to_json(part, inner)
-            for name, key in names
-            if (part := getattr(value, name)) is not None
-        ]
-    elif isinstance(value, dict):
-        parts = [
-            f"{encode_basestring_ascii(key)}: {to_json(part, inner)}"
-            for key, part in value.items()
-        ]
-    else:  # None, a boolean, NaN, an enum, or another subclass of a plain type
-        return json.dumps(value)
-    return _in_brackets("{}", parts, margin)
-
-
-_name_to_json = cache(_to_json)
-
-
-def _in_brackets(brackets: str, parts: list[str], margin: str) -> str:
-    if not parts:
-        return brackets
-    inner = margin + "  "
-    return f"{brackets[0]}{inner}{f',{inner}'.join(parts)}{margin}{brackets[1]}"
-
-
-@cache
-def _field_names(kind: Any) -> list[tuple[str, str]] | None:
-    """Return the names of a dataclass's fields, each also as the start of its line in JSON. Other types have none."""
-    if not is_dataclass(kind):
-        return None
-    return [
-        (field.name, f"{encode_basestring_ascii(field.name)}: ")
-        for field in fields(kind)
-    ]
-
-
 def find_incomplete_files(run_path: Path) -> list[str]:
     """Return the names of HELM's files of a run that are missing or cut off. Only the ends of the files are read."""
     incomplete = []
@@ -366,80 +202,6 @@ def find_incomplete_files(run_path: Path) -> list[str]:
         if not end.endswith((b"\n}", b"\n]")) and end not in (b"{}", b"[]"):
             incomplete.append(name)
     return incomplete
-
-
-def _split(path: Path) -> Iterator[State | bytes]:
-    """Split a `scenario_state.json` into parsed request states and the bytes around them, in order.
-
-    The layout is parsed here instead of by ijson: that is five to seven times slower on 100 MB, fails at NaN (HELM
-    writes it) and replaces lone surrogates by question marks.
-    """
-    in_list = has_list = False
-    last = b""
-    with reading(path), path.open("rb") as file:
-        lines = _Lines(file)
-        while line := lines.read():
-            last = line
-            if in_list and line == _STATE:
-                state, rest = _parse_object(lines, _STATE_END)
-                yield state
-                yield rest
-                continue
-            if line.startswith(_LIST_END if in_list else _EMPTY_LIST):
-                in_list = False
-                has_list = True
-            in_list = in_list or line == _LIST
-            yield line
-        if not has_list or last.rstrip() != b"}":
-            raise ValueError(
-                "the list of request states, or the end of the file, is missing"
-            )
-
-
-class _Lines:
-    """The lines of a file, of which many can be read at once: a run has hundreds for each answer."""
-
-    def __init__(self, file: BinaryIO):
-        self._file = file
-        self._data = bytearray()
-        self._at = 0
-
-    def read(self) -> bytes:
-        """Return the next line. It is empty at the end of the file."""
-        end = self._find(b"\n", self._at)
-        return self._take(len(self._data) if end < 0 else end + 1)
-
-    def read_before(self, start: bytes) -> bytes:
-        """Return all lines before the next one that starts with these bytes, or raise a `ValueError`."""
-        # The line break before the first of these lines is still there.
-        end = self._find(b"\n" + start, self._at - 1)
-        if end < 0:
-            raise ValueError("the last object has no end")
-        return self._take(end + 1)
-
-    def _take(self, end: int) -> bytes:
-        start = self._at
-        self._at = end
-        return bytes(memoryview(self._data)[start:end])
-
-    def _find(self, mark: bytes, begin: int) -> int:
-        """Return the offset of a mark in the data, or -1. The data grows until it has the mark or the file ends."""
-        while (offset := self._data.find(mark, begin)) < 0:
-            begin = max(begin, len(self._data) - len(mark) + 1)
-            gone = max(self._at - 1, 0)
-            del self._data[:gone]
-            self._at = self._at - gone
-            begin = begin - gone
-            if not (piece := self._file.read(_PIECE)):
-                break
-            self._data += piece
-        return offset
-
-
-def _parse_object(lines: _Lines, end: bytes) -> tuple[dict[str, Any], bytes]:
-    """Parse an object from the lines after its first one. Also return the bytes after its last brace."""
-    parsed: dict[str, Any] = parse(b"".join((b"{", lines.read_before(end), b"}")))
-    return parsed, lines.read().removeprefix(end)
 
 
 def parse(data: bytes) -> Any:

@@ -21,16 +21,9 @@ import zstandard
 from helm.benchmark.scenarios.scenario import Input
 from helm.common.request import Request
 
-from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.runs.files import (
-    STATES,
-    State,
-    find_sample,
-    read_json,
-    read_states,
-    replace_file,
-)
+from helm_longctx.runs.files import read_json, replace_file
 from helm_longctx.tasks.sample import Sample
 
 LIMIT = 8_000
@@ -247,7 +240,6 @@ def elide_messages(
 
 TEXTS = "prompts.zst"
 INDEX = "prompts.json"
-_Value = TypeVar("_Value")
 
 _WINDOW_LOG = 25
 """Base-2 logarithm of the number of bytes that the compressor looks back."""
@@ -347,41 +339,6 @@ def instance_names(
     return names
 
 
-def full_prompt(run_path: Path, instance: str) -> str:
-    """Return a prompt exactly as it was sent, a conversation as JSON of its messages, or raise an `InputError`."""
-    if (run_path / INDEX).is_file():
-        return stored_prompt(
-            run_path,
-            _choose(run_path, read_json(run_path / INDEX)["instances"], instance),
-            instance,
-        )
-    # HELM's own runner keeps a prompt whole in the request states.
-    state = find_states(run_path, instance)[0]
-    prompt = _prompt_text(state)
-    if prompt_digest(state) != digest(prompt):
-        raise InputError(
-            f"{run_path / INDEX} is missing, and {STATES} has only a part of the prompt of {instance}"
-        )
-    return prompt
-
-
-def find_states(run_path: Path, instance: str) -> list[State]:
-    """Return an instance's request states in the order of its repeats, or raise an `InputError`."""
-    path = run_path / STATES
-    if not path.is_file():
-        raise InputError(
-            f"{run_path} is not the folder of a run that has started; give another run"
-        )
-    instances = ((state["instance"], state) for state in read_states(path))
-    names = instance_names(
-        (asked["id"], asked.get("sub_split"), prompt_digest(state))
-        for asked, state in instances
-    )
-    chosen = _choose(run_path, {name: name for name in names}, instance)
-    states = zip(names, read_states(path), strict=True)
-    return [state for name, state in states if name == chosen]
-
-
 def stored_prompt(run_path: Path, prompt_digest: str, instance: str) -> str:
     """Return the prompt with a digest in a run's store. Raises an `InputError` if it is damaged."""
     index = read_json(run_path / INDEX)
@@ -396,35 +353,4 @@ def stored_prompt(run_path: Path, prompt_digest: str, instance: str) -> str:
             return prompt
     raise InputError(
         f"{run_path / TEXTS} is damaged: the prompt of {instance} is not what was sent"
-    )
-
-
-def prompt_digest(state: State) -> str:
-    """Return the digest of the whole prompt of a request state. The text itself can be elided in it."""
-    sample = find_sample(state["instance"])
-    if sample and sample.full_prompt:
-        return sample.full_prompt["sha256"]
-    return digest(_prompt_text(state))
-
-
-def _prompt_text(state: State) -> str:
-    return to_text(state["request"]["prompt"], state["request"].get("messages"))
-
-
-def _choose(run_path: Path, by_name: Mapping[str, _Value], name: str) -> _Value:
-    if name in by_name:
-        return by_name[name]
-    if rivals := [other for other in by_name if other.rpartition("#")[0] == name]:
-        raise bad_argument(
-            run_path.name,
-            "instance",
-            name,
-            f"one of {', '.join(rivals)}, which share this id",
-        )
-    some = list(by_name)[:3]
-    raise bad_argument(
-        run_path.name,
-        "instance",
-        name,
-        f"one of {', '.join(some)} … ({len(by_name)} in all)",
     )

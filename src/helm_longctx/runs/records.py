@@ -1,8 +1,8 @@
 """The records of a run: for each question its prompt's digest, the answer, the judges' notes and the statistics.
 
-`records.jsonl.zst` has a line for each question and repeat, in the order of the run; `zstd -dc` prints it. A finished
-run has it beside HELM's files, which have the same in HELM's objects. Analyses, exports and pages read records. HELM's
-files are read in their place for runs of HELM's own runner, and where they were changed after the records were written.
+`records.jsonl.zst` has a line for each question and repeat, in the order of the run; `zstd -dc` prints it. HELM's files
+of a run are written from its records. Everything reads records. HELM's files are read in their place for runs of HELM's
+own runner, and where they were changed after the records were written.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Iterator, Mapping
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -28,17 +30,22 @@ from helm_longctx.runs.files import (
     FORMAT_ERRORS,
     INSTANCE_STATS,
     STATES,
-    State,
     find_sample,
     parse,
-    read_rows,
-    read_states,
     reading,
     repeat_of,
     replace_file,
 )
+from helm_longctx.runs.helm_files import (
+    Row,
+    State,
+    read_rows,
+    read_states,
+    to_plain,
+    write_helm_files,
+)
 from helm_longctx.runs.prompts import to_text
-from helm_longctx.tasks.answer import Answer
+from helm_longctx.tasks.answer import Answer, AnswerFacts
 from helm_longctx.tasks.sample import Sample
 
 RECORDS = "records.jsonl.zst"
@@ -46,14 +53,26 @@ RECORDS = "records.jsonl.zst"
 TEST_SPLIT = "test"
 """HELM's name of the split that our scenarios have."""
 
+_CORRECT = {"tags": ["correct"]}
+"""HELM's tags of the references that our scenarios have."""
+
 _END = "records"
 """The field of the last line, which has the number of records."""
 
 _LEVEL = 3
 """Level of compression. Higher ones take several times as long for a tenth less."""
 
+_PIECE = 1 << 16
+"""Bytes that are compressed or copied at once."""
+
 RecordKey = tuple[str, str, int]
 """A record's task, instance id and repeat, from 0. A task is empty in HELM's own scenarios."""
+
+_Key = tuple[RecordKey, str]
+"""A record's key and, for a perturbed copy, the JSON of its perturbation."""
+
+Change = Sequence[Any]
+"""A change of plain data: the path of a part, and its new value. A part without a new value is removed."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +90,8 @@ class QuestionRecord:
         notes: the judges' annotations, by the name of the annotator.
         values: the statistics of the answer, by name; empty if the run was not scored.
         is_perturbed: whether the instance is a copy that HELM has changed. Our statistics leave these out.
+        split: HELM's name of the split that has the instance.
+        rest: how HELM's request state differs from the one that the other fields make.
     """
 
     task: str
@@ -83,6 +104,8 @@ class QuestionRecord:
     notes: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, float] = field(default_factory=dict)
     is_perturbed: bool = False
+    split: str = TEST_SPLIT
+    rest: Sequence[Change] = ()
 
     @property
     def key(self) -> RecordKey:
@@ -131,6 +154,8 @@ class QuestionRecord:
             "notes": dict(self.notes),
             "values": dict(self.values),
             "is_perturbed": self.is_perturbed or None,
+            "split": None if self.split == TEST_SPLIT else self.split,
+            "rest": [*self.rest],
         }
         return {
             name: value
@@ -152,16 +177,20 @@ class QuestionRecord:
             notes=content.get("notes", {}),
             values=content.get("values", {}),
             is_perturbed=content.get("is_perturbed", False),
+            split=content.get("split", TEST_SPLIT),
+            rest=content.get("rest", ()),
         )
 
     @classmethod
-    def from_state(cls, state: State, values: Mapping[str, float]) -> QuestionRecord:
-        """Make the record from a request state of HELM's files. Raises any error if it has another form."""
+    def from_state(
+        cls, state: State, values: Mapping[str, float] | None = None
+    ) -> QuestionRecord:
+        """Make the record from a request state of HELM. Raises any error if it has another form."""
         instance = state["instance"]
         request = {
             name: value for name, value in state["request"].items() if value is not None
         }
-        return cls(
+        record = cls(
             task=instance.get("sub_split") or "",
             instance=str(instance["id"]),
             repeat=repeat_of(state),
@@ -173,9 +202,131 @@ class QuestionRecord:
             request=request,
             answer=_read_answer(state.get("result")),
             notes=state.get("annotations") or {},
-            values=values,
+            values=values or {},
             is_perturbed=bool(instance.get("perturbation")),
+            split=instance.get("split") or "",
         )
+        return replace(record, rest=tuple(_find_changes(record._make_state(), state)))
+
+    def to_state(self) -> State:
+        """Return HELM's request state of the record. Raises a `DamagedRunError` if its changes do not fit."""
+        state = self._make_state()
+        try:
+            for change in self.rest:
+                _apply(change, state)
+        except FORMAT_ERRORS as error:
+            raise DamagedRunError(
+                f"{RECORDS}: the record of {self.instance} cannot be read ({type(error).__name__}); remove the file, and"
+                " HELM's files are read in its place"
+            ) from error
+        return state
+
+    def _make_state(self) -> State:
+        """Return the request state that most records have."""
+        prompt = {
+            name: self.request[field]
+            for name, field in (("text", "prompt"), ("messages", "messages"))
+            if field in self.request
+        }
+        references = [{"output": {"text": text}} | _CORRECT for text in self.references]
+        instance = {
+            "input": prompt,
+            "references": references,
+            "split": self.split,
+            "sub_split": self.task,
+            "id": self.instance,
+            "extra_data": self.sample.to_json() if self.sample else {},
+        }
+        return {
+            "instance": instance,
+            "train_trial_index": self.repeat,
+            "request": dict(self.request),
+            "result": _make_result(self.answer),
+            "num_train_instances": 0,
+            "prompt_truncated": False,
+            "num_conditioning_tokens": 0,
+            "annotations": dict(self.notes),
+        }
+
+    def to_row(self) -> Row:
+        """Return the row of HELM's file of statistics that has the record's."""
+        name: dict[str, Any] = {"split": self.split, "sub_split": self.task}
+        about: dict[str, Any] = {"instance_id": self.instance}
+        if self.is_perturbed:
+            perturbation = self.to_state()["instance"]["perturbation"]
+            name["perturbation"] = about["perturbation"] = perturbation
+        stats = []
+        for metric, value in self.values.items():
+            moments = {
+                "count": 1,
+                "sum": value,
+                "sum_squared": value * value,
+                "min": value,
+                "max": value,
+                "mean": value,
+                "variance": 0,
+                "stddev": 0,
+            }
+            stats.append({"name": {"name": metric, **name}, **moments})
+        return {**about, "train_trial_index": self.repeat, "stats": stats}
+
+
+def _make_result(answer: Answer) -> dict[str, Any]:
+    """Return HELM's result of an answer, as it is in most request states."""
+    completion: dict[str, Any] = {"text": answer.output, "logprob": 0, "tokens": []}
+    if answer.finish_reason:
+        completion["finish_reason"] = {"reason": answer.finish_reason}
+    if answer.thinking is not None:
+        completion["thinking"] = {"text": answer.thinking}
+    earlier = [{"text": text, "logprob": 0, "tokens": []} for text in answer.earlier]
+    names = [part.name for part in fields(AnswerFacts)]
+    facts = AnswerFacts(**{name: getattr(answer, name) for name in names})
+    result = {
+        "success": answer.failure is None,
+        "embedding": [],
+        "completions": [completion, *earlier],
+        "cached": answer.is_cached,
+        "facts": {"sent": {}, **facts.to_json()},
+    }
+    if answer.seconds is not None:
+        result["request_time"] = answer.seconds
+    if answer.error:
+        result["error"] = answer.error
+    return result
+
+
+def _find_changes(
+    before: Any, after: Any, path: tuple[str | int, ...] = ()
+) -> Iterator[Change]:
+    """Yield the changes that make plain data equal to other plain data."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in before.keys() - after.keys():
+            yield [[*path, name]]
+        for name, value in after.items():
+            if name in before:
+                yield from _find_changes(before[name], value, (*path, name))
+            else:
+                yield [[*path, name], value]
+    elif (
+        isinstance(before, list)
+        and isinstance(after, list)
+        and len(before) == len(after)
+    ):
+        for number, value in enumerate(after):
+            yield from _find_changes(before[number], value, (*path, number))
+    elif type(before) is not type(after) or before != after:
+        yield [[*path], after]
+
+
+def _apply(change: Change, content: Any) -> None:
+    """Apply a change to plain data."""
+    (*parents, name), *value = change
+    for parent in parents:
+        content = content[parent]
+    if value:
+        content[name] = value[0]
+    else:
+        del content[name]
 
 
 def _read_answer(result: Mapping[str, Any] | None) -> Answer:
@@ -187,21 +338,53 @@ def _read_answer(result: Mapping[str, Any] | None) -> Answer:
         raise ValueError("the result has another form") from error
 
 
-def write_records(run: Path) -> None:
-    """Write the records of a run of ours whose HELM files are complete, one at a time."""
-    packed = zstandard.ZstdCompressor(level=_LEVEL).chunker(chunk_size=1 << 16)
+def write_run(
+    run: Path,
+    spec: Any,
+    scenario: Any,
+    stats: Iterable[Any],
+    records: Iterable[QuestionRecord],
+) -> None:
+    """Write the records of a finished run, and from them HELM's files. One record at a time is in memory.
 
-    def pieces() -> Iterator[bytes]:
-        yield from packed.compress(_to_line(_stamp(run)))
+    Args:
+        spec: HELM's run spec. This and the next two arguments are HELM's objects, or the same as plain data.
+        scenario: HELM's scenario.
+        stats: the statistics of the whole run.
+    """
+    # Without records, HELM's files count. Older records would look like those of these files if the sizes were equal.
+    (run / RECORDS).unlink(missing_ok=True)
+    with tempfile.TemporaryFile(dir=run) as lines:
+        _write_lines(lines, records)
+        write_helm_files(
+            run,
+            spec=spec,
+            scenario=scenario,
+            states=(record.to_state() for record in _read_again(lines)),
+            stats=stats,
+            rows=(record.to_row() for record in _read_again(lines) if record.values),
+        )
+        lines.seek(0)
+        stamp = zstandard.compress(_to_line(_stamp(run)))
+        pieces = iter(lambda: lines.read(_PIECE), b"")
+        replace_file(run / RECORDS, stamp, pieces=pieces)
+
+
+def _write_lines(file: Any, records: Iterable[QuestionRecord]) -> None:
+    with zstandard.ZstdCompressor(level=_LEVEL).stream_writer(
+        file, closefd=False
+    ) as packed:
         count = 0
-        for record in _read_helm_files(run):
-            yield from packed.compress(_to_line(record.to_json()))
+        for record in records:
+            packed.write(_to_line(record.to_json()))
             count += 1
         # Without this line, records that were cut off would look whole.
-        yield from packed.compress(_to_line({_END: count}))
-        yield from packed.finish()  # type: ignore[no-untyped-call]
+        packed.write(_to_line({_END: count}))
 
-    replace_file(run / RECORDS, pieces=pieces())
+
+def _read_again(file: Any) -> Iterator[QuestionRecord]:
+    file.seek(0)
+    yield from _parse_lines(_lines(file))
 
 
 def _to_line(content: Mapping[str, Any]) -> bytes:
@@ -233,6 +416,17 @@ def read_records(run: Path) -> Iterator[QuestionRecord]:
     return _read_lines(run / RECORDS) if has_records(run) else _read_helm_files(run)
 
 
+def read_run_states(run: Path) -> Iterator[State]:
+    """Read HELM's request states of a run in order, one at a time.
+
+    Raises:
+        InputError: the run's files are missing or damaged.
+    """
+    if has_records(run):
+        return (record.to_state() for record in read_records(run))
+    return read_states(run / STATES)
+
+
 def find_difference(run: Path) -> str | None:
     """Return the first difference between the records of a run and HELM's files of the same time, as a line.
 
@@ -245,24 +439,16 @@ def find_difference(run: Path) -> str | None:
     for number, (record, other) in enumerate(pairs, 1):
         if record is None or other is None:
             return f"{RECORDS}: {STATES} does not have as many answers"
-        if _comparable(record) != _comparable(other):
+        if _to_comparable(record) != _to_comparable(other):
             return (
                 f"{RECORDS}: record {number} differs from {STATES} or {INSTANCE_STATS}"
             )
     return None
 
 
-def _comparable(record: QuestionRecord) -> bytes:
-    """Return what scores are made of. Compared as JSON, in which NaN is equal to itself."""
-    answer = record.answer
-    content = [
-        record.key,
-        answer.output,
-        answer.thinking,
-        answer.failure,
-        dict(record.values),
-    ]
-    return json.dumps(content, sort_keys=True).encode("ascii")
+def _to_comparable(record: QuestionRecord) -> str:
+    """Return a record as JSON, in which NaN is equal to itself."""
+    return json.dumps(record.to_json(), sort_keys=True)
 
 
 _MOST_STAMP = 1 << 12
@@ -273,9 +459,11 @@ _MOST_TIMES = 4
 """Records may unpack to so many bytes, and this many times the size of HELM's files, which have the same content."""
 
 
-def _lines(file: Any, most: int) -> Iterator[bytes]:
+def _lines(file: Any, most: int = sys.maxsize - 1) -> Iterator[bytes]:
     """Yield lines that have at most so many bytes in all. A small file can unpack to more than memory holds."""
-    stream = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    stream = zstandard.ZstdDecompressor().stream_reader(
+        file, read_across_frames=True, closefd=False
+    )
     lines = io.BufferedReader(stream, buffer_size=1 << 20)
     left = most
     while line := lines.readline(left + 1):
@@ -290,14 +478,19 @@ def _read_lines(path: Path) -> Iterator[QuestionRecord]:
         in_helm_files = sum(_stamp(path.parent).values())
         lines = _lines(file, _ROOM + _MOST_TIMES * in_helm_files)
         next(lines)
-        for count, line in enumerate(lines):
-            content = parse(line)
-            if _END in content:
-                if content[_END] != count:
-                    raise ValueError("lines are missing")
-                return
-            yield QuestionRecord.from_json(content)
-        raise ValueError("the end is missing")
+        yield from _parse_lines(lines)
+
+
+def _parse_lines(lines: Iterator[bytes]) -> Iterator[QuestionRecord]:
+    """Yield the records in lines. Raises a `ValueError` if the last one does not have their number."""
+    for count, line in enumerate(lines):
+        content = parse(line)
+        if _END in content:
+            if content[_END] != count:
+                raise ValueError("lines are missing")
+            return
+        yield QuestionRecord.from_json(content)
+    raise ValueError("the end is missing")
 
 
 @contextmanager
@@ -312,54 +505,73 @@ def _reading_records(path: Path) -> Iterator[None]:
 
 
 def _read_helm_files(run: Path) -> Iterator[QuestionRecord]:
-    """Yield the request states of HELM's files with the statistics, which have nearly always the same order."""
+    """Yield the records that HELM's files make. Their statistics are in memory, but one request state at a time."""
+    statistics = _read_statistics(run)
     path = run / STATES
-    rows = _read_statistics(run)
-    waiting: dict[RecordKey, dict[str, float]] = {}
-    for state in read_states(path):
-        with reading(path):
-            record = QuestionRecord.from_state(state, {})
-        if record.is_perturbed:
-            yield record
-            continue
-        while record.key not in waiting:
-            of_row = next(rows, None)
-            if of_row is None:
-                break
-            waiting |= of_row
-        yield replace(record, values=waiting.pop(record.key, {}))
+    with reading(path):
+        yield from _add_values(read_states(path), [statistics])
 
 
-def _read_statistics(run: Path) -> Iterator[dict[RecordKey, dict[str, float]]]:
-    """Yield the statistics in each row of HELM's file. A run without scores has none."""
+def _read_statistics(run: Path) -> dict[_Key, dict[str, float]]:
+    """Return the statistics in HELM's file, by the record that they are of. A run without scores has none."""
     path = run / INSTANCE_STATS
+    statistics: dict[_Key, dict[str, float]] = {}
     if not path.is_file():
-        return
+        return statistics
     for row in read_rows(path):
         with reading(path):
-            values = _read_values(row)
-        yield values
+            # Each of several metrics has rows of its own.
+            for key, values in _read_values(row).items():
+                statistics.setdefault(key, {}).update(values)
+    return statistics
 
 
-def _read_values(row: Mapping[str, Any]) -> dict[RecordKey, dict[str, float]]:
-    """Return the statistics of a row of HELM's file, by the record that they are of."""
-    instance = str(row["instance_id"])
-    repeat = repeat_of(row)
-    values: dict[RecordKey, dict[str, float]] = {}
-    for task, of_task in values_by_task(row, TEST_SPLIT).items():
-        values[task, instance, repeat] = of_task
+def make_records(
+    states: Iterable[Any], rows: Iterable[Any]
+) -> Iterator[QuestionRecord]:
+    """Yield the records of request states and rows of statistics of HELM, which have nearly always the same order.
+
+    Args:
+        states: HELM's objects, or the same as plain data. One at a time is in memory.
+        rows: the same.
+    """
+    plain_states = (to_plain(state) for state in states)
+    return _add_values(plain_states, (_read_values(to_plain(row)) for row in rows))
+
+
+def _add_values(
+    states: Iterable[State], statistics: Iterable[Mapping[_Key, Mapping[str, float]]]
+) -> Iterator[QuestionRecord]:
+    left = iter(statistics)
+    waiting: dict[_Key, Mapping[str, float]] = {}
+    for state in states:
+        record = QuestionRecord.from_state(state)
+        key = _key_of(record.task, state["instance"]["id"], state, state["instance"])
+        while key not in waiting:
+            further = next(left, None)
+            if further is None:
+                break
+            waiting.update(further)
+        yield replace(record, values=waiting.pop(key, {}))
+
+
+def _read_values(row: Row) -> dict[_Key, dict[str, float]]:
+    """Return the statistics of a row of HELM, by the record that they are of."""
+    values: dict[_Key, dict[str, float]] = {}
+    for stat in row["stats"]:
+        name = stat["name"]
+        mean = stat.get("mean")
+        if mean is None or name.get("perturbation") != row.get("perturbation"):
+            continue
+        key = _key_of(name.get("sub_split") or "", row["instance_id"], row, row)
+        values.setdefault(key, {})[name["name"]] = mean
     return values
 
 
-def values_by_task(row: Mapping[str, Any], split: str) -> dict[str, dict[str, float]]:
-    """Return the statistics of a row of HELM's file by task, without those of perturbed copies."""
-    tasks: dict[str, dict[str, float]] = {}
-    for stat in row["stats"]:
-        name = stat["name"]
-        if name.get("split") not in (split, None) or "perturbation" in name:
-            continue
-        if stat.get("mean") is not None:
-            tasks.setdefault(name.get("sub_split") or "", {})[name["name"]] = stat[
-                "mean"
-            ]
-    return tasks
+def _key_of(
+    task: str, instance: object, answer: Mapping[str, Any], about: Mapping[str, Any]
+) -> _Key:
+    """Return the key of a request state or of a row; `about` has the perturbation."""
+    perturbation = about.get("perturbation")
+    key = (task, str(instance), repeat_of(answer))
+    return key, json.dumps(perturbation) if perturbation else ""

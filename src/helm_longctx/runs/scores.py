@@ -16,23 +16,16 @@ import yaml
 
 from helm_longctx.errors import InputError
 from helm_longctx.runs.files import (
-    INSTANCE_STATS,
     RUN_SPEC,
     STATES,
-    find_sample,
-    read_rows,
     read_run_spec,
-    read_states,
     reading,
-    repeat_of,
 )
 from helm_longctx.runs.records import (
     TEST_SPLIT,
     QuestionRecord,
     RecordKey,
-    has_records,
     read_records,
-    values_by_task,
 )
 from helm_longctx.runs.shown_models import ShownModel, shown_model
 from helm_longctx.tasks.benchmark import Benchmark
@@ -119,9 +112,11 @@ def read_scores(
             else {},
             main=metric or main,
         )
-    if has_records(run):
-        return [maker.make_of(record) for record in read_records(run) if record.values]
-    return _read_helm_scores(run, maker, split)
+    return [
+        maker.make(record)
+        for record in read_records(run)
+        if record.values and record.split == split and not record.is_perturbed
+    ]
 
 
 @dataclass(frozen=True)
@@ -137,15 +132,12 @@ class _ScoreMaker:
     headlines: Mapping[str, Sequence[str]]
     main: str
 
-    def make(
-        self,
-        task: str,
-        instance: str,
-        repeat: int,
-        sample: Sample,
-        values: Mapping[str, float],
-    ) -> InstanceScore:
-        """Return the score of an answer."""
+    def make(self, record: QuestionRecord) -> InstanceScore:
+        """Return the score of a record."""
+        task = record.task
+        values = record.values
+        # The scenario of another package has no sample.
+        sample = record.sample or _NONE
         headline = self.headlines.get(task, (self.main,))
         has_score = values.keys() >= {*headline}
         tokens = values.get(
@@ -154,25 +146,15 @@ class _ScoreMaker:
         return InstanceScore(
             **self.about,
             task=task,
-            instance=instance,
-            repeat=repeat,
+            instance=record.instance,
+            repeat=record.repeat,
             score=fmean(values[name] for name in headline) if has_score else None,
-            group=_group(task, instance, sample),
+            group=_group(task, record.instance, sample),
             depth=values.get("depth", sample.depth),
             failure=next((name for name in FAILURES if values.get(name)), ""),
             tokens=None if tokens is None else int(tokens),
             values=values,
             errata=tuple(sample.errata or ()),
-        )
-
-    def make_of(self, record: QuestionRecord) -> InstanceScore:
-        """Return the score of a record."""
-        return self.make(
-            task=record.task,
-            instance=record.instance,
-            repeat=record.repeat,
-            sample=record.sample or _NONE,
-            values=record.values,
         )
 
 
@@ -188,28 +170,6 @@ def _find_headlines(
         for task in entry.benchmark.tasks
         if len(task.headline) > 1
     }
-
-
-def _read_helm_scores(run: Path, maker: _ScoreMaker, split: str) -> list[InstanceScore]:
-    """Read the scores of a run without records from HELM's files."""
-    samples: dict[tuple[str, str], Sample | None] = {}
-    states = run / STATES
-    if states.is_file():
-        with reading(states):
-            for state in read_states(states):
-                instance = state["instance"]
-                samples[instance["id"], instance.get("sub_split") or ""] = find_sample(
-                    instance
-                )
-    scores: list[InstanceScore] = []
-    path = run / INSTANCE_STATS
-    with reading(path):
-        for row in read_rows(path):
-            name = row["instance_id"]
-            for task, values in values_by_task(row, split).items():
-                sample = samples.get((name, task)) or _NONE
-                scores.append(maker.make(task, name, repeat_of(row), sample, values))
-    return scores
 
 
 _NONE = Sample("", 0, 0)

@@ -95,10 +95,26 @@ def load_encoding(name: str) -> Any:
         ) from error
 
 
+class CharacterEncoding:
+    """What is used of a `tiktoken.Encoding`, with a token for each character, as HELM's `simple/tokenizer1` counts."""
+
+    def encode(self, text: str, disallowed_special: Collection[str] = ()) -> list[int]:
+        """Return the number of each character. There are no special tokens."""
+        return list(map(ord, text))
+
+    encode_ordinary = encode
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Return the text of these characters."""
+        return "".join(map(chr, tokens))
+
+
 def make_counter(tokenizer: Any) -> CountTokens:
     """Make a counter without special tokens from a Hugging Face tokenizer, its backend, or a `tiktoken.Encoding`."""
     if getattr(tokenizer, "is_fast", False):
         return make_counter(tokenizer.backend_tokenizer)
+    if isinstance(tokenizer, CharacterEncoding):
+        return lambda *texts: len(" ".join(texts))
     if hasattr(tokenizer, "encode_ordinary_batch"):
         # Bytes that are not text by themselves become U+FFFD. This hides no boundary, because those consist of ASCII.
         vocabulary = [

@@ -18,8 +18,8 @@ from helm_longctx.runs.files import (
     STATES,
     find_incomplete_files,
     read_json,
-    read_states,
 )
+from helm_longctx.runs.helm_files import read_states
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.support.official import read_golden
 

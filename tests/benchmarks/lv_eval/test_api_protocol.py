@@ -17,7 +17,7 @@ from helm.benchmark.runner import Runner
 from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.errors import InputError
 from helm_longctx.runner import LongContextRunner
-from helm_longctx.runs.prompts import full_prompt
+from helm_longctx.runs.lookup import full_prompt
 from tests.benchmarks.lv_eval.fabricate import build_lv_eval
 from tests.runner.making import make_run, means, read
 from tests.support.servers.llm import Server, serve

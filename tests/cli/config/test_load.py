@@ -263,7 +263,9 @@ def test_a_configuration_is_read() -> None:
     )
     assert isinstance(config.models[1], Endpoint)
     assert config.models[1].headers["X-Api-Key"] == "$GATEWAY_KEY"
-    assert config.places.locate(("models", 1, "type")) == "run.yaml:9: models[1].type"
+    assert (
+        config.source_map.locate(("models", 1, "type")) == "run.yaml:9: models[1].type"
+    )
 
 
 @pytest.mark.parametrize(("old", "new", "place", "allowed"), MISTAKES)

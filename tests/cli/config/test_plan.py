@@ -13,9 +13,9 @@ from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.benchmark.run import build_parser
 
 from helm_longctx.config.load import load_config
-from helm_longctx.config.places import Places
 from helm_longctx.config.plan import Plan, make_plan, make_settings
 from helm_longctx.config.shared import fill_registries
+from helm_longctx.config.source_map import SourceMap
 from helm_longctx.environment import max_cost, read_setting, request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import make_run_specs
@@ -325,7 +325,7 @@ def test_an_error_of_a_server_names_the_files_key() -> None:
         ),
     ):
         plan(GOOD, server)
-    options = Places(
+    options = SourceMap(
         options={
             ("models", 0, "url"): "--model-url",
             ("models", 0, "name"): "--model-name",

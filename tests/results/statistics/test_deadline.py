@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -54,6 +56,28 @@ def test_the_error_is_kept_and_the_power_is_nearly_the_largest(
     assert found >= largest - 0.01 - 0.03  # 0.03 is the noise of 400 rounds
     assert count < 0.75 * MOST
     assert rate(expected, threshold, threshold)[0] <= ERROR + 0.025
+
+
+@pytest.mark.parametrize(("lost", "passes"), [(0.2, 0.0499), (0.1, 0.279), (0.0, 1)])
+def test_reliable_models(lost: float, passes: float) -> None:
+    """If no answer varies, the probability to pass is exactly known: 4.99 % for a model that lost a fifth of its questions."""
+    loss = 0.2
+    test = DeadlineTest(collect_outcomes([loss], [1.0]), loss - 1, MOST, ERROR)
+    # The probability of each share of the goal, after each question.
+    chances = {test.share: 1.0}
+    passed = 0.0
+    for count in range(MOST):
+        shares = np.array(list(chances))
+        after: dict[float, float] = defaultdict(float)
+        for value, chance in ((loss, 1 - lost), (loss - 1, lost)):
+            following = test.next_shares(shares, count, value)
+            for share, new_share in zip(chances, following.round(12), strict=True):
+                after[float(new_share)] += chance * chances[share]
+        passed += sum(chance for share, chance in after.items() if share >= 1)
+        chances = {share: chance for share, chance in after.items() if 0 < share < 1}
+        if not chances:
+            break
+    assert passed == pytest.approx(passes, abs=0.001)
 
 
 def test_a_wrong_expectation_costs_no_certainty() -> None:

@@ -101,11 +101,10 @@ def find_boundary(
         line = ((before.line if before else 0) + first.line) // 2
         if line in tried or (before and first.tokens - before.tokens <= max(block, 1)):
             # A few answers at both ends are not enough if some others differ by chance.
-            line = (
-                0
-                if _count_agreeing(shots, split) == len(shots)
-                else _find_rare(before, first, shots)
-            )
+            if _count_agreeing(shots, split) == len(shots):
+                line = 0
+            else:
+                line = _find_rare(before, first, shots)
         if not line or tried.total() == _STEPS:
             break
         shots += _take_shots(ask(line, tried[line]), tie)

@@ -72,11 +72,15 @@ def open_folder(
     """
     path = folder / _DESIGN
     folder.mkdir(parents=True, exist_ok=True)
-    kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    if path.is_file():
+        kept = json.loads(path.read_text(encoding="utf-8"))
+    else:
+        kept = None
     if finds_cold:
-        server.cold_fields = (
-            kept.get("cold", {}) if kept else server.find_cold_fields(design["seed"])
-        )
+        if kept:
+            server.cold_fields = kept.get("cold", {})
+        else:
+            server.cold_fields = server.find_cold_fields(design["seed"])
         if server.cold_fields:
             print(
                 f"Cold requests have {json.dumps(server.cold_fields)}, with which the server does not use its cache."
@@ -111,9 +115,9 @@ def check(
         among_others = ask_states(
             server, plan_busy(suspects, bool(server.cold_fields)), folder
         )
-        replies += [
-            reply for reply in among_others if reply.state in (BUSY, BUSY_CONTROL)
-        ]
+        for reply in among_others:
+            if reply.state in (BUSY, BUSY_CONTROL):
+                replies.append(reply)
     cells = judge(replies, tie)
     print_blocks(cache_blocks(cells, replies, server.deployment))
     builds = judge_builds(replies)
@@ -129,10 +133,11 @@ def check(
     first = list(reversed(shortest.values()))
     located = [Where(cell) for cell in first]
     if searches:
-        located = [
-            _search(server, cells, cell, replies, plan.seed, folder, tie)
-            for cell in first
-        ]
+        located = []
+        for cell in first:
+            located.append(
+                _search(server, cells, cell, replies, plan.seed, folder, tie)
+            )
     for where in located:
         script = write_script(server, where.cell, where.boundary, folder)
         if script:
@@ -245,11 +250,10 @@ def print_plan(plan: CheckPlan, max_tokens: int, fields: dict[str, Any] | None) 
         count * len(plan.kinds) * sum(state not in REFERENCES for state in plan.states)
     )
     share = smallest_share(plan.questions, cells)
-    size = (
-        f"that changes {share:.0%} of its answers"
-        if share
-        else "of no size; ask more questions"
-    )
+    if share:
+        size = f"that changes {share:.0%} of its answers"
+    else:
+        size = "of no size; ask more questions"
     print(
         f"A server that repeats its cold answers exactly: a state {size} is found in 80 % of checks. Nothing was sent."
     )

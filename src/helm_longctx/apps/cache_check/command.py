@@ -118,7 +118,9 @@ def cache_check(
     from helm_longctx.config.plan import make_plan, make_settings
 
     names = split_names([length])
-    lengths = [parse_length(name, "cache-check: --length") for name in names]
+    lengths = []
+    for name in names:
+        lengths.append(parse_length(name, "cache-check: --length"))
     fields = _read_fields(cold)
     models = split_names(options["model"] or [])
     if options["model_url"]:
@@ -133,7 +135,14 @@ def cache_check(
     # No task is run: a plan has an entry, and finds the model and asks its server.
     entry = f"{first_entry()}:length=4k"
     config = load_config(
-        None, read_options({**options, "suite": "cache-checks", "entry": [entry]})
+        None,
+        read_options(
+            {
+                **options,
+                "suite": "cache-checks",
+                "entry": [entry],
+            }
+        ),
     )
     with set_log_levels(quiet, verbose) as prints, make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
@@ -155,7 +164,11 @@ def cache_check(
         )
         open_folder(
             folder,
-            {"model": deployment, "max_tokens": max_tokens, "seed": seed},
+            {
+                "model": deployment,
+                "max_tokens": max_tokens,
+                "seed": seed,
+            },
             server,
             fields is None,
         )

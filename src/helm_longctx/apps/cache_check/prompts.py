@@ -100,10 +100,14 @@ class CheckPrompt:
 
     def find_values(self, answer: str) -> list[bool]:
         """Return for each key that is asked for whether the answer has its value."""
-        numbers = {
-            int(number) for number in _NUMBER.findall(answer) if len(number) < 10
-        }
-        return [self.lines[index][1] in numbers for index in self.asked_lines]
+        numbers = set()
+        for number in _NUMBER.findall(answer):
+            if len(number) < 10:
+                numbers.add(int(number))
+        hits = []
+        for index in self.asked_lines:
+            hits.append(self.lines[index][1] in numbers)
+        return hits
 
 
 @dataclass(frozen=True)
@@ -150,18 +154,25 @@ class RegisterQuestion:
         if self.is_spread:
             first = self.seed % (DEPTHS // len(PLACES)) * len(PLACES)
             depths = range(first, first + len(PLACES))
-            return [(2 * depth + 1) * self.size // (2 * DEPTHS) for depth in depths]
+            lines = []
+            for depth in depths:
+                lines.append((2 * depth + 1) * self.size // (2 * DEPTHS))
+            return lines
         if self.shared is not None:
             line = tokens_per_line(self.kind)
-            return sorted(
-                {max(self.border - 1 - int((block - 1) / line), 0) for block in BLOCKS}
-            )
+            lines_of_blocks = set()
+            for block in BLOCKS:
+                lines_of_blocks.add(max(self.border - 1 - int((block - 1) / line), 0))
+            return sorted(lines_of_blocks)
         return [1, self.border - 1, self.border, self.border + 1, self.size - 2]
 
     @property
     def values(self) -> list[int]:
         """The values of the keys that are asked for."""
-        return [self.lines[index][1] for index in self.asked_lines]
+        values = []
+        for index in self.asked_lines:
+            values.append(self.lines[index][1])
+        return values
 
     def prompt(self, state: str) -> CheckPrompt:
         """Return the copy for a state of the cache."""
@@ -187,7 +198,10 @@ class RegisterQuestion:
     def _draw(self, name: str) -> list[tuple[int, int]]:
         random = Random(f"{self.seed}-{name}")
         keys = random.sample(range(10, 10**6), self.size)
-        return [(key, random.randint(10**4, 10**5 - 1)) for key in keys]
+        lines = []
+        for key in keys:
+            lines.append((key, random.randint(10**4, 10**5 - 1)))
+        return lines
 
 
 @cache

@@ -70,7 +70,9 @@ def _list_steps(cell: StateCell, boundary: Boundary | None) -> Iterator[_Step]:
     if boundary:
         shots = [shot for shot in (boundary.first, boundary.before) if shot]
         about = "After another prompt with the same beginning of {} tokens"
-        questions = {about.format(shot.tokens): shot.reply.question() for shot in shots}
+        questions = {}
+        for shot in shots:
+            questions[about.format(shot.tokens)] = shot.reply.question()
     else:
         question = RegisterQuestion(
             cell.example or 0, lines_for(cell.length, cell.kind), kind=cell.kind
@@ -79,9 +81,8 @@ def _list_steps(cell: StateCell, boundary: Boundary | None) -> Iterator[_Step]:
     cold = next(iter(questions.values()))
     yield _Step(cold.prompt(COLD), "Cold", cold.values)
     for title, question in questions.items():
-        yield from (
-            _Step(make(question, cell.state)) for make in state.before[:_MOST_BEFORE]
-        )
+        for make in state.before[:_MOST_BEFORE]:
+            yield _Step(make(question, cell.state))
         yield _Step(question.prompt(cell.state), title, question.values)
 
 
@@ -94,7 +95,10 @@ def _make_script(
     )
     address = shlex.quote(f"{str(client.client.base_url).rstrip('/')}{path}")
     variable = client.settings.api_key_env
-    key = f' -H "Authorization: Bearer ${variable}"' if variable else ""
+    if variable:
+        key = f' -H "Authorization: Bearer ${variable}"'
+    else:
+        key = ""
     lines = []
     for number, step in enumerate(steps):
         if step.title:

@@ -27,7 +27,7 @@ from helm_longctx.tasks.lengths import length_label
 QUESTION = "Do answers depend on what is in the server's prefix cache?"
 
 _LOST = 0.2
-"""Share of the values of a place that must be lost for the place to be named."""
+"""Share of the values at a depth that must be lost for the depth to be named."""
 
 
 def cache_blocks(
@@ -85,18 +85,19 @@ def describe_builds(builds: Sequence[Build]) -> Iterator[str]:
 
 def open_cells(cells: Sequence[StateCell]) -> list[StateCell]:
     """Return the cells that say nothing: too few answers, or a cache that was not used."""
-    return [
-        cell
-        for cell in cells
-        if not cell.differs and (cell.n < needed_wins(len(cells)) or cell.was_not_warm)
-    ]
+    undecided = []
+    for cell in cells:
+        if not cell.differs and (cell.n < needed_wins(len(cells)) or cell.was_not_warm):
+            undecided.append(cell)
+    return undecided
 
 
 def _row(cell: StateCell) -> list[TableCell]:
-    note = (
-        "differs" if cell.differs else "not from the cache" if cell.was_not_warm else ""
-    )
-    found, cold = (
+    if cell.differs:
+        note = "differs"
+    else:
+        note = "not from the cache" if cell.was_not_warm else ""
+    seen, cold = (
         percent(value) if cell.n else "–"
         for value in (cell.state_found, (cell.cold_found + cell.control_found) / 2)
     )
@@ -106,7 +107,7 @@ def _row(cell: StateCell) -> list[TableCell]:
         TableCell(f"{cell.n}", cell.n, f"{cell.failed} failed" if cell.failed else ""),
         TableCell(f"{cell.farther}", cell.farther),
         TableCell(f"{cell.nearer}", cell.nearer),
-        TableCell(found, cell.state_found),
+        TableCell(seen, cell.state_found),
         TableCell(cold, cell.cold_found),
         TableCell("–" if cell.cached is None else percent(cell.cached), cell.cached),
         TableCell(f"{cell.p_value:.2g}", cell.p_value),
@@ -120,32 +121,34 @@ def _verdict(cells: Sequence[StateCell], model: str) -> str:
         undecided = open_cells(cells)
         if undecided:
             names = ", ".join(
-                f"{each.name} at {length_label(each.length)}" for each in undecided
+                f"{cell.name} at {length_label(cell.length)}" for cell in undecided
             )
             return f"It is open whether the answers of {model} depend on its cache. Nothing is known about: {names}."
         lengths = ", ".join(dict.fromkeys(length_label(cell.length) for cell in cells))
         return f"No state of the cache changes the answers of {model} ({lengths})."
     first = differing[0]
-    states = ", ".join(dict.fromkeys(each.name for each in differing))
+    states = ", ".join(dict.fromkeys(cell.name for cell in differing))
     text = f"The answers of {model} depend on its cache: {states}; the shortest length is {length_label(first.length)}."
-    kinds = list(dict.fromkeys(each.kind for each in differing))
+    kinds = list(dict.fromkeys(cell.kind for cell in differing))
     if fine := [
         kind for kind in dict.fromkeys(cell.kind for cell in cells) if kind not in kinds
     ]:
         text += f" It was seen only in texts of these kinds: {', '.join(kinds)}; not in: {', '.join(fine)}."
-    most_lost = [
-        name for name, share in zip(PLACES, first.lost, strict=True) if share >= _LOST
-    ]
-    return (
-        f"{text} Values are lost most at: {', '.join(most_lost)}."
-        if most_lost
-        else text
-    )
+    most_lost = []
+    for name, share in zip(PLACES, first.lost, strict=True):
+        if share >= _LOST:
+            most_lost.append(name)
+    if most_lost:
+        return f"{text} Values are lost most at: {', '.join(most_lost)}."
+    return text
 
 
 def _notes(cells: Sequence[StateCell], replies: Sequence[StateReply]) -> list[str]:
     notes = []
-    cached = {reply.cached_tokens for reply in replies if reply.cached_tokens}
+    cached = set()
+    for reply in replies:
+        if reply.cached_tokens:
+            cached.add(reply.cached_tokens)
     if all(cell.cached is None for cell in cells):
         notes.append(
             "The server does not say how many tokens it read from its cache, so a warm request may have been cold."
@@ -156,14 +159,17 @@ def _notes(cells: Sequence[StateCell], replies: Sequence[StateReply]) -> list[st
         )
     if small := find_small(replies, cells):
         names = ", ".join(
-            f"{each.name} at {length_label(each.length)} ({each.gap:.1g} nats)"
-            for each in small
+            f"{cell.name} at {length_label(cell.length)} ({cell.gap:.1g} nats)"
+            for cell in small
         )
         notes.append(
             f"By less than --tie, but beyond chance, answers differ from cold ones to the same prompts: {names}."
             f" --tie {LEAST_TIE:g} counts them. If all states do by about as much, the server rounds what it caches."
         )
-    compared = {(reply.length, reply.kind) for reply in replies if reply.state == BUSY}
+    compared = set()
+    for reply in replies:
+        if reply.state == BUSY:
+            compared.add((reply.length, reply.kind))
     if any(
         cell.state == PARALLEL
         and not cell.differs
@@ -187,11 +193,10 @@ def _notes(cells: Sequence[StateCell], replies: Sequence[StateReply]) -> list[st
         and reply.cached_tokens > reply.length / 2
         for reply in replies
     ):
-        why = (
-            "so --cold does not keep requests away from the cache"
-            if is_exact
-            else "so its counts are wrong"
-        )
+        if is_exact:
+            why = "so --cold does not keep requests away from the cache"
+        else:
+            why = "so its counts are wrong"
         notes.append(
             f"The server says that it read cold prompts from its cache, too, {why}."
         )

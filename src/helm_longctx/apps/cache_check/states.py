@@ -172,14 +172,21 @@ class Server:
 
         def count_cached(fields: Mapping[str, Any]) -> int | None:
             answer = self.ask(prompt, reply, self.connect_cold(fields))
-            return None if answer.failure else answer.cached_tokens or 0
+            if answer.failure:
+                return None
+            return answer.cached_tokens or 0
 
         count_cached({})
-        return find_cold_fields(count_cached) if count_cached({}) else {}
+        if count_cached({}):
+            return find_cold_fields(count_cached)
+        return {}
 
     def _request(self, text: str, is_chat: bool) -> Request:
         messages = [{"role": "user", "content": text}]
-        prompt: dict[str, Any] = {"messages": messages} if is_chat else {"prompt": text}
+        if is_chat:
+            prompt: dict[str, Any] = {"messages": messages}
+        else:
+            prompt = {"prompt": text}
         names = {"model": self.deployment, "model_deployment": self.deployment}
         return AnswerRequest(
             **names, temperature=0.0, max_tokens=self.max_tokens, **prompt, top=_TOP
@@ -233,7 +240,10 @@ def find_cached(body: Mapping[str, Any]) -> int | None:
     for names in fields:
         value: Any = body
         for name in names:
-            value = value.get(name) if isinstance(value, Mapping) else None
+            if isinstance(value, Mapping):
+                value = value.get(name)
+            else:
+                value = None
         if isinstance(value, int):
             return value
     return None
@@ -282,7 +292,10 @@ class CacheState:
         for make in self.before:
             if self.aborts:
                 server.abort(make(question, state))
-            sent = reply if self.aborts else server.ask(make(question, state), reply)
+            if self.aborts:
+                sent = reply
+            else:
+                sent = server.ask(make(question, state), reply)
             tokens += sent.prompt_tokens or reply.length
         reply = replace(reply, before=tokens)
         client = None
@@ -291,10 +304,10 @@ class CacheState:
         elif self.reconnects:
             client = server.connect()
         prompts = [question.prompt(state)]
-        prompts += [question.sibling(state, number) for number in range(self.siblings)]
-        prompts += [
-            question.other(reply.state, number) for number in range(self.others)
-        ]
+        for number in range(self.siblings):
+            prompts.append(question.sibling(state, number))
+        for number in range(self.others):
+            prompts.append(question.other(reply.state, number))
         if len(prompts) == 1:
             return server.ask(prompts[0], reply, client)
         answers = call_all(
@@ -390,7 +403,12 @@ def plan_questions(
                 for group in Random(number).sample(groups, len(groups)):
                     for state, copy in group:
                         reply = StateReply(
-                            length, number, state, copy=copy, kind=kind, shared=shared
+                            length,
+                            number,
+                            state,
+                            copy=copy,
+                            kind=kind,
+                            shared=shared,
                         )
                         plan.append(reply)
     return plan
@@ -427,9 +445,10 @@ def _group_states(states: Sequence[str], is_exact: bool) -> list[list[tuple[str,
     if not is_exact or not warm:
         return [[(state, "")] for state in states]
     cold = [state for state in states if state in (COLD, CONTROL)]
-    return [
-        [(state, ""), *((reference, state) for reference in cold)] for state in warm
-    ]
+    groups = []
+    for state in warm:
+        groups.append([(state, ""), *((reference, state) for reference in cold)])
+    return groups
 
 
 def list_copies(states: Sequence[str], is_exact: bool) -> list[tuple[str, str]]:

@@ -62,11 +62,10 @@ class Where(NamedTuple):
     @property
     def text(self) -> str:
         """The result in sentences."""
-        shorter = (
-            f"none was seen at {self.without}"
-            if self.without
-            else "shorter ones were not tried"
-        )
+        if self.without:
+            shorter = f"none was seen at {self.without}"
+        else:
+            shorter = "shorter ones were not tried"
         parts = [
             f"{self.cell.name}: answers differ from about {self.cell.length} tokens on; {shorter}."
         ]
@@ -124,17 +123,21 @@ def find_where(
             break
         else:
             without = middle
-    shares = zip(PLACES, worst.lost, strict=True) if state == BEGINNING else ()
-    border = tuple(name for name, lost in shares if lost >= _LOST and "border" in name)
+    border = []
+    if state == BEGINNING:
+        for name, lost in zip(PLACES, worst.lost, strict=True):
+            if lost >= _LOST and "border" in name:
+                border.append(name)
     depths = None
     if not border:
         depths = _find_depths(worst, ask(worst.length, (CONTROL, state), True))
     boundary = None
     if state == BEGINNING:
         group = (worst.length, worst.kind)
-        kept = [
-            reply for reply in paid[worst.length] if (reply.length, reply.kind) == group
-        ]
+        kept = []
+        for reply in paid[worst.length]:
+            if (reply.length, reply.kind) == group:
+                kept.append(reply)
         boundary = find_boundary(kept, partial(ask_shared, worst.length), tie)
     at_border = tuple(name.removesuffix(" the border") + " the end" for name in border)
     return Where(worst, without, depths, at_border, boundary)
@@ -144,9 +147,10 @@ def _find_depths(
     cell: StateCell, replies: Sequence[StateReply]
 ) -> tuple[float, float] | None:
     """Return the first and the last depth at which most values are lost in a state that answers have without it."""
-    answers = {
-        (reply.state, reply.seed): reply for reply in replies if not reply.failure
-    }
+    answers = {}
+    for reply in replies:
+        if not reply.failure:
+            answers[(reply.state, reply.seed)] = reply
     size = lines_for(cell.length, cell.kind)
     lost: dict[float, list[bool]] = defaultdict(list)
     for name, seed in answers:
@@ -161,4 +165,6 @@ def _find_depths(
     depths = sorted(
         depth for depth, values in lost.items() if sum(values) >= _LOST * len(values)
     )
-    return (depths[0], depths[-1] + 1 / DEPTHS) if depths else None
+    if depths:
+        return (depths[0], depths[-1] + 1 / DEPTHS)
+    return None

@@ -69,11 +69,11 @@ class KeptReply:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that have a value."""
-        return {
-            name: value
-            for name, value in vars(self).items()
-            if value not in (None, "", (), False)
-        }
+        values = {}
+        for name, value in vars(self).items():
+            if value not in (None, "", (), False):
+                values[name] = value
+        return values
 
 
 @dataclass(frozen=True)

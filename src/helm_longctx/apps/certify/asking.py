@@ -129,14 +129,18 @@ class CertificateRunner(LongContextRunner):
             sender = make_sender(self.executor.context, self.model)
             asking = Asking(sender, journal, spending, len(questions))
             try:
-                pending = [PendingRequest(question.request) for question in questions]
+                pending = []
+                for question in questions:
+                    pending.append(PendingRequest(question.request))
                 states: list[RequestState | None] = [
                     *ask_all(pending, asking, self.parallelism)
                 ]
             except InputError as error:
                 if not self.limit.is_reached:
                     raise
-                states = [asking.recall(question.request) for question in questions]
+                states = []
+                for question in questions:
+                    states.append(asking.recall(question.request))
                 answered = self._group(blocks, questions, states)
                 raise LimitReachedError(str(error), answered) from error
             return self._group(blocks, questions, states)
@@ -144,7 +148,10 @@ class CertificateRunner(LongContextRunner):
     def entry(self, block: AskedBlock) -> str:
         """Return the run entry that makes a block's prompts."""
         context = "" if block.has_text else ",context=none"
-        texts = f",texts={block.texts}" if block.texts > 1 else ""
+        if block.texts > 1:
+            texts = f",texts={block.texts}"
+        else:
+            texts = ""
         values = f"length={block.length},seed={block.seed}{texts},num_samples={block.count}{context}"
         return f"{self.entries[block.kind]},{values}"
 
@@ -170,9 +177,11 @@ class CertificateRunner(LongContextRunner):
                 )
                 replies[question.block].append(reply)
         pairs = zip(blocks, replies, strict=True)
-        return [
-            Answered(block, own_replies) for block, own_replies in pairs if own_replies
-        ]
+        groups = []
+        for block, own_replies in pairs:
+            if own_replies:
+                groups.append(Answered(block, own_replies))
+        return groups
 
     def _reply(
         self,

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
+from datetime import date
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -100,7 +101,10 @@ def plan_lengths(
     for length, (fewest, most) in counts.items():
         usage = Usage(input_tokens=max(length, 1), output_tokens=budget)
         of_one = prices.dollars(usage) or 0.0 if prices else None
-        dollars = None if of_one is None else (fewest * of_one, most * of_one)
+        if of_one is None:
+            dollars = None
+        else:
+            dollars = (fewest * of_one, most * of_one)
         plans.append(_PlannedLength(length, fewest, most, dollars))
     return plans
 
@@ -145,13 +149,17 @@ _PAGE = "index.html"
 _Loss = Annotated[
     float,
     typer.Option(
-        min=5, max=50, help="Points of the score; an effective length loses fewer."
+        min=5,
+        max=50,
+        help="Points of the score; an effective length loses fewer.",
     ),
 ]
 _Error = Annotated[
     float,
     typer.Option(
-        min=0.001, max=0.5, help="Probability that the claim is judged wrongly."
+        min=0.001,
+        max=0.5,
+        help="Probability that the claim is judged wrongly.",
     ),
 ]
 _Most = Annotated[
@@ -239,8 +247,13 @@ def certify(
     design = Design(
         longest, least, tuple(kinds), loss / 100, error, most, each_kind=each_kind
     )
-    suffix = f",thinking_tokens={thinking_tokens}" if thinking_tokens else ""
-    entries = {kind: entry + suffix for kind, entry in kinds.items()}
+    if thinking_tokens:
+        suffix = f",thinking_tokens={thinking_tokens}"
+    else:
+        suffix = ""
+    entries = {}
+    for kind, entry in kinds.items():
+        entries[kind] = entry + suffix
     with set_log_levels(quiet, verbose) as prints:
         _certify(options, entries, design, to, seed, prints)
 
@@ -253,6 +266,7 @@ def _certify(
     seed: int | None,
     prints: Any,
 ) -> None:
+    from helm_longctx.apps.certify.effective_context import make_effective_context
     from helm_longctx.apps.certify.sections import (
         describe_kinds,
         describe_totals,
@@ -260,6 +274,7 @@ def _certify(
         write_certificate,
     )
     from helm_longctx.config.plan import make_plan, make_settings
+    from helm_longctx.results.effective_context import FILE, write_effective_context
 
     models = [
         *split_names(options["model"] or []),
@@ -273,9 +288,18 @@ def _certify(
             "one model, by --model or --model-url",
         )
     # A certificate has one run entry for each kind.
-    texts = [f"{entry},length={design.shortest}" for entry in entries.values()]
+    texts = []
+    for entry in entries.values():
+        texts.append(f"{entry},length={design.shortest}")
     config = load_config(
-        None, read_options({**options, "suite": "certificates", "entry": texts})
+        None,
+        read_options(
+            {
+                **options,
+                "suite": "certificates",
+                "entry": texts,
+            }
+        ),
     )
     with make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
@@ -294,11 +318,14 @@ def _certify(
             json.dumps(record, indent=1) + "\n", encoding="utf-8"
         )
         write_certificate(record, folder / _PAGE)
+        effective = make_effective_context(record, deployment, date.today())
+        write_effective_context(effective, folder / FILE)
         columns, rows = describe_kinds(record)
         print_table(text_table(describe_verdict(record), columns, rows))
         print(*describe_totals(record), sep="\n")
         print(f"The page: {folder / _PAGE}")
         print(f"All data: {folder / _RECORD}")
+        print(f"For other programs: {folder / FILE}")
 
 
 def _keep_design(
@@ -363,14 +390,19 @@ def _ask(
 def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
     """Print what is asked at most, and before how many questions and tokens of the claim which loss is decided."""
     prices = find_prices(deployment)
-    limits = [spec.adapter_spec.max_tokens for spec in plan.specs]
+    limits = []
+    for spec in plan.specs:
+        limits.append(spec.adapter_spec.max_tokens)
     plans = plan_lengths(design, dict(zip(design.kinds, limits, strict=True)), prices)
     rows = []
     for planned in plans:
         dollars = ["unknown", "unknown"]
         if planned.dollars:
             dollars = [f"${value:,.2f}" for value in planned.dollars]
-        length = length_label(planned.length) if planned.length else "no text"
+        if planned.length:
+            length = length_label(planned.length)
+        else:
+            length = "no text"
         rows.append([length, str(planned.fewest), str(planned.most), *dollars])
     columns = (
         "length",
@@ -403,7 +435,10 @@ def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
         print(
             f"-m {design.most} is too few for a model with a score of 50: give -m {needed}."
         )
-    prices_of_plans = [planned.dollars for planned in plans if planned.dollars]
+    prices_of_plans = []
+    for planned in plans:
+        if planned.dollars:
+            prices_of_plans.append(planned.dollars)
     if len(prices_of_plans) < len(plans):
         print("The price is not known; give --prices. Nothing was sent.")
         return

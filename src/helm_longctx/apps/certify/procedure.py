@@ -82,15 +82,21 @@ class _Diagnosis:
     @property
     def cells(self) -> list[KindCell]:
         """The cells whose answers are pooled, the shortest length last."""
-        lengths = [
-            length for length in self._search.tests if not self._is_refused(length)
-        ]
+        lengths = []
+        for length in self._search.tests:
+            if not self._is_refused(length):
+                lengths.append(length)
         lost = [length for length in lengths if not self._is_effective(length)]
         chosen = lost or lengths[:1]
-        return [self._kind.cell(length) for length in sorted(chosen, reverse=True)]
+        cells = []
+        for length in sorted(chosen, reverse=True):
+            cells.append(self._kind.cell(length))
+        return cells
 
     def _is_refused(self, length: int) -> bool:
-        cells = [kind.cells.get(length) for kind in self._search.measured]
+        cells = []
+        for kind in self._search.measured:
+            cells.append(kind.cells.get(length))
         return any(cell.is_refused for cell in cells if cell)
 
     def _is_effective(self, length: int) -> bool:
@@ -109,9 +115,10 @@ class _Diagnosis:
         for number, name in enumerate(PLACES):
             shares = {}
             for cell in cells:
-                values = [
-                    reply.places[number] for reply in cell.replies if reply.places
-                ]
+                values = []
+                for reply in cell.replies:
+                    if reply.places:
+                        values.append(reply.places[number])
                 if values:
                     shares[cell.length] = fmean(values)
             decision = decide([row[number] for row in rows], _HALF, self._error)
@@ -146,7 +153,9 @@ class _Diagnosis:
     def _rows(self) -> list[tuple[float, ...]]:
         rows = []
         for cell in self.cells:
-            rows += [reply.places for reply in cell.replies if reply.places]
+            for reply in cell.replies:
+                if reply.places:
+                    rows.append(reply.places)
         return rows
 
 
@@ -167,7 +176,10 @@ def _list_findings(
         findings.append(_Finding("refuses", text))
     if failing:
         length = min(failing)
-        cells = [search.cells[length] for search in searches if length in search.cells]
+        cells = []
+        for search in searches:
+            if length in search.cells:
+                cells.append(search.cells[length])
         failed = sum(cell.failure_count for cell in cells)
         asked = sum(len(cell.replies) for cell in cells)
         text = (
@@ -192,12 +204,15 @@ def _list_findings(
         findings.append(_Finding("cuts", text))
     part = None
     if diagnosis:
-        part = _describe_parts(
-            {place.place: place.decision for place in diagnosis.places}
-        )
+        decisions = {}
+        for share in diagnosis.places:
+            decisions[share.place] = share.decision
+        part = _describe_parts(decisions)
     if diagnosis and part:
         name, sentence = part
-        lengths = [length_label(cell.length) for cell in reversed(diagnosis.cells)]
+        lengths = []
+        for cell in reversed(diagnosis.cells):
+            lengths.append(length_label(cell.length))
         findings.append(
             _Finding(name, f"{sentence} (prompts of {', '.join(lengths)}).")
         )
@@ -206,17 +221,20 @@ def _list_findings(
 
 def _token_ratio(replies: Sequence[KeptReply]) -> float | None:
     """Return the median ratio of the server's tokens to ours, or None if the server reports none."""
-    ratios = [
-        reply.counted / reply.sent for reply in replies if reply.counted and reply.sent
-    ]
+    ratios = []
+    for reply in replies:
+        if reply.counted and reply.sent:
+            ratios.append(reply.counted / reply.sent)
     return median(ratios) if ratios else None
 
 
-def _describe_parts(places: Mapping[str, ThresholdDecision]) -> tuple[str, str] | None:
+def _describe_parts(
+    decisions: Mapping[str, ThresholdDecision],
+) -> tuple[str, str] | None:
     """Return a word and a sentence about the parts that are not used, or None if all are, or if it is open."""
     lost = ThresholdDecision.BELOW
     used = ThresholdDecision.ABOVE
-    ends = (places.get(_START), places.get(_END))
+    ends = (decisions.get(_START), decisions.get(_END))
     if ends == (lost, used):
         return (
             "end_only",
@@ -227,7 +245,7 @@ def _describe_parts(places: Mapping[str, ThresholdDecision]) -> tuple[str, str] 
             "start_only",
             "Only the start of the text is used: what stands at its end is not found",
         )
-    if ends == (used, used) and places.get(_MIDDLE) is lost:
+    if ends == (used, used) and decisions.get(_MIDDLE) is lost:
         return (
             "middle_lost",
             "The middle of the text is not used: what stands at both ends is found",
@@ -284,8 +302,14 @@ def _record_kind(kind: KindAnswers, is_measured: bool) -> dict[str, Any]:
 
 def _record_cell(cell: KindCell) -> dict[str, Any]:
     interval = cell.interval
-    counted = [reply.counted for reply in cell.replies if reply.counted]
-    dollars = [reply.dollars for reply in cell.replies if not reply.failure]
+    counted = []
+    for reply in cell.replies:
+        if reply.counted:
+            counted.append(reply.counted)
+    dollars = []
+    for reply in cell.replies:
+        if not reply.failure:
+            dollars.append(reply.dollars)
     dollars_per_request = None
     if dollars and None not in dollars:
         dollars_per_request = fmean(dollar for dollar in dollars if dollar is not None)
@@ -349,11 +373,9 @@ class CertifyOutcome:
     def holds(self) -> bool | None:
         """Whether the kinds that can be measured lose less than allowed at the claim. None if that is open."""
         decision = self.search.decision
-        return (
-            None
-            if decision is ThresholdDecision.OPEN
-            else decision is ThresholdDecision.ABOVE
-        )
+        if decision is ThresholdDecision.OPEN:
+            return None
+        return decision is ThresholdDecision.ABOVE
 
     def record(self) -> dict[str, Any]:
         """Return the certificate as JSON data, without what depends on the machine."""
@@ -370,7 +392,10 @@ class CertifyOutcome:
             replies += answered.replies
             own_replies = [reply.to_json() for reply in answered.replies]
             answers.append({**asdict(answered.block), "replies": own_replies})
-        dollars = [reply.dollars for reply in replies if not reply.failure]
+        dollars = []
+        for reply in replies:
+            if not reply.failure:
+                dollars.append(reply.dollars)
         ratios = []
         for reply in replies:
             if reply.counted and reply.tokenized:
@@ -381,9 +406,9 @@ class CertifyOutcome:
             search in measured and search.effective == design.claim
             for search in searches
         )
-        places = []
-        for place in self.diagnosis.places if self.diagnosis else ():
-            places.append({**asdict(place), "decision": place.decision.value})
+        parts = []
+        for part in self.diagnosis.places if self.diagnosis else ():
+            parts.append({**asdict(part), "decision": part.decision.value})
         total = None
         if None not in dollars:
             total = sum(dollar for dollar in dollars if dollar is not None)
@@ -402,7 +427,7 @@ class CertifyOutcome:
             "not_effective": self.search.not_effective,
             "lengths": [_record_test(test) for test in self.search.tests.values()],
             "kinds": [_record_kind(search, search in measured) for search in searches],
-            "places": places,
+            "places": parts,
             "tokens": {
                 "reported": any(reply.counted for reply in replies),
                 "by_tokenizer": median(ratios) if ratios else None,

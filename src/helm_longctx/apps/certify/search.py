@@ -110,7 +110,9 @@ class Design:
     def error_at(self, length: int) -> float:
         """Return the error of the decision about a length. The lengths below the claim share an error of their own."""
         below = math.ceil(math.log2(max(len(self.lengths) - 1, 2)))
-        return self.error if length == self.claim else self.error / below
+        if length == self.claim:
+            return self.error
+        return self.error / below
 
 
 @dataclass
@@ -141,7 +143,11 @@ class KindCell:
     @property
     def scores(self) -> list[float]:
         """The scores of the answers."""
-        return [reply.score for reply in self.replies if reply.score is not None]
+        scores = []
+        for reply in self.replies:
+            if reply.score is not None:
+                scores.append(reply.score)
+        return scores
 
     @property
     def failure_count(self) -> int:
@@ -150,7 +156,9 @@ class KindCell:
 
     def scores_with(self, failure: float) -> list[float]:
         """Return the scores in the order of the questions, in which a request without an answer has a given score."""
-        scores = [failure if reply.is_failed else reply.score for reply in self.replies]
+        scores = []
+        for reply in self.replies:
+            scores.append(failure if reply.is_failed else reply.score)
         return [score for score in scores if score is not None]
 
     @property
@@ -177,7 +185,9 @@ class KindCell:
             is ThresholdDecision.ABOVE
         )
         is_above = is_above and self.failure_count <= _MOST_FAILED * len(self.replies)
-        return ThresholdDecision.ABOVE if is_above else ThresholdDecision.OPEN
+        if is_above:
+            return ThresholdDecision.ABOVE
+        return ThresholdDecision.OPEN
 
     @property
     def interval(self) -> Interval:
@@ -284,33 +294,42 @@ class KindAnswers:
             is_paired: whether the kind's mean is moved to the question's own mean at the shortest length.
         """
         mean = self.base_interval.mean
-        if not is_paired or not self.pairing:
+        if not is_paired or not self.pairing or seed not in self._question_means:
             return mean
-        scores = []
-        for answered in self.base.answered:
-            if answered.block.seed == seed:
-                scores += [
-                    reply.score for reply in answered.replies if reply.score is not None
-                ]
-        return mean + self.pairing * (fmean(scores) - mean) if scores else mean
+        return mean + self.pairing * (self._question_means[seed] - mean)
+
+    @cached_property
+    def _question_means(self) -> dict[int, float]:
+        """The mean score of each question at the shortest length, by seed. Read it when all are answered."""
+        scores, seeds = self._base_scores()
+        by_question: dict[int, list[float]] = defaultdict(list)
+        for score, seed in zip(scores, seeds, strict=True):
+            by_question[seed].append(score)
+        return {seed: fmean(values) for seed, values in by_question.items()}
 
     @property
     def floor(self) -> float:
         """The score that needs no text: of the model without texts, or of a constant answer if that is higher."""
         guesses = []
         for answered in self.without_text:
-            guesses += [
-                reply.score for reply in answered.replies if reply.score is not None
-            ]
+            for reply in answered.replies:
+                if reply.score is not None:
+                    guesses.append(reply.score)
         return max(fmean(guesses) if guesses else 0.0, self.baselines.get("null", 0.0))
 
     @property
     def baselines(self) -> dict[str, float]:
         """The mean scores of the baselines at the shortest length, by name."""
-        floors = [reply.floors for reply in self.base.replies if reply.floors]
+        floors = []
+        for reply in self.base.replies:
+            if reply.floors:
+                floors.append(reply.floors)
         if not floors:
             return {}
-        return {name: fmean(floor[name] for floor in floors) for name in floors[0]}
+        baselines = {}
+        for name in floors[0]:
+            baselines[name] = fmean(floor[name] for floor in floors)
+        return baselines
 
     @property
     def least(self) -> float:
@@ -395,7 +414,9 @@ class _Expectation:
             for reply in answered.replies:
                 if reply.score is not None:
                     answer = PairedAnswer(
-                        expected=expected, score=reply.score, question=seed
+                        expected=expected,
+                        score=reply.score,
+                        question=seed,
                     )
                     answers.append(answer)
         return answers
@@ -434,7 +455,9 @@ class LengthTest:
             plans.append(_Expectation(kinds, shifts, is_paired=False))
         planned = []
         for expectation in plans:
-            answers = [expectation.answers_of(kind) for kind in kinds]
+            answers = []
+            for kind in kinds:
+                answers.append(expectation.answers_of(kind))
             planned.append(plan_tests(answers, design.loss, most, error))
         # Pairs have a smaller variance, but their bounds are wider. Each test uses what has the larger power. Only
         # answers at the shortest length choose, so the error stays.
@@ -487,11 +510,9 @@ class LengthTest:
         if below.is_above and (not above.is_above or below.count < above.count):
             return ThresholdDecision.BELOW
         is_above = above.is_above and (not below.is_above or above.count < below.count)
-        return (
-            ThresholdDecision.ABOVE
-            if is_above and not self.has_too_many_failures
-            else ThresholdDecision.OPEN
-        )
+        if is_above and not self.has_too_many_failures:
+            return ThresholdDecision.ABOVE
+        return ThresholdDecision.OPEN
 
     @property
     def next_count(self) -> int:
@@ -551,7 +572,9 @@ class Search:
         random = Random(f"kinds {self.design.seed}")
         numbers = Counter[str]()
         count = self.design.most if self.measured else 0
-        drawn = [random.choice(self.measured) for _ in range(count)]
+        drawn = []
+        for _ in range(count):
+            drawn.append(random.choice(self.measured))
         questions = []
         for kind in drawn:
             questions.append((kind, kind.question(numbers[kind.kind] % (SEEDS - 1))))
@@ -625,7 +648,9 @@ class Search:
         for kind in self.measured:
             if is_enough and not kind.pairing:
                 continue
-            answered = {answer.block.seed for answer in kind.base.answered}
+            answered = set()
+            for answer in kind.base.answered:
+                answered.add(answer.block.seed)
             numbers = []
             for drawn_kind, seed in drawn:
                 if drawn_kind is kind and seed not in answered:
@@ -640,21 +665,24 @@ class Search:
         if length not in self.tests:
             # The base is complete now, and the first look at it came before.
             for kind in self.measured:
-                kind.__dict__.pop("base_interval", None)
-                kind.__dict__.pop("pairing", None)
+                for figure in ("base_interval", "pairing", "_question_means"):
+                    kind.__dict__.pop(figure, None)
             self.tests[length] = LengthTest(
                 self.design, length, self.measured, self.most_at(length)
             )
         test = self.tests[length]
         questions = self.order[test.asked : test.asked + test.next_count]
-        return [AskedBlock(kind.kind, length, seed, 1) for kind, seed in questions]
+        blocks = []
+        for kind, seed in questions:
+            blocks.append(AskedBlock(kind.kind, length, seed, 1))
+        return blocks
 
     def most_at(self, length: int) -> int:
         """Return the largest number of further questions at a length, of those that the tokens allow."""
         design = self.design
-        further = sum(
-            max(len(kind.base.answered) - design.first, 0) for kind in self.measured
-        )
+        further = 0
+        for kind in self.measured:
+            further += max(len(kind.base.answered) - design.first, 0)
         spared = math.ceil(further * design.texts * design.shortest / design.claim)
         spared = min(spared, _MOST_SPARED)
         asked = 0
@@ -679,14 +707,15 @@ class Search:
         if self.tests[claim].decision is not ThresholdDecision.BELOW:
             return None
         low = lengths.index(self.effective or self.design.shortest)
-        others = [
-            n
-            for n, test in self.tests.items()
-            if test.decision is not ThresholdDecision.ABOVE
-        ]
+        others = []
+        for n, test in self.tests.items():
+            if test.decision is not ThresholdDecision.ABOVE:
+                others.append(n)
         high = lengths.index(min(others))
         middle = lengths[(low + high) // 2]
-        return middle if high - low > 1 and self.most_at(middle) >= _FEWEST else None
+        if high - low > 1 and self.most_at(middle) >= _FEWEST:
+            return middle
+        return None
 
     def _each_kind(self) -> list[AskedBlock]:
         """Return more questions of the kinds that are still open at an effective claim."""
@@ -715,12 +744,17 @@ def find_shifts(kinds: Sequence[KindAnswers]) -> dict[str, float]:
 
     As the kinds are drawn with equal chances, the mean loss is the same. It is 0 if the kinds differ much.
     """
-    means = {answers.kind: answers.base_interval.mean for answers in kinds}
+    means = {}
+    for answers in kinds:
+        means[answers.kind] = answers.base_interval.mean
     of_kinds = np.var([*means.values()])
     within = np.mean([np.var(answers.base.scores) for answers in kinds])
     if of_kinds > _KIND_VARIANCE * (of_kinds + within):
         return dict.fromkeys(means, 0.0)
-    return {kind: fmean(means.values()) - mean for kind, mean in means.items()}
+    shifts = {}
+    for kind, mean in means.items():
+        shifts[kind] = fmean(means.values()) - mean
+    return shifts
 
 
 def plan_tests(
@@ -736,11 +770,16 @@ def plan_tests(
         most: largest number of questions.
         error: largest probability of a wrong decision.
     """
-    expected = np.array([answer.expected for answers in kinds for answer in answers])
-    scores = np.array([answer.score for answers in kinds for answer in answers])
-    weights = np.concatenate(
-        [np.full(len(answers), 1 / len(answers)) for answers in kinds]
-    )
+    expected_scores: list[float] = []
+    own_scores: list[float] = []
+    own_weights: list[float] = []
+    for answers in kinds:
+        expected_scores += [answer.expected for answer in answers]
+        own_scores += [answer.score for answer in answers]
+        own_weights += [1 / len(answers)] * len(answers)
+    expected = np.array(expected_scores)
+    scores = np.array(own_scores)
+    weights = np.array(own_weights)
     lost = min(loss / max(float(np.average(scores, weights=weights)), loss), 1.0)
     thinned = collect_outcomes(
         np.concatenate([expected - scores, expected]),
@@ -765,7 +804,9 @@ def _variance_of_mean(answers: Sequence[PairedAnswer]) -> float:
     differences: dict[int, list[float]] = defaultdict(list)
     for answer in answers:
         differences[answer.question].append(answer.expected - answer.score)
-    means = [fmean(values) for values in differences.values()]
+    means = []
+    for values in differences.values():
+        means.append(fmean(values))
     return float(np.var(means)) / len(means)
 
 

@@ -24,9 +24,17 @@ _COLUMNS = (
     "questions",
 )
 
-_MARKS = {"above": "effective", "below": "not effective", "open": "undecided"}
+_MARKS = {
+    "above": "effective",
+    "below": "not effective",
+    "open": "undecided",
+}
 
-_USES = {"above": "used", "below": "not used", "open": "undecided"}
+_USES = {
+    "above": "used",
+    "below": "not used",
+    "open": "undecided",
+}
 
 _PLACES = {
     "at_start": "start",
@@ -43,56 +51,46 @@ def write_certificate(record: CertificateRecord, path: Path) -> None:
         resources.files("helm_longctx.documents") / "assets" / "report.css"
     ).read_text(encoding="utf-8")
     columns, rows = describe_kinds(record)
+    cells = []
+    for kind in record["kinds"]:
+        for cell in kind["cells"]:
+            if _was_sent(cell):
+                cells.append((kind["name"], cell))
     # Lengths that were never sent have no column.
-    lengths = sorted(
-        {
-            cell["length"]
-            for kind in record["kinds"]
-            for cell in kind["cells"]
-            if _was_sent(cell)
-        }
-    )
-    page = (
-        templates()
-        .get_template("certificate.html")
-        .render(
-            style=style,
-            record=record,
-            verdict=describe_verdict(record),
-            lines=describe_totals(record)[len(record["findings"]) :],
-            columns=columns,
-            rows=rows,
-            lengths=[length_label(length) for length in lengths],
-            name=describe_name(record),
-            grid=[
-                (
-                    kind["name"],
-                    [
-                        _grid_cell(kind, length, record["design"]["shortest"])
-                        for length in lengths
-                    ],
-                )
-                for kind in record["kinds"]
-            ],
-            losses=[(each, _describe_loss(each)) for each in record["lengths"]],
-            place_lengths=[
-                length_label(int(length))
-                for length in (record["places"] or [{"shares": {}}])[0]["shares"]
-            ],
-            places=[
-                (_PLACES[each["place"]], each, _USES[each["decision"]])
-                for each in record["places"]
-            ],
-            cells=[
-                (kind["name"], cell)
-                for kind in record["kinds"]
-                for cell in kind["cells"]
-                if _was_sent(cell)
-            ],
-            label=length_label,
-            percent=percent,
-            marks=_MARKS,
-        )
+    lengths = sorted({cell["length"] for _, cell in cells})
+    shortest = record["design"]["shortest"]
+    grid = []
+    for kind in record["kinds"]:
+        row = [_grid_cell(kind, length, shortest) for length in lengths]
+        grid.append((kind["name"], row))
+    losses = []
+    for loss in record["lengths"]:
+        losses.append((loss, _describe_loss(loss)))
+    parts = []
+    for part in record["places"]:
+        parts.append((_PLACES[part["place"]], part, _USES[part["decision"]]))
+    part_lengths = []
+    if parts:
+        for length in record["places"][0]["shares"]:
+            part_lengths.append(length_label(int(length)))
+    template = templates().get_template("certificate.html")
+    page = template.render(
+        style=style,
+        record=record,
+        verdict=describe_verdict(record),
+        lines=describe_totals(record)[len(record["findings"]) :],
+        columns=columns,
+        rows=rows,
+        lengths=[length_label(length) for length in lengths],
+        name=describe_name(record),
+        grid=grid,
+        losses=losses,
+        place_lengths=part_lengths,
+        places=parts,
+        cells=cells,
+        label=length_label,
+        percent=percent,
+        marks=_MARKS,
     )
     path.write_text(page, encoding="utf-8", errors="replace")
 
@@ -105,11 +103,9 @@ def describe_name(record: CertificateRecord) -> str:
         return "no kind can be measured"
     if len(kinds) < every:
         return f"{_join(kinds)} only"
-    return (
-        f"all {every} kinds, each alone"
-        if record["all_kinds"]
-        else f"the mean of {every} kinds"
-    )
+    if record["all_kinds"]:
+        return f"all {every} kinds, each alone"
+    return f"the mean of {every} kinds"
 
 
 def describe_verdict(record: CertificateRecord) -> str:
@@ -120,22 +116,26 @@ def describe_verdict(record: CertificateRecord) -> str:
     shortest = length_label(record["design"]["shortest"])
     if record["holds"] is None:
         return f"It is open whether {model} uses {claim}: {_describe_open(record)}."
-    left_out = [kind["name"] for kind in record["kinds"] if kind["name"] not in kinds]
-    about = (
-        f" Not measurable at {shortest}, and left out: {_join(left_out)}."
-        if left_out
-        else ""
-    )
+    left_out = []
+    for kind in record["kinds"]:
+        if kind["name"] not in kinds:
+            left_out.append(kind["name"])
+    if left_out:
+        about = f" Not measurable at {shortest}, and left out: {_join(left_out)}."
+    else:
+        about = ""
     points = f"{100 * record['design']['loss']:.0f} points"
     if record["holds"]:
         if record["all_kinds"]:
             return f"{model} uses {claim}: all kinds are effective at this length ({_join(kinds)})."
-        what = (
-            f"the mean score of {_join(kinds)}"
-            if len(kinds) > 1
-            else f"the score of {kinds[0]}"
-        )
-        least = " No kind alone was found to lose." if len(kinds) > 1 else ""
+        if len(kinds) > 1:
+            what = f"the mean score of {_join(kinds)}"
+        else:
+            what = f"the score of {kinds[0]}"
+        if len(kinds) > 1:
+            least = " No kind alone was found to lose."
+        else:
+            least = ""
         return f"{model} uses {claim}: {what} is less than {points} below that at {shortest}.{least}{about}"
     return f"{model} does not use {claim} ({describe_name(record)}): {_describe_lost(record)}.{about}"
 
@@ -147,17 +147,22 @@ def _describe_open(record: CertificateRecord) -> str:
     if record["stop"] and not tests:
         return f"not all questions at {shortest} were asked"
     if not record["stands_on"]:
-        cells = {kind["name"]: kind["cells"][0] for kind in record["kinds"]}
+        cells = {}
+        for kind in record["kinds"]:
+            cells[kind["name"]] = kind["cells"][0]
         scores = ", ".join(
             f"{name} {100 * cell['mean']:.0f}"
             if cell["n"]
             else f"{name} without an answer"
             for name, cell in cells.items()
         )
-        failures = Counter(
-            reason for cell in cells.values() for reason in cell["failures"]
-        )
-        failed = f" (failures: {_join(list(failures))})" if failures else ""
+        failures = Counter[str]()
+        for cell in cells.values():
+            failures.update(cell["failures"])
+        if failures:
+            failed = f" (failures: {_join(list(failures))})"
+        else:
+            failed = ""
         why = "the scores are not far enough above what needs no text, so nothing longer was sent"
         return f"no kind can be measured at {shortest}, where {why}. Scores: {scores}{failed}"
     if not tests or not tests[0]["n"]:
@@ -173,50 +178,47 @@ def _describe_open(record: CertificateRecord) -> str:
 def _describe_lost(record: CertificateRecord) -> str:
     """Return what was lost at the claim, and what is known about the effective length."""
     claim = next(
-        each for each in record["lengths"] if each["length"] == record["claim"]
+        loss for loss in record["lengths"] if loss["length"] == record["claim"]
     )
-    lost = [
-        kind["name"]
-        for kind in record["kinds"]
-        for cell in kind["cells"]
-        if cell["length"] == record["claim"] and cell["decision"] == "below"
-    ]
-    what = (
-        f"{_join(lost)} {'is' if len(lost) == 1 else 'are'} lost there, and "
-        if lost
-        else ""
-    )
-    what = (
-        f"{what}{_describe_loss(claim)}"
-        if claim["n"]
-        else "it refuses prompts of this length"
-    )
+    lost = []
+    for kind in record["kinds"]:
+        for cell in kind["cells"]:
+            if cell["length"] == record["claim"] and cell["decision"] == "below":
+                lost.append(kind["name"])
+    if lost:
+        what = f"{_join(lost)} {'is' if len(lost) == 1 else 'are'} lost there, and "
+    else:
+        what = ""
+    if claim["n"]:
+        what = f"{what}{_describe_loss(claim)}"
+    else:
+        what = "it refuses prompts of this length"
     low = record["effective"]
     high = record["not_effective"]
     lengths = record["design"]["lengths"]
     is_known = lengths.index(high) == lengths.index(low) + 1
-    known = (
-        f"is {length_label(low)}"
-        if is_known
-        else f"is at least {length_label(low)} and below {length_label(high)}"
-    )
+    if is_known:
+        known = f"is {length_label(low)}"
+    else:
+        known = f"is at least {length_label(low)} and below {length_label(high)}"
     return f"{what}; the effective length {known}"
 
 
 def _describe_loss(test: Mapping[str, Any]) -> str:
     if not test["n"]:
         return "no answer"
-    ends = (
-        ""
-        if test["low"] is None
-        else f" ({100 * test['low']:.0f} to {100 * test['high']:.0f})"
-    )
+    if test["low"] is None:
+        ends = ""
+    else:
+        ends = f" ({100 * test['low']:.0f} to {100 * test['high']:.0f})"
     return f"the mean loss is {100 * test['loss']:.0f} points{ends}"
 
 
 def _join(names: Sequence[str]) -> str:
     *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
+    if others:
+        return f"{', '.join(others)} and {last}"
+    return last
 
 
 def _was_sent(cell: Mapping[str, Any]) -> bool:
@@ -230,16 +232,22 @@ def describe_kinds(record: CertificateRecord) -> tuple[Sequence[str], list[list[
 
 def describe_totals(record: CertificateRecord) -> list[str]:
     """Return lines about the server, the tokens, the price, and what is not decided."""
-    lines = [each["text"] for each in record["findings"]]
+    lines = []
+    for finding in record["findings"]:
+        lines.append(finding["text"])
     accepted = record["accepted"]
     lines.append(
         f"The largest accepted length is {length_label(accepted) if accepted else 'unknown'}."
     )
     lines.append(_describe_tokens(record))
-    dollars = (
-        "an unknown price" if record["dollars"] is None else f"${record['dollars']:.2f}"
-    )
-    seconds = f", {record['seconds']:,.0f} seconds" if "seconds" in record else ""
+    if record["dollars"] is None:
+        dollars = "an unknown price"
+    else:
+        dollars = f"${record['dollars']:.2f}"
+    if "seconds" in record:
+        seconds = f", {record['seconds']:,.0f} seconds"
+    else:
+        seconds = ""
     lines.append(
         f"{record['requests']} requests, {record['prompt_tokens']:,} prompt tokens, {dollars}{seconds}."
     )
@@ -253,10 +261,17 @@ def describe_totals(record: CertificateRecord) -> list[str]:
 
 
 def _describe_kind(record: CertificateRecord, kind: Mapping[str, Any]) -> list[str]:
-    cells = {cell["length"]: cell for cell in kind["cells"]}
-    ends = [cells.get(record["design"][name]) for name in ("shortest", "claim")]
+    cells = {}
+    for cell in kind["cells"]:
+        cells[cell["length"]] = cell
+    ends = []
+    for name in ("shortest", "claim"):
+        ends.append(cells.get(record["design"][name]))
     scores = [_describe_score(cell) for cell in ends]
-    effective = length_label(kind["effective"]) if kind["effective"] else "–"
+    if kind["effective"]:
+        effective = length_label(kind["effective"])
+    else:
+        effective = "–"
     numbers = [kind["floor"], kind["baselines"].get("lexical")]
     return [
         kind["name"],
@@ -283,7 +298,10 @@ def _describe_tokens(record: CertificateRecord) -> str:
         return "The server does not report the tokens of prompts."
     if tokens["by_tokenizer"] is not None:
         ratio = tokens["by_tokenizer"]
-        agrees = "agrees with" if abs(ratio - 1) <= 0.05 else "differs from"
+        if abs(ratio - 1) <= 0.05:
+            agrees = "agrees with"
+        else:
+            agrees = "differs from"
         return f"The server's count of tokens {agrees} the tokenizer's: the ratio is {ratio:.3f}."
     return f"The server counts {tokens['by_estimate']:.2f} times as many tokens as our estimate; no tokenizer is known."
 
@@ -293,9 +311,10 @@ def _grid_cell(kind: Mapping[str, Any], length: int, shortest: int) -> dict[str,
     cell = next((cell for cell in kind["cells"] if cell["length"] == length), None)
     if cell is None or not _was_sent(cell):
         return {"text": "", "state": "open"}
-    state = (
-        "above" if length == shortest and kind["is_measurable"] else cell["decision"]
-    )
+    if length == shortest and kind["is_measurable"]:
+        state = "above"
+    else:
+        state = cell["decision"]
     return {
         "text": "refused"
         if cell["is_refused"]

@@ -30,11 +30,16 @@ from helm_longctx.errors import InputError
 from helm_longctx.models.local.steps import find_step
 from helm_longctx.results.boards import OVERALL, Board, label, read_suite
 from helm_longctx.results.cells import plot_row, score_cell
-from helm_longctx.results.comparison import Pairing, SharedTable
+from helm_longctx.results.comparison import (
+    Pairing,
+    SharedTable,
+    find_failure_share,
+)
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import (
     FAILURES_DECIDE,
     compare_intervals,
+    mix_failures,
 )
 from helm_longctx.results.statistics.intervals import Floats, Interval, normal_quantile
 from helm_longctx.results.statistics.level import LEVEL_TEXT, SIGNIFICANCE
@@ -72,17 +77,25 @@ class _Curve:
 
     @property
     def start(self) -> int | None:
-        """The step from which on all scores are surely above the floor; None if there is none, or without a floor's run."""
+        """The step from which on all scores are surely above the floor; None if there is none, or without a floor's run.
+
+        Questions need not fail at random, so those of the steps count as wrong here, and those of the floor as right.
+        """
         if self.floor_result is None:
             return None
         steps = list(self.scores)
-        intervals = [result.interval for result in self.scores.values()]
+        intervals = self._score_intervals(0.0)
+        floor = _count_failures(self.floor_result, 1.0)
         found = None
         for number in range(len(steps), 0, -1):
-            if not is_above_floor(intervals[:number], self.floor_result.interval):
+            if not is_above_floor(intervals[:number], floor):
                 break
             found = steps[number - 1]
         return found
+
+    def _score_intervals(self, failure: float) -> list[Interval]:
+        """Return the score of each step if the questions without an answer have this score."""
+        return [_count_failures(result, failure) for result in self.scores.values()]
 
     @property
     def trend_steps(self) -> tuple[int, int]:
@@ -92,18 +105,50 @@ class _Curve:
 
     @property
     def direction(self) -> str:
-        """Whether the score still rises at the end: `rises`, `falls`, `cannot tell`, or empty without a comparison."""
+        """Whether the score still rises at the end: `rises`, `falls` or `cannot tell`; empty without a comparison."""
         if self.trend is None:
             return ""
-        if self.trend.decision.is_left_to_failures:
-            return FAILURES_DECIDE
-        effect = self.trend.comparison.effect
-        error = (effect.high - effect.low) / (2 * normal_quantile())
+        comparison = self.trend.comparison
         means = [result.interval.mean for result in self.scores.values()]
-        change, p_value = find_trend(means, SampledChange(effect.mean, error))
-        if math.isnan(p_value) or p_value >= level_of_step(len(means)):
-            return "cannot tell"
-        return "rises" if change > 0 else "falls"
+        direction = _find_direction(means, comparison.effect)
+        if direction == _NO_DIRECTION or not self._has_failures:
+            return direction
+        # As everywhere, a difference must also hold with failures as wrong and as right answers.
+        failures = comparison.failures
+        for failure in (0.0, 1.0):
+            effect = comparison.effect
+            if failures is not None:
+                effect = (failures.as_right if failure else failures.as_wrong).effect
+            means = [score.mean for score in self._score_intervals(failure)]
+            if _find_direction(means, effect) != direction:
+                return FAILURES_DECIDE
+        return direction
+
+    @property
+    def _has_failures(self) -> bool:
+        return any(find_failure_share(result) for result in self.scores.values())
+
+
+_NO_DIRECTION = "cannot tell"
+
+
+def _find_direction(means: Sequence[float], effect: Interval) -> str:
+    """Return whether scores rise or fall, or that it cannot be told.
+
+    Args:
+        means: the score of each step.
+        effect: the change of the last steps.
+    """
+    error = (effect.high - effect.low) / (2 * normal_quantile())
+    change, p_value = find_trend(means, SampledChange(effect.mean, error))
+    if math.isnan(p_value) or p_value >= level_of_step(len(means)):
+        return _NO_DIRECTION
+    return "rises" if change > 0 else "falls"
+
+
+def _count_failures(result: Result, failure: float) -> Interval:
+    """Return a score in which the questions without an answer have a given score."""
+    return mix_failures(result.interval, find_failure_share(result), failure)
 
 
 _TYPICAL_NOISE = 0.02
@@ -253,7 +298,8 @@ def _find_curves(board: Board) -> Iterator[_Curve]:
 _ABOUT = (
     "The score at the first and at the last step, and the step from which on each score is above the floor. The floor is"
     " the best score that needs no understanding, such as the score of longctx/null and longctx/lexical; its own error"
-    " counts, and without a floor's run nothing is said. The change is from the first to the last of the last"
+    " counts, and without a floor's run nothing is said. Questions without an answer count as wrong at a step, and as"
+    " right at the floor. The change is from the first to the last of the last"
     f" {SPAN} steps, on the questions that both answered. Whether scores rise or fall is tested over the last half of"
     " the steps, with the noise between neighbours, and with all looks at earlier steps in mind."
 )

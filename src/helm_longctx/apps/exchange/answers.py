@@ -90,14 +90,20 @@ def _output(entry: str, answer: ForeignAnswer) -> Output:
         record = dict(own)
     else:
         names = (*task.record_shapes, *_FOR_JUDGES)
-        record = {name: fields[name] for name in names if fields.get(name) is not None}
+        record = {}
+        for name in names:
+            if fields.get(name) is not None:
+                record[name] = fields[name]
     prefix = record.pop("answer_prefix", "")
     notes = record.pop("notes", {})
     references = record.pop("references", None)
     if references is None:
         # A sample that a program did not reach has no references.
         is_missing = answer.text is None and not fields.keys() & {*_REFERENCES}
-        references = [] if is_missing else _find_references(fields, answer.location)
+        if is_missing:
+            references = []
+        else:
+            references = _find_references(fields, answer.location)
     text = answer.text
     if text is not None:
         split = split_reasoning(text)

@@ -72,8 +72,8 @@ def write_logs(
         name = str(
             uuid.UUID(bytes=hashlib.sha256(run.encode()).digest()[:16], version=4)
         )
-        names = (folder_name(developer or "unknown"), folder_name(model), name)
-        stem = folder.joinpath("data", about, *names)
+        developer = folder_name(developer or "unknown")
+        stem = folder / "data" / about / developer / folder_name(model) / name
         stem.parent.mkdir(parents=True, exist_ok=True)
         identity = f"{run}/{now}"
         samples = stem.with_name(f"{stem.name}_samples.jsonl")
@@ -106,9 +106,8 @@ def _log(identity: str, now: str, results: Sequence[TaskResult]) -> dict[str, An
     model = results[0].result.model
     evaluations = []
     for result in results:
-        evaluations += [
-            _result(result, metric, score) for metric, score in result.metrics()
-        ]
+        for metric, score in result.metrics():
+            evaluations.append(_result(result, metric, score))
     return {
         "schema_version": _SCHEMA,
         "evaluation_id": identity,
@@ -206,7 +205,10 @@ def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, An
     The details of the headline have its bounds because of cut answers, and its value without known errors.
     """
     interval = score.interval
-    uncertainty: dict[str, Any] = {"num_samples": interval.n} if interval.n else {}
+    if interval.n:
+        uncertainty: dict[str, Any] = {"num_samples": interval.n}
+    else:
+        uncertainty = {}
     if not math.isnan(score.error):
         uncertainty["standard_error"] = {"value": score.error, "method": "clustered"}
     if not math.isnan(interval.low):
@@ -228,10 +230,14 @@ def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, An
             **score_numbers(result.result),
             "unread": unread_share(result.result),
         }
-        details |= {
-            name: f"{value:.6g}" for name, value in numbers.items() if value is not None
-        }
-    return {"score": interval.mean, "details": details, "uncertainty": uncertainty}
+        for name, value in numbers.items():
+            if value is not None:
+                details[name] = f"{value:.6g}"
+    return {
+        "score": interval.mean,
+        "details": details,
+        "uncertainty": uncertainty,
+    }
 
 
 def _sample(
@@ -260,7 +266,13 @@ def _sample(
         "interaction_type": "single_turn",
         "input": {"raw": prompt, "reference": references},
         "output": {"raw": [text]},
-        "answer_attribution": [{"turn_idx": 0, **source, "is_terminal": True}],
+        "answer_attribution": [
+            {
+                "turn_idx": 0,
+                **source,
+                "is_terminal": True,
+            }
+        ],
         "evaluation": {"score": score, "is_correct": score == 1.0},
         "metadata": {
             "repeat": str(row.repeat + 1),

@@ -58,7 +58,7 @@ class Score(NamedTuple):
         judge: the judge, as in run entries. Empty if no judge decides the task's score.
         counts: whether averages and leaderboards have this score. Of several runs of a task, one counts.
         questions: where the questions are from; see `question_source`.
-        published_model: the model's name in the publication; empty for a score of a run.
+        published_model: the model's name in the publication, or empty for a score of a run.
     """
 
     run: str
@@ -130,8 +130,11 @@ def scores(suite: Suite) -> Iterator[Score]:
     """Yield every statistic of every result of a suite, in the order of the results."""
     counting: set[int] = set()
     for board in suite.boards:
-        counting |= {id(result) for result in (*board.tasks, *board.categories)}
-    benchmarks = {board.benchmark.name: board.benchmark for board in suite.boards}
+        for result in (*board.tasks, *board.categories):
+            counting.add(id(result))
+    benchmarks = {}
+    for board in suite.boards:
+        benchmarks[board.benchmark.name] = board.benchmark
     for result in suite.results:
         run = result.run
         # Runs of HELM's own scenarios have HELM's tables.
@@ -232,17 +235,15 @@ def _describe(
     """Return what scores and averages have alike."""
     # The difference is NaN if one of the ends is.
     is_known = not math.isnan(interval.high - interval.low)
-    ends = (
-        {"low": interval.low, "high": interval.high}
-        if is_known
-        else {"low": None, "high": None}
-    )
-    about = {
-        name: getattr(result, name) for name in ("model", "entry", "context", "folder")
-    }
+    low = interval.low if is_known else None
+    high = interval.high if is_known else None
+    about = {}
+    for name in ("model", "entry", "context", "folder"):
+        about[name] = getattr(result, name)
     return {
         **about,
-        **ends,
+        "low": low,
+        "high": high,
         "score": interval.mean,
         "lacking": _codes(result),
         "judge": "+".join(sorted(result.judges)),
@@ -259,9 +260,10 @@ def length_plot(averages: Iterable[Average]) -> Spec:
     Raises:
         InputError: there are no scores by length.
     """
-    means = [
-        average for average in averages if average.task == AVERAGE and average.length
-    ]
+    means = []
+    for average in averages:
+        if average.task == AVERAGE and average.length:
+            means.append(average)
     if not means:
         raise InputError("the suite has no scores by length to draw")
     means.sort(
@@ -274,7 +276,10 @@ def length_plot(averages: Iterable[Average]) -> Spec:
             "path": mean.folder,
             "judge": mean.judge,
         }
-        named = [f"{name}={value}" for name, value in conditions.items() if value]
+        named = []
+        for name, value in conditions.items():
+            if value:
+                named.append(f"{name}={value}")
         kind = "own"
         if mean.model.is_published:
             kind = "published"
@@ -305,7 +310,7 @@ class AnswerRow(NamedTuple):
         repeat: the number of the repeat, from 1.
         score: None if the answer has no score.
         failure: the statistic that counts requests without an answer for this reason, e.g. `request_too_long`.
-        failure_kind: the kind of failure (`failures.Failure`); empty if there is an answer.
+        failure_kind: the kind of failure (`failures.Failure`), or empty if there is an answer.
         package, comparability: see `Score`.
         record: everything that the scorer reads besides the answer, as a JSON object, so that it can be scored again.
         entry: the run entry that asks for this task alone. Empty if this version does not know the run's arguments.
@@ -470,7 +475,9 @@ class TaskResult:
     def num_examples(self) -> int:
         """Number of examples in the run."""
         count = self.result.statistics.get("num_instances")
-        return round(count.interval.mean) if count else self.result.interval.n
+        if count:
+            return round(count.interval.mean)
+        return self.result.interval.n
 
     @property
     def questions(self) -> str:
@@ -484,7 +491,9 @@ class TaskResult:
 
     def metrics(self) -> Iterator[tuple[Metric, Statistic]]:
         """Yield the headline and the official metrics that have a value."""
-        by_name = {metric.name: metric for metric in self.entry.benchmark.metrics}
+        by_name = {}
+        for metric in self.entry.benchmark.metrics:
+            by_name[metric.name] = metric
         for metric in (
             Metric(
                 MAIN_METRIC, "Score", "The task's official headline metric, 0 to 1."
@@ -512,7 +521,9 @@ def task_results(
     """
     pairs: list[tuple[Run, Result]] = []
     for board in boards:
-        pairs += [(result.run, result) for result in board.tasks if result.run]
+        for result in board.tasks:
+            if result.run:
+                pairs.append((result.run, result))
     for run, result in sorted(pairs, key=lambda pair: pair[0].path):
         try:
             entry = _narrow_entry(run, result.task)
@@ -530,7 +541,8 @@ _SEPARATORS = re.compile(r"[/\\]")
 def folder_name(text: str) -> str:
     """Return a text as the name of one folder: it leads to no other folder, and no file system finds it too long."""
     name = _SEPARATORS.sub("_", one_line(text))
-    name = name if name.strip(".") else "_" * max(1, len(name))
+    if not name.strip("."):
+        name = "_" * max(1, len(name))
     encoded = name.encode("utf-8", "replace")
     if len(encoded) <= LONGEST_NAME:
         return name

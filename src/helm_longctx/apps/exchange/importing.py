@@ -37,21 +37,14 @@ from helm_longctx.helm.run_specs import make_entry_spec
 from helm_longctx.models.results import make_failure
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.suite import add_rows
-from helm_longctx.runs.files import (
-    INSTANCE_STATS,
-    RUN_SPEC,
-    SCENARIO,
-    STATES,
-    STATS,
-    write_json,
-)
+from helm_longctx.runs.files import SCENARIO
 from helm_longctx.runs.prompts import (
     elide_texts,
     evidence_of,
     instance_names,
     write_prompts,
 )
-from helm_longctx.runs.records import write_records
+from helm_longctx.runs.records import make_records, write_run
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import MOST_REPEATS, Entry
 from helm_longctx.tasks.lengths import length_label
@@ -167,9 +160,9 @@ def import_files(
     for score in scores:
         row = score.row
         tasks = (*row.scores, *row.metrics)
-        keys = [
-            (row.model, score.entry, task, row.length, score.context) for task in tasks
-        ]
+        keys = []
+        for task in tasks:
+            keys.append((row.model, score.entry, task, row.length, score.context))
         if answered.isdisjoint(keys):
             alone.append(score)
         else:
@@ -180,7 +173,7 @@ def import_files(
             add_rows(benchmark, suite, rows[benchmark.name])
     folders = {}
     for run_entry, run, name in named:
-        folders[write_run(suite, run_entry, run, name)] = len(run.outputs)
+        folders[import_run(suite, run_entry, run, name)] = len(run.outputs)
     counts = {
         name: sum(len(row.scores) for row in added) for name, added in rows.items()
     }
@@ -268,7 +261,10 @@ def _published_rows(
             )
         if not row.model:
             raise InputError(f"{score.location}: it names no model; give --model")
-        length = "" if row.length is None else f",length={length_label(row.length)}"
+        if row.length is None:
+            length = ""
+        else:
+            length = f",length={length_label(row.length)}"
         for task in filter(None, row.scores):
             argument = f"{benchmark.task_argument}={benchmark.task(task).argument}"
             _check_entry(
@@ -316,7 +312,7 @@ _SHAPES = {
 """The values of an `Output` that any file can have, whatever its task."""
 
 
-def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
+def import_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     """Write a run of the answers to one task, replace an earlier import of them, and return its folder.
 
     Raises:
@@ -326,7 +322,10 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     spec = make_entry_spec(entry)
     repeats = max((output.repeat for output in run.outputs), default=0) + 1
     adapter = replace(
-        spec.adapter_spec, model=model, model_deployment=model, num_trials=repeats
+        spec.adapter_spec,
+        model=model,
+        model_deployment=model,
+        num_trials=repeats,
     )
     name = add_argument(spec.name, "model", model.replace("/", "_"))
     spec = replace(spec, name=name, adapter_spec=adapter)
@@ -347,10 +346,9 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     states = list(_states(spec, entry, task, run.outputs))
     # The states have only excerpts of the prompts.
-    prompts = [
-        output.prompt
-        for output in sorted(run.outputs, key=lambda output: output.repeat)
-    ]
+    prompts = []
+    for output in sorted(run.outputs, key=lambda output: output.repeat):
+        prompts.append(output.prompt)
     keys = []
     for state, prompt in zip(states, prompts, strict=True):
         keys.append((state.instance.id or "", state.instance.sub_split, digest(prompt)))
@@ -372,17 +370,13 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
         "tags": [SOURCE],
         "definition_path": "",
     }
-    contents = {
-        RUN_SPEC: spec,
-        SCENARIO: scenario,
-        STATES: state,
-        STATS: remove_stats_nans(stats),
-        INSTANCE_STATS: remove_per_instance_stats_nans(rows),
-    }
-    # The files are in HELM's order: a run with the last file is complete.
-    for file, content in contents.items():
-        write_json(folder / file, content)
-    write_records(folder)
+    write_run(
+        folder,
+        spec=spec,
+        scenario=scenario,
+        stats=remove_stats_nans(stats),
+        records=make_records(states, remove_per_instance_stats_nans(rows)),
+    )
     return folder
 
 

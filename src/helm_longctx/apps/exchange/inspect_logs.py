@@ -63,7 +63,9 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     about = header.get("eval")
     if not isinstance(about, dict):
         raise InputError(f"{path}: it lacks the object 'eval' of inspect_ai's logs")
-    answers = [_answer(about, sample, location) for location, sample in samples]
+    answers = []
+    for location, sample in samples:
+        answers.append(_answer(about, sample, location))
     yield from make_runs([*answers, *_missing(header, about, answers, path)], entry)
 
 
@@ -74,18 +76,32 @@ def _missing(
     status = header.get("status")
     dataset = about.get("dataset")
     config = about.get("config")
-    ids = dataset.get("sample_ids") if isinstance(dataset, dict) else None
+    if isinstance(dataset, dict):
+        ids = dataset.get("sample_ids")
+    else:
+        ids = None
     if status not in _UNFINISHED or not isinstance(ids, list) or not answers:
         return
-    epochs = config.get("epochs") if isinstance(config, dict) else None
-    count = epochs if isinstance(epochs, int) and epochs > 1 else 1
+    if isinstance(config, dict):
+        epochs = config.get("epochs")
+    else:
+        epochs = None
+    if isinstance(epochs, int) and epochs > 1:
+        count = epochs
+    else:
+        count = 1
     if count * len(ids) > _MOST_FILES:
         raise InputError(
             f"{path}: the evaluation has {len(ids)} samples, and a log may have {_MOST_FILES} with all epochs"
         )
-    missing = {(str(name), repeat) for name in ids for repeat in range(count)}
+    missing = set()
+    for name in ids:
+        for repeat in range(count):
+            missing.add((str(name), repeat))
     missing -= {(answer.output.id, answer.output.repeat) for answer in answers}
-    common = {name: answers[0].fields.get(name) for name in (LENGTH, "entry")}
+    common = {}
+    for name in (LENGTH, "entry"):
+        common[name] = answers[0].fields.get(name)
     for answer in answers if missing else ():
         if any(answer.fields.get(name) != value for name, value in common.items()):
             problem = f"the evaluation has the status {status!r} and lacks {len(missing)} samples of unknown length"
@@ -102,7 +118,11 @@ def _missing(
         )
         location = f"{path}: sample {name}"
         yield replace(
-            answers[0], location=location, text=None, fields=common, output=output
+            answers[0],
+            location=location,
+            text=None,
+            fields=common,
+            output=output,
         )
 
 
@@ -199,11 +219,20 @@ def _answer(about: _Row, sample: Any, location: str) -> ForeignAnswer:
     output = sample.get("output")
     if not is_whole(epoch) or epoch < 1 or sample.get("id") is None:
         raise InputError(f"{location}: it must have an id, and an epoch from 1")
-    usage = output.get("usage") if isinstance(output, dict) else None
-    tokens = usage.get("input_tokens") if isinstance(usage, dict) else None
+    if isinstance(output, dict):
+        usage = output.get("usage")
+    else:
+        usage = None
+    if isinstance(usage, dict):
+        tokens = usage.get("input_tokens")
+    else:
+        tokens = None
     text = None
     reason = ""
-    message = str(error.get("message", "")) if isinstance(error, dict) else ""
+    if isinstance(error, dict):
+        message = str(error.get("message", ""))
+    else:
+        message = ""
     failure = None
     if not error:
         try:
@@ -268,7 +297,10 @@ def _whole_text(content: Any, sample: _Row) -> str:
     """Return a text, the texts of a message's parts, or a conversation as JSON. Attachments are put in."""
     if isinstance(content, list):
         if all(isinstance(part, dict) and "type" in part for part in content):
-            texts = [part.get("text") for part in content if part["type"] == "text"]
+            texts = []
+            for part in content:
+                if part["type"] == "text":
+                    texts.append(part.get("text"))
             return "".join(_whole_text(text, sample) for text in texts)
         turns = [part for part in content if isinstance(part, dict)]
         if len(turns) == 1:

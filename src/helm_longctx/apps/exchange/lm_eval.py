@@ -65,11 +65,8 @@ def write_results(
         results = list(by_name.values())
         # The harness's name. Some file systems do not distinguish small letters from capital letters.
         name = folder_name(_UNSAFE.sub("__", model))
-        name = (
-            name
-            if name.casefold() not in taken
-            else folder_name(f"{name}-{digest(model)[:16]}")
-        )
+        if name.casefold() in taken:
+            name = folder_name(f"{name}-{digest(model)[:16]}")
         taken.add(name.casefold())
         target = folder / name
         target.mkdir(parents=True, exist_ok=True)
@@ -87,7 +84,9 @@ def write_results(
 def _results(
     model: str, results: Sequence[TaskResult], means: Iterable[Result]
 ) -> dict[str, Any]:
-    directions = {result.name: dict(_directions(result)) for result in results}
+    directions = {}
+    for result in results:
+        directions[result.name] = dict(_directions(result))
     tasks: dict[str, dict[str, Any]] = {}
     for result in results:
         title = f"{result.task.title} {result.entry.label}".strip()
@@ -101,21 +100,26 @@ def _results(
     # The means of the categories with several tasks, and the names of their tasks.
     groups: dict[str, dict[str, Any]] = {}
     subtasks: dict[str, list[str]] = {}
-    by_result = {id(result.result): result for result in results}
+    by_result = {}
+    for result in results:
+        by_result[id(result.result)] = result
     for mean in means:
         if mean.model != model:
             continue
-        members = [by_result[id(part)] for part in mean.parts if id(part) in by_result]
+        members = []
+        for part in mean.parts:
+            if id(part) in by_result:
+                members.append(by_result[id(part)])
         if members and len(members[0].entry.category.tasks) > 1:
             entry = members[0].entry
-            conditions = (
-                mean.context == "none",
-                mean.runs[0].judge,
-                mean.folder,
-                mean.metric,
-            )
             name = group_name(
-                entry.benchmark, entry.category.name, entry.label, *conditions
+                entry.benchmark,
+                entry.category.name,
+                entry.label,
+                closed=mean.context == "none",
+                judge=mean.runs[0].judge,
+                folder=mean.folder,
+                metric=mean.metric,
             )
             groups[name] = {
                 "name": name,
@@ -235,12 +239,13 @@ def _write_samples(path: Path, result: TaskResult) -> int:
         line["resps"][0].append(asked.text)
         line["filtered_resps"].append(asked.text)
         line["doc"]["answers"].append({"repeat": row.repeat, "notes": notes})
-        values = {
-            name: value
-            for name, value in row.values.items()
-            if name in result.task.metrics
-        }
-        line |= {name: value for name, value in values.items() if name not in line}
+        values = {}
+        for name, value in row.values.items():
+            if name in result.task.metrics:
+                values[name] = value
+        for name, value in values.items():
+            if name not in line:
+                line[name] = value
         if row.score is not None:
             line.setdefault(MAIN_METRIC, row.score)
     text = "".join(
@@ -307,10 +312,16 @@ def _answers(row: FileRow, task: str) -> Iterator[ForeignAnswer]:
     if responses and isinstance(responses[0], list):
         responses = responses[0]
     own = doc.get(RECORD)
-    model = str(doc.get("model") or "") if isinstance(own, dict) else ""
+    if isinstance(own, dict):
+        model = str(doc.get("model") or "")
+    else:
+        model = ""
     model = model or row.path.resolve().parent.name.replace("__", "/", 1)
     arguments = row.get("arguments")
-    first = arguments.get("gen_args_0") if isinstance(arguments, dict) else None
+    if isinstance(arguments, dict):
+        first = arguments.get("gen_args_0")
+    else:
+        first = None
     prompt: Any = (first.get("arg_0") if isinstance(first, dict) else None) or ""
     if not isinstance(prompt, str):
         prompt = json.dumps(prompt, ensure_ascii=False)
@@ -321,7 +332,10 @@ def _answers(row: FileRow, task: str) -> Iterator[ForeignAnswer]:
             raise InputError(
                 f"{location}: resps must be a list of a list of texts; only generated answers can be read"
             )
-        about = doc["answers"][number] if isinstance(own, dict) else {"repeat": number}
+        if isinstance(own, dict):
+            about = doc["answers"][number]
+        else:
+            about = {"repeat": number}
         fields = {**doc, "target": doc.get("target", row.get("target"))}
         if isinstance(own, dict):
             fields[RECORD] = {**own, "notes": about["notes"]}

@@ -75,11 +75,10 @@ def log_scores(
                     f"--log-to {target}: {type(error).__name__}: {error}; the suite is complete"
                 ) from error
             values = sum(map(len, points.values()))
-            mark = (
-                f" ({Caveat(kind=GENERATED, task='').text})"
-                if series.has_generated
-                else ""
-            )
+            if series.has_generated:
+                mark = f" ({Caveat(kind=GENERATED, task='').text})"
+            else:
+                mark = ""
             lines.append(
                 f"{target}: {name}: {values} values of {len(points)} steps{mark}"
             )
@@ -91,7 +90,9 @@ def _log(program: str, target: str, name: str, points: _Points) -> None:
         import wandb
 
         with wandb.init(
-            project=target, name=name, config={"program": "helm-longctx"}
+            project=target,
+            name=name,
+            config={"program": "helm-longctx"},
         ) as run:
             for step, values in points.items():
                 run.log(dict(values), step=step)
@@ -118,7 +119,11 @@ def _log(program: str, target: str, name: str, points: _Points) -> None:
     else:
         import trackio
 
-        trackio.init(project=target, name=name, resume="never")
+        trackio.init(
+            project=target,
+            name=name,
+            resume="never",
+        )
         for step, values in points.items():
             trackio.log(dict(values), step=step)
         trackio.finish()
@@ -138,7 +143,10 @@ def find_series(boards: Iterable[Board]) -> dict[str, _Series]:
             facts = next((run.model_facts for run in result.runs), {})
             step = find_step(cell.model, facts.get("step"))
             name, number = (step.family, step.number) if step else (cell.model, 0)
-            start = f"{board.name}/{cell.part}" if cell.part else board.name
+            if cell.part:
+                start = f"{board.name}/{cell.part}"
+            else:
+                start = board.name
             if cell.length:
                 start += f"/{label(cell.length)}"
             interval = result.interval

@@ -123,10 +123,9 @@ def write_tables(
             names |= dict.fromkeys(table.columns)
         heads: list[str] = []
         for name in names:
-            heads += [
-                name,
-                *(f"{name}_{end}" for end in ("low", "high", "instances", "failed")),
-            ]
+            heads.append(name)
+            for end in ("low", "high", "instances", "failed"):
+                heads.append(f"{name}_{end}")
         rows: list[list[Any]] = []
         for table in tables:
             for model, cells in table.rows.items():
@@ -148,7 +147,9 @@ def _wide_values(result: Result | None) -> list[Any]:
         return [None] * 5
     interval = result.interval
     ends = (interval.mean, interval.low, interval.high)
-    values = [None if math.isnan(end) else end for end in ends]
+    values = []
+    for end in ends:
+        values.append(None if math.isnan(end) else end)
     return [*values, interval.n or None, result.failed]
 
 
@@ -165,9 +166,9 @@ def _write_parquet(
 
     content = [list(row) for row in rows]
     try:
-        values = {
-            name: [row[index] for row in content] for index, name in enumerate(columns)
-        }
+        values = {}
+        for index, name in enumerate(columns):
+            values[name] = [row[index] for row in content]
         table = pyarrow.table(values)
         parquet.write_table(
             table, path, compression="zstd", row_group_size=_ROWS_AT_ONCE
@@ -202,7 +203,9 @@ def _rows(path: Path) -> Iterator[_Row]:
             return
         csv.field_size_limit(_LONGEST_FIELD)
         with path.open(
-            encoding="utf-8-sig", errors="surrogatepass", newline=""
+            encoding="utf-8-sig",
+            errors="surrogatepass",
+            newline="",
         ) as file:
             table = csv.DictReader(file, strict=True)
             is_ours = _OWN_COLUMN in (table.fieldnames or ())
@@ -242,7 +245,8 @@ def _answer(row: _Row, location: str, entry: str) -> ForeignAnswer:
     length = row.get("length")
     references = row.get("references")
     # The cells of our tables have the accepted answers in one text.
-    references = references.split(" | ") if isinstance(references, str) else references
+    if isinstance(references, str):
+        references = references.split(" | ")
     fields: dict[str, Any] = {
         "entry": row.get("entry"),
         "question": row.get("question"),
@@ -265,7 +269,10 @@ def _answer(row: _Row, location: str, entry: str) -> ForeignAnswer:
         group=str(row.get("group") or ""),
         is_generated=row.get("source") == GENERATED_SOURCE,
     )
-    text = None if failure or row["answer"] is None else str(row["answer"])
+    if failure or row["answer"] is None:
+        text = None
+    else:
+        text = str(row["answer"])
     task = str(row.get("task") or "")
     model = str(row.get("model") or "")
     return ForeignAnswer(location, task, text, fields, output, model)
@@ -286,16 +293,20 @@ def _score(row: _Row, location: str) -> Iterator[OutputScore]:
     benchmark = next((owner for owner in BENCHMARKS if name in owner.entries), None)
     metric = str(row.get("metric") or MAIN_METRIC)
     task = str(row.get("task") or "")
-    tasks = (
-        [known for known in benchmark.tasks if known.name == task] if benchmark else []
-    )
+    if benchmark:
+        tasks = [known for known in benchmark.tasks if known.name == task]
+    else:
+        tasks = []
     if metric != MAIN_METRIC and not _is_needed(metric, tasks, bool(published_model)):
         return
     if benchmark is None or value is None or not 0 <= value <= 1:
         raise InputError(
             f"{location}: it must have a score from 0 to 1, and the name of a run entry in the column 'entry'"
         )
-    length = parse_length(row["length"], location) if row.get("length") else None
+    if row.get("length"):
+        length = parse_length(row["length"], location)
+    else:
+        length = None
     scores: dict[str, float] = {}
     metrics: dict[str, dict[str, float]] = {}
     if metric == MAIN_METRIC:
@@ -374,7 +385,10 @@ def write_paper_tables(
     if kind == "md":
         texts = [escape_markdown(_ABOUT)]
         for table in tables:
-            reasons = f"\n\n{escape_markdown(table.about)}" if table.about else ""
+            if table.about:
+                reasons = f"\n\n{escape_markdown(table.about)}"
+            else:
+                reasons = ""
             texts.append(
                 f"**{escape_markdown(table.title)}**\n\n{markdown_table(table)}{reasons}"
             )
@@ -396,9 +410,18 @@ def _table(wide: _Wide) -> Table:
         for score in map(results.get, wide.columns):
             # Such a cell is `41.2 † (3 failed)`, with the interval before the number of failed requests.
             cell = score_cell(score)
-            failed = f"{score.failed} failed" if score and score.failed else ""
-            share = unread_share(score) if score and score.has_score else None
-            unread = f"{amount(100 * share)} % unread" if share else ""
+            if score and score.failed:
+                failed = f"{score.failed} failed"
+            else:
+                failed = ""
+            if score and score.has_score:
+                share = unread_share(score)
+            else:
+                share = None
+            if share:
+                unread = f"{amount(100 * share)} % unread"
+            else:
+                unread = ""
             details = ", ".join(filter(None, (cell.detail, failed, unread)))
             cells.append(replace(cell, detail=details))
         rows.append(cells)
@@ -415,5 +438,7 @@ def _list_reasons(wide: _Wide) -> str:
                 continue
             for caveat in result.caveats:
                 columns[caveat.text][wide.columns[part]] = None
-    texts = [f"{reason} ({', '.join(titles)})" for reason, titles in columns.items()]
+    texts = []
+    for reason, titles in columns.items():
+        texts.append(f"{reason} ({', '.join(titles)})")
     return f"{MARK} {'; '.join(texts)}." if texts else ""

@@ -167,7 +167,10 @@ def part_name(length: int | None) -> str:
 
 
 def _agreement(part: str, pairs: Sequence[AnswerPair]) -> ArmAgreement:
-    differences = [pair.difference for pair in pairs if pair.difference is not None]
+    differences = []
+    for pair in pairs:
+        if pair.difference is not None:
+            differences.append(pair.difference)
     return ArmAgreement(
         part,
         len(pairs),

@@ -114,7 +114,10 @@ def plan_lengths(samples: Iterable[TaskSample], goal: Goal) -> list[LengthPlan]:
 def _weigh(samples: Sequence[TaskSample]) -> list[float]:
     """Return the weight of each task at a length: equal run entries, and equal tasks of an entry."""
     tasks = Counter(sample.entry for sample in samples)
-    return [1 / (len(tasks) * tasks[sample.entry]) for sample in samples]
+    weights = []
+    for sample in samples:
+        weights.append(1 / (len(tasks) * tasks[sample.entry]))
+    return weights
 
 
 def _count_depths(samples: Iterable[TaskSample]) -> dict[str, int]:

@@ -85,7 +85,9 @@ _Candidate = Annotated[
 _MaxDrop = Annotated[
     float | None,
     typer.Option(
-        min=0.1, max=99, help="Largest drop that is accepted, in points. [default: 2]"
+        min=0.1,
+        max=99,
+        help="Largest drop that is accepted, in points. [default: 2]",
     ),
 ]
 _Power = Annotated[
@@ -221,7 +223,8 @@ def _run_gate(
     configs = _load_configs(models, arguments)
     config = configs[0]
     folder = GateFolder(config.output_path, config.suite)
-    looks = read_looks(folder, *models)
+    base, candidate = models
+    looks = read_looks(folder, base, candidate)
     with make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
@@ -231,9 +234,15 @@ def _run_gate(
             return 0
         with redirect_stdout(prints):
             runs, is_new = _ask(sample, folder)
-    decided = read_gate(
-        folder, GateQuestion(*models, goal.margin, goal.power, runs, looks), BENCHMARKS
+    question = GateQuestion(
+        base=base,
+        candidate=candidate,
+        margin=goal.margin,
+        power=goal.power,
+        runs=runs,
+        looks=looks,
     )
+    decided = read_gate(folder, question, BENCHMARKS)
     _show(decided, folder, is_new)
     return int(decided.verdict)
 
@@ -275,18 +284,25 @@ def _compare_distributions(
     config = configs[0]
     folder = GateFolder(config.output_path, config.suite)
     kept = folder.path / "logprobs.jsonl"
-    default = divergences.QUESTIONS if margin else divergences.QUESTIONS_OF_ANY
+    if margin:
+        default = divergences.QUESTIONS
+    else:
+        default = divergences.QUESTIONS_OF_ANY
     most = int(arguments.get("max_eval_instances") or default)
     with make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
-            plans = [make_plan(config_of_side) for config_of_side in configs]
+            plans = []
+            for config_of_side in configs:
+                plans.append(make_plan(config_of_side))
             runner = make_runner(config)
             way = find_way(models)
-            runs = [
-                list(read_questions(runner, spec, most, way)) for spec in plans[0].specs
-            ]
-        asked = [question for run in runs for question in run]
+            runs = []
+            for spec in plans[0].specs:
+                runs.append(list(read_questions(runner, spec, most, way)))
+        asked = []
+        for run in runs:
+            asked += run
         lengths = max(len({question.length for question in asked}), 1)
         earlier = read_points(kept)
         print(divergences.describe_sample(asked, margin, goal.power, way, earlier))
@@ -313,7 +329,10 @@ def _compare_distributions(
         looks = _read_looks_of_distributions(path, models, margin)
         with redirect_stdout(prints):
             decision = _ask_until_worse(comparison, runs, margin, looks, lengths)
-    kind = find_main_kind(comparison.points) if decision.differences else None
+    if decision.differences:
+        kind = find_main_kind(comparison.points)
+    else:
+        kind = None
     results = divergences.decision_json(decision, comparison.requests)
     results |= {
         "base": models[0],
@@ -421,7 +440,10 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
         )
     chosen = every if has_size else _estimate(base)
     # Of one deployment twice, the requests are the same.
-    others = chosen if base.specs == candidate.specs else _estimate(candidate)
+    if base.specs == candidate.specs:
+        others = chosen
+    else:
+        others = _estimate(candidate)
     check_samples(chosen, others)
     lengths = plan_lengths(_list_samples(chosen), goal)
     depths = plan_depths(_list_samples(chosen), goal)
@@ -433,7 +455,10 @@ def _estimate(plan: Plan) -> list[Estimate]:
     from helm_longctx.runner.estimate import Rate, estimate_run
 
     runner = make_runner(plan.config)
-    return [estimate_run(runner, spec, {}, Rate()) for spec in plan.specs]
+    estimates = []
+    for spec in plan.specs:
+        estimates.append(estimate_run(runner, spec, {}, Rate()))
+    return estimates
 
 
 def _print_sample(sample: _Sample, goal: Goal) -> None:
@@ -490,10 +515,9 @@ def _ask(sample: _Sample, folder: GateFolder) -> tuple[list[tuple[str, str]], bo
                 skip_completed_runs=True,
             )
         )
-    arms = make_arms(folder, *arguments)
-    runs = ask_in_both_orders(
-        arms, zip(*(plan.specs for plan in sample.plans), strict=True)
-    )
+    arms = make_arms(folder, arguments[0], arguments[1])
+    base, candidate = sample.plans
+    runs = ask_in_both_orders(arms, zip(base.specs, candidate.specs, strict=True))
     return runs, any(arm.has_asked for arm in arms)
 
 

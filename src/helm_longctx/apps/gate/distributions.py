@@ -70,7 +70,9 @@ class Way:
     def count(self, is_twice: bool = False) -> int:
         """Return the number of requests about a question."""
         once = self.base + self.candidate
-        return once + self.base_again + self.candidate_again if is_twice else once
+        if is_twice:
+            return once + self.base_again + self.candidate_again
+        return once
 
 
 TEXTS = Way(
@@ -191,7 +193,10 @@ class Point(NamedTuple):
         The mean is 0 if only the sizes of their noise differ, for example because of the load of their servers.
         """
         own = self.noise or 0.0
-        other = own if self.candidate_noise is None else self.candidate_noise
+        if self.candidate_noise is None:
+            other = own
+        else:
+            other = self.candidate_noise
         return self.divergence - (own + other) / 2
 
 
@@ -231,7 +236,10 @@ class Compared:
 
 def _probabilities(distribution: Distribution) -> dict[str, float]:
     told = {**distribution.top, distribution.text: distribution.logprob}
-    return {text: math.exp(value) for text, value in told.items()}
+    probabilities = {}
+    for text, value in told.items():
+        probabilities[text] = math.exp(value)
+    return probabilities
 
 
 def divergence(base: Distribution, candidate: Distribution) -> float:
@@ -243,8 +251,14 @@ def divergence(base: Distribution, candidate: Distribution) -> float:
     """
     first = _probabilities(base)
     second = _probabilities(candidate)
-    shared = [(first[text], second[text]) for text in first if text in second]
-    missing = [first[text] for text in first if text not in second]
+    shared = []
+    for text in first:
+        if text in second:
+            shared.append((first[text], second[text]))
+    missing = []
+    for text in first:
+        if text not in second:
+            missing.append(first[text])
     rest = max(1 - math.fsum(first.values()), _SMALLEST)
     budget = max(1 - math.fsum(q for _, q in shared), _SMALLEST)
     spent = _share_out(missing, budget, rest, math.exp(candidate.largest_missing))
@@ -305,8 +319,14 @@ def compare(
         InputError: the sides divide the same text into other tokens.
         FailureError: a request has no answer.
     """
-    fields = {"prompt": asked.prompt, "max_tokens": ANSWER_TOKENS, "temperature": 0}
-    order = [(side, False) for side in ((0, 1) if is_base_first else (1, 0))]
+    fields = {
+        "prompt": asked.prompt,
+        "max_tokens": ANSWER_TOKENS,
+        "temperature": 0,
+    }
+    order = []
+    for side in (0, 1) if is_base_first else (1, 0):
+        order.append((side, False))
     if is_twice:
         order += [(side, True) for side, _ in reversed(order)]
     if way is TEXTS:
@@ -373,9 +393,9 @@ def _find_fault(
     others = [row.text for row in other]
     if len(others) < len(texts) and texts[: len(others)] == others:
         return "cut"
-    return (
-        "longer" if len(texts) < len(others) and others[: len(texts)] == texts else ""
-    )
+    if len(texts) < len(others) and others[: len(texts)] == texts:
+        return "longer"
+    return ""
 
 
 def _own_gap(row: Distribution) -> float:
@@ -415,11 +435,15 @@ def compare_texts(
         if start + _STRETCH <= size:
             stretches[f"{depth} %"] = (start, start + _STRETCH)
     gold = gap + asked.gold
-    texts = [(asked.prompt + gold, {"gold answer": (size, size + len(gold))})]
+    # The stretches of the prompt are compared in the last text.
+    texts = []
     if answer:
-        texts.append((asked.prompt + answer, {"answer": (size, size + len(answer))}))
-    last_text, last_stretches = texts[-1]
-    texts[-1] = (last_text, {**stretches, **last_stretches})
+        texts.append((asked.prompt + gold, {"gold answer": (size, size + len(gold))}))
+        stretches["answer"] = (size, size + len(answer))
+        texts.append((asked.prompt + answer, stretches))
+    else:
+        stretches["gold answer"] = (size, size + len(gold))
+        texts.append((asked.prompt + gold, stretches))
     compared = Compared()
     own_rows: dict[tuple[int, bool], Sequence[Distribution]] = {}
     is_other = False
@@ -436,7 +460,9 @@ def compare_texts(
             )
             readings[side, is_again] = distributions_of(sides[side](request))
         for number, (stretch, (start, end)) in enumerate(spans.items()):
-            rows = {key: parts[number] for key, parts in readings.items()}
+            rows = {}
+            for key, parts in readings.items():
+                rows[key] = parts[number]
             if _reads_other_text(rows, text[start:end]):
                 is_other = True
                 continue
@@ -466,7 +492,9 @@ def _reads_other_text(
     rows: Mapping[tuple[int, bool], Sequence[Distribution]], text: str
 ) -> bool:
     """Whether the base's tokens are those of a text, and the candidate's are not."""
-    told = ["".join(row.text for row in rows[side, False]) for side in (0, 1)]
+    told = []
+    for side in (0, 1):
+        told.append("".join(row.text for row in rows[side, False]))
     return text in told[0] and text not in told[1]
 
 
@@ -482,15 +510,16 @@ def _find_written_fault(forced: str, written: str, rows: Sequence[Distribution])
     if not forced.strip():
         return "longer"
     if written.strip().startswith(forced.strip()) or not rows:
-        return "longer" if written.strip() != forced.strip() and rows else ""
+        if written.strip() != forced.strip() and rows:
+            return "longer"
+        return ""
     if not "".join(row.text for row in rows).endswith(forced):
         return ""  # the texts of tokens lack spaces or have parts of characters
-    # A token at the start can have characters of the prompt, so places are counted from the end.
+    # A token at the start can have characters of the prompt, so characters are counted from the end.
     ends = list(accumulate(len(row.text) for row in rows))
-    starts = [
-        len(forced) - ends[-1] + end - len(row.text)
-        for end, row in zip(ends, rows, strict=True)
-    ]
+    starts = []
+    for end, row in zip(ends, rows, strict=True):
+        starts.append(len(forced) - ends[-1] + end - len(row.text))
     for start, row in zip(starts, rows, strict=True):
         token = row.text[-start:] if start < 0 else row.text
         rest = written[max(start, 0) :]
@@ -596,18 +625,22 @@ def _average_kinds(
     repeated: Sequence[tuple[Distribution, Distribution]],
 ) -> dict[str, tuple[int, float, float]]:
     """Return how far log-probabilities are apart for each kind of tokens. See `Point.kinds`."""
-    values: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    changes: dict[str, list[float]] = defaultdict(list)
+    relatives: dict[str, list[float]] = defaultdict(list)
     before = ""
     for (base, candidate), (_, second) in zip(pairs, repeated, strict=False):
         apart = abs(base.logprob - candidate.find_logprob(base.text))
         change = apart - abs(base.logprob - second.find_logprob(base.text))
         relative = change / max(1 - math.exp(base.logprob), _LEAST_REST)
-        for kind in {"", *(find_kind(text) for text in (before, base.text) if text)}:
-            values[kind].append((change, relative))
+        kinds = {""}
+        for text in (before, base.text):
+            if text:
+                kinds.add(find_kind(text))
+        for kind in kinds:
+            changes[kind].append(change)
+            relatives[kind].append(relative)
         before = base.text
     averages = {}
-    for kind, rows in values.items():
-        mean = fmean(change for change, _ in rows)
-        relative_mean = fmean(relative for _, relative in rows)
-        averages[kind] = (len(rows), mean, relative_mean)
+    for kind, values in changes.items():
+        averages[kind] = (len(values), fmean(values), fmean(relatives[kind]))
     return averages

@@ -183,7 +183,9 @@ def decide(
     order = sorted(groups.items(), key=lambda item: (item[0][0] or 0, item[0][1]))
     if margin:
         levels = _Levels(looks, len(groups), max(len(questions), 1))
-        parts = [_judge_part(rows, margin, levels) for _, rows in order]
+        parts = []
+        for _, rows in order:
+            parts.append(_judge_part(rows, margin, levels))
         answers = _judge_answers(written, levels)
     else:
         level = level_of_look(looks, ONE_SIDED)
@@ -191,7 +193,9 @@ def decide(
         verdicts = {}
         for length, count in questions.items():
             verdicts[length] = _judge_any(length, count, differences, noisier, error)
-        parts = [_describe_part(rows, verdicts[length]) for (length, _), rows in order]
+        parts = []
+        for (length, _), rows in order:
+            parts.append(_describe_part(rows, verdicts[length]))
         answers = []
         for length, faults in _by_length(written).items():
             answers.append(_describe_answers(length, faults, verdicts[length]))
@@ -232,7 +236,10 @@ class _Levels:
         # A look at fewer questions cannot pass, so it has no part of this error.
         able = tuple(look for look in looks if look >= count_fewest() * lengths)
         can_pass = looks[-1] in able
-        self.passing = level_of_look(able, ONE_SIDED) if can_pass else 0.0
+        if can_pass:
+            self.passing = level_of_look(able, ONE_SIDED)
+        else:
+            self.passing = 0.0
 
 
 def _by_length(written: Sequence[Written]) -> dict[int | None, list[Written]]:
@@ -250,7 +257,10 @@ def _count_questions(
         groups[point.length].add(point.group)
     for answer in written:
         groups[answer.length].add(answer.group)
-    return {length: len(names) for length, names in groups.items()}
+    questions = {}
+    for length, names in groups.items():
+        questions[length] = len(names)
+    return questions
 
 
 def _judge_part(
@@ -275,7 +285,9 @@ def _judge_part(
         levels.passing,
     )
     change = largest_change(margin)
-    changes = [0.0 if row.noise_same is None else 1.0 - row.noise_same for row in rows]
+    changes = []
+    for row in rows:
+        changes.append(0.0 if row.noise_same is None else 1.0 - row.noise_same)
     changed = _judge(
         group_means([row.changed for row in rows], groups),
         _Measure(change, 1.0, find_floor(changes, change, 1.0)),
@@ -362,7 +374,10 @@ def _judge_answers(written: Sequence[Written], levels: _Levels) -> list[_AnswerP
         faulty = int((values > 0.5).sum())
         high = upper_bound(values, _FAULTY_SHARE, 1.0, ONE_SIDED, levels.passing)
         p_value = float(binom.sf(faulty - 1, len(values), _FAULTY_SHARE))
-        verdict = Verdict.NO_WORSE if high < _FAULTY_SHARE else Verdict.UNDECIDED
+        if high < _FAULTY_SHARE:
+            verdict = Verdict.NO_WORSE
+        else:
+            verdict = Verdict.UNDECIDED
         if p_value < levels.other_at_look:
             verdict = Verdict.WORSE
         described = _describe_answers(length, rows, verdict)
@@ -383,7 +398,9 @@ def _judge_answers(written: Sequence[Written], levels: _Levels) -> list[_AnswerP
 def _combine(verdicts: Sequence[Verdict]) -> Verdict:
     if Verdict.WORSE in verdicts:
         return Verdict.WORSE
-    return Verdict.UNDECIDED if Verdict.UNDECIDED in verdicts else Verdict.NO_WORSE
+    if Verdict.UNDECIDED in verdicts:
+        return Verdict.UNDECIDED
+    return Verdict.NO_WORSE
 
 
 def _judge_any(
@@ -398,9 +415,9 @@ def _judge_any(
         return Verdict.WORSE
     # A candidate that only has more noise may have another load, or a fault.
     has_power = sign_test(questions, 0) < level
-    return (
-        Verdict.NO_WORSE if has_power and length not in noisier else Verdict.UNDECIDED
-    )
+    if has_power and length not in noisier:
+        return Verdict.NO_WORSE
+    return Verdict.UNDECIDED
 
 
 def _describe_part(rows: Sequence[Point], verdict: Verdict) -> StretchComparison:
@@ -454,7 +471,9 @@ def find_differing_lengths(
             shifts[row.length][row.group].append(1.0 if row.fault else -1.0)
     lengths = {}
     for length, questions in sorted(shifts.items(), key=lambda item: item[0] or 0):
-        means = [fmean(values) for values in questions.values()]
+        means = []
+        for values in questions.values():
+            means.append(fmean(values))
         if _sign_p_value(means) * len(shifts) < level:
             lengths[length] = fmean(means)
     return lengths
@@ -473,7 +492,9 @@ def _find_noisier_lengths(points: Sequence[Point], looks: Looks) -> list[int | N
     level = level_of_look(looks, ONE_SIDED)
     lengths = []
     for length, questions in noises.items():
-        means = [fmean(values) for values in questions.values()]
+        means = []
+        for values in questions.values():
+            means.append(fmean(values))
         if _sign_p_value(means) * len(noises) < level:
             lengths.append(length)
     return lengths
@@ -610,7 +631,9 @@ def answers_table(decision: DivergenceDecision) -> Table:
     numbers = ("questions", "faulty")
     rows = []
     for part in decision.answers:
-        faults = [f"{count} {fault}" for fault, count in sorted(part.faults.items())]
+        faults = []
+        for fault, count in sorted(part.faults.items()):
+            faults.append(f"{count} {fault}")
         cells = (
             part.name,
             str(part.share.n),
@@ -693,38 +716,42 @@ def explain_differences(decision: DivergenceDecision) -> str:
     lengths = []
     for length, value in decision.differences.items():
         lengths.append(f"{label(length)} ({value:.1g} nats)".strip())
-    beside = "Beside the verdict: the" if decision.margin else "The"
+    if decision.margin:
+        beside = "Beside the verdict: the"
+    else:
+        beside = "The"
     shown = ", ".join(lengths)
     return f"{beside} candidate differs from the base by more than both from themselves at {shown}."
 
 
 def decision_json(decision: DivergenceDecision, requests: int) -> dict[str, Any]:
     """Return the results for programs."""
-    parts = [
-        {
-            "part": part.name,
-            "divergence": _interval_json(part.divergence),
-            "loss": _interval_json(part.loss),
-            "changed": _interval_json(part.changed),
-            "same": part.same,
-            "noise": part.noise,
-            "verdict": part.verdict.name.lower(),
-        }
-        for part in decision.parts
-    ]
-    answers = [
-        {
-            "part": part.name,
-            "faulty": _interval_json(part.share),
-            "faults": dict(part.faults),
-            "verdict": part.verdict.name.lower(),
-        }
-        for part in decision.answers
-    ]
-    differing = [
-        {"length": length, "divergence": value}
-        for length, value in decision.differences.items()
-    ]
+    parts = []
+    for part in decision.parts:
+        parts.append(
+            {
+                "part": part.name,
+                "divergence": _interval_json(part.divergence),
+                "loss": _interval_json(part.loss),
+                "changed": _interval_json(part.changed),
+                "same": part.same,
+                "noise": part.noise,
+                "verdict": part.verdict.name.lower(),
+            }
+        )
+    answers = []
+    for answer in decision.answers:
+        answers.append(
+            {
+                "part": answer.name,
+                "faulty": _interval_json(answer.share),
+                "faults": dict(answer.faults),
+                "verdict": answer.verdict.name.lower(),
+            }
+        )
+    differing = []
+    for length, value in decision.differences.items():
+        differing.append({"length": length, "divergence": value})
     return {
         "verdict": decision.verdict.name.lower(),
         "requests": requests,
@@ -739,5 +766,11 @@ def decision_json(decision: DivergenceDecision, requests: int) -> dict[str, Any]
 
 def _interval_json(interval: Interval) -> dict[str, float | int | None]:
     ends = {"low": interval.low, "high": interval.high}
-    known = {name: end if math.isfinite(end) else None for name, end in ends.items()}
-    return {"mean": interval.mean, **known, "n": interval.n}
+    known = {}
+    for name, end in ends.items():
+        known[name] = end if math.isfinite(end) else None
+    return {
+        "mean": interval.mean,
+        **known,
+        "n": interval.n,
+    }

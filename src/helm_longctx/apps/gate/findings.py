@@ -66,9 +66,10 @@ def _find_cuts(pairs: Sequence[AnswerPair]) -> list[Finding]:
     if number := len(_cut_pairs([_swap(pair) for pair in counted])):
         text = f"{BASE} counts far fewer prompt tokens than {CANDIDATE}, so it cuts these prompts silently"
         findings.append(Finding("base cut", number, text))
-    both = [
-        pair for pair in counted if _is_short(pair.base) and _is_short(pair.candidate)
-    ]
+    both = []
+    for pair in counted:
+        if _is_short(pair.base) and _is_short(pair.candidate):
+            both.append(pair)
     if both:
         text = "both count far fewer prompt tokens than the tokenizer, so both cut these prompts silently"
         findings.append(Finding("both cut", len(both), text))
@@ -89,14 +90,18 @@ def _cut_pairs(pairs: Sequence[AnswerPair]) -> list[AnswerPair]:
     shortest = sorted((tokens for _, tokens in counts), key=max)[
         : max(1, len(counts) // 4)
     ]
-    usual = (
-        median(candidate / base for base, candidate in shortest) if shortest else 1.0
-    )
+    if shortest:
+        usual = median(candidate / base for base, candidate in shortest)
+    else:
+        usual = 1.0
     # A larger difference of tokenizers is less probable than that all prompts are cut.
-    usual = usual if OTHER_TOKENIZER <= usual <= 1 / OTHER_TOKENIZER else 1.0
-    return [
-        pair for pair, (base, candidate) in counts if is_cut(candidate, base, usual)
-    ]
+    if not OTHER_TOKENIZER <= usual <= 1 / OTHER_TOKENIZER:
+        usual = 1.0
+    cut = []
+    for pair, (base, candidate) in counts:
+        if is_cut(candidate, base, usual):
+            cut.append(pair)
+    return cut
 
 
 def _find_missing(pairs: Sequence[AnswerPair]) -> list[Finding]:
@@ -131,7 +136,10 @@ def _find_counts(pairs: Sequence[AnswerPair]) -> list[Finding]:
     answered = [pair for pair in pairs if pair.is_answered]
     counts = [tokens for tokens in map(_counts, answered) if tokens]
     findings = []
-    different = [candidate - base for base, candidate in counts if base != candidate]
+    different = []
+    for base, candidate in counts:
+        if base != candidate:
+            different.append(candidate - base)
     if different:
         text = (
             f"prompt-token counts differ, by {median(different):+g} tokens in the median and from {min(different):+g}"

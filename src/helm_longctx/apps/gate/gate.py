@@ -39,7 +39,11 @@ ALL = "all"
 ANSWERS = "answers"
 """The names of the part with all lengths, and of the part that counts which requests have a scored answer."""
 
-DEPTHS = {"beginning": (0, 20), "middle": (40, 60), "end": (80, 100)}
+DEPTHS = {
+    "beginning": (0, 20),
+    "middle": (40, 60),
+    "end": (80, 100),
+}
 """The parts of prompts in which evidence can be, and their depths in percent."""
 
 
@@ -121,7 +125,10 @@ class Gate:
     @property
     def visible_drop(self) -> float | None:
         """The smallest drop at one depth that the sample shows with the wanted power, if there are depths."""
-        parts = [self.parts[name] for name in DEPTHS if name in self.parts]
+        parts = []
+        for name in DEPTHS:
+            if name in self.parts:
+                parts.append(self.parts[name])
         if not parts:
             return None
         fewest = min(part.drop.comparison.effect.n for part in parts)
@@ -132,15 +139,19 @@ class Gate:
     @property
     def difference_share(self) -> float:
         """The share of the requests with a score in both arms whose scores differ."""
-        differences = [
-            pair.difference for pair in self.pairs if pair.difference is not None
-        ]
+        differences = []
+        for pair in self.pairs:
+            if pair.difference is not None:
+                differences.append(pair.difference)
         return fmean(abs(difference) >= EQUAL for difference in differences)
 
 
 def decide(drops: Mapping[str, Drop], findings: Sequence[Finding]) -> Verdict:
     """Return the verdict on the drops in each part and on what the requests show."""
-    verdicts = [drop.verdict for name, drop in drops.items() if is_counted(name, drop)]
+    verdicts = []
+    for name, drop in drops.items():
+        if is_counted(name, drop):
+            verdicts.append(drop.verdict)
     for finding in findings:
         if finding.decides_worse:
             verdicts.append(Verdict.WORSE)
@@ -271,7 +282,9 @@ def _decide(
 
 
 def _mean(pairs: Sequence[Pairs], side: str) -> float:
-    means = [float(np.mean(getattr(pair, side))) for pair in pairs]
+    means = []
+    for pair in pairs:
+        means.append(float(np.mean(getattr(pair, side))))
     return float(np.average(means, weights=[pair.weight for pair in pairs]))
 
 
@@ -297,14 +310,21 @@ def read_looks(folder: GateFolder, base: str, candidate: str) -> dict[str, list[
 
 
 def _sizes(parts: Iterable[Mapping[str, Any]]) -> dict[str, list[int]]:
-    return {part["part"]: [int(part["instances"])] for part in parts}
+    sizes = {}
+    for part in parts:
+        sizes[part["part"]] = [int(part["instances"])]
+    return sizes
 
 
 def gate_json(gate: Gate) -> dict[str, Any]:
     """Return the results as plain data. Scores and differences are in 0…1."""
     question = gate.question
-    parts = [_part_json(name, part) for name, part in gate.parts.items()]
-    tasks = [_part_json(name, part) for name, part in gate.tasks.items()]
+    parts = []
+    for name, part in gate.parts.items():
+        parts.append(_part_json(name, part))
+    tasks = []
+    for name, part in gate.tasks.items():
+        tasks.append(_part_json(name, part))
     now = _sizes([*parts, *tasks])
     earlier = question.looks
     looks = {}

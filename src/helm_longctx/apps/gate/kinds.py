@@ -75,9 +75,12 @@ def find_main_kind(points: Iterable[Point]) -> _KindChange | None:
 
 def _add(rows: Sequence[tuple[int, float, float]]) -> tuple[int, np.ndarray]:
     """Return the number of tokens, and the sums of both measures."""
-    return sum(count for count, *_ in rows), np.array(
-        [[n * one, n * other] for n, one, other in rows]
-    ).sum(axis=0)
+    count = 0
+    sums = np.zeros(2)
+    for tokens, one, other in rows:
+        count += tokens
+        sums += (tokens * one, tokens * other)
+    return count, sums
 
 
 def _are_larger(values: np.ndarray, others: np.ndarray) -> float:

@@ -120,47 +120,61 @@ def explain(gate: Gate) -> str:
     """Return the verdict with its main reason, as a sentence or several."""
     margin = points(gate.question.margin)
     verdict = gate.verdict
-    worse = [name for name, part in gate.parts.items() if part.drop.is_worse]
+    worse = []
+    for name, part in gate.parts.items():
+        if part.drop.is_worse:
+            worse.append(name)
     if verdict is Verdict.NO_WORSE:
         seen = gate.visible_drop
-        depth = (
-            f" A drop of {100 * seen:.1f} points at one depth would have been found"
-            if seen
-            else ""
-        )
-        chance = f" with a probability of {gate.question.power:.0%}." if seen else ""
+        if seen:
+            depth = (
+                f" A drop of {100 * seen:.1f} points at one depth would have been found"
+            )
+        else:
+            depth = ""
+        if seen:
+            chance = f" with a probability of {gate.question.power:.0%}."
+        else:
+            chance = ""
         return f"No worse: at each length the drop is smaller than {margin}.{depth}{chance}"
     if verdict is Verdict.WORSE:
-        places = [_place(name) for name in worse if name not in (ALL, ANSWERS)]
+        where = []
+        for name in worse:
+            if name not in (ALL, ANSWERS):
+                where.append(_place(name))
         if worse == [ALL]:
-            places = ["at all lengths together"]
-        reason = (
-            f"the drop is larger than {margin} {', '.join(places)}" if places else ""
-        )
-        few = (
-            f"the share of requests without a scored answer grows by more than {margin}"
-            if ANSWERS in worse
-            else ""
-        )
-        found = "; ".join(
+            where = ["at all lengths together"]
+        if where:
+            reason = f"the drop is larger than {margin} {', '.join(where)}"
+        else:
+            reason = ""
+        if ANSWERS in worse:
+            few = f"the share of requests without a scored answer grows by more than {margin}"
+        else:
+            few = ""
+        reasons = "; ".join(
             f"{finding.text} ({finding.requests} requests)"
             for finding in gate.findings
             if finding.decides_worse
         )
-        return f"Worse: {'; '.join(filter(None, (reason, few, found)))}."
-    missing = {name: more for name, more in gate.missing.items() if name != ANSWERS}
+        return f"Worse: {'; '.join(filter(None, (reason, few, reasons)))}."
+    missing = {}
+    for name, more in gate.missing.items():
+        if name != ANSWERS:
+            missing[name] = more
     counts = ", ".join(f"{more:,} {_place(part)}" for part, more in missing.items())
-    sentences = [f"more instances are needed, {counts}"] if counts else []
+    if counts:
+        sentences = [f"more instances are needed, {counts}"]
+    else:
+        sentences = []
     if ANSWERS in gate.missing:
         sentences.append(
             "requests have a scored answer of only one deployment; run the same command again, and if they fail again,"
             f" with {gate.missing[ANSWERS]:,} more instances, so that their number decides"
         )
-    sentences += [
-        f"{finding.text} ({finding.requests} requests)"
-        for finding in gate.findings
-        if finding.leaves_open
-    ]
+    for finding in gate.findings:
+        if finding.leaves_open:
+            sentences.append(f"{finding.text} ({finding.requests} requests)")
     return f"Cannot tell whether the drop is smaller than {margin}: {'; '.join(sentences)}."
 
 
@@ -175,8 +189,10 @@ def _place(part: str) -> str:
 
 
 def _verdict_of(name: str, part: GatePart) -> str:
-    """Return the verdict on a part in words; empty if it has no part in the whole verdict."""
-    return _VERDICTS[part.drop.verdict] if is_counted(name, part.drop) else ""
+    """Return the verdict on a part in words, or empty if it has no part in the whole verdict."""
+    if is_counted(name, part.drop):
+        return _VERDICTS[part.drop.verdict]
+    return ""
 
 
 def _answer(gate: Gate) -> HeadlineAnswer:
@@ -198,10 +214,15 @@ def _answer(gate: Gate) -> HeadlineAnswer:
 
 
 def _plot(gate: Gate) -> Figure:
-    rows: list[Mapping[str, object]] = [
-        {"model": name, **interval_row(part.drop.comparison.effect), "kind": "own"}
-        for name, part in gate.parts.items()
-    ]
+    rows: list[Mapping[str, object]] = []
+    for name, part in gate.parts.items():
+        rows.append(
+            {
+                "model": name,
+                **interval_row(part.drop.comparison.effect),
+                "kind": "own",
+            }
+        )
     margin = -gate.question.margin
     rows.append(
         {
@@ -237,17 +258,17 @@ def _parts(
         Column("missing", "instances that are still needed to decide"),
     )
     return Table(
-        name, title, columns, [_part_row(each, part) for each, part in parts.items()]
+        name, title, columns, [_part_row(row, part) for row, part in parts.items()]
     )
 
 
 def _part_row(name: str, part: GatePart) -> list[Cell]:
-    found = part.drop.comparison
+    comparison = part.drop.comparison
     drop = part.drop
-    effect = found.effect
+    effect = comparison.effect
     ends = range_text(effect.low, effect.high, signed_percent)
     missing = 0 if name == ALL else drop.more
-    numbers = (effect.n, found.wins, found.losses)
+    numbers = (effect.n, comparison.wins, comparison.losses)
     return [
         Cell(name),
         number_cell(part.base),
@@ -279,14 +300,17 @@ def _agreements(
     return Table(name, title, columns, [_agreement_row(row) for row in rows])
 
 
-def _agreement_row(each: ArmAgreement) -> list[Cell]:
-    shares = (each.equal, each.equal_tokens, each.equal_scores)
-    change = "–" if each.difference is None else f"{100 * each.difference:+.1f}"
+def _agreement_row(agreement: ArmAgreement) -> list[Cell]:
+    shares = (agreement.equal, agreement.equal_tokens, agreement.equal_scores)
+    if agreement.difference is None:
+        change = "–"
+    else:
+        change = f"{100 * agreement.difference:+.1f}"
     return [
-        Cell(each.part),
-        Cell(f"{each.answers:,}", each.answers),
+        Cell(agreement.part),
+        Cell(f"{agreement.answers:,}", agreement.answers),
         *(number_cell(share) for share in shares),
-        Cell(change, each.difference),
+        Cell(change, agreement.difference),
     ]
 
 
@@ -296,14 +320,15 @@ def _findings(findings: Sequence[Finding]) -> Table:
         Column("requests"),
         Column("what was found", is_number=False),
     )
-    rows = [
-        [
-            Cell(finding.kind),
-            Cell(f"{finding.requests:,}", finding.requests),
-            Cell(finding.text),
-        ]
-        for finding in findings
-    ]
+    rows = []
+    for finding in findings:
+        rows.append(
+            [
+                Cell(finding.kind),
+                Cell(f"{finding.requests:,}", finding.requests),
+                Cell(finding.text),
+            ]
+        )
     nothing = [
         [
             Cell("nothing"),
@@ -330,7 +355,9 @@ def _different(pairs: Sequence[AnswerPair]) -> Table:
     about = (
         f"The largest drops first, {min(len(order), _MOST_ANSWERS)} of {len(order):,}."
     )
-    rows = [_different_row(pair) for pair in order[:_MOST_ANSWERS]]
+    rows = []
+    for pair in order[:_MOST_ANSWERS]:
+        rows.append(_different_row(pair))
     return Table(
         "different-answers", "Answers that differ", columns, rows, about, search=True
     )

@@ -50,11 +50,15 @@ def find_way(deployments: tuple[str, str]) -> Way:
     Raises:
         InputError: only one of them sends chats.
     """
-    styles = [deployment_style(name) for name in deployments]
+    styles = []
+    for name in deployments:
+        styles.append(deployment_style(name))
     if "chat" not in styles:
         return TEXTS
     if "completion" in styles:
-        names = [deployments[styles.index(style)] for style in ("chat", "completion")]
+        names = []
+        for style in ("chat", "completion"):
+            names.append(deployments[styles.index(style)])
         raise InputError(
             f"gate: --logprobs: {names[0]} gets chats and {names[1]} completions; give both the same type"
         )
@@ -83,26 +87,33 @@ def read_questions(
     scenario = make_scenario(spec)
     assert isinstance(scenario, LongContextScenario)
     asked = scenario.entry.settings.request
-    style = "chat" if asked.style == "auto" and way is not TEXTS else asked.style
+    style = asked.style
+    if style == "auto" and way is not TEXTS:
+        style = "chat"
     # The model draws no tokens.
     request = RequestSettings(
-        style=style, truncation=asked.truncation, metric=LIKELIHOOD
+        style=style,
+        truncation=asked.truncation,
+        metric=LIKELIHOOD,
     )
     scenario.entry = replace_request(scenario.entry, request)
     length = scenario.entry.settings.length
     with tempfile.TemporaryDirectory() as folder, Spool(Path(folder)) as spool:
         requests = runner.adapt(spec, scenario, spool)
         for number in spread_numbers(len(requests))[:most]:
-            each = requests[number]
-            request = each.whole()
+            prepared = requests[number]
+            request = prepared.whole()
             assert isinstance(request, ScoringRequest)
             if request.messages is not None and way is TEXTS:
                 raise InputError(
                     "gate: --logprobs compares completions of these deployments; leave out style=chat"
                 )
             # Without a list of messages, a deployment that takes both forms would get a completion.
-            messages = None if way is TEXTS else request.messages or []
-            group = f"{each.state.instance.sub_split} {each.sample.group or each.state.instance.id}"
+            if way is TEXTS:
+                messages = None
+            else:
+                messages = request.messages or []
+            group = f"{prepared.state.instance.sub_split} {prepared.sample.group or prepared.state.instance.id}"
             yield Asked(length, request.prompt, request.answers[0], group, messages)
 
 
@@ -114,7 +125,10 @@ def spread_numbers(count: int) -> list[int]:
     digits = max(count - 1, 0).bit_length()
     numbers = []
     for number in range(2**digits):
-        mirrored = int(f"{number:0{digits}b}"[::-1], 2) if digits else 0
+        if digits:
+            mirrored = int(f"{number:0{digits}b}"[::-1], 2)
+        else:
+            mirrored = 0
         if mirrored < count:
             numbers.append(mirrored)
     return numbers
@@ -133,7 +147,9 @@ def make_arms(
         raise InputError(
             "gate: --logprobs needs clients in this process, not a HELM server"
         )
-    senders = [make_sender(context, name) for name in deployments]
+    senders = []
+    for name in deployments:
+        senders.append(make_sender(context, name))
     clients: list[Any] = [sender.client for sender in senders]
     for client, name in zip(clients, deployments, strict=True):
         if not getattr(client, "gives_distributions", False):
@@ -281,7 +297,10 @@ class TextComparison:
             raise InputError(
                 f"gate: {error}; what was compared is kept in {self._path}"
             ) from error
-        read = compared.usage.input_tokens + ANSWER_TOKENS if compared.usage else 0
+        if compared.usage:
+            read = compared.usage.input_tokens + ANSWER_TOKENS
+        else:
+            read = 0
         if read:
             dollars = cost_of_question(read, self._deployments, self._way, is_twice)
         self._spent += dollars
@@ -295,7 +314,9 @@ def read_points(path: Path) -> list[Point]:
     with SealedLines(
         path, "remove this line, and its question is asked again"
     ) as lines:
-        kept = [_read_comparison(content) for _, content in lines.read()]
+        kept = []
+        for _, content in lines.read():
+            kept.append(_read_comparison(content))
     points: list[Point] = []
     for compared in kept:
         points += compared.points if compared else []
@@ -305,8 +326,12 @@ def read_points(path: Path) -> list[Point]:
 def _read_comparison(content: Any) -> Compared | None:
     if not isinstance(content, dict):
         return None
-    points = [Point(*fields) for fields in content["points"]]
-    written = [Written(*fields) for fields in content["written"]]
+    points = []
+    for fields in content["points"]:
+        points.append(Point._make(fields))
+    written = []
+    for fields in content["written"]:
+        written.append(Written._make(fields))
     return Compared(points=points, written=written)
 
 

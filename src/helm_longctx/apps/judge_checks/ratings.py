@@ -168,6 +168,8 @@ def _table(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 def _run_ratings(run: Path) -> Iterator[_Rating]:
     """Yield the judged scores of each answer, and the numbers in judges' verdicts."""
     for record in read_records(run):
+        if record.is_perturbed:
+            continue
         instance = record.instance
         repeat = record.repeat + 1
         for name, value in record.values.items():

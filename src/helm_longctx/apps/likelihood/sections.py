@@ -86,13 +86,12 @@ _COLUMNS = (
 
 
 def likelihood_sections(boards: Sequence[Board]) -> list[Section]:
-    """Return the sections of all boards with log-probabilities; nothing if there are none."""
-    officials = {
-        (board.benchmark.name, board.folder): board
-        for board in boards
-        if not board.metric
-    }
-    found = []
+    """Return the sections of all boards with log-probabilities, or nothing if there are none."""
+    officials = {}
+    for board in boards:
+        if not board.metric:
+            officials[(board.benchmark.name, board.folder)] = board
+    sections = []
     for board in boards:
         if board.metric == LIKELIHOOD:
             official = officials.get((board.benchmark.name, board.folder))
@@ -102,7 +101,7 @@ def likelihood_sections(boards: Sequence[Board]) -> list[Section]:
                 *_depths(board),
                 *_separation(board, official),
             ]
-            found.append(
+            sections.append(
                 Section(
                     board.file_name,
                     f"What does the context give? {board.title}",
@@ -111,7 +110,7 @@ def likelihood_sections(boards: Sequence[Board]) -> list[Section]:
                 )
             )
         elif board.metric == PERPLEXITY:
-            found.append(
+            sections.append(
                 Section(
                     board.file_name,
                     f"Loss over the position: {board.title}",
@@ -119,7 +118,7 @@ def likelihood_sections(boards: Sequence[Board]) -> list[Section]:
                     _ABOUT_LOSS,
                 )
             )
-    return found
+    return sections
 
 
 def _own(board: Board) -> Iterator[Result]:
@@ -167,25 +166,32 @@ def _about(board: Board, result: Result) -> list[Cell]:
 
 
 def _interval(result: Result, name: str) -> Interval | None:
-    return result.statistics[name].interval if name in result.statistics else None
+    if name in result.statistics:
+        return result.statistics[name].interval
+    return None
 
 
 def _answers(board: Board, official: Board | None) -> Iterator[Block]:
-    rows = [
-        [
-            *_about(board, each),
-            number_cell(each.interval.n, count),
-            _mean_nats(_interval(each, MEAN_LOGPROB)),
-            _mean_nats(_interval(each, f"{MEAN_LOGPROB}_without_context")),
-            _mean_nats(_interval(each, _GAIN), signed_decimals),
-            _mean_nats(_interval(each, f"{ANSWER_LOGPROB}_gain"), signed_decimals),
-            score_cell(each),
-            score_cell(
-                official.score(each.model, each.task, each.length) if official else None
-            ),
-        ]
-        for each in _own(board)
-    ]
+    rows = []
+    for result in _own(board):
+        rows.append(
+            [
+                *_about(board, result),
+                number_cell(result.interval.n, count),
+                _mean_nats(_interval(result, MEAN_LOGPROB)),
+                _mean_nats(_interval(result, f"{MEAN_LOGPROB}_without_context")),
+                _mean_nats(_interval(result, _GAIN), signed_decimals),
+                _mean_nats(
+                    _interval(result, f"{ANSWER_LOGPROB}_gain"), signed_decimals
+                ),
+                score_cell(result),
+                score_cell(
+                    official.score(result.model, result.task, result.length)
+                    if official
+                    else None
+                ),
+            ]
+        )
     if rows:
         yield Table(
             f"{board.file_name}-answers",
@@ -263,9 +269,9 @@ def _misses(board: Board) -> Iterator[Block]:
 def _depths(board: Board) -> Iterator[Block]:
     """Yield the gain by depth of the evidence, for tasks whose questions have one."""
     rows = []
-    for each in _own(board):
+    for result in _own(board):
         by_depth: dict[int, list[tuple[float, str]]] = defaultdict(list)
-        for answer in each.answers:
+        for answer in result.answers:
             if answer.depth is not None and _GAIN in answer.values:
                 by_depth[nearest_depth(answer.depth)].append(
                     (answer.values[_GAIN], answer.group)
@@ -276,7 +282,7 @@ def _depths(board: Board) -> Iterator[Block]:
             interval = interval_with_misses(gains, groups)
             median = summarize(gains, groups).median
             about = [
-                *_about(board, each),
+                *_about(board, result),
                 Cell(f"{depth} %", depth),
                 number_cell(len(values), count),
             ]
@@ -301,17 +307,22 @@ def _depths(board: Board) -> Iterator[Block]:
 def _separation(board: Board, official: Board | None) -> Iterator[Block]:
     """Yield how well likelihood and accuracy tell the same models apart: signal to noise."""
     rows = []
-    places = dict.fromkeys((each.task, each.length) for each in _own(board))
-    for task, length in places if official else ():
+    cells = dict.fromkeys((result.task, result.length) for result in _own(board))
+    for task, length in cells if official else ():
         assert official
-        models = [
-            model for model in board.competitors if official.score(model, task, length)
-        ]
-        pairs = [
-            (board.score(model, task, length), official.score(model, task, length))
-            for model in models
-        ]
-        both = [(ours, theirs) for ours, theirs in pairs if ours and theirs]
+        models = []
+        for model in board.competitors:
+            if official.score(model, task, length):
+                models.append(model)
+        pairs = []
+        for model in models:
+            pairs.append(
+                (board.score(model, task, length), official.score(model, task, length))
+            )
+        both = []
+        for ours, theirs in pairs:
+            if ours and theirs:
+                both.append((ours, theirs))
         if len(both) < _FEWEST_MODELS:
             continue
         values = (
@@ -353,11 +364,15 @@ def _separation(board: Board, official: Board | None) -> Iterator[Block]:
 
 def _ratio_cell(results: Sequence[tuple[Result, str]]) -> Cell:
     """Return the signal to noise of a statistic of each result."""
-    found = [each.statistics[name] for each, name in results if name in each.statistics]
-    if len(found) < 2:
+    statistics = []
+    for result, name in results:
+        if name in result.statistics:
+            statistics.append(result.statistics[name])
+    if len(statistics) < 2:
         return Cell(DASH, note="fewer than two models have it")
     signal = signal_to_noise(
-        [each.interval.mean for each in found], [each.error for each in found]
+        [result.interval.mean for result in statistics],
+        [result.error for result in statistics],
     )
     if not math.isfinite(signal.ratio):
         return Cell(DASH, note="the scores have no noise, or are all equal")
@@ -376,21 +391,21 @@ def _positions(board: Board) -> Iterator[Block]:
     rows = []
     points = []
     ends = set()
-    for each in _own(board):
-        for end, values in _windows(each):
+    for result in _own(board):
+        for end, values in _windows(result):
             loss = Interval(-values.mean, -values.high, -values.low, values.n)
             ends.add(end)
             rows.append(
                 [
-                    *_about(board, each),
+                    *_about(board, result),
                     number_cell(end, count),
                     number_cell(loss.n, count),
                     _nats(loss),
                 ]
             )
-            part = f"{board.titles[each.task]} {label(each.length)}".strip()
+            part = f"{board.titles[result.task]} {label(result.length)}".strip()
             shown = {
-                "model": short_name(each.model),
+                "model": short_name(result.model),
                 "part": part,
                 "position": count(end),
                 "kind": "own",

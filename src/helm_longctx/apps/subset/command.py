@@ -141,7 +141,7 @@ def find_subset(
             columns = of_columns[numbers % len(of_columns)]
             price = np.einsum("sr,rc,sc->s", rows, cost, columns)
             cheap = np.flatnonzero(price < best.price if best else price <= most)
-            agreements = _agreements(draws, rows[cheap], columns[cheap])
+            agreements = _agreements(draws, rows[cheap], columns[cheap], wish)
             for index, least in zip(cheap, agreements.tolist(), strict=True):
                 if least >= wish and (best is None or price[index] < best.price):
                     best = Subset(
@@ -182,9 +182,12 @@ def _indices(chosen: _Choices) -> tuple[int, ...]:
 
 
 def _agreements(
-    draws: list[tuple[Floats, Floats]], rows: _Choices, columns: _Choices
+    draws: list[tuple[Floats, Floats]], rows: _Choices, columns: _Choices, wish: float
 ) -> Floats:
-    """Return the least agreement of each subset in all draws: 0 for one whose means do not differ."""
+    """Return the least agreement of each subset in the draws: 0 for one whose means do not differ.
+
+    A subset that agrees less than wished in a draw is not computed for the further ones.
+    """
     from scipy.stats import rankdata
 
     if not len(rows):
@@ -192,18 +195,23 @@ def _agreements(
     # Each subset has a weight for each cell, so that one product of matrices gives the means of all subsets.
     weights = np.einsum("sr,sc->rcs", rows * 1.0, columns * 1.0)
     weights = weights.reshape(-1, len(rows)) / weights.sum(axis=(0, 1))
-    least = []
+    least = np.ones(len(rows))
+    left = np.arange(len(rows))
     for part, full in draws:
+        if not len(left):
+            break
         # Spearman's correlation of each column. `spearmanr` would correlate all pairs of up to 4,096 columns.
-        ranks = rankdata(part @ weights, axis=0)
+        ranks = rankdata(part @ weights[:, left], axis=0)
         expected = rankdata(full)
         ranks = ranks - ranks.mean(axis=0)
         expected = expected - expected.mean()
         scale = np.sqrt((ranks**2).sum(axis=0) * (expected**2).sum())
-        least.append(
-            np.divide(expected @ ranks, scale, out=np.zeros(len(rows)), where=scale > 0)
+        correlations = np.divide(
+            expected @ ranks, scale, out=np.zeros(len(left)), where=scale > 0
         )
-    return np.asarray(np.min(least, axis=0))
+        least[left] = np.minimum(least[left], correlations)
+        left = left[least[left] >= wish]
+    return least
 
 
 def _draw(

@@ -112,7 +112,10 @@ def _read_corrected_answers(root: DataRoot) -> dict[str, str]:
     if not root.has(QUESTIONS_1_1.path):
         return {}
     rows = read_csv(root / QUESTIONS_1_1.path, COLUMNS_1_1)
-    return {_key(row["question"]): _key(row["answer"]) for row in rows}
+    answers = {}
+    for row in rows:
+        answers[_key(row["question"])] = _key(row["answer"])
+    return answers
 
 
 @take_sample
@@ -128,9 +131,9 @@ def _load_1_1(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
                 read_csv(root / QUESTIONS_1_1.path, COLUMNS_1_1)
             ):
                 folder = f"lcr/{row['document_category']}/{row['document_set_id']}"
-                names = [
-                    name.strip() for name in row["data_source_filenames"].split(";")
-                ]
+                names = []
+                for name in row["data_source_filenames"].split(";"):
+                    names.append(name.strip())
                 files = []
                 for name in names:
                     if not name:
@@ -197,10 +200,15 @@ def read_verdict(reply: Any) -> Scores:
 def read_verdict_1_1(reply: Any) -> Scores:
     """Return 1 or 0 for the verdict in a JSON object. Another reply, or another verdict, has no score."""
     try:
-        content = json.loads(reply) if isinstance(reply, str) else None
+        if isinstance(reply, str):
+            content = json.loads(reply)
+        else:
+            content = None
     except (ValueError, RecursionError):
         return {}
-    return read_verdict(content.get("verdict")) if isinstance(content, dict) else {}
+    if isinstance(content, dict):
+        return read_verdict(content.get("verdict"))
+    return {}
 
 
 score = partial(judge_scores, headline="judge_score", score=read_verdict)

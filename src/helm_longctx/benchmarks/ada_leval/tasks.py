@@ -99,7 +99,8 @@ def _load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
     for row in JsonArray(root / path, _SECTION_COLUMNS):
         order: Any = row["answer"]
         with suppress(ValueError, RecursionError):
-            order = json.loads(order) if isinstance(order, str) else order
+            if isinstance(order, str):
+                order = json.loads(order)
         ORDER.check(f"{row}: column 'answer'", order)
         name = number_name(
             "_".join(map(str, (row["book_id"], *row["para_offset"]))), earlier
@@ -140,12 +141,17 @@ def _find_order(answer: str) -> Any:
 
     A second `Answer:` ends the value. The result is four zeros if there is no value and not exactly one such order.
     """
-    text = answer.split("Answer:")[1].strip() if "Answer:" in answer else answer
+    if "Answer:" in answer:
+        text = answer.split("Answer:")[1].strip()
+    else:
+        text = answer
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         orders = [order for order in _ORDERS if _occur_in_sequence(order, text)]
-    return [int(digit) for digit in orders[0]] if len(orders) == 1 else _NO_ORDER
+    if len(orders) == 1:
+        return [int(digit) for digit in orders[0]]
+    return _NO_ORDER
 
 
 def _occur_in_sequence(digits: Iterable[str], text: str) -> bool:
@@ -208,8 +214,12 @@ _EDGE = 2000
 
 
 def _task(name: str, lengths: Sequence[int], **further: Any) -> Task:
-    samples = {length: 1000 if length < _ULTRA_LONG else 200 for length in lengths}
-    api_samples = {length: 200 if length < _ULTRA_LONG else 50 for length in lengths}
+    samples = {}
+    for length in lengths:
+        samples[length] = 1000 if length < _ULTRA_LONG else 200
+    api_samples = {}
+    for length in lengths:
+        api_samples[length] = 200 if length < _ULTRA_LONG else 50
     return Task(
         name=name,
         sizes={length: length for length in lengths},
@@ -230,7 +240,9 @@ def _choose_answer(messages: Sequence[Message]) -> str | None:
     shared = []
     for text in _ANSWER.split(fields["context"])[1:]:
         shared.append(len(asked.intersection(_WORD.findall(text.lower()))))
-    return f"Answer: A{shared.index(max(shared)) + 1}" if shared else None
+    if shared:
+        return f"Answer: A{shared.index(max(shared)) + 1}"
+    return None
 
 
 def _sort_parts(messages: Sequence[Message]) -> str | None:
@@ -240,9 +252,9 @@ def _sort_parts(messages: Sequence[Message]) -> str | None:
     if [section[1] for section in sections] != _SECTIONS:
         return None
     ends = [*(section.start() for section in sections[1:]), len(prompt)]
-    texts = [
-        prompt[section.end() : end] for section, end in zip(sections, ends, strict=True)
-    ]
+    texts = []
+    for section, end in zip(sections, ends, strict=True):
+        texts.append(prompt[section.end() : end])
     first, last = (
         [set(_WORD.findall(text[part])) for text in texts]
         for part in (slice(_EDGE), slice(-_EDGE, None))

@@ -147,7 +147,10 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     if settings.path is None:
         raise InputError(f"any_jsonl: path is missing; give a folder with {QUESTIONS}")
     folder = Path(settings.path)
-    record = {"rubric": _read_rubric(folder / _RUBRIC)} if task.has_judge else {}
+    if task.has_judge:
+        record = {"rubric": _read_rubric(folder / _RUBRIC)}
+    else:
+        record = {}
     padding = None
     distractors = folder / DISTRACTORS
     if distractors.is_file():
@@ -297,11 +300,9 @@ def read_grade(reply: Any) -> Scores:
     text = reply.rstrip() if isinstance(reply, str) else ""
     last = text[text.rfind("\n") + 1 :].translate(_EMPHASIS).strip()
     grade = _VERDICT.fullmatch(last)
-    return (
-        {"judge_score": int(grade[1]) / _BEST_GRADE}
-        if grade and int(grade[1]) <= _BEST_GRADE
-        else {}
-    )
+    if grade and int(grade[1]) <= _BEST_GRADE:
+        return {"judge_score": int(grade[1]) / _BEST_GRADE}
+    return {}
 
 
 def judge_prompt(record: Record) -> str:

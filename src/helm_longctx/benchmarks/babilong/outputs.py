@@ -57,7 +57,10 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     outputs = []
     locations = []
     for number, row in enumerate(read_csv(path, ("target", "question"), _ROWS_AT_ONCE)):
-        answer = "" if row["output"] in _NO_VALUE else row["output"]
+        if row["output"] in _NO_VALUE:
+            answer = ""
+        else:
+            answer = row["output"]
         name = f"{match['task']}-{number}"
         outputs.append(
             Output(name, answer, [row["target"]], {"question": row["question"]})

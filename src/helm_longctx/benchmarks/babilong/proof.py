@@ -75,9 +75,8 @@ def _names_of_notebooks() -> Iterator[str]:
     for model, count in _LENGTHS_OF_MODELS.items():
         for form in FORMS:
             for task in MAIN:
-                yield from (
-                    f"{model}/{task}_{length}_{form}.csv" for length in _LENGTHS[:count]
-                )
+                for length in _LENGTHS[:count]:
+                    yield f"{model}/{task}_{length}_{form}.csv"
 
 
 _SOURCES = (
@@ -195,20 +194,31 @@ def _read_line(
 def _read_row(root: DataRoot, row: Mapping[str, str]) -> Iterator[PrintedScore]:
     model = row["model_name"]
     task = row["task"]
-    texts = {
-        name: text for name, text in row.items() if name not in ("model_name", "task")
-    }
+    texts = {}
+    for name, text in row.items():
+        if name not in ("model_name", "task"):
+            texts[name] = text
     for length, text in texts.items():
         if task in MAIN:
             compute = partial(
-                _best_form, model=model, task=task, length=length, lengths=[*texts]
+                _best_form,
+                model=model,
+                task=task,
+                length=length,
+                lengths=[*texts],
             )
         else:
             compute = partial(
-                _mean_of_tasks, model=model, length=length, lengths=[*texts]
+                _mean_of_tasks,
+                model=model,
+                length=length,
+                lengths=[*texts],
             )
         yield PrintedScore(
-            model=model, column=f"{task} {length}", text=text, compute=compute
+            model=model,
+            column=f"{task} {length}",
+            text=text,
+            compute=compute,
         )
 
 

@@ -43,11 +43,19 @@ _LARGE_COMMIT = "fc4d1a584dfc498c37578753bee4cdd91b987ae2"
 _SMALL_SET = "RMT-team/babilong"
 _SMALL_COMMIT = "ee0d588794c7ac098062ee0d247c733d62e94fe2"
 
-COLUMNS: Types = {"input": str, "question": str, "target": str}
+COLUMNS: Types = {
+    "input": str,
+    "question": str,
+    "target": str,
+}
 
 _ROWS: dict[str, Mapping[str, int]] = {
     "0k": {"qa1": 1000, **dict.fromkeys(("qa6", "qa7", "qa8", "qa9", "qa10"), 1000)},
-    "1k": {"qa1": 1000, "qa3": 862, "qa5": 997},
+    "1k": {
+        "qa1": 1000,
+        "qa3": 862,
+        "qa5": 997,
+    },
     "2k": {"qa1": 1000, "qa3": 998},
     **{label: {"qa1": 1000} for label in ("4k", "8k", "16k", "32k")},
 }
@@ -61,7 +69,9 @@ def _in_large_set(task: str, label: str) -> bool:
 
 def _count_samples(task: str, label: str) -> int:
     """Return the number of samples of a task at a length."""
-    return _ROWS[label].get(task, 999) if _in_large_set(task, label) else 100
+    if _in_large_set(task, label):
+        return _ROWS[label].get(task, 999)
+    return 100
 
 
 def find_source(task: str, length: int) -> tuple[HubDataset | HubFile]:
@@ -146,9 +156,10 @@ def score_label(record: Record, labels: Collection[str]) -> Scores:
     target = next(iter(record["references"]), "").lower()
     asked = {label for label in labels if label in record["question"].lower()}
     named = _find_labels(record["prediction"], labels) - asked
-    parts = (
-        target.split(",") if "," in target and len(target) > len("n,e") else [target]
-    )
+    if "," in target and len(target) > len("n,e"):
+        parts = target.split(",")
+    else:
+        parts = [target]
     return {"accuracy": float(len(named) == len(parts) and named.issuperset(parts))}
 
 
@@ -210,11 +221,10 @@ def _task(name: str, part: str = "") -> Task:
     longest = 0
     if number <= 10:
         longest = 10**7 if number <= 5 else 10**6
-    sizes = {
-        parse_length(label): tokens
-        for label, tokens in _TOKENS.items()
-        if tokens <= longest
-    }
+    sizes = {}
+    for label, tokens in _TOKENS.items():
+        if tokens <= longest:
+            sizes[parse_length(label)] = tokens
     title = f"{name.upper()} {_ROWS_BY_NAME[name]['title']}"
     if part in _PARTS:
         title += f", {_PARTS[part]}"

@@ -126,7 +126,11 @@ def _find_contents(module: ast.Module, function: str) -> list[list[str]]:
 
 
 def _constants(nodes: Iterable[ast.expr]) -> list[str]:
-    return [str(node.value) for node in nodes if isinstance(node, ast.Constant)]
+    constants = []
+    for node in nodes:
+        if isinstance(node, ast.Constant):
+            constants.append(str(node.value))
+    return constants
 
 
 JUDGE = "openai/gpt-4.1-mini-2025-04-14"
@@ -195,7 +199,10 @@ def _name_pair(line: int, item: int) -> str:
 def _number_lines(answer: str) -> dict[str, int]:
     """Return the distinct lines of an answer, each with the number of its first occurrence."""
     lines = answer.split("\n")
-    return {line: number for number, line in reversed([*enumerate(lines)])}
+    numbers = {}
+    for number, line in reversed([*enumerate(lines)]):
+        numbers[line] = number
+    return numbers
 
 
 def read_item(reply: Any) -> Any:
@@ -218,12 +225,14 @@ def read_item(reply: Any) -> Any:
 
 
 def find_fenced(text: str) -> str:
-    r"""Return the first object or list between fences, up to the last closing bracket before one; empty without any.
+    r"""Return the first object or list between fences, up to the last closing bracket before one, or empty without any.
 
     It is what the official pattern "```(?:json)?\s*(\[.*\]|\{.*\})\s*```" finds, which takes time that is quadratic in
     a text of fences that do not close.
     """
-    last = {match[1]: match.start() for match in re.finditer(r"([\]}])\s*```", text)}
+    last = {}
+    for match in re.finditer(r"([\]}])\s*```", text):
+        last[match[1]] = match.start()
     for opening in re.finditer(r"```(?:json)?\s*([\[{])", text):
         start = opening.start(1)
         end = last.get("]" if opening[1] == "[" else "}", -1)
@@ -233,7 +242,7 @@ def find_fenced(text: str) -> str:
 
 
 def find_part(text: str) -> str:
-    """Return the first text from a bracket to the next closing one of its kind; empty without any.
+    """Return the first text from a bracket to the next closing one of its kind, or empty without any.
 
     It is what the official pattern "(\\{.*?\\}|\\[.*?\\])" finds, which takes time that is quadratic in a text of
     brackets that do not close.
@@ -281,17 +290,31 @@ def score_order(rubric: Sequence[str], lines: Sequence[str]) -> Scores:
     right = len({*rubric} & {*lines})
     wrong = sum(line not in rubric for line in lines)
     missed = sum(item not in lines for item in rubric)
-    precision = right / (right + wrong) if right + wrong else 0
-    recall = right / (right + missed) if right + missed else 0
-    f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0
+    if right + wrong:
+        precision = right / (right + wrong)
+    else:
+        precision = 0
+    if right + missed:
+        recall = right / (right + missed)
+    else:
+        recall = 0
+    if precision + recall:
+        f1 = 2 * precision * recall / (precision + recall)
+    else:
+        f1 = 0
     union = list(dict.fromkeys([*rubric, *lines]))
     scores = {"event_f1": float(f1)}
-    own = []
+    ranks = []
     for events in (rubric, lines):
-        rank = {event: number for number, event in enumerate(events, 1)}
-        own.append([rank.get(event, len(union) + 1) for event in union])
+        rank = {}
+        for number, event in enumerate(events, 1):
+            rank[event] = number
+        ranks.append([rank.get(event, len(union) + 1) for event in union])
     # SciPy warns about a single event.
-    tau = kendalltau(*own)[0] if len(union) > 1 else math.nan
+    if len(union) > 1:
+        tau = kendalltau(ranks[0], ranks[1])[0]
+    else:
+        tau = math.nan
     if math.isnan(tau):
         return scores
     return {
@@ -306,9 +329,9 @@ def _score_replies(record: Record, replies: Any) -> Scores:
     rubric = record["rubric"]
     if not isinstance(replies, Mapping) or not rubric:
         return {}
-    items = [
-        read_item(replies.get(_name_item(number))) for number in range(len(rubric))
-    ]
+    items = []
+    for number in range(len(rubric)):
+        items.append(read_item(replies.get(_name_item(number))))
     if None in items:
         return {}
     mean = {"rubric_score": sum(map(float, items)) / len(items)}
@@ -395,7 +418,10 @@ def find_source(length: int) -> HubDataset:
     """Return the questions and the whole chats of a length."""
     split, chats = CHATS[length]
     is_long = length == LONGEST
-    name = "Mohammadta/BEAM-10M" if is_long else "Mohammadta/BEAM"
+    if is_long:
+        name = "Mohammadta/BEAM-10M"
+    else:
+        name = "Mohammadta/BEAM"
     columns = ("conversation_id", "probing_questions", "plans" if is_long else "chat")
     return HubDataset(
         name,
@@ -438,7 +464,10 @@ def load(
 ) -> Iterator[Example]:
     """Yield the questions in the order of the chats, and of the abilities of each."""
     path = find_source(settings.level).paths[0]
-    truncated = find_truncated(settings.level) if settings.chats == "truncated" else {}
+    if settings.chats == "truncated":
+        truncated = find_truncated(settings.level)
+    else:
+        truncated = {}
     texts = read_texts(root)
     for row in JsonLines(
         root / path, {"conversation_id": str, "probing_questions": str}
@@ -455,9 +484,9 @@ def load(
         for known, batch in batches:
             messages += batch
             if is_text:
-                lines = [
-                    f"{message['role']}: {message['content']}\n\n" for message in batch
-                ]
+                lines = []
+                for message in batch:
+                    lines.append(f"{message['role']}: {message['content']}\n\n")
                 marks.append((start, known))
                 written.append("".join(lines))
                 start += len(written[-1])
@@ -469,9 +498,10 @@ def load(
             fields = {"context": context, "question": question}
             if not is_text:
                 fields = {"question": question}
-            references = [
-                asked[name] for name in _ANSWERS if isinstance(asked.get(name), str)
-            ]
+            references = []
+            for name in _ANSWERS:
+                if isinstance(asked.get(name), str):
+                    references.append(asked[name])
             yield Example(
                 id=f"{row['conversation_id']}-{ability}-{number}",
                 fields=fields,
@@ -517,9 +547,10 @@ def _read_truncated(path: Path, whole: _Batches, is_long: bool) -> _Batches:
     """Return the batches of a truncated chat. It starts as the whole one does."""
     try:
         content = orjson.loads(path.read_bytes())
-        plans = (
-            [next(iter(plan.values())) for plan in content] if is_long else [content]
-        )
+        if is_long:
+            plans = [next(iter(plan.values())) for plan in content]
+        else:
+            plans = [content]
         chat = []
         for plan in plans:
             chat += [_flatten(batch) for batch in plan]

@@ -60,11 +60,10 @@ def _list_rubrics(rubrics: list[Any]) -> str:
     for rubric in rubrics:
         is_object = isinstance(rubric, dict)
         texts.append(rubric.get("rubric_criteria", "") if is_object else str(rubric))
-    lines = [
-        f"{number}. {text.strip()}"
-        for number, text in enumerate(texts, 1)
-        if text.strip()
-    ]
+    lines = []
+    for number, text in enumerate(texts, 1):
+        if text.strip():
+            lines.append(f"{number}. {text.strip()}")
     return "\n".join(lines) or prompts.NO_RUBRICS
 
 
@@ -134,7 +133,11 @@ LIFE = HubDataset(
     commit="cd2589f",
     files={"train": ("CL-bench Life.jsonl",)},
 )
-COLUMNS: Types = {"messages": list, "rubrics": list, "metadata": dict}
+COLUMNS: Types = {
+    "messages": list,
+    "rubrics": list,
+    "metadata": dict,
+}
 _RUBRICS = Shape("a list", lambda value: isinstance(value, list))
 DELIMITER = "<|TASK|>"
 """Stands between the context and the task in single turns of CL-bench Life; CL-bench has nothing between them."""
@@ -183,7 +186,11 @@ def _task(
         variants={"paper": Variant(temperature=1.0)},
         official_judge=JUDGE,
         judgement=JUDGEMENT,
-        record_shapes={"rubrics": _RUBRICS, "category": TEXT, **REPLIES},
+        record_shapes={
+            "rubrics": _RUBRICS,
+            "category": TEXT,
+            **REPLIES,
+        },
         **task_fields(__package__),
     )
 

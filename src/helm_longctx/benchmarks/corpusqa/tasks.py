@@ -80,11 +80,11 @@ class DomainQuestions:
         self._rows = JsonLines(path, COLUMNS)
         self._places: dict[str, list[int]] = defaultdict(list)
         self.corpora: dict[str, set[str]] = defaultdict(set)
-        for place, row in enumerate(self._rows):
+        for index, row in enumerate(self._rows):
             if domain := next(
                 (domain for domain in domains if row["id"].startswith(domain)), None
             ):
-                self._places[domain].append(place)
+                self._places[domain].append(index)
                 self.corpora[domain].add(_digest_documents(_messages(row)))
 
     def select(self, domain: str) -> Iterator[FileRow]:
@@ -110,7 +110,10 @@ def load(
     for row in questions.select(task.name):
         messages = _messages(row)
         fields = {"question": row["question"]}
-        group = f"{TEXT_GROUP}{_digest_documents(messages)[:12]}" if shares else ""
+        if shares:
+            group = f"{TEXT_GROUP}{_digest_documents(messages)[:12]}"
+        else:
+            group = ""
         # The official code inserts the answer into the judge's prompt with `str.format`.
         yield Example(
             row["id"],
@@ -147,7 +150,9 @@ def judge_prompt(record: Record) -> str:
     """Make the user turn of the judge's prompt."""
     answer = find_answer(record["prediction"])
     return prompts.JUDGE.format(
-        problem=record["question"], answer_1=answer, answer_2=record["references"][0]
+        problem=record["question"],
+        answer_1=answer,
+        answer_2=record["references"][0],
     )
 
 

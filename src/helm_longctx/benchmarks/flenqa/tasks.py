@@ -49,9 +49,18 @@ _COLUMNS: Types = {
     "mixin": str,
     "label": str,
 }
-_COLUMNS = {**_COLUMNS, "padding_type": str, "dispersion": str, "ctx_size": int}
+_COLUMNS = {
+    **_COLUMNS,
+    "padding_type": str,
+    "dispersion": str,
+    "ctx_size": int,
+}
 
-_DEPTHS = {"first": 0.0, "middle": 0.5, "last": 1.0}
+_DEPTHS = {
+    "first": 0.0,
+    "middle": 0.5,
+    "last": 1.0,
+}
 """The depth of the facts by the column `dispersion`, whose fourth value is `random`."""
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -98,7 +107,9 @@ def _normalize(text: str) -> str:
 def _find_word(output: str) -> str | None:
     """Return the last `true` or `false` of an answer, or None if it has neither."""
     answer = _normalize(_normalize(output)).replace("not true", "false")
-    starts = {word: answer.rfind(word) for word in ("true", "false")}
+    starts = {}
+    for word in ("true", "false"):
+        starts[word] = answer.rfind(word)
     last = max(starts, key=starts.__getitem__)
     return last if starts[last] >= 0 else None
 
@@ -158,7 +169,11 @@ def _task(name: str, dataset: str, reasoned: bool) -> Task:
     )
 
 
-DATASETS = {"ruletaker": "Simplified RuleTaker", "monorel": "MonoRel", "pir": "PIR"}
+DATASETS = {
+    "ruletaker": "Simplified RuleTaker",
+    "monorel": "MonoRel",
+    "pir": "PIR",
+}
 """The official names of the tasks."""
 
 FLENQA = read_benchmark(

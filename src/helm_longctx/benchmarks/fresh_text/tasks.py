@@ -85,7 +85,10 @@ class _Material:
 
     def __init__(self, key: str, facts: _Material | None = None):
         self.random = Random(key)
-        self._used: set[str] = set(facts._used) if facts else set()
+        if facts:
+            self._used: set[str] = set(facts._used)
+        else:
+            self._used = set()
 
     def possession(self) -> _Owned:
         """Draw a thing with its owner, who has another occupation or a thing of another category than all before."""
@@ -134,7 +137,9 @@ class _Material:
 
     def _word(self, syllables: int) -> str:
         choice = self.random.choice
-        pairs = [choice(_STARTS) + choice(_VOWELS) for _ in range(syllables)]
+        pairs = []
+        for _ in range(syllables):
+            pairs.append(choice(_STARTS) + choice(_VOWELS))
         return "".join(pairs).capitalize() + choice(_ENDS)
 
     def _new(self, draw: Callable[[], str]) -> str:
@@ -146,7 +151,10 @@ class _Material:
 
 def _draw_lines(settings: Settings, draw: Callable[[], str], rest: str) -> list[str]:
     """Draw as many lines as fill the length; see `_count_lines`."""
-    return [draw() for _ in range(_count_lines(settings, draw, rest))]
+    lines = []
+    for _ in range(_count_lines(settings, draw, rest)):
+        lines.append(draw())
+    return lines
 
 
 def _count_lines(settings: Settings, draw: Callable[[], str], rest: str) -> int:
@@ -260,7 +268,9 @@ def _draw_recall(
         question,
     )
     # A line that is always the same, such as the first one, would be read without a search.
-    depths = [abs(depth - _JITTER * facts.random.random()) for depth in _DEPTHS]
+    depths = []
+    for depth in _DEPTHS:
+        depths.append(abs(depth - _JITTER * facts.random.random()))
     return _example(settings, name, _insert(lines, needles, depths), question, codes)
 
 
@@ -292,7 +302,9 @@ def _draw_paraphrase(
 def _draw_graph(
     facts: _Material, start: _Start, settings: Settings, name: str
 ) -> Example:
-    nodes = [(facts.possession(), facts.number()) for _ in range(_HOPS + 1)]
+    nodes = []
+    for _ in range(_HOPS + 1):
+        nodes.append((facts.possession(), facts.number()))
     question = (
         f"Start at {nodes[0][0].question} and follow {_HOPS} arrows, one after the"
         " other. Which numbers do you reach?"
@@ -300,17 +312,18 @@ def _draw_graph(
     last = facts.other()
     filler = start(facts)
     targets = [*(node for node, _ in nodes[1:]), last]
-    path = [_arrow(*node, target) for node, target in zip(nodes, targets, strict=True)]
+    path = []
+    for (thing, number), target in zip(nodes, targets, strict=True):
+        path.append(_arrow(thing, number, target))
     depths = [facts.random.random() for _ in path]
     # Other arrows lead to the questioned things too, so their words in a text do not show the way.
     every = [node for node, _ in nodes]
 
     def draw() -> str:
-        target = (
-            filler.random.choice(every)
-            if filler.random.random() < _DECOYS
-            else filler.other()
-        )
+        if filler.random.random() < _DECOYS:
+            target = filler.random.choice(every)
+        else:
+            target = filler.other()
         return _arrow(filler.other(), filler.number(), target)
 
     lines = _insert(_draw_lines(settings, draw, question), path, depths)
@@ -327,14 +340,13 @@ def _draw_count(
     facts: _Material, start: _Start, settings: Settings, name: str
 ) -> Example:
     wanted = facts.possession()
-    number = facts.random.randint(*_SIGHTINGS)
+    number = facts.random.randint(_SIGHTINGS[0], _SIGHTINGS[1])
     question = f"In which towns did someone who {wanted.asked} find {wanted.category}, and how many towns are they?"
     towns = [facts.town() for _ in range(number)]
     # One sentence in each of as many equal parts, so that every part of the text counts.
-    depths = [
-        (number_of_part + facts.random.random()) / number
-        for number_of_part in range(number)
-    ]
+    depths = []
+    for number_of_part in range(number):
+        depths.append((number_of_part + facts.random.random()) / number)
     things = dict(categories())[wanted.category]
     needles = []
     for town in towns:
@@ -359,9 +371,9 @@ def _draw_conversation(
         f"Which {_ITEMS} things did your {_ORDINALS[which]} answer about {topic.question} name at its end? Write only"
         " these things, in the same order, with commas between them."
     )
-    depths = [
-        (number + facts.random.random()) / _MENTIONS for number in range(_MENTIONS)
-    ]
+    depths = []
+    for number in range(_MENTIONS):
+        depths.append((number + facts.random.random()) / _MENTIONS)
     items = [facts.new_thing() for _ in range(_ITEMS)]
     filler = start(facts)
     size = _count_lines(
@@ -400,7 +412,10 @@ def _example(
     depth: float | None = None,
 ) -> Example:
     # Without its context, a model can only guess.
-    text = "\n".join(lines) if settings.context == "full" else ""
+    if settings.context == "full":
+        text = "\n".join(lines)
+    else:
+        text = ""
     return Example(
         name, {CONTEXT: text, "question": question}, references, "official", depth=depth
     )
@@ -425,7 +440,9 @@ _NUMBER = re.compile(r"\d+")
 def _score_recall(record: Record) -> Scores:
     """Compute the share of the codes that the answer has, and whether it has the code at each depth."""
     numbers = set(_NUMBER.findall(record["prediction"]))
-    hits = [float(code in numbers) for code in record["references"]]
+    hits = []
+    for code in record["references"]:
+        hits.append(float(code in numbers))
     return {"found": sum(hits) / len(hits), **dict(zip(PLACES, hits, strict=False))}
 
 
@@ -433,7 +450,10 @@ def _score_path(record: Record) -> Scores:
     """Compute the share of the arrows that the answer follows without a mistake, from the first right number on."""
     numbers = _NUMBER.findall(record["prediction"])
     path = record["references"]
-    numbers = numbers[numbers.index(path[0]) :] if path[0] in numbers else []
+    if path[0] in numbers:
+        numbers = numbers[numbers.index(path[0]) :]
+    else:
+        numbers = []
     pairs = zip(numbers, path, strict=False)
     return {
         "found": len([*takewhile(lambda pair: pair[0] == pair[1], pairs)]) / len(path)
@@ -448,7 +468,9 @@ def _score_towns(record: Record) -> Scores:
     )
     towns = {part for part in parts if part and not _NUMBER.search(part)}
     numbers = _NUMBER.findall(record["prediction"])
-    expected = {town.casefold() for town in record["references"]}
+    expected = set()
+    for town in record["references"]:
+        expected.add(town.casefold())
     return {
         "found": f1(towns, expected),
         "number": float(numbers[-1:] == [str(len(expected))]),
@@ -457,7 +479,9 @@ def _score_towns(record: Record) -> Scores:
 
 def _score_items(record: Record) -> Scores:
     """Compute the share of the things that stand at their position in the answer's list."""
-    items = [part.strip(" .-*").casefold() for part in record["prediction"].split(",")]
+    items = []
+    for part in record["prediction"].split(","):
+        items.append(part.strip(" .-*").casefold())
     pairs = zip(items, (item.casefold() for item in record["references"]), strict=False)
     return {
         "found": sum(one == other for one, other in pairs) / len(record["references"])

@@ -136,7 +136,10 @@ def draw_edges(
     sources = sorted(
         [*range(len(nodes)), *rng.choices(range(len(nodes)), k=count - len(nodes))]
     )
-    return [(nodes[source], rng.choice(nodes)) for source in sources]
+    edges = []
+    for source in sources:
+        edges.append((nodes[source], rng.choice(nodes)))
+    return edges
 
 
 _DIGESTS = {
@@ -153,7 +156,11 @@ SOURCE = HubDataset(
     sha256=_DIGESTS,
 )
 PATH = f"{SOURCE.folder}/train.jsonl"
-COLUMNS: Types = {"prompt": str, "answer_nodes": list, "problem_type": str}
+COLUMNS: Types = {
+    "prompt": str,
+    "answer_nodes": list,
+    "problem_type": str,
+}
 
 _CHARACTERS = {
     STANDARD["128k"]: (0, 300_000),
@@ -196,7 +203,10 @@ def _load_hub(
     above, most = _CHARACTERS[settings.level]
 
     def fits(prompt: str) -> bool:
-        operation = read_operation(prompt) if settings.depth else None
+        if settings.depth:
+            operation = read_operation(prompt)
+        else:
+            operation = None
         return above < len(prompt) <= most and settings.depth in (
             None,
             operation and operation.depth,
@@ -249,18 +259,20 @@ def generate(
     # Beyond the longest length in the table, the number of edges grows in proportion.
     in_table = np.interp(settings.level, [*_EDGES], [*_EDGES.values()])
     edges = int(in_table * max(settings.level / max(_EDGES), 1))
-    allowed = {size} if size else {*range(1, 2 * _NODES_AT_DEPTH + 1)}
+    if size:
+        allowed = {size}
+    else:
+        allowed = {*range(1, 2 * _NODES_AT_DEPTH + 1)}
     for number in range(task.sample(settings)):
         rng = Random(f"{kind} {settings.seed} {number}")
         graph = draw_edges(rng, edges, depth or 1, size or _NODES_AT_DEPTH)
         children = _list_children(graph) if depth else {}
         for _ in range(_TRIES):
             operation = Operation(rng.choice(graph)[0 if depth else 1], depth)
-            nodes = (
-                search(children, operation.node, depth)
-                if depth
-                else operation.answer(graph)
-            )
+            if depth:
+                nodes = search(children, operation.node, depth)
+            else:
+                nodes = operation.answer(graph)
             if len(nodes) in allowed:
                 break
         else:
@@ -296,21 +308,37 @@ def score(record: Record) -> Scores:
     nodes = _nodes(answer) if answer is not None else set()
     are_empty = answer is not None and not nodes | expected
     plain = _find_plain_list(record["prediction"])
-    plain_nodes = _nodes(plain) if plain is not None else set()
+    if plain is not None:
+        plain_nodes = _nodes(plain)
+    else:
+        plain_nodes = set()
     are_plainly_empty = plain is not None and not plain_nodes | expected
     # For both codes of the card the last line counts, even if it is empty. The first one reads the words before the
     # list as a part of the first node, and gives 1 if no node is shared.
     line = record["prediction"].split("\n")[-1]
     line_to_bracket = _cut_after_bracket(line)
     card = _CARD_LIST.search(line_to_bracket)
-    card_nodes = _nodes(card[0].strip("[]")) if card else set()
+    if card:
+        card_nodes = _nodes(card[0].strip("[]"))
+    else:
+        card_nodes = set()
     start = line_to_bracket.find("[")
-    card_2026 = (
-        line_to_bracket[start:] if start >= 0 and "Final Answer:" in line else None
-    )
-    card_2026_nodes = _nodes(card_2026.strip("[]")) if card_2026 else set()
-    card_f1 = f1(card_nodes, expected) if card_nodes & expected else 1.0
-    card_2026_f1 = f1(card_2026_nodes, expected) if card_2026_nodes | expected else 1.0
+    if start >= 0 and "Final Answer:" in line:
+        card_2026 = line_to_bracket[start:]
+    else:
+        card_2026 = None
+    if card_2026:
+        card_2026_nodes = _nodes(card_2026.strip("[]"))
+    else:
+        card_2026_nodes = set()
+    if card_nodes & expected:
+        card_f1 = f1(card_nodes, expected)
+    else:
+        card_f1 = 1.0
+    if card_2026_nodes | expected:
+        card_2026_f1 = f1(card_2026_nodes, expected)
+    else:
+        card_2026_f1 = 1.0
     return {
         "f1": 1.0 if are_empty else f1(nodes, expected),
         "f1_card": card_f1 if card else 0.0,
@@ -344,7 +372,11 @@ def _find_plain_list(output: str) -> str | None:
 
 
 def _nodes(text: str) -> set[str]:
-    return {item.strip() for item in text.split(",") if item.strip()}
+    nodes = set()
+    for item in text.split(","):
+        if item.strip():
+            nodes.add(item.strip())
+    return nodes
 
 
 _KINDS: dict[str, tuple[str, tuple[str, ...]]] = {

@@ -42,12 +42,20 @@ from helm_longctx.tasks.task import (
 
 NAMES = 1_000_000
 """Number of names of variables, V000000 and so on."""
-_SIGNS = {"": 0, " + 1": 1, " - 1": -1}
+_SIGNS = {
+    "": 0,
+    " + 1": 1,
+    " - 1": -1,
+}
 """What is added to a parent's value, as a statement writes it."""
 _STATEMENTS = 828
 _TOKENS = 9668
 """Number of statements in a text of so many tokens."""
-_SYMBOLIC_OPERATIONS = {0: 50, 8192: 30, 16384: 20}
+_SYMBOLIC_OPERATIONS = {
+    0: 50,
+    8192: 30,
+    16384: 20,
+}
 """The largest number of operations of symbolic problems by length; 10 at other lengths."""
 _MOST_OPERATIONS = 10
 _OPERATIONS = range(2, 31)
@@ -88,7 +96,9 @@ class _Problem(NamedTuple):
 
 def _draw_problem(rng: random.Random, operations: int, size: int) -> _Problem:
     """Draw a problem with `operations` variables that have values, and `size` variables in all."""
-    names = [f"V{number:06d}" for number in rng.sample(range(NAMES), k=size)]
+    names = []
+    for number in rng.sample(range(NAMES), k=size):
+        names.append(f"V{number:06d}")
     nodes, edges = _draw_tree(rng, names[:operations])
     children = [child for _, child in edges]
     signs = dict(zip(children, rng.choices([*_SIGNS], k=len(edges)), strict=True))
@@ -123,7 +133,9 @@ def _draw_tree(
 
 def official_tokens(length: int) -> int:
     """Return the number that the official script gets for a length: 8000 for 8k."""
-    return length // 1024 * 1000 if length % 1024 == 0 else length
+    if length % 1024 == 0:
+        return length // 1024 * 1000
+    return length
 
 
 def generate(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
@@ -133,11 +145,10 @@ def generate(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example
     most = _SYMBOLIC_OPERATIONS.get(settings.level, _MOST_OPERATIONS)
     sample = task.sample(settings)
     of_each = -(-sample // most)
-    names = [
-        (operations, number)
-        for operations in range(1, most + 1)
-        for number in range(of_each)
-    ]
+    names = []
+    for operations in range(1, most + 1):
+        for number in range(of_each):
+            names.append((operations, number))
     for operations, number in names[:sample]:
         problem = _draw_problem(rng, operations, operations + noise)
         fields = {
@@ -159,7 +170,9 @@ _COMMITS = {"hard_16k": "5e15e6eb9b76b8642894210b677bbd79825e48d4"}
 
 def find_source(name: str, length: int) -> HubDataset:
     """Return the hub data set of medium or hard problems of a length. It has a split for each number of operations."""
-    splits = {f"ops_{operations}": 0 for operations in _OPERATIONS}
+    splits = {}
+    for operations in _OPERATIONS:
+        splits[f"ops_{operations}"] = 0
     end = f"{name}_{length_label(length) if length else 0}"
     return HubDataset(
         f"InfiniAILab/gsm_infinite_{end}",
@@ -200,10 +213,9 @@ def _select(rows: JsonLines) -> Iterator[Example]:
             raise InputError(
                 f"{row}: column 'solution' has no number after 'Answer: '"
             ) from error
-        messages = [
-            {"role": turn["role"], "content": turn["content"]}
-            for turn in row["messages"]
-        ]
+        messages = []
+        for turn in row["messages"]:
+            messages.append({"role": turn["role"], "content": turn["content"]})
         kinds[kind].append(
             Example(f"{row['op']}-{number}", {}, [reference], "hub", messages=messages)
         )
@@ -243,9 +255,10 @@ def _find_number(output: str) -> int | None:
     """Return the number of an answer: the first in one of the official forms, or None if there is none."""
     text = _BACKSPACED.sub("b", output).lower()
     for start, end in _ENDS:
-        start_of_form = (
-            text.rfind(start) if start in _SEARCHED_FROM_END else text.find(start)
-        )
+        if start in _SEARCHED_FROM_END:
+            start_of_form = text.rfind(start)
+        else:
+            start_of_form = text.find(start)
         if start_of_form < 0:
             continue
         first = start_of_form + len(start)

@@ -33,7 +33,16 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
             f"{path}: not a name of HelloBench's files: TASK_results.jsonl; {', '.join(FILES)}"
         )
     name = match["task"]
-    rows = list(JsonLines(path, {"id": str, "instruction": str, "response": str}))
+    rows = list(
+        JsonLines(
+            path,
+            {
+                "id": str,
+                "instruction": str,
+                "response": str,
+            },
+        )
+    )
     # The files do not say which weights an answer has, so the official script reads the data, too.
     root = DataRoot.find()
     ensure((FILES[name], WEIGHTS), root, "helm-longctx fetch hellobench")
@@ -47,10 +56,14 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
         reply = json.dumps(row.get(_JUDGED), ensure_ascii=False)
         record = records[row["id"]]
         record = {**record, "question": row["instruction"]}
-        verdicts = (
-            {ANSWER: score_reply(record["weights"], reply) or None} if is_judged else {}
-        )
-        notes = {"jury": make_jury(JUDGE, reply, verdicts)} if is_judged else {}
+        if is_judged:
+            verdicts = {ANSWER: score_reply(record["weights"], reply) or None}
+        else:
+            verdicts = {}
+        if is_judged:
+            notes = {"jury": make_jury(JUDGE, reply, verdicts)}
+        else:
+            notes = {}
         outputs.append(
             Output(
                 row["id"],
@@ -61,7 +74,10 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
                 notes=notes,
             )
         )
-    own = "hellobench_words" if name[-1] == "k" else "hellobench"
+    if name[-1] == "k":
+        own = "hellobench_words"
+    else:
+        own = "hellobench"
     own += f":task={name}" if is_judged else f":task={name},judge=none"
     # The official scripts name the folder after the model.
     model = path.resolve().parent.name

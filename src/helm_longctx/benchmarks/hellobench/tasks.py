@@ -47,7 +47,12 @@ from helm_longctx.tasks.task import (
 
 _REPOSITORY = "Quehry/HelloBench"
 _COMMIT = "d403282968b0a61a4963a73c631d3fc1318f17d7"
-LENGTHS = {"2k": 2000, "4k": 4000, "8k": 8000, "16k": 16000}
+LENGTHS = {
+    "2k": 2000,
+    "4k": 4000,
+    "8k": 8000,
+    "16k": 16000,
+}
 """The numbers of words that the instructions of the length-constrained files require."""
 _TOKENS_OF_A_WORD = 1.5
 """The approximate number of tokens of an English word."""
@@ -109,7 +114,12 @@ def read_rows(name: str, root: DataRoot) -> Iterator[tuple[FileRow, Mapping[str,
         _WEIGHTS_SHAPE.check(f"{path}: the weights of {category!r}", own)
     for row in JsonLines(
         root / FILES[name].path,
-        {"id": str, "category": str, "instruction": str, "checklists": list},
+        {
+            "id": str,
+            "category": str,
+            "instruction": str,
+            "checklists": list,
+        },
     ):
         TEXTS.check(f"{row}: column 'checklists'", row["checklists"])
         own = weights.get(row["category"], ())
@@ -150,10 +160,12 @@ def read_scores(reply: Any, items: int) -> list[float] | None:
     for mark in _MARKS:
         reply = reply.replace(mark, "")
     try:
-        scores = [float(item["evaluation_score"]) for item in json.loads(reply)]
+        scores = []
+        for item in json.loads(reply):
+            scores.append(float(item["evaluation_score"]))
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
         return None
-    # This also leaves out NaN, which `float` and Python's JSON parser accept.
+    # This also leaves out NaN: `float` and Python's JSON parser accept it.
     is_allowed = len(scores) == items and all(0 <= score <= 1 for score in scores)
     return scores if is_allowed else None
 
@@ -164,7 +176,10 @@ def score_reply(weights: Sequence[float], reply: Any) -> Scores:
     Args:
         weights: the weights of the checklist's items. Their sum is 100.
     """
-    scores = read_scores(reply, len(weights)) if weights else None
+    if weights:
+        scores = read_scores(reply, len(weights))
+    else:
+        scores = None
     if scores is None:
         return {}
     total = sum(score * weight for score, weight in zip(scores, weights, strict=True))
@@ -224,7 +239,11 @@ def _task(name: str) -> Task:
         official_judge=JUDGE,
         judgement=_JUDGEMENT,
         judge_sources={"sentences": SENTENCE_MODEL},
-        record_shapes={"checklists": TEXTS, "weights": _WEIGHTS_SHAPE, **REPLIES},
+        record_shapes={
+            "checklists": TEXTS,
+            "weights": _WEIGHTS_SHAPE,
+            **REPLIES,
+        },
         baseline=Baseline(_copy_material, "Once upon a time."),
         **task_fields(__package__),
     )

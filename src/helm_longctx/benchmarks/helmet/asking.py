@@ -48,7 +48,9 @@ def _list_sentences(demo: Row) -> Iterator[tuple[str, str]]:
 
 def write_demonstration(demo: Row, documents: str) -> str:
     """Return a demonstration with our reasoning. It quotes the first sentence with an answer."""
-    answers = [str(answer).lower() for answer in demo["answers"]]
+    answers = []
+    for answer in demo["answers"]:
+        answers.append(str(answer).lower())
     reasoning = _NO_QUOTE
     for title, sentence in _list_sentences(demo):
         if any(answer in sentence.lower() for answer in answers):

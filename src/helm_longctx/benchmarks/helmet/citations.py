@@ -70,9 +70,9 @@ def score_qampari(record: Record) -> Scores:
     if record.get("answers"):
         # Only items of which nothing is left are dropped; repeated items count each time (HELMET eval_alce.py:456).
         answers = [answer for answer in map(normalize_answer, _items(text)) if answer]
-        correct = [
-            {normalize_answer(name) for name in names} for names in record["answers"]
-        ]
+        correct = []
+        for names in record["answers"]:
+            correct.append({normalize_answer(name) for name in names})
         all_names = set().union(*correct)
         hits = sum(not names.isdisjoint(answers) for names in correct)
         precision = 0.0
@@ -174,10 +174,13 @@ def judge_citations(
     if not claims:
         return _Citations()
     # All citations of a claim are checked, also those after the third (HELMET eval_alce.py:372 and 377).
-    valid = [
-        claim for claim in claims if claim.cited and all(map(citable, claim.cited))
-    ]
-    used = [(claim.text, claim.cited[:_MOST_CITATIONS]) for claim in valid]
+    valid = []
+    for claim in claims:
+        if claim.cited and all(map(citable, claim.cited)):
+            valid.append(claim)
+    used = []
+    for claim in valid:
+        used.append((claim.text, claim.cited[:_MOST_CITATIONS]))
     together = _ask(entailment, documents, used)
     # Precision is only examined where the documents together support the claim (HELMET eval_alce.py:398).
     several = []
@@ -198,9 +201,10 @@ def judge_citations(
             single.append((text, (number,)))
             rest.append((text, cited[:first] + cited[first + 1 :]))
     alone = _ask(entailment, documents, single)
-    others = [
-        pair for pair, verdict in zip(rest, alone, strict=True) if verdict is False
-    ]
+    others = []
+    for pair, verdict in zip(rest, alone, strict=True):
+        if verdict is False:
+            others.append(pair)
     without = _ask(entailment, documents, others)
     # A missing verdict is not a "no": the answer then has no score, and the failure is counted.
     if None in (*together, *alone, *without):
@@ -232,15 +236,20 @@ def _remove_citations(text: str) -> str:
 def _claims(output: str, question: str, listed: bool) -> list[Claim]:
     if listed:
         # An item alone is no statement that a document could support (HELMET eval_alce.py:346).
-        sentences = [f"{question} {item.strip()}" for item in _items(output)]
+        sentences = []
+        for item in _items(output):
+            sentences.append(f"{question} {item.strip()}")
     else:
         # NLTK takes "1." for a sentence; the official code drops such short ones (HELMET eval_alce.py:351).
-        sentences = [
-            s for s in split_sentences(output) if len(s.strip()) >= _SHORTEST_SENTENCE
-        ]
+        sentences = []
+        for s in split_sentences(output):
+            if len(s.strip()) >= _SHORTEST_SENTENCE:
+                sentences.append(s)
     claims = []
     for sentence in sentences:
-        cited = [int(mark[1:]) - 1 for mark in re.findall(r"\[\d+", sentence)]
+        cited = []
+        for mark in re.findall(r"\[\d+", sentence):
+            cited.append(int(mark[1:]) - 1)
         claims.append(Claim(_remove_citations(sentence).strip(), tuple(cited)))
     return claims
 
@@ -256,7 +265,10 @@ def _ask(
     asked: Sequence[tuple[str, tuple[int, ...]]],
 ) -> list[bool | None]:
     def write(document: _Document) -> str:
-        text = document["sent"] if "sent" in document else document["text"]
+        if "sent" in document:
+            text = document["sent"]
+        else:
+            text = document["text"]
         return f"Title: {document['title']}\n{text}"
 
     pairs = []
@@ -266,7 +278,9 @@ def _ask(
 
 
 def _harmonic(one: float, other: float) -> float:
-    return 2 * one * other / (one + other) if one + other else 0.0
+    if one + other:
+        return 2 * one * other / (one + other)
+    return 0.0
 
 
 def _citation_scores(record: Record, correct: float | None) -> Scores:

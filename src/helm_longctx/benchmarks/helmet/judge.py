@@ -103,7 +103,10 @@ class CitationAnnotator(ModelAnnotator):
         where = record["documents"]
         documents = all_documents(where["file"], where["item"], _data_root())
         # Documents at the end of a cut prompt are missing or incomplete, so their texts are searched for.
-        prompt = state.request.prompt if state.prompt_truncated else None
+        if state.prompt_truncated:
+            prompt = state.request.prompt
+        else:
+            prompt = None
 
         def is_shown(number: int) -> bool:
             return number < where["shown"] and (

@@ -81,7 +81,9 @@ def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
             f"{path}: it lacks the list 'data' or the object 'args' of HELMET's output files"
         )
     judged = path.name.endswith(_JUDGED)
-    locations = [f"{path}: row {number}" for number in range(1, len(rows) + 1)]
+    locations = []
+    for number in range(1, len(rows) + 1):
+        locations.append(f"{path}: row {number}")
     outputs = []
     for number, location in enumerate(locations):
         outputs.append(_output(name, rows, number, location, judged))
@@ -96,7 +98,10 @@ def parse_name(path: Path) -> _Name:
         raise InputError(
             f"{path}: not a name of HELMET's files: DATASET_TAG_TEST_in8192_size100_shots2_….json"
         )
-    size = None if match["size"] == "None" else int(match["size"])
+    if match["size"] == "None":
+        size = None
+    else:
+        size = int(match["size"])
     shots = int(match["shots"])
     seed = int(match["seed"])
     return _Name(
@@ -131,7 +136,10 @@ def _entry(name: _Name, arguments: _Row, judged: bool) -> str:
         values["thinking_tokens"] = _THINKING_TOKENS
     if task.has_judge and not judged:
         values["judge"] = "none"
-    given = [f"{key}={value}" for key, value in values.items() if value is not None]
+    given = []
+    for key, value in values.items():
+        if value is not None:
+            given.append(f"{key}={value}")
     return f"{category}:{','.join(given)}"
 
 
@@ -192,14 +200,13 @@ def _record(task: Task, row: _Row, first: Any, location: str) -> dict[str, Any]:
         "keypoints": "keypoints",
         "long_summary": "summary/long",
     }
-    names |= {
-        column: column
-        for column in ("qa_pairs", "answers")
-        if column in task.record_shapes
-    }
-    record = {
-        own: row[column] for own, column in names.items() if row.get(column) is not None
-    }
+    for column in ("qa_pairs", "answers"):
+        if column in task.record_shapes:
+            names[column] = column
+    record = {}
+    for own, column in names.items():
+        if row.get(column) is not None:
+            record[own] = row[column]
     if "qrels" in task.record_shapes:
         record |= {
             "qrels": _qrels(row, location),
@@ -212,7 +219,10 @@ def _record(task: Task, row: _Row, first: Any, location: str) -> dict[str, Any]:
 
 def _qrels(row: Any, location: str) -> dict[str, int]:
     try:
-        return {str(passage): int(grade) for passage, grade in row["qrel"]}
+        qrels = {}
+        for passage, grade in row["qrel"]:
+            qrels[str(passage)] = int(grade)
+        return qrels
     except (LookupError, TypeError, ValueError) as error:
         raise InputError(
             f"{location}: qrel must be a list of pairs of a passage's id and its grade"
@@ -230,7 +240,9 @@ def _jury(task: Task, row: _Row) -> dict[str, Any]:
         if ANSWER in rubric.prompts:
             replies = {ANSWER: json.dumps(scores)}
         else:
-            replies = {part: scores.get(_REPLIES[part]) for part in rubric.prompts}
+            replies = {}
+            for part in rubric.prompts:
+                replies[part] = scores.get(_REPLIES[part])
     verdicts = {}
     for part, reply in replies.items():
         verdicts[part] = rubric.read(part, reply) if isinstance(reply, str) else None
@@ -252,7 +264,10 @@ def _score(path: Path, name: _Name, averages: _Row) -> OutputScore:
         values[metric] = float(value or 0.0) / _PERCENT.get(official, 100.0)
     entry = _category(name.task)
     score = {name.task.name: sum(values.values()) / len(values)}
-    metrics = {name.task.name: values} if len(values) > 1 else {}
+    if len(values) > 1:
+        metrics = {name.task.name: values}
+    else:
+        metrics = {}
     # The folder of a model's outputs has the model's name in the official scripts.
     row = Published(
         path.resolve().parent.name,

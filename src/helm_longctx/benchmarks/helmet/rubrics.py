@@ -173,12 +173,14 @@ _COLUMNS: dict[str, type | tuple[type, ...]] = {
 
 
 def checks(root: DataRoot) -> list[Check]:
-    """Load the set and fill in the official rubrics, which are downloaded if they are missing.
+    """Load the set and fill in the official rubrics. They are downloaded if they are missing.
 
     Raises:
         InputError: the rubrics are missing and the data root is a mirror, or a download fails.
     """
-    items = [KnownVerdict(**row) for row in JsonLines(_ITEMS, _COLUMNS)]
+    items = []
+    for row in JsonLines(_ITEMS, _COLUMNS):
+        items.append(KnownVerdict(**row))
     rubrics = {}
     for item in items:
         rubrics[item.task] = HELMET.task(item.task).judge_sources["rubric"]

@@ -107,18 +107,29 @@ def score_rerank(record: Record) -> Scores:
     passages = record.get("passages", max(10, len(qrels)))
     cuts = [k for k in RANKING_CUTS if k <= passages]
     lists = ",".join(map(str, cuts))
-    measures = {f"{name}.{lists}" for name in ("ndcg_cut", "map_cut", "recall", "P")}
+    measures = set()
+    for name in ("ndcg_cut", "map_cut", "recall", "P"):
+        measures.add(f"{name}.{lists}")
     # Each query is rounded by itself, because HELMET evaluates one query at a time (data.py:328, utils.py:224).
     evaluator = RelevanceEvaluator(
         {"q": _escape_names(qrels)}, measures | {"recip_rank"}
     )
     (values,) = evaluator.evaluate({"q": _escape_names(ranking)}).values()
-    names = {"NDCG": "ndcg_cut", "MAP": "map_cut", "Recall": "recall", "P": "P"}
+    names = {
+        "NDCG": "ndcg_cut",
+        "MAP": "map_cut",
+        "Recall": "recall",
+        "P": "P",
+    }
     scores = {}
     for name, measure in names.items():
         for k in cuts:
             scores[f"{name}@{k}"] = round(values[f"{measure}_{k}"], 5)
-    return {**scores, "MRR": round(values["recip_rank"], 5), "num_preds": len(ranking)}
+    return {
+        **scores,
+        "MRR": round(values["recip_rank"], 5),
+        "num_preds": len(ranking),
+    }
 
 
 def _escape_names(grades: Mapping[str, int]) -> dict[str, int]:
@@ -135,12 +146,17 @@ def _parse_ranking(output: str) -> dict[str, int]:
     The longest chain in the output counts, measured in characters. Brackets, colons and every "id" are removed first. A
     repeated id keeps its first rank. If there is no number, the whole text is the only id.
     """
-    # HELMET utils.py:136. Words such as "did" lose their "id", too, which does not change numbers.
+    # HELMET utils.py:136. Words such as "did" lose their "id", too. That does not change numbers.
     text = re.sub(r"[\[\]:]", "", output).lower().replace("id", "")
     # Numbers with `>` between them; a number alone is a chain of one (HELMET utils.py:140).
-    chains = [match[0] for match in re.finditer(r"(\d+)(?:\s*>\s*(\d+))*", text)]
+    chains = []
+    for match in re.finditer(r"(\d+)(?:\s*>\s*(\d+))*", text):
+        chains.append(match[0])
     # The longest text and not the longest list: `100 > 200` beats `1 > 2 > 3` (HELMET utils.py:145).
-    ids = max(chains, key=len).split(">") if chains else [text]
+    if chains:
+        ids = max(chains, key=len).split(">")
+    else:
+        ids = [text]
     if chains:
         ids = [number.strip() for number in ids if number.strip().isdigit()]
     ranking: dict[str, int] = {}
@@ -179,12 +195,13 @@ def answer_metrics(prediction: str, references: Sequence[str]) -> Scores:
     if not references:
         return {}
     scorer = make_rouge("rougeL", "rougeLsum", stems=True)
-    rouge = [
-        scorer.score(target=reference, prediction=prediction)
-        for reference in references
-    ]
+    rouge = []
+    for reference in references:
+        rouge.append(scorer.score(target=reference, prediction=prediction))
     output = normalize_answer(prediction)
-    golds = [normalize_answer(reference) for reference in references]
+    golds = []
+    for reference in references:
+        golds.append(normalize_answer(reference))
     scores: Scores = {
         "exact_match": float(output in golds),
         "f1": max(f1(prediction, reference) for reference in references),
@@ -240,7 +257,10 @@ def _best_of_both(record: Record, prefix: str) -> Scores:
     parsed = answer_metrics(text, record["references"])
     # Each metric takes its own maximum, so the F1 and the exact match of an answer can come from different texts
     # (HELMET data.py:660).
-    return {name: max(value, parsed[name]) for name, value in raw.items()}
+    best = {}
+    for name, value in raw.items():
+        best[name] = max(value, parsed[name])
+    return best
 
 
 _HIGHEST_GRADE = 1000
@@ -252,9 +272,10 @@ _CITED = ("recall", "precision", "recall_shown", "precision_shown")
 def _are_judged_citations(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
-    numbers = [
-        value[name] for name in (*_CITED, "hidden") if value.get(name) is not None
-    ]
+    numbers = []
+    for name in (*_CITED, "hidden"):
+        if value.get(name) is not None:
+            numbers.append(value[name])
     whole = isinstance(value.get("official"), bool) and "hidden" in value
     return all(map(is_number, numbers)) and (whole or "judge" not in value)
 

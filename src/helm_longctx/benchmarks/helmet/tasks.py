@@ -41,7 +41,6 @@ from helm_longctx.tasks.task import (
     Baseline,
     Loader,
     ProtocolArgument,
-    Scorer,
     Task,
     Variant,
 )
@@ -69,7 +68,9 @@ def sizes(*official: int, most: int | None = None) -> dict[int, int]:
     """
     beyond = [length for length in STANDARD.values() if length > _OFFICIAL[-1]]
     # HELMET has no configuration beyond 128k at this commit, so there is nothing official to follow.
-    further = {length: official[-1] * length // _OFFICIAL[-1] for length in beyond}
+    further = {}
+    for length in beyond:
+        further[length] = official[-1] * length // _OFFICIAL[-1]
     sizes_to_128k = dict(zip(_OFFICIAL, official, strict=True))
     sizes = sizes_to_128k
     for length, units in further.items():
@@ -84,12 +85,17 @@ def _text_sizes(max_tokens: int, around: int = 200) -> dict[int, int]:
     `around` tokens are left for the rest of the prompt. There is no length above 128k, because the texts need not be
     longer.
     """
-    return {length: length - around - max_tokens for length in _OFFICIAL}
+    sizes = {}
+    for length in _OFFICIAL:
+        sizes[length] = length - around - max_tokens
+    return sizes
 
 
 def _official_file(length: int, path: str) -> tuple[ReleaseFile, ...]:
     """Return the source of a file of the release; none at lengths that the release does not have."""
-    return (release_file(path),) if length in _OFFICIAL else ()
+    if length in _OFFICIAL:
+        return (release_file(path),)
+    return ()
 
 
 def _infbench_file(split: str) -> HubFile:
@@ -306,7 +312,12 @@ def _icl(
         template=Template(prompts.ICL_USER, prompts.ICL_PREFIX),
         sizes=sizes(*shots),
         unit="shots",
-        load=partial(load_icl, label=label, num_labels=num_labels, split=split),
+        load=partial(
+            load_icl,
+            label=label,
+            num_labels=num_labels,
+            split=split,
+        ),
         score=scoring.score_icl,
         headline=("exact_match",),
         metrics=scoring.ANSWER_METRICS,
@@ -322,7 +333,7 @@ def _icl(
 _TREC = HubDataset(
     "CogComp/trec",
     {"train": 5452, "test": 500},
-    # The digests of the hub's conversion, which has commits of its own.
+    # The digests of the hub's conversion. It has commits of its own.
     sha256={
         "default/train/0000.parquet": "5ffb07b1cbd45e47b4dd1dd113dadd19e44eb260721114c6147e0ce6c1e47590",
         "default/test/0000.parquet": "6aa889b0289e02760644caa22ac9aa833e79e34fb1f1ced69f745a078550c56e",
@@ -424,10 +435,16 @@ _PROMPT_FILES = {
 """Files with instructions and demonstrations in HELMET's repository, and their SHA-256."""
 
 
-def _cite(
-    name: str, title: str, correct: str, score: Scorer, metrics: tuple[str, ...]
-) -> Task:
+def _cite(name: str, title: str) -> Task:
     data, _, plain = name.partition("_")
+    if data == "asqa":
+        correct = "str_em"
+        score = citations.score_asqa
+        metrics: tuple[str, ...] = citations.ASQA_METRICS
+    else:
+        correct = "qampari_rec_top5"
+        score = citations.score_qampari
+        metrics = citations.QAMPARI_METRICS
     prompt = name if plain else f"{name}_revised"
     return _make_task(
         name=name,
@@ -454,12 +471,10 @@ def _cite(
     )
 
 
-_ASQA = ("str_em", citations.score_asqa, citations.ASQA_METRICS)
-_QAMPARI = ("qampari_rec_top5", citations.score_qampari, citations.QAMPARI_METRICS)
-CITE = (_cite("asqa", "ASQA", *_ASQA), _cite("qampari", "QAMPARI", *_QAMPARI))
+CITE = (_cite("asqa", "ASQA"), _cite("qampari", "QAMPARI"))
 _NOCITE = (
-    _cite("asqa_nocite", "ASQA without citations", *_ASQA),
-    _cite("qampari_nocite", "QAMPARI without citations", *_QAMPARI),
+    _cite("asqa_nocite", "ASQA without citations"),
+    _cite("qampari_nocite", "QAMPARI without citations"),
 )
 
 _CITE = Category(
@@ -471,7 +486,12 @@ _CITE = Category(
 )
 
 
-_book = partial(_make_task, unit="tokens of text", shots=2, chat=True)
+_book = partial(
+    _make_task,
+    unit="tokens of text",
+    shots=2,
+    chat=True,
+)
 _book_qa = partial(
     _book, arguments=("shots", "seed", "context"), metrics=scoring.ANSWER_METRICS
 )

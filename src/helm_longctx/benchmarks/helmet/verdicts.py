@@ -117,9 +117,11 @@ def _numbers(verdict: Mapping[str, Any], names: Sequence[str]) -> dict[str, floa
 def _scores(compute: Callable[[], Scores]) -> Scores:
     """Return the finite scores that `compute` returns; none where the official script ends in an error."""
     try:
-        return {
-            name: value for name, value in compute().items() if math.isfinite(value)
-        }
+        scores = {}
+        for name, value in compute().items():
+            if math.isfinite(value):
+                scores[name] = value
+        return scores
     except (
         LookupError,
         TypeError,

@@ -49,7 +49,10 @@ def read_file(
     label = next((name for name in answers if name in rows[0]), "ground_truth")
     outputs = []
     for row in rows:
-        answer = row["prediction"] if "prediction" in row else row.get("pred")
+        if "prediction" in row:
+            answer = row["prediction"]
+        else:
+            answer = row.get("pred")
         if not isinstance(answer, str):
             raise InputError(f"{row}: 'prediction' must be text")
         references = read_answers(match["task"], row.get(label), str(row))

@@ -68,7 +68,10 @@ def _read_outputs(
     """Read a file of outputs for the scorer of the printed table, or raise an `InputError`."""
     # No entry has Kimi's prompts, but its outputs are scored in the same way.
     name = path.rpartition("/preds_")[2].removesuffix(".jsonl")
-    entry = f"infinite_bench_claude:task={name}" if "/kimi/" in path else ""
+    if "/kimi/" in path:
+        entry = f"infinite_bench_claude:task={name}"
+    else:
+        entry = ""
     run = read_file(root / path, entry, answers)
     (task,) = parse_entry([INFINITE_BENCH], run.entry).tasks
     fields = task.record_fields(Settings(None, scorer=SCORER))

@@ -157,9 +157,9 @@ def _count_values(output: str, answers: Sequence[str], skipped: int = 0) -> floa
     """
     values = json.loads(answers[0])
     # Digits are compared, because Python does not read numbers of thousands of digits.
-    numbers = [
-        digits.lstrip("0") or "0" for digits in _DIGITS.findall(output)[skipped:]
-    ]
+    numbers = []
+    for digits in _DIGITS.findall(output)[skipped:]:
+        numbers.append(digits.lstrip("0") or "0")
     right = 0
     for value, number in zip(values, numbers, strict=False):
         if str(value) != number:
@@ -229,7 +229,11 @@ def score(record: Record, metric: str, compare: _Compare) -> Scores:
 REPO = "xinrongzhang2022/InfiniteBench"
 _COMMIT = "90f0394333616266d9fe85824ceaf505093cbaa5"
 
-COLUMNS: Types = {"context": str, "input": str, "answer": (str, int, float, list)}
+COLUMNS: Types = {
+    "context": str,
+    "input": str,
+    "answer": (str, int, float, list),
+}
 CHOICES = frozenset({"code_debug", "longbook_choice_eng"})
 
 _LETTERS = "ABCD"
@@ -258,7 +262,11 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     for number, row in enumerate(JsonLines(root / path, COLUMNS)):
         text = row["context"]
         asked = row["input"]
-        fields = {"context": text, "input": asked, "question": asked}
+        fields = {
+            "context": text,
+            "input": asked,
+            "question": asked,
+        }
         if name in CHOICES:
             pairs = zip(_LETTERS, _options(row), strict=True)
             fields["options"] = "\n".join(
@@ -321,7 +329,10 @@ def _official_answer(name: str, row: FileRow) -> Any:
         return answer
     if isinstance(answer, list) and len(answer) == 2 and answer[1] in tuple(_LETTERS):
         return answer
-    option = answer[0] if isinstance(answer, list) and len(answer) == 1 else answer
+    if isinstance(answer, list) and len(answer) == 1:
+        option = answer[0]
+    else:
+        option = answer
     return [option, _LETTERS[_options(row).index(option)]]
 
 
@@ -447,7 +458,10 @@ def _task(
         apply = _score_debug
         metrics = ("accuracy", "accuracy_lenient")
     earlier = partial(apply, compare=compare)
-    latest = partial(apply, compare=row.later) if row.later else earlier
+    if row.later:
+        latest = partial(apply, compare=row.later)
+    else:
+        latest = earlier
     return Task(
         name=name + suffix,
         alias=name if suffix else "",

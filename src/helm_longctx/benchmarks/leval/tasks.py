@@ -127,7 +127,10 @@ def _read_code(output: str, reference: str) -> tuple[str, str]:
     for said in _SAID:
         text = text.replace(said, "")
     _, after, final = text.rpartition("the final output")
-    words = _SPACE.split(final)[:count] if after else _SPACE.split(text)[-count:]
+    if after:
+        words = _SPACE.split(final)[:count]
+    else:
+        words = _SPACE.split(text)[-count:]
     return " ".join(words), _tidy_code(reference)
 
 
@@ -163,7 +166,9 @@ def compare(output: str, reference: str) -> float:
     if set(_plain(reference)) <= set(_LETTERS):
         if _plain(output) == _plain(reference):
             return 1.0
-        return 0.25 if set(_plain(output)) <= set(_plain(reference)) else 0.0
+        if set(_plain(output)) <= set(_plain(reference)):
+            return 0.25
+        return 0.0
     try:
         return float(float(output) == float(reference))
     except ValueError:
@@ -208,7 +213,10 @@ def _score_summary(record: Record) -> Scores:
     scores = make_rouge("rouge1", "rouge2", "rougeL").score(
         record["references"][0], record["prediction"]
     )
-    return {name: score.fmeasure for name, score in scores.items()}
+    values = {}
+    for name, score in scores.items():
+        values[name] = score.fmeasure
+    return values
 
 
 COMMIT = "cd34b050269148aed75acbbe4a599873ad0f37e9"
@@ -218,7 +226,11 @@ COLUMNS: Types = {
     "outputs": list,
     "evaluation": str,
 }
-MEASURES = {"exact_match": "exam", "f1": "f1", "rougeL": "rouge"}
+MEASURES = {
+    "exact_match": "exam",
+    "f1": "f1",
+    "rougeL": "rouge",
+}
 """The value of the column `evaluation` in rows that the metrics score; other rows are for judges and people."""
 
 

@@ -68,7 +68,9 @@ def score(record: Record, metric: str, first_line: bool, by_length: bool) -> Sco
     if first_line:
         output = output.lstrip("\n").split("\n")[0]
     compare = _COMPARE[metric]
-    values = [compare(output, reference, classes) for reference in record["references"]]
+    values = []
+    for reference in record["references"]:
+        values.append(compare(output, reference, classes))
     value = max([0.0, *values])
     scores = {metric: value}
     length = record.get("length") if by_length else None
@@ -187,7 +189,9 @@ def load(
     (path,) = task.paths(settings.length)
     for row in JsonLines(root / path, columns):
         fields = {"context": row["context"], "input": row["input"]}
-        record = {name: row[name] for name in task.record_shapes}
+        record = {}
+        for name in task.record_shapes:
+            record[name] = row[name]
         yield Example(row["_id"], fields, row["answers"], "official", record=record)
 
 
@@ -228,7 +232,10 @@ def _task(dataset: LongBenchTask, extended: bool = False) -> Task:
     )
     has_classes = dataset.metric == "classification_score"
     # The official code (pred.py) ends SAMSum's answers at a newline, as a stop sequence does.
-    variant = Variant(stop=("\n",)) if dataset.name == "samsum" else Variant()
+    if dataset.name == "samsum":
+        variant = Variant(stop=("\n",))
+    else:
+        variant = Variant()
     baseline: Baseline
     if "code" in dataset.traits:
         baseline = Baseline(_repeat_line, "return")

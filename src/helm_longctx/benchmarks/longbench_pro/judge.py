@@ -32,9 +32,9 @@ class SimilarityAnnotator(ModelAnnotator):
     name = "similarity"
 
     def __init__(self, judge: str):
-        official = (EMBEDDING_MODEL, EMBEDDING_BYTES)
         super().__init__(
-            "similarity is not measured", lambda: find_embedding_model(judge, *official)
+            "similarity is not measured",
+            lambda: find_embedding_model(judge, EMBEDDING_MODEL, EMBEDDING_BYTES),
         )
 
     @classmethod
@@ -48,7 +48,9 @@ class SimilarityAnnotator(ModelAnnotator):
         is_summary = LONGBENCH_PRO.task(
             request_state.instance.sub_split or ""
         ).has_judge
-        return super().annotate(request_state) if is_summary else {}
+        if is_summary:
+            return super().annotate(request_state)
+        return {}
 
     def judge(self, state: RequestState, model: EmbeddingModel) -> dict[str, Any]:
         """Measure the similarity of a summary."""

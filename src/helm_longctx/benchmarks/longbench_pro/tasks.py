@@ -75,8 +75,14 @@ def normalize(text: str) -> str:
 def read_lines(output: str) -> list[str]:
     """Return the normalized lines after the last marker, or of the whole output if it has none."""
     marker = next((marker for marker in _MARKERS if marker in output), "")
-    answer = output.rpartition(marker)[2] if marker else output
-    return [normalize(line) for line in answer.strip().lower().split("\n")]
+    if marker:
+        answer = output.rpartition(marker)[2]
+    else:
+        answer = output
+    lines = []
+    for line in answer.strip().lower().split("\n"):
+        lines.append(normalize(line))
+    return lines
 
 
 def ndcg(answers: Sequence[str], lines: Sequence[str]) -> float:
@@ -84,9 +90,13 @@ def ndcg(answers: Sequence[str], lines: Sequence[str]) -> float:
 
     A line or an answer that stands several times has its last rank.
     """
-    gains = {answer: len(answers) - rank for rank, answer in enumerate(answers)}
+    gains = {}
+    for rank, answer in enumerate(answers):
+        gains[answer] = len(answers) - rank
     ranks = {line: rank for rank, line in enumerate(lines)}
-    ranking = [gains.get(line, 0) for line in sorted(ranks, key=ranks.__getitem__)]
+    ranking = []
+    for line in sorted(ranks, key=ranks.__getitem__):
+        ranking.append(gains.get(line, 0))
     ideal = sorted(gains.values(), reverse=True)
     return _discount(ranking[: len(answers)]) / _discount(ideal)
 
@@ -114,10 +124,12 @@ def _best_rouge_l(answers: Sequence[str], summary: str, is_chinese: bool) -> flo
     if is_chinese:
         answers = [" ".join(cut(answer)) for answer in answers]
         summary = " ".join(cut(summary))
-    scores = [find_rouge_l(summary, answer, _MOST_STEPS) for answer in answers]
-    return (
-        0.0 if None in scores else max(score for score in scores if score is not None)
-    )
+    scores = []
+    for answer in answers:
+        scores.append(find_rouge_l(summary, answer, _MOST_STEPS))
+    if None in scores:
+        return 0.0
+    return max(score for score in scores if score is not None)
 
 
 def _score_lines(record: Record, metric: str) -> Scores:
@@ -126,7 +138,10 @@ def _score_lines(record: Record, metric: str) -> Scores:
     answers = list(map(normalize, record["references"]))
     if not answers:
         return {}
-    value = _COMPARE[metric](answers, read_lines(output)) if output else 0.0
+    if output:
+        value = _COMPARE[metric](answers, read_lines(output))
+    else:
+        value = 0.0
     # The official code counts what is out of range as a failure. Answers that are listed twice can be above 1.
     value = value if value <= 1 else 0.0
     return _scores(record, metric, value, value == 1)
@@ -202,8 +217,8 @@ class QuestionsByTask:
     def __init__(self, path: Path):
         self._rows = JsonArray(path, COLUMNS)
         self._places: dict[tuple[str, str], list[int]] = defaultdict(list)
-        for place, row in enumerate(self._rows):
-            self._places[row["secondary_task"], row["token_length"]].append(place)
+        for index, row in enumerate(self._rows):
+            self._places[row["secondary_task"], row["token_length"]].append(index)
 
     def select(self, task: str, length: str) -> Iterator[FileRow]:
         """Yield the questions of a task at a length in file order, by their names in the file."""
@@ -229,7 +244,10 @@ def load(
         # The official code removes white space at the ends of the whole prompt.
         context = row["context"].lstrip()
         fields = {"context": context, "question": row[question].rstrip()}
-        record = {name: row[name] for name in task.record_shapes if name in COLUMNS}
+        record = {}
+        for name in task.record_shapes:
+            if name in COLUMNS:
+                record[name] = row[name]
         yield Example(
             str(row["id"]),
             fields,
@@ -305,7 +323,10 @@ def _task(secondary_task: str, thinks: bool = False) -> Task:
     metric = TASKS[secondary_task]
     name = name_of(secondary_task)
     is_summary = metric == "summary"
-    question: QuestionField = "question_thinking" if thinks else "question_nonthinking"
+    if thinks:
+        question: QuestionField = "question_thinking"
+    else:
+        question = "question_nonthinking"
     return Task(
         name=f"{name}_thinking" if thinks else name,
         alias=name if thinks else "",

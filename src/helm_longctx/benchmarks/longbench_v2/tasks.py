@@ -79,8 +79,11 @@ def load(
                 f"question {row['_id']}: column 'answer' must be one of {', '.join(LETTERS)}"
             )
         texts = {"context": row["context"], "question": row["question"]}
-        texts |= {letter: row[f"choice_{letter}"] for letter in LETTERS}
-        fields = {name: text.strip() for name, text in texts.items()}
+        for letter in LETTERS:
+            texts[letter] = row[f"choice_{letter}"]
+        fields = {}
+        for name, text in texts.items():
+            fields[name] = text.strip()
         # Texts can contain placeholders, such as the formula `$Q$` in a paper. The official code replaces one after the
         # other in the whole prompt, so also in texts that it has inserted before.
         for index, name in enumerate(fields):
@@ -89,7 +92,10 @@ def load(
                     _PLACEHOLDERS[later], texts[later].strip()
                 )
         about = {"difficulty": row["difficulty"], "length": row["length"]}
-        second = _make_follow_up(follow_up, fields) if follow_up else None
+        if follow_up:
+            second = _make_follow_up(follow_up, fields)
+        else:
+            second = None
         group = text_group(fields["context"])
         yield Example(
             row["_id"],
@@ -137,8 +143,14 @@ def score(record: Record) -> Scores:
     accuracy = float(letter in record["references"])
     named = letter or find_plain_letter(record["prediction"], "".join(LETTERS))
     # As in the official tables, whatever is neither easy nor short or medium is hard and long.
-    difficulty = "easy" if record.get("difficulty") == "easy" else "hard"
-    length = record.get("length") if record.get("length") in _LENGTHS else "long"
+    if record.get("difficulty") == "easy":
+        difficulty = "easy"
+    else:
+        difficulty = "hard"
+    if record.get("length") in _LENGTHS:
+        length = record.get("length")
+    else:
+        length = "long"
     return {
         "accuracy": accuracy,
         "accuracy_compensated": 0.25 if letter is None else accuracy,

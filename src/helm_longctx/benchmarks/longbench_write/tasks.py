@@ -75,11 +75,10 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the requests in file order."""
     # Without a judge the rubric may be absent.
     has_rubric = task.has_judge and root.has(RUBRIC.path)
-    rubric = (
-        {"rubric": (root / RUBRIC.path).read_text(encoding="utf-8")}
-        if has_rubric
-        else {}
-    )
+    if has_rubric:
+        rubric = {"rubric": (root / RUBRIC.path).read_text(encoding="utf-8")}
+    else:
+        rubric = {}
     for number, row in enumerate(
         JsonLines(root / FILES[task.name].path, {"prompt": str, "length": int})
     ):
@@ -106,7 +105,12 @@ _DIMENSIONS = (
 )
 GRADES = {f"judge_{name.lower().replace(' ', '_')}": name for name in _DIMENSIONS}
 """The metric of each dimension, and its name in the judge's reply."""
-CLASSES = {"0_500": 500, "500_2k": 2000, "2k_4k": 4000, "4k_20k": math.inf}
+CLASSES = {
+    "0_500": 500,
+    "500_2k": 2000,
+    "2k_4k": 4000,
+    "4k_20k": math.inf,
+}
 """The paper's classes of required length, and the upper limit of each. The limit is not in the class."""
 _HEADLINE = ("length_score", "judge_score")
 _BY_CLASS = tuple(f"{name}_{length}" for name in _HEADLINE for length in CLASSES)
@@ -137,7 +141,9 @@ def _score_length(required: int, written: int) -> float:
     if written > required:
         return max(0.0, 1.0 - (written / required - 1) / 3)
     # The official code divides by zero for a text without words.
-    return max(0.0, 1.0 - (required / written - 1) / 2) if written else 0.0
+    if written:
+        return max(0.0, 1.0 - (required / written - 1) / 2)
+    return 0.0
 
 
 def read_grades(reply: Any) -> Scores:
@@ -148,16 +154,21 @@ def read_grades(reply: Any) -> Scores:
     if not isinstance(reply, str):
         return {}
     try:
-        text = _find_fenced(reply) if "```json" in reply else reply
+        if "```json" in reply:
+            text = _find_fenced(reply)
+        else:
+            text = reply
         content = json.loads(text.replace("\n", ""))
-        grades = {
-            metric: (float(content[name]) - 1) / 4 for metric, name in GRADES.items()
-        }
+        grades = {}
+        for metric, name in GRADES.items():
+            grades[metric] = (float(content[name]) - 1) / 4
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
         return {}
     # This also leaves out NaN: `float` and Python's JSON parser accept it.
     is_allowed = all(0 <= grade <= 1 for grade in grades.values())
-    return {**grades, "judge_score": fmean(grades.values())} if is_allowed else {}
+    if is_allowed:
+        return {**grades, "judge_score": fmean(grades.values())}
+    return {}
 
 
 def _score_text_length(record: Record) -> Scores:
@@ -178,11 +189,9 @@ def score(record: Record) -> Scores:
     }
     if required := record.get("length"):
         length_class = next(name for name, end in CLASSES.items() if required < end)
-        scores |= {
-            f"{name}_{length_class}": scores[name]
-            for name in _HEADLINE
-            if name in scores
-        }
+        for name in _HEADLINE:
+            if name in scores:
+                scores[f"{name}_{length_class}"] = scores[name]
     return scores
 
 
@@ -220,7 +229,10 @@ def _repeat_request(messages: Sequence[Message]) -> str | None:
     """Repeat a short request until it has the number of words that it names, or return None if it names none."""
     request = messages[-1]["content"]
     # Requests have no fixed words. The limit on their length tells them from the prompts of other benchmarks.
-    required = _REQUIRED.findall(request) if len(request) <= 1000 else []
+    if len(request) <= 1000:
+        required = _REQUIRED.findall(request)
+    else:
+        required = []
     if not required:
         return None
     return "\n".join(
@@ -249,7 +261,11 @@ def _task(name: str, title: str, samples: int) -> Task:
         variants={"paper": Variant(temperature=0.5)},
         judgement=_JUDGEMENT,
         judge_sources={"rubric": RUBRIC},
-        record_shapes={"length": _REQUIRED_LENGTH, **REPLIES, "rubric": TEXT},
+        record_shapes={
+            "length": _REQUIRED_LENGTH,
+            **REPLIES,
+            "rubric": TEXT,
+        },
         baseline=Baseline(_repeat_request, "Once upon a time."),
         **task_fields(__package__),
     )

@@ -1,4 +1,4 @@
-"""What NeMo Gym adds to LongCodeQA's prompts, which are in the data.
+"""What NeMo Gym adds to LongCodeQA's prompts. Those are in the data.
 
 Source: NVIDIA-NeMo/Gym at 07d6b0d, benchmarks/longcodebench/prepare.py. Licence: Apache License 2.0, Copyright (c) 2025
 NVIDIA CORPORATION & AFFILIATES.

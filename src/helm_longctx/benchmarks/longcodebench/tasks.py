@@ -38,7 +38,14 @@ from helm_longctx.tasks.words import nearest_choice
 
 _COMMIT = "989d5eff750d65a72c522e47f8f745ef2e22906b"
 COLUMNS: Types = dict.fromkeys(("prompt", "repo_text", "correct_letter"), str)
-FILES = {"32k": 113, "64k": 76, "128k": 92, "256k": 65, "512k": 47, "1m": 50}
+FILES = {
+    "32k": 113,
+    "64k": 76,
+    "128k": 92,
+    "256k": 65,
+    "512k": 47,
+    "1m": 50,
+}
 """The number of questions at each length."""
 SAMPLES = {parse_length(label): count for label, count in FILES.items()}
 
@@ -78,7 +85,10 @@ def load(
     """
     (path,) = task.paths(settings.level)
     for number, row in enumerate(JsonArray(root / path, COLUMNS)):
-        prompt = row["prompt"].strip() if boxed else row["prompt"]
+        if boxed:
+            prompt = row["prompt"].strip()
+        else:
+            prompt = row["prompt"]
         context = row["repo_text"].strip()
         if not context or context not in prompt:
             raise ShapeError(
@@ -167,7 +177,9 @@ def _answer_choice(messages: Sequence[Message], boxed: bool) -> str | None:
     if choices is None or not is_own:
         return None
     letter = "ABCD"[nearest_choice(prompt[: choices.start()], choices.groups())]
-    return f"Answer: \\boxed{{{letter}}}" if boxed else f"Final Answer: {letter}"
+    if boxed:
+        return f"Answer: \\boxed{{{letter}}}"
+    return f"Final Answer: {letter}"
 
 
 def _task(name: str, title: str, boxed: bool) -> Task:

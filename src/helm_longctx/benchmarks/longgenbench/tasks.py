@@ -143,7 +143,10 @@ def _split_text(record: Record) -> list[str]:
     Only completions are stopped at the stop sequence, so a chat's text is cut there.
     """
     text = record["prediction"].partition(_STOP)[0]
-    whole: str = text if text.startswith(SEPARATOR) else record["prefix"] + text
+    if text.startswith(SEPARATOR):
+        whole: str = text
+    else:
+        whole = record["prefix"] + text
     return whole.split(SEPARATOR)
 
 
@@ -195,17 +198,24 @@ def score(record: Record) -> Scores:
     judged = judge_scores(
         record, "judge_stic_2", partial(_score_replies, asked, checks)
     )
-    return {**scores, "checks_made": len(asked) / checks, **judged}
+    return {
+        **scores,
+        "checks_made": len(asked) / checks,
+        **judged,
+    }
 
 
 def _score_replies(asked: list[str], checks: float, replies: Any) -> Scores:
     """Score the replies of one judge by part. None may be missing. A text without entries to ask about scores 0."""
-    given = (
-        [replies.get(part) for part in asked] if isinstance(replies, dict) else [None]
-    )
+    if isinstance(replies, dict):
+        given = [replies.get(part) for part in asked]
+    else:
+        given = [None]
     if not all(isinstance(reply, str) and reply for reply in given):
         return {}
-    met = {part: is_yes(reply) for part, reply in zip(asked, given, strict=True)}
+    met = {}
+    for part, reply in zip(asked, given, strict=True):
+        met[part] = is_yes(reply)
     scores = {"judge_stic_2": sum(met.values()) / checks}
     for metric, kind in (("judge_stic_1", ""), *zip(_BY_KIND, KINDS, strict=True)):
         if of_kind := [value for part, value in met.items() if part.startswith(kind)]:

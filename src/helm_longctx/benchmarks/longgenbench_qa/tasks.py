@@ -81,7 +81,9 @@ def _load_gsm8k(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     rows = JsonLines(root / QUESTIONS.path, {"question": str, "answer": str})
     numbered = iter(enumerate(rows))
     for number in range(task.sample(settings)):
-        batch = [row for _, row in islice(numbered, _GSM8K_TOGETHER)]
+        batch = []
+        for _, row in islice(numbered, _GSM8K_TOGETHER):
+            batch.append(row)
         if not batch:
             return
         # The examples have the numbers 1 to 8.
@@ -106,7 +108,9 @@ def _load_mmlu(task: Task, settings: Settings, root: DataRoot) -> Iterator[Examp
             f"Question_{index}:\n{text}\n\n" for index, text in enumerate(questions, 6)
         )
         # First all questions of the worked examples, and then all answers (`batched_prompt`).
-        pairs = [part.split("\nA: ") for part in examples[subject].split("\n\nQ: ")[1:]]
+        pairs = []
+        for part in examples[subject].split("\n\nQ: ")[1:]:
+            pairs.append(part.split("\nA: "))
         solved = []
         for half, kind in enumerate(("Question", "Answer")):
             for number, pair in enumerate(pairs, 1):
@@ -123,7 +127,11 @@ def _example(name: str, system: str, user: str, answers: list[str]) -> Example:
         {"role": "user", "content": user},
     ]
     return Example(
-        id=name, fields={}, references=answers, source="official", messages=messages
+        id=name,
+        fields={},
+        references=answers,
+        source="official",
+        messages=messages,
     )
 
 
@@ -131,7 +139,10 @@ def _read_system(script: Path) -> str:
     """Return the system message in an official script: the only text that begins as it does."""
     try:
         nodes = ast.walk(ast.parse(script.read_text(encoding="utf-8")))
-        constants = {node.value for node in nodes if isinstance(node, ast.Constant)}
+        constants = set()
+        for node in nodes:
+            if isinstance(node, ast.Constant):
+                constants.add(node.value)
         (text,) = [value for value in constants if str(value).startswith(_SYSTEM)]
     except (SyntaxError, ValueError) as error:
         raise InputError(
@@ -178,7 +189,9 @@ def score_gsm8k(record: Record) -> Scores:
         "accuracy_of_all": sum(mended) / len(golds),
     }
     # Without an answer, the official file has no line about the prompt.
-    return {"accuracy": right / asked, **scores} if asked else scores
+    if asked:
+        return {"accuracy": right / asked, **scores}
+    return scores
 
 
 def score_mmlu(record: Record) -> Scores:
@@ -192,7 +205,9 @@ def score_mmlu(record: Record) -> Scores:
     # The letter in `A_model` counts if the answer has none.
     _, right = _read_file(answers, golds, _has_same_letter)
     pairs = zip(answers, golds, strict=False)
-    mended = [_OWN_LETTER.findall(answer)[-1:] == [gold] for answer, gold in pairs]
+    mended = []
+    for answer, gold in pairs:
+        mended.append(_OWN_LETTER.findall(answer)[-1:] == [gold])
     return {
         "accuracy": right / len(golds),
         "answered": min(len(answers) / len(golds), 1.0),
@@ -202,9 +217,10 @@ def score_mmlu(record: Record) -> Scores:
 
 def find_answers(text: str) -> list[str]:
     """Return the answers in a text: what stands between a colon at the end of a line and the next empty line."""
-    return [
-        match.strip() for match in _ANSWER.findall("\n".join(text.split("Answer_")))
-    ]
+    answers = []
+    for match in _ANSWER.findall("\n".join(text.split("Answer_"))):
+        answers.append(match.strip())
+    return answers
 
 
 def _has_same_letter(answer: str, gold: str) -> bool:

@@ -77,9 +77,10 @@ def load(
     )
     for patient in patients:
         for number, asked in enumerate(patients[patient]["questions"]):
-            question = (
-                {**asked, "answer_f": prompts.UNKNOWN} if setting != "own" else asked
-            )
+            if setting != "own":
+                question = {**asked, "answer_f": prompts.UNKNOWN}
+            else:
+                question = asked
             options = []
             for letter in letters:
                 options.append(f"{letter.upper()}: {question[f'answer_{letter}']}")
@@ -96,9 +97,10 @@ def load(
                     "options": shown,
                     "context": context,
                 }
-                references = (
-                    ["F"] if setting == "unanswerable" else find_letters(question)
-                )
+                if setting == "unanswerable":
+                    references = ["F"]
+                else:
+                    references = find_letters(question)
                 yield Example(
                     f"{patient}-{number}-{repeat}",
                     fields,
@@ -120,9 +122,10 @@ def _draw_own(
     rng: random.Random,
 ) -> Iterator[_Draw]:
     texts = patients[patient]["texts"]
-    others = [
-        text for name, text in texts.items() if name not in question["answer_location"]
-    ]
+    others = []
+    for name, text in texts.items():
+        if name not in question["answer_location"]:
+            others.append(text)
     for _ in range(PROMPTS):
         yield _Draw(
             "own", _shuffle(select(_answer_texts(texts, question), others), rng)
@@ -232,7 +235,10 @@ def _find_letter(output: str) -> str | None:
 def choose_option(messages: Sequence[Message]) -> str | None:
     """Choose the option with the largest share of words from the documents, or None if the prompt is not LongHealth's."""
     fields = _TEMPLATE.parse(messages[-1]["content"])
-    options = _OPTION.findall(fields["options"]) if fields else []
+    if fields:
+        options = _OPTION.findall(fields["options"])
+    else:
+        options = []
     if not fields or not options:
         return None
     context_words = set(_WORD.findall(fields["context"].lower()))

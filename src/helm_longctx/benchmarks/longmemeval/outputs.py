@@ -45,10 +45,12 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     root = DataRoot.find()
     source = tasks.find_source("oracle")
     ensure((source,), root, "helm-longctx fetch longmemeval:task=oracle")
-    questions = {
-        row["question_id"]: row for row in JsonArray(root / source.path, COLUMNS)
-    }
-    outputs = [_output(row, questions, is_judged) for row in rows]
+    questions = {}
+    for row in JsonArray(root / source.path, COLUMNS):
+        questions[row["question_id"]] = row
+    outputs = []
+    for row in rows:
+        outputs.append(_output(row, questions, is_judged))
     suffix = "" if entry or is_judged else ",judge=none"
     yield OutputRun(
         f"{own}{suffix}", model, outputs, [f"{path}:{row.number}" for row in rows]
@@ -113,9 +115,10 @@ def _output(row: FileRow, questions: Mapping[str, Row], is_judged: bool) -> Outp
 
 def _choose(paths: Sequence[Path]) -> Iterable[Path]:
     """Choose judged answers instead of the same answers without labels."""
-    judged = {
-        str(path).removesuffix(_JUDGED) for path in paths if path.name.endswith(_JUDGED)
-    }
+    judged = set()
+    for path in paths:
+        if path.name.endswith(_JUDGED):
+            judged.add(str(path).removesuffix(_JUDGED))
     return [path for path in paths if str(path) not in judged]
 
 

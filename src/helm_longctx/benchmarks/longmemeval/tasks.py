@@ -111,7 +111,10 @@ def load(
         ids = [session for session, _, _ in sessions]
         evidence = row["answer_session_ids"]
         is_known = len(evidence) == 1 and len(ids) > 1 and evidence[0] in ids
-        depth = ids.index(evidence[0]) / (len(ids) - 1) if is_known else None
+        if is_known:
+            depth = ids.index(evidence[0]) / (len(ids) - 1)
+        else:
+            depth = None
         yield Example(
             id=row["question_id"],
             fields={
@@ -129,7 +132,9 @@ def load(
 
 
 def _is_answer(answer: str | float) -> bool:
-    return bool(answer.strip()) if isinstance(answer, str) else math.isfinite(answer)
+    if isinstance(answer, str):
+        return bool(answer.strip())
+    return math.isfinite(answer)
 
 
 def make_record(row: Row) -> dict[str, Any]:
@@ -214,7 +219,9 @@ def judge_prompt(record: Record) -> str:
         template = prompts.JUDGE_ABSTENTION
     response = record["prediction"].strip()
     return template.format(
-        question=record["question"], answer=record["references"][0], response=response
+        question=record["question"],
+        answer=record["references"][0],
+        response=response,
     )
 
 
@@ -248,7 +255,11 @@ _JUDGEMENT = Judgement(
 )
 
 
-_TITLES = {"s": "LongMemEval-S", "oracle": "Evidence Sessions", "m": "LongMemEval-M"}
+_TITLES = {
+    "s": "LongMemEval-S",
+    "oracle": "Evidence Sessions",
+    "m": "LongMemEval-M",
+}
 
 
 class Reading(NamedTuple):

@@ -74,7 +74,9 @@ class _Search:
         pairs = list(combinations(numbers, 2))
         self.log.append(
             prompts.COUNTDOWN_START.format(
-                numbers=numbers, target=self.target, pairs=pairs
+                numbers=numbers,
+                target=self.target,
+                pairs=pairs,
             )
         )
         return self._combine(numbers, 0)
@@ -86,10 +88,18 @@ class _Search:
         for i, j in combinations(range(len(numbers)), 2):
             first = numbers[i]
             second = numbers[j]
-            left = [n for k, n in enumerate(numbers) if k not in (i, j)]
+            left = []
+            for k, n in enumerate(numbers):
+                if k not in (i, j):
+                    left.append(n)
             if left:
                 self._write(
-                    depth, prompts.COUNTDOWN_PICK.format(a=first, b=second, left=left)
+                    depth,
+                    prompts.COUNTDOWN_PICK.format(
+                        a=first,
+                        b=second,
+                        left=left,
+                    ),
                 )
             for equation, result in _results(max(first, second), min(first, second)):
                 rest = self._follow(equation, result, left, depth + 1)
@@ -103,19 +113,29 @@ class _Search:
         """Continue the search with a result. Returns the equations that follow, or None if the branch is dropped."""
         # Negative results cannot occur, because the larger number comes first.
         if result is None or result % 1 or result >= _LARGEST:
-            decimal = (
-                prompts.COUNTDOWN_DECIMAL
-                if result and result % 1
-                else prompts.COUNTDOWN_TOO_LARGE
-            )
-            line = prompts.COUNTDOWN_INVALID if result is None else decimal
+            if result and result % 1:
+                decimal = prompts.COUNTDOWN_DECIMAL
+            else:
+                decimal = prompts.COUNTDOWN_TOO_LARGE
+            if result is None:
+                line = prompts.COUNTDOWN_INVALID
+            else:
+                line = decimal
             self._write(depth, line.format(equation=equation, result=result))
             return None
         if not left:
             hit = result == self.target
-            line = prompts.COUNTDOWN_HIT if hit else prompts.COUNTDOWN_MISS
+            if hit:
+                line = prompts.COUNTDOWN_HIT
+            else:
+                line = prompts.COUNTDOWN_MISS
             self._write(
-                depth, line.format(equation=equation, result=result, target=self.target)
+                depth,
+                line.format(
+                    equation=equation,
+                    result=result,
+                    target=self.target,
+                ),
             )
             return [] if hit else None
         numbers = [int(result), *left]
@@ -135,7 +155,7 @@ class _Search:
 
 
 def _results(a: int, b: int) -> Iterator[tuple[str, Number | None]]:
-    """Yield the four operations on a >= b as equations with their results; None for a division by zero."""
+    """Yield the four operations on a >= b as equations with their results, or None for a division by zero."""
     for sign in "+-*":
         result = _OPERATIONS[sign](a, b)
         yield f"{a} {sign} {b} = {result}", result
@@ -169,7 +189,7 @@ def is_solution(numbers: Sequence[int], target: int, text: str) -> bool:
 
 
 def read_equation(line: str) -> tuple[int, int, int] | None:
-    """Return the operands and the result of a true equation; None for any other line.
+    """Return the operands and the result of a true equation, or None for any other line.
 
     As in the official code, a line is split at the first sign of `+-*/`, in this order, that occurs in it. So
     `-5 - 3 = -8` is not an equation.
@@ -185,7 +205,9 @@ def read_equation(line: str) -> tuple[int, int, int] | None:
         a = int(operands[0])
         b = int(operands[1])
         result = int(right[0])
-        return (a, b, result) if _OPERATIONS[sign](a, b) == result else None
+        if _OPERATIONS[sign](a, b) == result:
+            return (a, b, result)
+        return None
     except (ValueError, ArithmeticError):
         return None
 

@@ -20,9 +20,17 @@ from helm_longctx.tasks.prompt import fill
 FOLDER = "longproc"
 """Folder under the data root, with the content of the repository's folder `data`."""
 
-LEVELS = {"0.5k": 512, "2k": 2048, "8k": 8192}
+LEVELS = {
+    "0.5k": 512,
+    "2k": 2048,
+    "8k": 8192,
+}
 """The number of output tokens that a level stands for."""
-BUDGETS = {"0.5k": 1024, "2k": 3072, "8k": 10240}
+BUDGETS = {
+    "0.5k": 1024,
+    "2k": 3072,
+    "8k": 10240,
+}
 SAMPLE = 100
 SEED = 42
 """The sample is the first problems after `datasets.Dataset.shuffle(SEED)`."""
@@ -232,7 +240,11 @@ def _travel_demonstrations(folder: Path) -> str:
 
 _TRIP: Types = {
     **dict.fromkeys((*_TRIP_FIELDS, "disambig_question_text"), str),
-    **{"num_cities": int, "constraints": list, "connected_cities": list},
+    **{
+        "num_cities": int,
+        "constraints": list,
+        "connected_cities": list,
+    },
 }
 """The columns of a trip, in the examples and in the problems."""
 
@@ -256,7 +268,12 @@ TASKS: Mapping[str, _Files] = {
         levels=("0.5k", "2k"),
     ),
     "path_traversal": _Files(
-        {"context_nl": str, "question_repr": list, "answer_nl": str}, _route
+        {
+            "context_nl": str,
+            "question_repr": list,
+            "answer_nl": str,
+        },
+        _route,
     ),
     "tom_tracking": _Files(
         dict.fromkeys((*_STORY_FIELDS, "solution"), str),

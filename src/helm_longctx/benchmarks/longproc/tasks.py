@@ -100,7 +100,12 @@ def passes(code: str, tests: Sequence[Sequence[Sequence[str]]]) -> bool:
     if program is None:
         return False
     for lines, expected in tests[:_MOST_TESTS]:
-        outcome = run([PROGRAM], stdin=_join(lines), program=program, seconds=_SECONDS)
+        outcome = run(
+            [PROGRAM],
+            stdin=_join(lines),
+            program=program,
+            seconds=_SECONDS,
+        )
         # The exit status does not count: a program may crash after the right output (spoc_evaluator.py:63).
         if outcome.code is None or outcome.output != _join(expected):
             return False
@@ -159,7 +164,10 @@ def score_html_to_tsv(record: Record) -> Scores:
     # Each row of the output is looked up by itself, so a row that is repeated counts each time.
     precision = sum(row in expected for row in given) / len(given)
     recall = sum(row in given for row in expected) / len(expected)
-    f1 = 2 * recall * precision / (recall + precision) if recall + precision else 0.0
+    if recall + precision:
+        f1 = 2 * recall * precision / (recall + precision)
+    else:
+        f1 = 0.0
     return dict(zip(_TABLE_METRICS, (f1, precision, recall, 1.0), strict=True))
 
 
@@ -181,7 +189,10 @@ def _read_table(text: str) -> list[tuple[str, ...]]:
         rows.pop()
     filled = (row if len(row) == len(header) else ["N/A"] * len(header) for row in rows)
     # The official code first reduces the spaces and then removes all of them (html_to_tsv_evaluator.py:27).
-    return [tuple("".join(english_words(cell)) for cell in row) for row in filled]
+    values = []
+    for row in filled:
+        values.append(tuple("".join(english_words(cell)) for cell in row))
+    return values
 
 
 def score_pseudo_to_code(record: Record) -> Scores:
@@ -222,11 +233,9 @@ def score_tom_tracking(record: Record) -> Scores:
     expected = _read_beliefs(_find_item(record)["reference_output"])
     if beliefs == expected:
         return _procedure(1.0, 1.0)
-    return (
-        _procedure(0.0, _count_agreeing(beliefs, expected) / len(expected))
-        if expected
-        else {}
-    )
+    if expected:
+        return _procedure(0.0, _count_agreeing(beliefs, expected) / len(expected))
+    return {}
 
 
 def _read_beliefs(text: str) -> list[str]:
@@ -292,7 +301,9 @@ class _Evaluator(NamedTuple):
 
     def score(self, record: Record) -> Scores:
         """Score a record; without an item it has no scores."""
-        return {} if record.get("item") is None else self.compute(record)
+        if record.get("item") is None:
+            return {}
+        return self.compute(record)
 
 
 _REFERENCE: Mapping[str, Callable[[Any], bool]] = {"reference_output": is_text}
@@ -316,7 +327,12 @@ EVALUATORS: Mapping[str, _Evaluator] = {
     "path_traversal": _Evaluator(score_path_traversal, _REFERENCE),
     "tom_tracking": _Evaluator(score_tom_tracking, _REFERENCE),
     "countdown": _Evaluator(
-        score_countdown, {**_REFERENCE, "nums": are_all(is_whole), "target": is_whole}
+        score_countdown,
+        {
+            **_REFERENCE,
+            "nums": are_all(is_whole),
+            "target": is_whole,
+        },
     ),
     "travel_planning": _Evaluator(_score_travel_planning, {**_REFERENCE, **_PLAN}),
 }
@@ -327,13 +343,17 @@ def extract_tag(text: str, tag: str) -> str | None:
     start = text.find(f"<{tag}>")
     end = text.find(f"</{tag}>")
     # As in the official code, a closing tag before the opening one gives an empty text (longproc_data.py:22).
-    return None if -1 in (start, end) else text[start + len(tag) + 2 : end].strip()
+    if -1 in (start, end):
+        return None
+    return text[start + len(tag) + 2 : end].strip()
 
 
 def _find_item(record: Record) -> Any:
     """Return a record's `item`, or the `item` in it if it is a whole data point."""
     item = record["item"]
-    return item.get("item", item) if isinstance(item, dict) else item
+    if isinstance(item, dict):
+        return item.get("item", item)
+    return item
 
 
 def _procedure(accuracy: float, partial: float, extracted: bool = True) -> Scores:
@@ -416,14 +436,15 @@ def _task(
         item = _find_item({"item": value})
         if not isinstance(item, dict):
             return False
-        return all(
-            fits(item.get(field)) for field, fits in EVALUATORS[name].item.items()
-        )
+        fields = EVALUATORS[name].item.items()
+        return all(fits(item.get(field)) for field, fits in fields)
 
     def sources(length: int | None) -> tuple[RepositoryFolder, ...]:
         level = length_label(length) if length else ""
         # Not every task exists at every level.
-        return (data.source(name, level),) if level in levels else ()
+        if level in levels:
+            return (data.source(name, level),)
+        return ()
 
     about = f"LongProc's data point, an object with {', '.join(EVALUATORS[name].item) or 'any fields'}"
     return Task(

@@ -61,20 +61,23 @@ class Trip:
     @cached_property
     def fixed_stays(self) -> list[_Constraint]:
         """The constraints with fixed days, in the order of their first days."""
-        return sorted(
-            (c for c in self.constraints if c["type"] == "fixed"),
-            key=lambda c: int(c["start_day"]),
-        )
+        stays = []
+        for c in self.constraints:
+            if c["type"] == "fixed":
+                stays.append(c)
+        return sorted(stays, key=lambda c: int(c["start_day"]))
 
     @cached_property
     def free(self) -> list[_Constraint]:
         """The durations of cities without fixed days, in the order of the constraints."""
-        fixed = {constraint["city"] for constraint in self.fixed_stays}
-        return [
-            c
-            for c in self.constraints
-            if c["type"] == "duration" and c["city"] not in fixed
-        ]
+        fixed = set()
+        for constraint in self.fixed_stays:
+            fixed.add(constraint["city"])
+        durations = []
+        for constraint in self.constraints:
+            if constraint["type"] == "duration" and constraint["city"] not in fixed:
+                durations.append(constraint)
+        return durations
 
 
 def demonstrate(trip: Trip) -> str:
@@ -97,16 +100,24 @@ def format_plan(plan: Sequence[_Stop]) -> str:
     lines = []
     for number, (stop, following) in enumerate(pairwise([*plan, None])):
         assert stop  # only the last is None
-        template = prompts.TRAVEL_STOP if number else prompts.TRAVEL_FIRST_STOP
+        if number:
+            template = prompts.TRAVEL_STOP
+        else:
+            template = prompts.TRAVEL_FIRST_STOP
         lines.append(
             template.format(
-                start=stop.start, end=stop.end, city=stop.city, days=stop.days
+                start=stop.start,
+                end=stop.end,
+                city=stop.city,
+                days=stop.days,
             )
         )
         if following:
             lines.append(
                 prompts.TRAVEL_FLY.format(
-                    end=stop.end, city=stop.city, next_city=following.city
+                    end=stop.end,
+                    city=stop.city,
+                    next_city=following.city,
                 )
             )
     return "\n".join(lines)
@@ -114,25 +125,28 @@ def format_plan(plan: Sequence[_Stop]) -> str:
 
 def _summary(trip: Trip) -> Iterator[str]:
     """Yield the first lines of the procedure: all cities, then those with fixed days, then those without."""
-    days = {constraint["city"]: constraint for constraint in trip.fixed_stays}
+    days = {}
+    for constraint in trip.fixed_stays:
+        days[constraint["city"]] = constraint
     yield prompts.TRAVEL_READ
     for constraint in trip.constraints:
         if constraint["type"] != "fixed":
             city = constraint["city"]
-            template = (
-                prompts.TRAVEL_CITY_FIXED if city in days else prompts.TRAVEL_CITY
-            )
+            if city in days:
+                template = prompts.TRAVEL_CITY_FIXED
+            else:
+                template = prompts.TRAVEL_CITY
             yield template.format(**{**days.get(city, {}), **constraint})
     yield ""
     yield (
         prompts.TRAVEL_FIXED_HEADING if trip.fixed_stays else prompts.TRAVEL_FIXED_NONE
     )
-    yield from (
-        prompts.TRAVEL_FIXED.format(**constraint) for constraint in trip.fixed_stays
-    )
+    for constraint in trip.fixed_stays:
+        yield prompts.TRAVEL_FIXED.format(**constraint)
     yield ""
     yield prompts.TRAVEL_FREE_HEADING if trip.free else prompts.TRAVEL_FREE_NONE
-    yield from (prompts.TRAVEL_CITY.format(**constraint) for constraint in trip.free)
+    for constraint in trip.free:
+        yield prompts.TRAVEL_CITY.format(**constraint)
     yield ""
 
 
@@ -208,7 +222,10 @@ class _Search:
             start = following["start_day"]
             next_city = following["city"]
             is_late: bool = start < stop.end
-            template = prompts.TRAVEL_LATE if is_late else prompts.TRAVEL_IN_TIME
+            if is_late:
+                template = prompts.TRAVEL_LATE
+            else:
+                template = prompts.TRAVEL_IN_TIME
             self._write(
                 depth,
                 template,
@@ -239,7 +256,10 @@ def is_plan(cities: str, durations: str, text: str) -> bool:
         text: the model's plan.
     """
     expected = [city for city in cities.split("**") if city]
-    days = [int(count) for count in durations.split("**") if count]
+    days = []
+    for count in durations.split("**"):
+        if count:
+            days.append(int(count))
     # Only the beginning counts: further cities do no harm (travel_planning_evaluator.py,
     # evaluate_travel_plan_solution).
     plan = read_plan(text)[: len(expected)]
@@ -255,7 +275,9 @@ def find_flight(line: str) -> tuple[str, ...] | None:
     if not routes:
         return None
     days = [*_DAY.finditer(line, 0, routes[-1].start())]
-    return (days[-1][1], *routes[-1].groups()) if days else None
+    if days:
+        return (days[-1][1], *routes[-1].groups())
+    return None
 
 
 def read_plan(text: str) -> list[tuple[str, int]]:
@@ -281,7 +303,10 @@ def read_plan(text: str) -> list[tuple[str, int]]:
     # A stay lasts from one flight to the next; both days count.
     turns = [1, *(int(day) for day, _, _ in flights), last_day]
     stays = zip(cities, pairwise(turns), strict=True)
-    return [(city, end - start + 1) for city, (start, end) in stays]
+    days_of_cities = []
+    for city, (start, end) in stays:
+        days_of_cities.append((city, end - start + 1))
+    return days_of_cities
 
 
 def procedure_accuracy(output: str, expected: str) -> float:
@@ -310,8 +335,8 @@ def procedure_accuracy(output: str, expected: str) -> float:
 
 def _lines(text: str) -> list[str]:
     """Return the lines that are not blank, in lower case, without punctuation, articles and extra white space."""
-    return [
-        " ".join(english_words(line))
-        for line in text.strip().split("\n")
-        if line.strip()
-    ]
+    lines = []
+    for line in text.strip().split("\n"):
+        if line.strip():
+            lines.append(" ".join(english_words(line)))
+    return lines

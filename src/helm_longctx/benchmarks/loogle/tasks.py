@@ -54,11 +54,20 @@ def _score_text(record: Record, summary: bool) -> Scores:
     output = record["prediction"] or "None"
     reference = record["references"][0]
     judged = judge_scores(record, "judge_score", partial(read_verdict, summary=summary))
-    bleu = {f"bleu{n}": _bleu(output, reference, n) for n in (1, 4)}
-    rouge = {f"rouge{n}": _ngram_recall(output, reference, n) for n in (1, 2)}
+    bleu = {}
+    for n in (1, 4):
+        bleu[f"bleu{n}"] = _bleu(output, reference, n)
+    rouge = {}
+    for n in (1, 2):
+        rouge[f"rouge{n}"] = _ngram_recall(output, reference, n)
     # The package's recursion ends the official run at long texts, so no limit is known.
     shared, _, wanted = count_common(output, reference, sys.maxsize - 1) or (0, 0, 1)
-    return {**judged, **bleu, **rouge, "rougeL": shared / wanted}
+    return {
+        **judged,
+        **bleu,
+        **rouge,
+        "rougeL": shared / wanted,
+    }
 
 
 def _bleu(output: str, reference: str, order: int) -> float:
@@ -80,7 +89,9 @@ def _ngram_recall(output: str, reference: str, order: int) -> float:
     if not given or not wanted:
         return 0.0
     gold = _list_ngrams(wanted, order)
-    return len(_list_ngrams(given, order) & gold) / len(gold) if gold else 0.0
+    if gold:
+        return len(_list_ngrams(given, order) & gold) / len(gold)
+    return 0.0
 
 
 def _list_ngrams(words: list[str], order: int) -> set[tuple[str, ...]]:
@@ -136,16 +147,16 @@ def read_verdict(reply: Any, summary: bool = False) -> Scores:
     if not isinstance(reply, str):
         return {}
     if not summary:
-        return (
-            {"judge_score": float(reply == "True")}
-            if reply in ("True", "False")
-            else {}
-        )
+        if reply in ("True", "False"):
+            return {"judge_score": float(reply == "True")}
+        return {}
     try:
         grade = int(reply)
     except ValueError:
         return {}
-    return {"judge_score": grade / 100} if 0 <= grade <= 100 else {}
+    if 0 <= grade <= 100:
+        return {"judge_score": grade / 100}
+    return {}
 
 
 def _judge_answer(record: Record) -> str:
@@ -189,7 +200,11 @@ _COMMIT = "b280201c5ab12cab9fd0d3a4de0c45830db8cd00"
 The hub's loading script (the official code calls it) reads data.zip: `TASK.json`, with one text on each line and the
 columns `input`, `title`, `qa_pairs` and `output`.
 """
-COLUMNS: Types = {"input": str, "qa_pairs": (str, list), "output": str}
+COLUMNS: Types = {
+    "input": str,
+    "qa_pairs": (str, list),
+    "output": str,
+}
 SUMMARY = "longdep_summarization"
 CLOZE = "shortdep_cloze"
 
@@ -224,7 +239,8 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
             continue
         pairs: Any = row["qa_pairs"]
         try:
-            pairs = ast.literal_eval(pairs) if isinstance(pairs, str) else pairs
+            if isinstance(pairs, str):
+                pairs = ast.literal_eval(pairs)
             for index, pair in enumerate(pairs):
                 answer: Any = pair["A"]
                 type_of_answer = dict if task.name == CLOZE else str
@@ -250,7 +266,9 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 def _task(name: str, judgement: Judgement | None) -> Task:
     row = ROWS[name]
-    score = partial(_score_text, summary=name == SUMMARY) if judgement else _score_cloze
+    score = _score_cloze
+    if judgement:
+        score = partial(_score_text, summary=name == SUMMARY)
     source = HubZip(
         "bigai-nlco/LooGLE",
         "data.zip",

@@ -28,7 +28,11 @@ _DATASET = re.compile(
 )
 _FILE = re.compile(rf"{_DATASET.pattern}\.jsonl|{re.escape(_SCORES)}")
 
-_COLUMNS: Types = {"pred": (str, type(None)), "answers": list, "input": str}
+_COLUMNS: Types = {
+    "pred": (str, type(None)),
+    "answers": list,
+    "input": str,
+}
 
 
 def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
@@ -78,7 +82,10 @@ def _scores(path: Path) -> Iterator[OutputScore]:
 
 def _choose(paths: Sequence[Path]) -> Iterator[Path]:
     """Choose the predictions, and a table of scores only if there are no predictions in its folder."""
-    folders = {path.parent for path in paths if path.name != _SCORES}
+    folders = set()
+    for path in paths:
+        if path.name != _SCORES:
+            folders.add(path.parent)
     for path in paths:
         if path.name != _SCORES or folders.isdisjoint(
             (path.parent, path.parent.parent)

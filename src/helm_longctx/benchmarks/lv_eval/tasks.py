@@ -252,7 +252,11 @@ def confusing_facts(value: list[Any] | str | None) -> list[str]:
         ):  # it is a text that starts with a bracket
             value = ast.literal_eval(value.strip())
     facts = value if isinstance(value, list) else [value]
-    return [str(fact) for fact in facts if fact and str(fact).strip()]
+    values = []
+    for fact in facts:
+        if fact and str(fact).strip():
+            values.append(str(fact))
+    return values
 
 
 def name_question(row: Row, earlier: Counter[str]) -> str:
@@ -262,7 +266,13 @@ def name_question(row: Row, earlier: Counter[str]) -> str:
     return number_name(digest(content)[:12], earlier)
 
 
-LENGTHS = {"16k": 16384, "32k": 32768, "64k": 65536, "128k": 131072, "256k": 262144}
+LENGTHS = {
+    "16k": 16384,
+    "32k": 32768,
+    "64k": 65536,
+    "128k": 131072,
+    "256k": 262144,
+}
 """The official lengths. They count English words or Chinese characters, not tokens."""
 
 
@@ -405,7 +415,9 @@ _COMMIT = "86a3b0e6f2266281d481bcb46a0bda5b511cffb0"
 _VARIANTS: dict[ProtocolArgument, Variant] = {
     "paper": Variant(),
     "api": Variant(
-        system="You are a helpful assistant.", temperature=1.0, max_tokens=400
+        system="You are a helpful assistant.",
+        temperature=1.0,
+        max_tokens=400,
     ),
 }
 """How the official code asks local models (prediction.py) and APIs (prediction_gpt.py).

@@ -165,7 +165,9 @@ def load_shuffled(
     for number, example in _bin_rows(path, needles, settings.level):
         tokens.append((number, example.input_tokens))
     order = shuffle_order(len(tokens), settings.seed)
-    chosen = [tokens[index] for index in order[: task.sample(settings)]]
+    chosen = []
+    for index in order[: task.sample(settings)]:
+        chosen.append(tokens[index])
     rows = JsonLines(path, COLUMNS).rows(number for number, _ in chosen)
     for (number, count), row in zip(chosen, rows, strict=True):
         yield _example(row, number, _messages(row, path, number), count)

@@ -55,7 +55,10 @@ def file_of(needles: int, length: int, cumulative: bool = False) -> BucketFile:
     Args:
         cumulative: whether it has the transcripts of all bins up to the length.
     """
-    which = "upto_128K" if cumulative else f"in_({length // 2},{length})"
+    if cumulative:
+        which = "upto_128K"
+    else:
+        which = f"in_({length // 2},{length})"
     name = f"mrcr_v2p1_{needles}needle_{which}_dynamic_fewshot_text_style_fast.csv"
     return BucketFile("mrcr_v2", name, f"mrcr_v2/{name}")
 
@@ -92,7 +95,11 @@ _HASH = 12
 """Characters of the random string before an answer."""
 _FLOORS = {
     "Floor: any reply of the transcript": dict.fromkeys(NEEDLES, 0.01),
-    "Floor: any reply to the same request": {2: 0.51, 4: 0.27, 8: 0.15},
+    "Floor: any reply to the same request": {
+        2: 0.51,
+        4: 0.27,
+        8: 0.15,
+    },
 }
 """Scores of repeating a reply at random, at every length, by number of needles."""
 
@@ -150,14 +157,22 @@ def find_answer(messages: Sequence[Message]) -> str | None:
     random_string, ordinal, kind, topic, style = requests[-1].groups()
     # The examples before the transcript have other topics, so they need not be cut off.
     asked = f"User: Write a {kind} about {topic} in {style} style."
-    ends = [match.end() for match in re.finditer(re.escape(asked), prompt)]
+    ends = []
+    for match in re.finditer(re.escape(asked), prompt):
+        ends.append(match.end())
     number = _ORDINALS.index(ordinal)
-    reply = _REPLY.match(prompt, ends[number]) if number < len(ends) else None
+    if number < len(ends):
+        reply = _REPLY.match(prompt, ends[number])
+    else:
+        reply = None
     return random_string + reply[1].strip() if reply else ""
 
 
 def _task(needles: int, cumulative: bool = False) -> Task:
-    lengths = [CUMULATIVE] if cumulative else list(LENGTHS.values())
+    if cumulative:
+        lengths = [CUMULATIVE]
+    else:
+        lengths = list(LENGTHS.values())
     return Task(
         name=f"{needles}needle_upto" if cumulative else f"{needles}needle",
         alias=f"{needles}_upto" if cumulative else str(needles),

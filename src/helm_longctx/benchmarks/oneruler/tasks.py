@@ -70,18 +70,25 @@ def _find_sentences(code: str, book: str, root: DataRoot) -> list[str]:
         TEXTS.check(str(path), stored)
         return list(stored)
     if code in WITHOUT_MODEL:
-        return [sentence.strip() for sentence in _END.split(book.strip())]
+        sentences_of_book = []
+        for sentence in _END.split(book.strip()):
+            sentences_of_book.append(sentence.strip())
+        return sentences_of_book
     try:
         stanza = import_module("stanza")
         pipeline = stanza.Pipeline(
-            lang=code, processors="tokenize", download_method=None
+            lang=code,
+            processors="tokenize",
+            download_method=None,
         )
     except Exception as error:  # without a model Stanza raises errors of several kinds
         raise InputError(
             f"the book in {code} cannot be split into sentences ({type(error).__name__}): install stanza, run"
             f" python -c \"import stanza; stanza.download('{code}')\", or write the sentences as a JSON list to {path}"
         ) from error
-    sentences = [sentence.text.strip() for sentence in pipeline(book).sentences]
+    sentences = []
+    for sentence in pipeline(book).sentences:
+        sentences.append(sentence.text.strip())
     if not root.mirror:
         with place_file(path) as (part, record):
             record |= {"made_by": "stanza"}
@@ -170,7 +177,10 @@ class Material:
         import pandas as pd
 
         table = pd.read_csv(self._root / NOUNS.path, sep="\t")
-        return [str(noun).strip() for noun in table[self.language.code].dropna()]
+        nouns = []
+        for noun in table[self.language.code].dropna():
+            nouns.append(str(noun).strip())
+        return nouns
 
     @cached_property
     def texts(self) -> dict[str, str]:
@@ -180,7 +190,10 @@ class Material:
             raise InputError(
                 f"{self._root / self.language.niah.path}: not a JSON object"
             )
-        return {str(name): str(text) for name, text in parts.items()}
+        texts = {}
+        for name, text in parts.items():
+            texts[str(name)] = str(text)
+        return texts
 
     @cached_property
     def list_prompt(self) -> str:
@@ -214,7 +227,11 @@ _SHORT_LIST = 8000
 """Up to this number of tokens, lists repeat their words less often."""
 
 _WITHOUT_SPACES = ("zh", "ja")
-_PERIODS = {"zh": "。", "ja": "。", "fa": "۔"}
+_PERIODS = {
+    "zh": "。",
+    "ja": "。",
+    "fa": "۔",
+}
 
 
 class OneRulerSample(NamedTuple):
@@ -245,7 +262,10 @@ def hide_needles(
     sentences = fill_length(material.sentences, tokens, count)
     template = _make_template(material, needles.queries)
     period = _PERIODS.get(material.language.code, ".")
-    space = "" if material.language.code in _WITHOUT_SPACES else " "
+    if material.language.code in _WITHOUT_SPACES:
+        space = ""
+    else:
+        space = " "
     while True:
         keys = random.sample(material.nouns, needles.keys)
         values = []
@@ -273,14 +293,19 @@ def hide_needles(
                 pass
             queries = [other]
             answers = [material.texts["none"]]
-        fields = {f"query{number}": query for number, query in enumerate(queries, 1)}
+        fields = {}
+        for number, query in enumerate(queries, 1):
+            fields[f"query{number}"] = query
         yield OneRulerSample(fill(template, {"context": context, **fields}), answers)
 
 
 def _make_template(material: Material, queries: int) -> str:
     """Return the prompt with fields for the context and the queries."""
     texts = material.texts
-    space = "" if material.language.code in _WITHOUT_SPACES else " "
+    if material.language.code in _WITHOUT_SPACES:
+        space = ""
+    else:
+        space = " "
     question = texts[f"question_{'single' if queries == 1 else 'multi'}_numbers"]
     parts = [question, texts["please_list"], texts["if_no_numbers"]]
     return (
@@ -381,7 +406,7 @@ def score(record: Record, compare: _Compare, language: str) -> Scores:
 
 
 def find_answer(output: str) -> str:
-    """Return the first answer in tags that begins and ends in one line; empty without any.
+    """Return the first answer in tags that begins and ends in one line, or empty without any.
 
     It is what the official pattern "<Answer>.*?</Answer>" finds, which takes time that is quadratic in a line of tags.
     """
@@ -480,11 +505,21 @@ NEEDLES = {
 LISTS = {
     "cwe": (
         "Common Words",
-        _Lists(common=20, other=10, short_common=10, short_other=5),
+        _Lists(
+            common=20,
+            other=10,
+            short_common=10,
+            short_other=5,
+        ),
     ),
     "cwe_easy": (
         "Common Words, Easy",
-        _Lists(common=30, other=3, short_common=10, short_other=1),
+        _Lists(
+            common=30,
+            other=3,
+            short_common=10,
+            short_other=1,
+        ),
     ),
 }
 
@@ -504,12 +539,14 @@ def load(
     )
     for number, sample in enumerate(drawn):
         # Only the needle of a single key has one depth.
-        start = (
-            sample.prompt.find(sample.answers[0])
-            if task.argument == "niah_single"
-            else -1
-        )
-        depth = start / len(sample.prompt) if start >= 0 else None
+        if task.argument == "niah_single":
+            start = sample.prompt.find(sample.answers[0])
+        else:
+            start = -1
+        if start >= 0:
+            depth = start / len(sample.prompt)
+        else:
+            depth = None
         messages = [{"role": "user", "content": sample.prompt}]
         yield Example(
             f"{task.name}-{number}",

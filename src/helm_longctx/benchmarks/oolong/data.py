@@ -62,7 +62,11 @@ _SYNTH_COLUMNS: Types = {
     "answer": str,
     "answer_type": str,
 }
-_REAL_COLUMNS: Types = {TEXT: str, "question": str, "answer": (str, int)}
+_REAL_COLUMNS: Types = {
+    TEXT: str,
+    "question": str,
+    "answer": (str, int),
+}
 
 
 class LabelledLine(NamedTuple):
@@ -75,7 +79,7 @@ class LabelledLine(NamedTuple):
 
 def read_entries(text: str) -> Iterator[LabelledLine]:
     """Yield the lines of a text that have a date and a user."""
-    return (LabelledLine(*match) for match in _ENTRY.findall(text))
+    return map(LabelledLine._make, _ENTRY.findall(text))
 
 
 def find_synth_rows(length: int, split: str, column: str) -> HubRows:
@@ -231,10 +235,9 @@ def load_pairs(task: Task, settings: Settings, root: DataRoot) -> Iterator[Examp
                 "context": row[TEXT],
                 "question": PAIR_QUESTION.format(condition=condition),
             }
-            references = [
-                ", ".join(sorted(role, key=int))
-                for role in _find_roles(condition, users)
-            ]
+            references = []
+            for role in _find_roles(condition, users):
+                references.append(", ".join(sorted(role, key=int)))
             yield Example(f"{window}-{number}", fields, references, "hub", group=window)
 
 
@@ -270,7 +273,10 @@ def _fits(role: str, texts: Sequence[tuple[str, date]]) -> bool:
     for name, order, day in _DATES.findall(role):
         limit = datetime.strptime(day, "%B %d, %Y").date()
         for label, when in texts:
-            is_in_range = when > limit if order == "after" else when < limit
+            if order == "after":
+                is_in_range = when > limit
+            else:
+                is_in_range = when < limit
             if label == name and not is_in_range:
                 return False
     return True
@@ -291,10 +297,15 @@ def score_pairs(record: Record) -> Scores:
     first, second = ({*filter(None, text.split(", "))} for text in record["references"])
     both = len(first & second)
     right = len(first) * len(second) - both - comb(both, 2)
-    pairs = {tuple(sorted(pair)) for pair in _PAIR.findall(record["prediction"])}
+    pairs = set()
+    for pair in _PAIR.findall(record["prediction"]):
+        pairs.add(tuple(sorted(pair)))
     hits = 0
     for one, other in pairs:
         fits = (one in first and other in second) or (one in second and other in first)
         hits += one != other and fits
-    f1 = 2 * hits / (len(pairs) + right) if pairs or right else 1.0
+    if pairs or right:
+        f1 = 2 * hits / (len(pairs) + right)
+    else:
+        f1 = 1.0
     return {"f1": f1, "exact": float(f1 == 1)}

@@ -83,17 +83,18 @@ def _answer_pairs(messages: Sequence[Message]) -> str | None:
 
 def _answer_user(question: str, entries: Sequence[LabelledLine]) -> str:
     label = _NAMED_LABEL.search(question)
-    users = [
-        entry.user
-        for entry in entries
-        if not (label and entry.label) or entry.label == label[1]
-    ]
+    users = []
+    for entry in entries:
+        if not (label and entry.label) or entry.label == label[1]:
+            users.append(entry.user)
     return _find_most(users, "second most" in question)
 
 
 def _answer_date(question: str, entries: Sequence[LabelledLine]) -> str:
     date = _find_most([entry.date for entry in entries], "second most" in question)
-    return datetime.strptime(date, "%b %d, %Y").strftime("%m/%d/%Y") if date else ""
+    if date:
+        return datetime.strptime(date, "%b %d, %Y").strftime("%m/%d/%Y")
+    return ""
 
 
 def _answer_label(question: str, entries: Sequence[LabelledLine]) -> str:
@@ -114,7 +115,10 @@ def _answer_other(question: str, entries: Sequence[LabelledLine]) -> str:
         difference = labels[match[1]] - labels[match[2]]
         word = "same frequency as"
         if difference:
-            word = "more common than" if difference > 0 else "less common than"
+            if difference > 0:
+                word = "more common than"
+            else:
+                word = "less common than"
         return f"{match[1]} is {word} {match[2]}"
     label = _NAMED_LABEL.search(question)
     # Without labels, half of the lines is the guess.
@@ -126,7 +130,11 @@ def _find_most(values: Sequence[str], second: bool) -> str:
     return ordered[-1 if second else 0]
 
 
-_ANSWERS = {"User": _answer_user, "Date": _answer_date, "Label": _answer_label}
+_ANSWERS = {
+    "User": _answer_user,
+    "Date": _answer_date,
+    "Label": _answer_label,
+}
 
 
 _COMPARISONS = ("more common", "less common", "same frequency")
@@ -178,13 +186,16 @@ def _read_synth(output: str) -> str:
         IndexError: the output is long and blank.
     """
     if ":" not in output:
-        return output if len(output) < _SHORT else output.split()[-1]
+        if len(output) < _SHORT:
+            return output
+        return output.split()[-1]
     answer = re.sub(r"[*\[\]]", "", output.rpartition(":")[2].strip())
     if len(answer) < _SHORT:
         return answer
-    return next(
-        (comparison for comparison in _COMPARISONS if comparison in answer), answer
-    )
+    for comparison in _COMPARISONS:
+        if comparison in answer:
+            return comparison
+    return answer
 
 
 def _can_read_synth(record: Record) -> bool:
@@ -245,7 +256,9 @@ def credit_real(record: Record) -> float:
 def read_real(output: str) -> int | str | list[str]:
     """Return the answer in an output: what is in the first box, or the whole output without a box."""
     content = find_box(output)
-    return output if content is None else _read_value(content)
+    if content is None:
+        return output
+    return _read_value(content)
 
 
 def find_box(output: str) -> str | None:
@@ -282,11 +295,13 @@ def _read_value(text: str) -> int | str | list[str]:
     try:
         return int(text)
     except ValueError:
-        return (
-            [item.strip() for item in text.split(",") if item.strip()]
-            if "," in text
-            else text
-        )
+        if "," in text:
+            items = []
+            for item in text.split(","):
+                if item.strip():
+                    items.append(item.strip())
+            return items
+        return text
 
 
 def _credit_number(answer: int, gold: int) -> float:

@@ -113,14 +113,18 @@ _Documents = tuple[list[DocumentQuestion], list[str]]
 
 def _read_squad(root: DataRoot) -> _Documents:
     """Read the answerable questions of SQuAD."""
-    articles = [article["paragraphs"] for article in _read(root, SQUAD)["data"]]
+    articles = []
+    for article in _read(root, SQUAD)["data"]:
+        articles.append(article["paragraphs"])
     contexts: list[str] = []
     for article in articles:
         contexts += [paragraph["context"] for paragraph in article]
     texts, number = _number_texts(contexts)
     questions = []
     for article in articles:
-        numbers = [number[paragraph["context"]] for paragraph in article]
+        numbers = []
+        for paragraph in article:
+            numbers.append(number[paragraph["context"]])
         for paragraph, own in zip(article, numbers, strict=True):
             related = [other for other in numbers if other != own]
             for qa in paragraph["qas"]:
@@ -137,9 +141,9 @@ def _read_hotpotqa(root: DataRoot) -> _Documents:
     rows = _read(root, HOTPOTQA)
     contexts = []
     for row in rows:
-        context = [
-            f"{title}\n{''.join(sentences)}" for title, sentences in row["context"]
-        ]
+        context = []
+        for title, sentences in row["context"]:
+            context.append(f"{title}\n{''.join(sentences)}")
         contexts.append(context)
     texts, number = _number_texts(chain.from_iterable(contexts))
     questions = []
@@ -161,7 +165,10 @@ def _number_texts(texts: Iterable[str]) -> tuple[list[str], dict[str, int]]:
 @cache
 def _many_words(root: DataRoot) -> list[str]:
     """Return the words of a larger list."""
-    return [str(word) for word in _read(root, WORDS).values()]
+    words = []
+    for word in _read(root, WORDS).values():
+        words.append(str(word))
+    return words
 
 
 _NOISE = cut_ends(prompts.NOISE)
@@ -206,10 +213,17 @@ def _draw_needles(
         key_kind, value_kind: "words", "numbers" or "uuids".
     """
     rng = Random(script.seed)
-    essays = read_essays(script.root) if haystack == "essay" else None
+    if haystack == "essay":
+        essays = read_essays(script.root)
+    else:
+        essays = None
     draw_key = _DRAW_ITEM[key_kind]
     draw_value = _DRAW_ITEM[value_kind]
-    sentence = prompts.NEEDLE.format(type_needle_v=value_kind, key="{}", value="{}")
+    sentence = prompts.NEEDLE.format(
+        type_needle_v=value_kind,
+        key="{}",
+        value="{}",
+    )
     write = partial(generation.write_needles, sentence=sentence)
 
     def draw(number: int, size: int) -> Draw:
@@ -226,14 +240,23 @@ def _draw_needles(
             context = generation.hide_at_depths(essays.sentences(size), written, rng)
         # The first needle gets the last position (niah.py:179).
         elif haystack == "needle":
-            lines = [(draw_key(rng), draw_value(rng)) for _ in range(size)]
+            lines = []
+            for _ in range(size):
+                lines.append((draw_key(rng), draw_value(rng)))
             context = write(hide(lines, needles[::-1], rng))
         else:
-            hidden = [write([needle]) for needle in reversed(needles)]
+            hidden = []
+            for needle in reversed(needles):
+                hidden.append(write([needle]))
             context = join_texts(hide([_NOISE] * size, hidden, rng), "\n")
-        wanted = [pairs[index] for index in rng.sample(range(len(pairs)), queries)]
+        wanted = []
+        for index in rng.sample(range(len(pairs)), queries):
+            wanted.append(pairs[index])
         query = generation.write_query([key for key, _ in wanted])
-        kind = value_kind if values * queries > 1 else value_kind[:-1]
+        if values * queries > 1:
+            kind = value_kind
+        else:
+            kind = value_kind[:-1]
         answers: list[str] = []
         for _, values_of_key in wanted:
             answers += values_of_key
@@ -287,7 +310,9 @@ def draw_chain(
     Raises:
         IndexError: two variables have the same name.
     """
-    names = [_draw_word(rng, ascii_uppercase, letters) for _ in range(_HOPS + 1)]
+    names = []
+    for _ in range(_HOPS + 1):
+        names.append(_draw_word(rng, ascii_uppercase, letters))
     if len(set(names)) <= _HOPS:
         # The official script draws further names until enough differ, and then fails at the incomplete chain.
         while len(set(names)) <= _HOPS:
@@ -302,7 +327,13 @@ def draw_chain(
         chain.append([prompts.LINK.format(name=name, previous=previous)])
     context = join_texts(hide([_NOISE] * size, chain, rng), "\n")
     return Draw(
-        {"example": "", "query": value, "num_v": str(_HOPS + 1)}, context, names
+        {
+            "example": "",
+            "query": value,
+            "num_v": str(_HOPS + 1),
+        },
+        context,
+        names,
     )
 
 
@@ -433,18 +464,25 @@ _CONTROL = re.compile(r"[\x00-\x1f]")
 def score_all(record: Record) -> Scores:
     """Return the share of the answers that the output contains, ignoring case (`string_match_all`)."""
     hits = _hits(record)
-    return {"string_match_all": sum(hits) / len(hits)} if hits else {}
+    if hits:
+        return {"string_match_all": sum(hits) / len(hits)}
+    return {}
 
 
 def score_any(record: Record) -> Scores:
     """Return whether the output contains one of the answers, ignoring case (`string_match_part`)."""
     hits = _hits(record)
-    return {"string_match_part": float(any(hits))} if hits else {}
+    if hits:
+        return {"string_match_part": float(any(hits))}
+    return {}
 
 
 def _hits(record: Record) -> list[bool]:
     output = _CONTROL.sub("\n", record["prediction"].strip()).strip().lower()
-    return [answer.lower() in output for answer in record["references"]]
+    hits = []
+    for answer in record["references"]:
+        hits.append(answer.lower() in output)
+    return hits
 
 
 _SAMPLES = 500
@@ -488,9 +526,12 @@ def _task(
     samples: Samples,
     template: Template,
     max_tokens: int,
-    *sources: Source,
+    sources: Sequence[Source] = (),
 ) -> Task:
-    metric = "string_match_part" if template is QA else "string_match_all"
+    if template is QA:
+        metric = "string_match_part"
+    else:
+        metric = "string_match_all"
     return Task(
         name=name,
         title=title,
@@ -513,13 +554,18 @@ def _task(
 
 
 def _needles(name: str, title: str, haystack: str, **arguments: Any) -> Task:
-    template = _NIAH_MULTI if {"values", "queries"} & {*arguments} else _NIAH
+    if {"values", "queries"} & {*arguments}:
+        template = _NIAH_MULTI
+    else:
+        template = _NIAH
     samples = partial(_draw_needles, haystack=haystack, **arguments)
     # More than four answers need more tokens than the official budget.
     answers = arguments.get("values", 1) * arguments.get("queries", 1)
     budget = max(_NEEDLE_TOKENS, ANSWER_TOKENS * answers)
-    sources = (ESSAYS, SENTENCE_MODEL) if haystack == "essay" else ()
-    return _task(f"niah_{name}", f"NIAH {title}", samples, template, budget, *sources)
+    sources: Sequence[Source] = ()
+    if haystack == "essay":
+        sources = (ESSAYS, SENTENCE_MODEL)
+    return _task(f"niah_{name}", f"NIAH {title}", samples, template, budget, sources)
 
 
 _TASKS = (
@@ -534,10 +580,15 @@ _TASKS = (
     _needles("multivalue", "Multi-value", "essay", values=4),
     _needles("multiquery", "Multi-query", "essay", queries=4),
     _task("vt", "Variable Tracking", track_variables, _VT, 30),
-    _task("cwe", "Common Words", _list_common_words, _CWE, 120, WORDS),
+    _task("cwe", "Common Words", _list_common_words, _CWE, 120, (WORDS,)),
     _task("fwe", "Frequent Words", _write_coded_texts, _FWE, 50),
     _task(
-        "qa_1", "QA (SQuAD)", partial(_ask_questions, read=_read_squad), QA, 32, SQUAD
+        "qa_1",
+        "QA (SQuAD)",
+        partial(_ask_questions, read=_read_squad),
+        QA,
+        32,
+        (SQUAD,),
     ),
     _task(
         "qa_2",
@@ -545,7 +596,7 @@ _TASKS = (
         partial(_ask_questions, read=_read_hotpotqa),
         QA,
         32,
-        HOTPOTQA,
+        (HOTPOTQA,),
     ),
 )
 

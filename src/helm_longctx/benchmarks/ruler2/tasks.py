@@ -51,7 +51,11 @@ from helm_longctx.tasks.task import (
     has_text,
 )
 
-_MMLU_COLUMNS: Types = {"question": str, "choices": list, "answer": int}
+_MMLU_COLUMNS: Types = {
+    "question": str,
+    "choices": list,
+    "answer": int,
+}
 _CONTEXT_COLUMNS: Types = {"context": dict}
 _QUESTION_COLUMNS: Types = {
     **_CONTEXT_COLUMNS,
@@ -130,8 +134,14 @@ def read_hotpotqa(root: DataRoot) -> tuple[list[_Asked], list[str]]:
         titles = row["supporting_facts"].get("title")
         TEXTS.check(f"{row}: the titles of 'supporting_facts'", titles)
         paragraphs = [*_read_paragraphs(row)]
-        own = [text for title, text in paragraphs if title in titles]
-        related = [text for title, text in paragraphs if title not in titles]
+        own = []
+        for title, text in paragraphs:
+            if title in titles:
+                own.append(text)
+        related = []
+        for title, text in paragraphs:
+            if title not in titles:
+                related.append(text)
         if not own:
             raise InputError(f"{row}: 'supporting_facts' names no title of 'context'")
         asked.append(_Asked(row["question"], row["answer"], own, related))
@@ -180,13 +190,19 @@ def _draw_needles(script: Script, count: int, values: int) -> Iterator[Draw]:
 
     def draw(number: int, size: int) -> Draw:
         key = words.draw(rng)
-        answers = [_draw_number(rng, _DIGITS) for _ in range(values)]
+        answers = []
+        for _ in range(values):
+            answers.append(_draw_number(rng, _DIGITS))
         needles = [(key, answer) for answer in answers]
         rng.shuffle(needles)
         if values == 1:
-            lines = [(words.draw(rng), _draw_number(rng, _DIGITS)) for _ in range(size)]
+            lines = []
+            for _ in range(size):
+                lines.append((words.draw(rng), _draw_number(rng, _DIGITS)))
         else:
-            numbers = [_draw_number(rng, _DIGITS) for _ in range(size)]
+            numbers = []
+            for _ in range(size):
+                numbers.append(_draw_number(rng, _DIGITS))
             keys = [words.draw(rng) for _ in range(-(-size // values))] * values
             lines = [*zip(keys, numbers, strict=False)]
             rng.shuffle(lines)
@@ -240,21 +256,33 @@ def _number_questions(
         # The question that is asked for has the index -1.
         lines.insert(position, (own, -1))
         question = asked[number]
-        of_number = [index for query, index in lines if query == own]
-        questions = [question if index < 0 else haystack[index] for index in of_number]
+        of_number = []
+        for query, index in lines:
+            if query == own:
+                of_number.append(index)
+        questions = []
+        for index in of_number:
+            questions.append(question if index < 0 else haystack[index])
         order = 0
         if repeats > 1:
             order = sum(query == own for query, _ in lines[: position + 1])
         texts = []
         for query, index in lines:
-            words = parts(index) if index >= 0 else cut_ends(question.text)
+            if index >= 0:
+                words = parts(index)
+            else:
+                words = cut_ends(question.text)
             texts.append(_write(prompts.QUESTION, query, words))
         write = (problem + ending).format
         solved = []
         for query, index in examples:
             example = haystack[index]
             solved.append(
-                write(query=query, question=example.text, letter=example.letter)
+                write(
+                    query=query,
+                    question=example.text,
+                    letter=example.letter,
+                )
             )
         fields = {
             "query": own,
@@ -294,34 +322,46 @@ def _number_documents(script: Script, count: int, wanted: str) -> Iterator[Draw]
     rng = Random(script.seed)
     asked, haystack = read_hotpotqa(script.root)
     parts = cache(lambda index: cut_ends(haystack[index]))
-    known = {text: index for index, text in enumerate(haystack)}
+    known = {}
+    for index, text in enumerate(haystack):
+        known[text] = index
 
     def draw(number: int, size: int) -> Draw:
         question = asked[number]
-        own = [(_draw_number(rng), text) for text in question.documents]
-        related = [(_draw_number(rng), text) for text in question.related]
+        own = []
+        for text in question.documents:
+            own.append((_draw_number(rng), text))
+        related = []
+        for text in question.related:
+            related.append((_draw_number(rng), text))
         # The official code subtracts all of the question's paragraphs, also those that the haystack lacks.
         others = len(haystack) - len({*question.documents, *question.related})
         if others < 1:
             raise ValueError("there are too few paragraphs")
         often = -(-size // others)
-        indices = [
-            index // often for index in rng.sample(range(len(haystack) * often), size)
-        ]
+        indices = []
+        for index in rng.sample(range(len(haystack) * often), size):
+            indices.append(index // often)
         documents = (
             [(_draw_number(rng), haystack[index]) for index in indices] + own + related
         )
         rng.shuffle(documents)
         texts = []
         for query, text in documents:
-            words = parts(known[text]) if text in known else cut_ends(text)
+            if text in known:
+                words = parts(known[text])
+            else:
+                words = cut_ends(text)
             texts.append(_write(prompts.DOCUMENT, query, words))
         answers = {
             "text": [own[0][0]],
             "documents": [n for n, _ in own],
             "answer": [question.answer],
         }
-        asked_for = own[0][1] if wanted == "text" else question.text
+        if wanted == "text":
+            asked_for = own[0][1]
+        else:
+            asked_for = question.text
         return Draw({"query": asked_for}, join_texts(texts, "\n\n"), answers[wanted])
 
     return islice(script.draw_all(draw, 5), min(count, len(asked)))
@@ -389,11 +429,9 @@ def match(output: str, reference: str) -> float:
         return 1.0
     words = reference.split()
     # A reference that is blank, but not empty, has no error rate.
-    return (
-        max(0.0, 1.0 - count_edits(output.split(), words) / len(words))
-        if words
-        else 0.0
-    )
+    if words:
+        return max(0.0, 1.0 - count_edits(output.split(), words) / len(words))
+    return 0.0
 
 
 def count_edits(words: Sequence[str], reference: Sequence[str]) -> int:
@@ -432,7 +470,10 @@ def read_letter(output: str) -> str | None:
     text = final[-1] if final else _read_box(output)
     if text is not None:
         text = text.translate(_LETTERS).strip()
-        letters = [text] if len(text) == 1 else _LETTER.findall(text)
+        if len(text) == 1:
+            letters = [text]
+        else:
+            letters = _LETTER.findall(text)
         if letters:
             return str(letters[-1]).upper()
     answers = _ANSWER.findall(output)
@@ -447,7 +488,9 @@ def _read_box(output: str) -> str | None:
         depth += (character == "{") - (character == "}")
         if character == "}" and depth == 0:
             box = output[start : position + 1]
-            return box[len(_BOX) : -1] if box.startswith(_BOX) else None
+            if box.startswith(_BOX):
+                return box[len(_BOX) : -1]
+            return None
     return None
 
 
@@ -456,7 +499,9 @@ def _score_match(
 ) -> Scores:
     """Return the match of the references, if there are any."""
     references = record["references"]
-    return {"match": combine(record["prediction"], references)} if references else {}
+    if references:
+        return {"match": combine(record["prediction"], references)}
+    return {}
 
 
 def _can_read_letter(record: Record) -> bool:
@@ -510,7 +555,9 @@ def copy_question(messages: Sequence[Message]) -> str | None:
 def _choose_letter(messages: Sequence[Message]) -> str | None:
     """Choose the first option, or return None if the conversation asks for none."""
     prompt = messages[-1]["content"]
-    return "\\boxed{A}" if any(template.parse(prompt) for template in _SOLVE) else None
+    if any(template.parse(prompt) for template in _SOLVE):
+        return "\\boxed{A}"
+    return None
 
 
 def _find_document(messages: Sequence[Message]) -> str | None:
@@ -573,7 +620,10 @@ def _task(
     source = {"mk_niah_basic": (), "mv_niah_basic": ()}.get(
         name, (HOTPOTQA,) if name.startswith("qa") else (MMLU,)
     )
-    metric = "accuracy" if score is _score_letter else "match"
+    if score is _score_letter:
+        metric = "accuracy"
+    else:
+        metric = "match"
     return Task(
         name=name,
         title=title,
@@ -592,7 +642,10 @@ def _task(
 
 def _solve(name: str, title: str, problem: str, ending: str) -> Task:
     samples = partial(
-        _number_questions, wanted="letter", problem=problem, ending=ending
+        _number_questions,
+        wanted="letter",
+        problem=problem,
+        ending=ending,
     )
     return _task(
         f"mk_niah_{name}",

@@ -321,9 +321,15 @@ def load(
     reserved = sum(budgets.values()) * min(first, _TURNS) // len(budgets) + (
         1000 if apart else 0
     )
-    needles = _find_needles(rows, most) if "scbench_repoqa" in budgets else {}
+    if "scbench_repoqa" in budgets:
+        needles = _find_needles(rows, most)
+    else:
+        needles = {}
     for number, row in enumerate(rows, 1):
-        context = row["context"] if "context" in row else row["input"]
+        if "context" in row:
+            context = row["context"]
+        else:
+            context = row["input"]
         _CONTEXT.check(f"{row}: context", context)
         turns = row["multi_turns"][:most]
         fields = [_fields(row, turn) for turn in turns]
@@ -333,9 +339,10 @@ def load(
             zip(turns, prompts, strict=True), 1
         ):
             record = _record(row, turn, name, needles)
-            answers = (
-                turn["answer"] if isinstance(turn["answer"], list) else [turn["answer"]]
-            )
+            if isinstance(turn["answer"], list):
+                answers = turn["answer"]
+            else:
+                answers = [turn["answer"]]
             yield Example(
                 id=f"{number}-{index}",
                 fields={"question": turn["input"]},
@@ -367,7 +374,10 @@ def _fields(row: Row, turn: Row) -> _Fields:
 def _record(
     row: Row, turn: Row, name: str, needles: Mapping[str, Any]
 ) -> dict[str, Any]:
-    subtask = turn["task"] if len(BUDGETS[name]) > 1 else f"scbench_{name}"
+    if len(BUDGETS[name]) > 1:
+        subtask = turn["task"]
+    else:
+        subtask = f"scbench_{name}"
     record = {"answer": turn["answer"], "subtask": subtask}
     if name == "choice_eng":
         record["answer"] = [
@@ -423,7 +433,9 @@ def _repeat_passage(messages: Sequence[Message]) -> str | None:
     for word in question.split():
         if word in context:
             starts[context.count(word)] = context.find(word)
-    return context[starts[min(starts)] :][:_PASSAGE] if starts else ""
+    if starts:
+        return context[starts[min(starts)] :][:_PASSAGE]
+    return ""
 
 
 def _task(name: str, apart: bool) -> Task:

@@ -34,7 +34,11 @@ SOURCE = WebFile(
     "squality/v1-3/txt/test.jsonl",
     blob="a83a75272fc4445fe5ad99c8dbf6cfe7e77d4182",
 )
-COLUMNS: Types = {"metadata": dict, "document": str, "questions": list}
+COLUMNS: Types = {
+    "metadata": dict,
+    "document": str,
+    "questions": list,
+}
 
 
 @take_sample
@@ -45,9 +49,9 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
             try:
                 name = row["metadata"]["passage_id"]
                 question = asked["question_text"]
-                summaries = [
-                    response["response_text"] for response in asked["responses"]
-                ]
+                summaries = []
+                for response in asked["responses"]:
+                    summaries.append(response["response_text"])
                 TEXTS.check("response_text", [name, question, *summaries])
             except (KeyError, TypeError) as error:
                 what = "a story needs passage_id, question_text and response_text"

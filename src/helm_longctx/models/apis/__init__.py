@@ -13,8 +13,8 @@ def __getattr__(name: str) -> Any:
 
     # Ours come first, so that the provider of another package can derive its client from one of them.
     for find in (our_providers, lambda: providers().values()):
-        if found := next(
-            (each.client for each in find() if each.client.__name__ == name), None
+        if client := next(
+            (spec.client for spec in find() if spec.client.__name__ == name), None
         ):
-            return found
+            return client
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -21,18 +21,18 @@ _LEAST = -15.0
 def read_logprobs(body: Mapping[str, Any]) -> Iterator[dict[str, float]]:
     """Yield for each token of an answer the log-probabilities of the most likely tokens, the chosen one first."""
     choice = (body.get("choices") or [{}])[0]
-    found = choice.get("logprobs") or {}
-    if tokens := found.get("tokens"):  # a completion
-        tops = found.get("top_logprobs") or [{}] * len(tokens)
+    logprobs = choice.get("logprobs") or {}
+    if tokens := logprobs.get("tokens"):  # a completion
+        tops = logprobs.get("top_logprobs") or [{}] * len(tokens)
         for token, value, top in zip(
-            tokens, found.get("token_logprobs") or (), tops, strict=False
+            tokens, logprobs.get("token_logprobs") or (), tops, strict=False
         ):
             yield _list_tokens([(token, value), *(top or {}).items()])
-    for place in found.get("content") or ():
-        likely = [
-            (top["token"], top["logprob"]) for top in place.get("top_logprobs") or ()
-        ]
-        yield _list_tokens([(place["token"], place["logprob"]), *likely])
+    for row in logprobs.get("content") or ():
+        likely = []
+        for top in row.get("top_logprobs") or ():
+            likely.append((top["token"], top["logprob"]))
+        yield _list_tokens([(row["token"], row["logprob"]), *likely])
 
 
 def _list_tokens(tokens: Iterable[tuple[str, float]]) -> dict[str, float]:
@@ -50,7 +50,7 @@ def read_distributions(body: Mapping[str, Any]) -> list[Distribution]:
     Raises:
         FailureError: a log-probability is not a finite number up to 0, or a token's probabilities sum above 1.
     """
-    found = []
+    distributions = []
     for row in read_logprobs(body):
         if not all(
             isinstance(value, int | float) and -math.inf < value < 1e-3
@@ -66,8 +66,8 @@ def read_distributions(body: Mapping[str, Any]) -> list[Distribution]:
                 "the probabilities of a token sum above 1 in the server's answer",
             )
         token, value = next(iter(row.items()))
-        found.append(Distribution(token, min(value, 0.0), row))
-    return found
+        distributions.append(Distribution(token, min(value, 0.0), row))
+    return distributions
 
 
 def mean_difference(ours: Logprobs, theirs: Logprobs) -> float:

@@ -78,9 +78,9 @@ class Availability:
     """Whether a model exists.
 
     Args:
-        failure: why it did not answer, or is not known to exist; None if it exists.
+        failure: why it did not answer, or is not known to exist, or None if it exists.
         reason: the text of the failure, without secrets and prompts.
-        listed: what the server's list says about the model; None if it was not looked up.
+        listed: what the server's list says about the model, or None if it was not looked up.
         is_silent: whether it answered with an empty text, and did not reason.
     """
 
@@ -91,14 +91,12 @@ class Availability:
 
     @property
     def exists(self) -> bool | None:
-        """Whether the model exists and the key is right; None if that is unknown."""
-        return (
-            True
-            if self.failure is None
-            else False
-            if self.failure in _MISSING
-            else None
-        )
+        """Whether the model exists and the key is right, or None if that is unknown."""
+        if self.failure is None:
+            return True
+        if self.failure in _MISSING:
+            return False
+        return None
 
 
 def tiny_request(
@@ -106,7 +104,11 @@ def tiny_request(
 ) -> Request:
     """Return a request that costs next to nothing. `messages` come before its prompt."""
     return Request(
-        model, deployment, prompt=PROMPT, messages=messages, max_tokens=_FEWEST_TOKENS
+        model,
+        deployment,
+        prompt=PROMPT,
+        messages=messages,
+        max_tokens=_FEWEST_TOKENS,
     )
 
 
@@ -137,11 +139,11 @@ def list_models(client: Any) -> list[ListedModel]:
     )  # Together answers with a bare list
     if not isinstance(rows, list):
         raise ValueError("the models route did not answer with a list")
-    return [
-        _model(row)
-        for row in rows
-        if isinstance(row, Mapping) and isinstance(row.get("id"), str)
-    ]
+    models = []
+    for row in rows:
+        if isinstance(row, Mapping) and isinstance(row.get("id"), str):
+            models.append(_model(row))
+    return models
 
 
 def list_available(client: Any) -> tuple[list[ListedModel], Availability]:
@@ -151,14 +153,20 @@ def list_available(client: Any) -> tuple[list[ListedModel], Availability]:
     except Exception as error:  # of the package, of its HTTP library or of a parser
         status = getattr(error, "status_code", None)
         # Only 401 means that the key is wrong. Some servers answer 403 or 404 because they have no models route.
-        kind = Failure.BAD_KEY if status == 401 else Failure.UNKNOWN
+        if status == 401:
+            kind = Failure.BAD_KEY
+        else:
+            kind = Failure.UNKNOWN
         # Without a status there was no response.
         if isinstance(error, TokenError):
             kind = error.kind
         elif status is None and not isinstance(error, ValueError | InputError):
             kind = Failure.UNREACHABLE
         # The cause of a connection error says more than the error.
-        cause = error if isinstance(error, InputError) else error.__cause__ or error
+        if isinstance(error, InputError):
+            cause: BaseException = error
+        else:
+            cause = error.__cause__ or error
         return [], Availability(kind, describe_error(cause))
 
 
@@ -169,8 +177,8 @@ def look_up(client: Any, name: str, models: Sequence[ListedModel]) -> Availabili
         models: the list. A model that it lacks is looked up by its name, because lists can lack aliases and the names
             of deployments.
     """
-    if found := next((model for model in models if model.name == name), None):
-        return Availability(listed=found)
+    if listed := next((model for model in models if model.name == name), None):
+        return Availability(listed=listed)
     try:
         row = _get(client, name)
         if not isinstance(row, Mapping) or "id" not in row:
@@ -187,13 +195,14 @@ def look_up(client: Any, name: str, models: Sequence[ListedModel]) -> Availabili
 
 def nearest(name: str, names: Sequence[str]) -> str:
     """List the names with the most similar spelling; the first names if none is similar."""
-    by_lower = {each.lower(): each for each in names}
-    close = [
-        by_lower[close_match]
-        for close_match in get_close_matches(
-            name.lower(), by_lower, n=_NEAREST, cutoff=0.4
-        )
-    ]
+    by_lower = {}
+    for listed_name in names:
+        by_lower[listed_name.lower()] = listed_name
+    close = []
+    for close_match in get_close_matches(
+        name.lower(), by_lower, n=_NEAREST, cutoff=0.4
+    ):
+        close.append(by_lower[close_match])
     return ", ".join(close or names[:_NEAREST])
 
 
@@ -203,7 +212,10 @@ def _get(client: Any, name: str) -> Any:
     if provider is None:
         raise ValueError("the client has no models route")
     route = f"{provider.version}/models".removeprefix(provider.address_part)
-    path = f"{route}/{name}" if name else f"{route}{provider.models_query}"
+    if name:
+        path = f"{route}/{name}"
+    else:
+        path = f"{route}{provider.models_query}"
     library = client.client
     if not isinstance(client, ApiClient):
         library = guard_library(library)
@@ -216,15 +228,20 @@ def _get(client: Any, name: str) -> Any:
 
 def _model(row: Mapping[str, Any]) -> ListedModel:
     meta = row.get("meta")
-    lengths = {**meta, **row} if isinstance(meta, Mapping) else row
+    lengths = row
+    if isinstance(meta, Mapping):
+        lengths = {**meta, **row}
     # Some servers send 0 or null for a length that they do not know.
-    found = (lengths.get(field) for field in _CONTEXT)
-    context = next(
-        (length for length in found if isinstance(length, int) and length > 0), None
-    )
-    texts = {
-        field: str(row[field]) for field in ("root", "shutdown_date") if row.get(field)
-    }
+    context = None
+    for field in _CONTEXT:
+        length = lengths.get(field)
+        if isinstance(length, int) and length > 0:
+            context = length
+            break
+    texts = {}
+    for field in ("root", "shutdown_date"):
+        if row.get(field):
+            texts[field] = str(row[field])
     # In vLLM's list `root` is the hub name or the folder, and `id` can be any name.
     return ListedModel(
         str(row["id"]), context, texts.get("root"), texts.get("shutdown_date")
@@ -270,27 +287,32 @@ def _check(
         return False, f"{name}: {server} refuses the key"
     if state.failure is not None:
         return None, f"{name} was not checked: {server}: {state.reason}"
-    arguments = (deployment.client_spec.args.get(each) for each in MODEL_ARGUMENTS)
+    arguments = (
+        deployment.client_spec.args.get(argument) for argument in MODEL_ARGUMENTS
+    )
     model = str(
         next(filter(None, arguments), str(deployment.model_name).partition("/")[2])
     )
-    found = look_up(client, model, models)
-    if found.exists is None:
+    availability = look_up(client, model, models)
+    if availability.exists is None:
         return None, f"{name} is not in the list of {server}, which may be incomplete"
-    if found.listed is None:
+    if availability.listed is None:
         return (
             False,
-            f"{name}: {server} does not have the model {model}; {found.reason}",
+            f"{name}: {server} does not have the model {model}; {availability.reason}",
         )
     return True, f"{name} exists" + (
-        f" until {found.listed.shutdown}" if found.listed.shutdown else ""
+        f" until {availability.listed.shutdown}" if availability.listed.shutdown else ""
     )
 
 
 def read_names(folder: Path) -> list[str]:
     """Return the names of the deployments in a folder's model_deployments.yaml; an empty list without this file."""
     path = folder / "model_deployments.yaml"
-    rows = read_yaml(path)["model_deployments"] if path.is_file() else []
+    if path.is_file():
+        rows = read_yaml(path)["model_deployments"]
+    else:
+        rows = []
     return [str(row["name"]) for row in rows]
 
 

@@ -24,7 +24,7 @@ _Value = TypeVar("_Value")
 BatchReading = Body | Problem
 """A reply in the API's format, or why there is none."""
 
-# Lines are often cut off within the reply, which comes after the name. In a text the quotes would be escaped.
+# Lines are often cut off within the reply. It comes after the name. In a text the quotes would be escaped.
 _NAME = re.compile(rb'"custom_id"\s*:\s*"([^"\\]*)"')
 
 
@@ -56,7 +56,7 @@ def can_results_come(part: "BatchShare", ended: float | None) -> bool:
     """Whether the missing results of an ended batch that counts answers can still appear.
 
     Args:
-        ended: when the batch ended, in seconds since 1970; None if the provider does not say it.
+        ended: when the batch ended, in seconds since 1970, or None if the provider does not say it.
     """
     return time.time() - (ended or part.time) < _LATEST_RESULTS
 
@@ -101,7 +101,7 @@ class UnsureError(Exception):
 
 
 class BatchLine(NamedTuple):
-    """What a line, whose place messages name, says about a request."""
+    """What a line says about a request. Messages name the line's location."""
 
     name: str | None
     reading: BatchReading
@@ -113,7 +113,7 @@ class BatchShare(Protocol):
 
     @property
     def id(self) -> str:
-        """Our own identifier, which the provider stores with the batch if it can."""
+        """Our own identifier. The provider stores it with the batch if it can."""
 
     @property
     def route(self) -> str:
@@ -140,7 +140,7 @@ class Service(ABC):
     Attributes:
         name: stands in the record of a run's batches.
         format: the format of the file of requests.
-        has_server: whether a server answers, which can also be asked directly.
+        has_server: whether a server answers. It can also be asked directly.
     """
 
     name: ClassVar[str]
@@ -203,21 +203,30 @@ def read_outcomes(
         try:
             if len(line.rstrip(b"\n")) > max_reply():
                 raise ValueError
-            # Unlike orjson, json accepts lone surrogates, which answers can contain.
+            # Unlike orjson, json accepts lone surrogates. Answers can contain them.
             row = json.loads(line)
             reading = read(row)
             outcome = BatchLine(
-                name=check_type(row["custom_id"], str), reading=reading, line=where
+                name=check_type(row["custom_id"], str),
+                reading=reading,
+                line=where,
             )
         except _FORMAT_ERRORS as error:
             # The error's text could quote the answer, so only its type is named.
             reason = f"{where} cannot be read: {type(error).__name__}"
             problem = Problem(Failure.MALFORMED, reason)
-            name = row.get("custom_id") if isinstance(row, dict) else None
-            if row is None and (found := _NAME.search(line)):
-                name = found[1].decode("ascii", "replace")
+            if isinstance(row, dict):
+                name = row.get("custom_id")
+            else:
+                name = None
+            if row is None and (match := _NAME.search(line)):
+                name = match[1].decode("ascii", "replace")
             name = name if isinstance(name, str) else None
-            outcome = BatchLine(name=name, reading=problem, line=where)
+            outcome = BatchLine(
+                name=name,
+                reading=problem,
+                line=where,
+            )
         yield outcome
 
 

@@ -30,7 +30,7 @@ class _SharedRequest(SampledRequest):
     """A HELM request whose prompt shares its beginning with other requests.
 
     Args:
-        in_batch: whether requests in a batch share it, which are read much later.
+        in_batch: whether requests in a batch share it. They are read much later.
     """
 
     shared_characters: int = 0
@@ -49,12 +49,10 @@ def with_beginning(
 
 
 def without_beginning(request: Request) -> Request:
-    """Return the request without the length of its shared beginning, which does not change the answer."""
-    return (
-        replace(request, shared_characters=0, in_batch=False)
-        if isinstance(request, _SharedRequest)
-        else request
-    )
+    """Return the request without the length of its shared beginning. The answer does not change."""
+    if isinstance(request, _SharedRequest):
+        return replace(request, shared_characters=0, in_batch=False)
+    return request
 
 
 def mark_beginning(
@@ -71,12 +69,13 @@ def mark_beginning(
     if not shared or not mark or len(messages) != 1:
         return messages
     text = messages[0]["content"]
-    # The mark is between words, so that no token is divided, and at the same place in all prompts of a group.
-    place = text.rfind(" ", 0, shared)
-    place = shared if place <= 0 else place
-    if not text[place:].strip():  # a block must not be empty
-        place = len(text)
-    parts = [
-        {"type": "text", "text": part} for part in (text[:place], text[place:]) if part
-    ]
+    # The mark is between words, so that no token is divided, and at the same position in all prompts of a group.
+    end = text.rfind(" ", 0, shared)
+    end = shared if end <= 0 else end
+    if not text[end:].strip():  # a block must not be empty
+        end = len(text)
+    parts = []
+    for part in (text[:end], text[end:]):
+        if part:
+            parts.append({"type": "text", "text": part})
     return [{**messages[0], "content": [{**parts[0], **mark}, *parts[1:]]}]

@@ -53,7 +53,7 @@ class Calls(Generic[_Item, _Value]):
     """Calls a function in daemon threads. They block neither Ctrl-C nor the end of the process.
 
     A thread makes one call after the other: on a busy machine it takes longer to start a thread than to make a call.
-    A call may take `limit` seconds; None for no limit.
+    A call may take `limit` seconds, or None for no limit.
     """
 
     def __init__(self, function: Callable[[_Item], _Value], limit: float | None):
@@ -85,7 +85,7 @@ class Calls(Generic[_Item, _Value]):
         yield from self._take(TICK)
         while self._limit is not None and self.longest > self._limit:
             number = next(iter(self._starts))
-            # Now another request can start in its place.
+            # Now another request can start.
             del self._starts[number]
             yield number, None
 

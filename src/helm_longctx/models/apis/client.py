@@ -76,13 +76,13 @@ class ClientSettings:
             that no file has to contain a secret.
         extra_body: fields that are added to each request's body, or replace those in it.
         reasoning_effort: the reasoning effort, with a value that the provider expects.
-        thinking_tokens: tokens for reasoning, which are added to the limit of each answer.
+        thinking_tokens: tokens for reasoning. They are added to the limit of each answer.
         stream: whether all answers are streamed. If a server can only stream answers, they are always streamed.
         requests_per_minute, tokens_per_minute: limits for all threads that send to the same address and model.
         api_key_env: name of the environment variable with the key.
         token_env: start of the names of the variables `…_CLIENT_ID`, `…_CLIENT_SECRET` and `…_TOKEN_URL`, whose tokens
             are sent instead of a key.
-        timeout: seconds to wait for data of the server; None for `HELM_LONGCTX_TIMEOUT`.
+        timeout: seconds to wait for data of the server, or None for `HELM_LONGCTX_TIMEOUT`.
 
     Raises:
         InputError: a number is not above 0.
@@ -143,7 +143,9 @@ class ProviderClient(ApiClient):
         require_modules(
             (self.provider.package,), type(self).__name__, self.provider.install
         )
-        names = [field.name for field in fields(ClientSettings)]
+        names = []
+        for field in fields(ClientSettings):
+            names.append(field.name)
         for name in settings.keys() - names:
             raise bad_argument(type(self).__name__, "argument", name, names)
         self.settings = ClientSettings(**settings)
@@ -215,7 +217,9 @@ class ProviderClient(ApiClient):
 
     def stream_fields(self, body: Body) -> Body:
         """Return the fields that ask for a stream. There are none if the provider answers this body in one piece."""
-        return {"stream": True} if self.settings.stream or body.get("stream") else {}
+        if self.settings.stream or body.get("stream"):
+            return {"stream": True}
+        return {}
 
     def join_stream(self, events: Iterable[Any]) -> Body:
         """Return the reply that a stream of events consists of."""
@@ -246,13 +250,14 @@ class ProviderClient(ApiClient):
 
         Raises a `FailureError` if the request asks for something that cannot be sent.
         """
-        return {
-            name: value
-            for name, value in self.parameters.apply(
-                self.wanted_body(request), sampling.asked_of(request)
-            ).items()
-            if name not in ("stream", "stream_options")
-        }
+        fields = {}
+        body = self.wanted_body(request)
+        for name, value in self.parameters.apply(
+            body, sampling.asked_of(request)
+        ).items():
+            if name not in ("stream", "stream_options"):
+                fields[name] = value
+        return fields
 
     def result(self, request: Request, reply: Body) -> RequestResult:
         """Return the result of a request whose reply has arrived. Never raises."""
@@ -292,13 +297,15 @@ class ProviderClient(ApiClient):
         except Exception as error:  # the packages also raise errors of their HTTP library and of parsers
             return _failure_result(error)
         # The reply to a request in a batch has no times.
-        times = {name: reply.get(name) for name in ("request_time", "request_datetime")}
+        times = {}
+        for name in ("request_time", "request_datetime"):
+            times[name] = reply.get(name)
         return replace(self.result(request, reply), cached=cached, **times)
 
     def cache_key(self, request: Request) -> Mapping[str, Any]:
         """Return the key under which the request cache has the reply to a request.
 
-        A digest stands in the place of the prompt, so that the key of a long prompt is short. Learned changes are not
+        A digest stands for the prompt, so that the key of a long prompt is short. Learned changes are not
         part of the key, because a later process has to find the reply before it learns them.
         """
         body = self.wanted_body(without_beginning(request))
@@ -352,9 +359,12 @@ class ProviderClient(ApiClient):
         self._useless = None
         result = self.parse(
             request, reply
-        )  # raises if the reply is not an answer, which must not be cached
+        )  # raises if the reply is not an answer: that must not be cached
         if usage := usage_of(result):
-            free = 0 if self.provider.limits_cached_tokens else usage.cached_tokens
+            if self.provider.limits_cached_tokens:
+                free = 0
+            else:
+                free = usage.cached_tokens
             rate.correct(usage.input_tokens - free + usage.output_tokens - tokens)
         return {**reply, "sent": protocol.without_prompt(sent)}
 
@@ -415,7 +425,10 @@ class ProviderClient(ApiClient):
 
     def _make_transport(self, is_bulk: bool) -> Any:
         """Return what sends the HTTP requests; see `transport.Transport`."""
-        least_seconds = request_timeout() if self.settings.timeout else 0.0
+        if self.settings.timeout:
+            least_seconds = request_timeout()
+        else:
+            least_seconds = 0.0
         return Transport(
             self._http,
             least_seconds,
@@ -445,11 +458,10 @@ class ProviderClient(ApiClient):
         if name is None and not (key or base_url or provider.reads_environment):
             name = provider.key_variable
         if name is not None and not (key := variable(name)):
-            what = (
-                f"api_key_env={name!r}"
-                if self.settings.api_key_env
-                else type(self).__name__
-            )
+            if self.settings.api_key_env:
+                what = f"api_key_env={name!r}"
+            else:
+                what = type(self).__name__
             raise InputError(
                 f"{what}: the environment variable {name} is not set; name a variable that holds the key"
             )
@@ -516,7 +528,9 @@ def _check_wait(seconds: float, error: BaseException, words: str) -> None:
 
 def _read_seconds(value: object) -> float | None:
     """Return a time in a stored reply. None for another value: caches of other programs can have any."""
-    return value if isinstance(value, float) and value >= 0 else None
+    if isinstance(value, float) and value >= 0:
+        return value
+    return None
 
 
 def _failure_result(error: BaseException) -> RequestResult:
@@ -530,8 +544,14 @@ def _describe_reply(error: BaseException) -> str:
     """Return the server's own words for a failure, or else the cause."""
     status = getattr(error, "status_code", None)
     body = getattr(error, "body", None)
-    inner = body.get("error", body) if isinstance(body, Mapping) else None
-    message = inner.get("message") if isinstance(inner, Mapping) else inner
+    if isinstance(body, Mapping):
+        inner = body.get("error", body)
+    else:
+        inner = None
+    if isinstance(inner, Mapping):
+        message = inner.get("message")
+    else:
+        message = inner
     # The packages raise errors of their own, with ours as the cause.
     for cause in list_causes(error):
         if isinstance(cause, FailureError):
@@ -542,12 +562,21 @@ def _describe_reply(error: BaseException) -> str:
     # The packages' errors of a connection say nothing of its cause.
     root = [*list_causes(error)][-1]
     has_cause = root is not error and status is None and str(root)
-    explanation = f" ({error_text(root)})" if has_cause else ""
+    if has_cause:
+        explanation = f" ({error_text(root)})"
+    else:
+        explanation = ""
     return f"{type(error).__name__}: {error_text(error)}{explanation}"
 
 
 def _describe_upstream(inner: object) -> str:
     """Return what the provider behind a router said: OpenRouter has it in `metadata`."""
-    metadata = inner.get("metadata") if isinstance(inner, Mapping) else None
-    raw = metadata.get("raw") if isinstance(metadata, Mapping) else None
+    if isinstance(inner, Mapping):
+        metadata = inner.get("metadata")
+    else:
+        metadata = None
+    if isinstance(metadata, Mapping):
+        raw = metadata.get("raw")
+    else:
+        raw = None
     return f" ({raw})" if raw else ""

@@ -40,7 +40,11 @@ _LONGEST_IDLE = 5.0
 _KEEP_ALIVE = 60
 """Seconds after which the system asks a silent peer whether it is still there. Networks forget silent connections."""
 
-_ERRORS = {"connect": "ConnectError", "read": "ReadError", "write": "WriteError"}
+_ERRORS = {
+    "connect": "ConnectError",
+    "read": "ReadError",
+    "write": "WriteError",
+}
 _TIMEOUTS = {
     "connect": "ConnectTimeout",
     "read": "ReadTimeout",
@@ -48,7 +52,11 @@ _TIMEOUTS = {
 }
 """The steps of a request as httpx names their limits, and its errors for them."""
 
-_SOCKS = {"socks4": "SOCKS4", "socks5": "SOCKS5", "socks5h": "SOCKS5"}
+_SOCKS = {
+    "socks4": "SOCKS4",
+    "socks5": "SOCKS5",
+    "socks5h": "SOCKS5",
+}
 """Schemes of proxies, and their names in PySocks."""
 
 
@@ -58,7 +66,7 @@ class Clock:
 
     Args:
         http: httpx or httpx2, whose errors are raised.
-        limits: seconds for each step (`connect`, `read`, `write`), which count from its last byte. None is no limit.
+        limits: seconds for each step (`connect`, `read`, `write`), counted from its last byte. None is no limit.
         deadline: the time on the monotonic clock at which the whole request ends.
     """
 
@@ -67,7 +75,7 @@ class Clock:
     deadline: float
 
     def seconds(self, step: str) -> float | None:
-        """Return the limit of the next step, which ends at the deadline at the latest; None is no limit.
+        """Return the limit of the next step. It ends at the deadline at the latest. None is no limit.
 
         Raises:
             TimeoutException: of the HTTP library; the deadline is over.
@@ -128,7 +136,12 @@ class Connection:
         """
         try:
             self._write(
-                h11.Request(method=method, target=target, headers=headers), clock
+                h11.Request(
+                    method=method,
+                    target=target,
+                    headers=headers,
+                ),
+                clock,
             )
             for piece in body:
                 self._write(h11.Data(data=piece), clock)
@@ -220,13 +233,13 @@ class _Proxy:
 
     @property
     def port(self) -> int:
-        """The port, which an address can leave out."""
+        """The port. An address can leave it out."""
         standard = {"http": 80, "https": 443}
         return int(self.url.port or standard.get(self.url.scheme, 1080))
 
 
 def find_proxy(http: Any, url: str) -> _Proxy | None:
-    """Return the proxy that the environment names for an address; None for a direct connection.
+    """Return the proxy that the environment names for an address, or None for a direct connection.
 
     Raises:
         ImportError: PySocks is missing.
@@ -284,7 +297,10 @@ def _open_socket(host: str, port: int, clock: Clock) -> socket.socket:
 def _set_options(opened: socket.socket) -> None:
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    idle = "TCP_KEEPALIVE" if sys.platform == "darwin" else "TCP_KEEPIDLE"
+    if sys.platform == "darwin":
+        idle = "TCP_KEEPALIVE"
+    else:
+        idle = "TCP_KEEPIDLE"
     for name in (idle, "TCP_KEEPINTVL"):
         if hasattr(socket, name):
             opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), _KEEP_ALIVE)
@@ -359,7 +375,7 @@ _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 def ssl_context(http: ModuleType) -> ssl.SSLContext:
-    """Return the certificates that an HTTP library trusts. They are read once, which takes longer than a request."""
+    """Return the certificates that an HTTP library trusts. They are read once, because that takes longer than a request."""
     return _make_ssl_context(http, *(os.environ.get(name) for name in _CERTIFICATES))
 
 

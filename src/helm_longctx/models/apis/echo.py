@@ -39,8 +39,17 @@ GENERATE = "generate"
 
 _WAYS: Mapping[str, Body] = {
     # Zero tokens would be no limit to llama-cpp-python.
-    ECHO: {"max_tokens": 1, "temperature": 0.0, "echo": True, "logprobs": 1},
-    _PROMPT_LOGPROBS: {"max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0},
+    ECHO: {
+        "max_tokens": 1,
+        "temperature": 0.0,
+        "echo": True,
+        "logprobs": 1,
+    },
+    _PROMPT_LOGPROBS: {
+        "max_tokens": 1,
+        "temperature": 0.0,
+        "prompt_logprobs": 0,
+    },
     GENERATE: {
         "sampling_params": {"max_new_tokens": 1, "temperature": 0.0},
         **{
@@ -111,7 +120,10 @@ def shorten_reply(request: EchoRequest, reply: Body) -> Body:
             "the server's answer has no log-probabilities of the prompt",
         )
     pairs = list(zip(texts, _read_logprobs(logprobs), strict=True))
-    kept: Body = {name: reply[name] for name in ("model", "usage") if name in reply}
+    kept: Body = {}
+    for name in ("model", "usage"):
+        if name in reply:
+            kept[name] = reply[name]
     if "meta_info" in reply:
         kept["usage"] = {
             name: reply["meta_info"].get(name) or 0
@@ -121,16 +133,32 @@ def shorten_reply(request: EchoRequest, reply: Body) -> Body:
         spans = []
         for part in find_span_tokens(texts, len(request.prompt), request.spans):
             spans.append([(*pairs[number], tops[number]) for number in part])
-        return {**kept, "tokens": [], "spans": spans}
+        return {
+            **kept,
+            "tokens": [],
+            "spans": spans,
+        }
     # Without a start, the tokens are compared with the tokens of the prompt without the answer.
-    start = find_answer_start(texts, request.answer) if request.answer else 0
-    return {**kept, "tokens": pairs[start or 0 :], "is_whole": not start}
+    if request.answer:
+        start = find_answer_start(texts, request.answer)
+    else:
+        start = 0
+    return {
+        **kept,
+        "tokens": pairs[start or 0 :],
+        "is_whole": not start,
+    }
 
 
 def parse_reply(reply: Body) -> RequestResult:
     """Return the result of a shortened reply. Its completion has the tokens."""
-    tokens = [Token(str(text), float(logprob)) for text, logprob in reply["tokens"]]
-    distributions = make_distributions(reply["spans"]) if "spans" in reply else None
+    tokens = []
+    for text, logprob in reply["tokens"]:
+        tokens.append(Token(str(text), float(logprob)))
+    if "spans" in reply:
+        distributions = make_distributions(reply["spans"])
+    else:
+        distributions = None
     return LongContextResult(
         success=True,
         embedding=[],
@@ -157,19 +185,23 @@ def _read_tokens(
         texts = list(map(str, logprobs["tokens"][:end]))
         return texts, logprobs["token_logprobs"][:end], tops[:end]
     if way == _PROMPT_LOGPROBS:
+        texts = []
         tops = []
         own = []
         for position in reply["choices"][0]["prompt_logprobs"]:
             candidates = [*(position or {}).values()]
-            tops.append(
-                {str(token["decoded_token"]): token["logprob"] for token in candidates}
-            )
+            top = {}
+            for token in candidates:
+                top[str(token["decoded_token"])] = token["logprob"]
+            tops.append(top)
             # The prompt's own token comes before the most likely ones. At the first position there is none.
-            own.append(
-                candidates[0] if candidates else {"decoded_token": "", "logprob": None}
-            )
-        texts = [str(token["decoded_token"] or "") for token in own]
-        return texts, [token["logprob"] for token in own], tops
+            if candidates:
+                texts.append(str(candidates[0]["decoded_token"] or ""))
+                own.append(candidates[0]["logprob"])
+            else:
+                texts.append("")
+                own.append(None)
+        return texts, own, tops
     rows = reply["meta_info"]["input_token_logprobs"]
     tops = []
     for likely in reply["meta_info"].get("input_top_logprobs") or [[]] * len(rows):
@@ -217,13 +249,19 @@ def score(client: Any, request: ScoringRequest, way: str) -> RequestResult:
     for number, (prompt, answer) in enumerate(scored_texts(request, request.prompt)):
         wanted = answer if request.answers else ""
         asked = with_fields(
-            EchoRequest, request, prompt=prompt + answer, way=way, answer=wanted
+            EchoRequest,
+            request,
+            prompt=prompt + answer,
+            way=way,
+            answer=wanted,
         )
         results.append(client.make_request(asked))
         if failure_of(results[-1]) is not None:
             return results[-1]
         output = results[-1].completions[0]
-        tokens = [(token.text, token.logprob) for token in output.tokens]
+        tokens = []
+        for token in output.tokens:
+            tokens.append((token.text, token.logprob))
         if not request.answers:
             windows = split_windows([logprob for _, logprob in tokens[1:]])
             return add_facts(_join(results, [windows_output(windows)]), windows=windows)
@@ -260,9 +298,10 @@ def score(client: Any, request: ScoringRequest, way: str) -> RequestResult:
 def _join(
     results: Sequence[RequestResult], outputs: list[GeneratedOutput]
 ) -> RequestResult:
-    times = [
-        result.request_time for result in results if result.request_time is not None
-    ]
+    times = []
+    for result in results:
+        if result.request_time is not None:
+            times.append(result.request_time)
     joined = replace(
         results[0],
         completions=outputs,

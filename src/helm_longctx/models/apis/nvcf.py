@@ -63,7 +63,10 @@ class FunctionTransport:
             request.url = self._function
         request.headers["NVCF-POLL-SECONDS"] = _POLL_SECONDS
         limit = request.extensions.get("timeout", {}).get("read")
-        deadline = None if limit is None else time.monotonic() + limit
+        if limit is None:
+            deadline = None
+        else:
+            deadline = time.monotonic() + limit
         response = self._transport.handle_request(request)
         address = None
         while (next_address := self._find_poll(response, address)) is not None:
@@ -78,7 +81,7 @@ class FunctionTransport:
         return response
 
     def _find_poll(self, response: Any, address: str | None) -> str | None:
-        """Return the address of the next poll; None if a response is final.
+        """Return the address of the next poll, or None if a response is final.
 
         Args:
             address: the address of the last poll; None before the first one.
@@ -93,9 +96,10 @@ class FunctionTransport:
 
     def _make_poll(self, request: Any, address: str) -> Any:
         names = ("Authorization", "NVCF-POLL-SECONDS")
-        headers = {
-            name: request.headers[name] for name in names if name in request.headers
-        }
+        headers = {}
+        for name in names:
+            if name in request.headers:
+                headers[name] = request.headers[name]
         return self._http.Request(
             "GET", address, headers=headers, extensions=request.extensions
         )

@@ -16,8 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
-from helm.common.hierarchical_logger import hlog
-
 from helm_longctx.environment import (
     max_reply,
     number_setting,
@@ -26,6 +24,7 @@ from helm_longctx.environment import (
 )
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, FailureError
+from helm_longctx.helm_log import helm_log
 from helm_longctx.redaction.origin import check_origin
 from helm_longctx.redaction.text import redact, register_secret
 
@@ -232,7 +231,7 @@ def _failure(client: ClientCredentials, why: str, refused: bool) -> TokenError:
 
 
 class TokenSource:
-    """The current token of a client, which all threads share."""
+    """The current token of a client, for all threads."""
 
     def __init__(self, client: ClientCredentials):
         self._client = client
@@ -270,15 +269,15 @@ class TokenSource:
         """Log why a token is requested, in the words of NVIDIA's fork of HELM, which people search for."""
         client = self._client
         if self._held is None:
-            hlog(
+            helm_log.info(
                 f"Creating new OAuth token for client {client.client_id} at {client.token_url}"
             )
         elif self._held.value == refused:
-            hlog(
+            helm_log.info(
                 f"Authentication error detected for client {client.client_id}, attempting to create new token"
             )
         else:
-            hlog(f"token expired, refreshing it for client {client.client_id}")
+            helm_log.info(f"token expired, refreshing it for client {client.client_id}")
 
 
 @functools.cache
@@ -288,18 +287,19 @@ def token_source(client: ClientCredentials) -> TokenSource:
 
 
 def find_tokens(prefix: str) -> TokenSource | None:
-    """Return the source of the tokens of the client in `PREFIX_CLIENT_ID` and the like; None if they are not set.
+    """Return the source of the tokens of the client in `PREFIX_CLIENT_ID` and the like, or None if they are not set.
 
     Raises an `InputError` if the variables are incomplete, or the token server's address is not safe.
     """
-    names = [f"{prefix}_{name}" for name in ("CLIENT_ID", "CLIENT_SECRET", "TOKEN_URL")]
+    names = []
+    for name in ("CLIENT_ID", "CLIENT_SECRET", "TOKEN_URL"):
+        names.append(f"{prefix}_{name}")
     missing = [name for name in names if not variable(name)]
     # Of a host's variables only TOKEN_URL is sure to be meant for us: other programs also read GOOGLE_CLIENT_ID.
-    intended = (
-        any(map(variable, names))
-        if prefix.endswith("_JUDGE")
-        else bool(variable(names[2]))
-    )
+    if prefix.endswith("_JUDGE"):
+        intended = any(map(variable, names))
+    else:
+        intended = bool(variable(names[2]))
     if not intended:
         return None
     if missing:
@@ -320,5 +320,5 @@ def find_tokens(prefix: str) -> TokenSource | None:
 
 
 def variable(name: str) -> str:
-    """Return the value of a variable without surrounding spaces; empty if it is not set."""
+    """Return the value of a variable without surrounding spaces, or empty if it is not set."""
     return read_setting(name).strip()

@@ -9,10 +9,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from helm.common.hierarchical_logger import hwarn
-
 from helm_longctx.errors import error_text
 from helm_longctx.failures import Failure, failure_of_error, is_output_limit
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
@@ -65,8 +64,13 @@ class Change:
             return body
         if self.most is not None:
             return {**body, self.parameter: min(body[self.parameter], self.most)}
-        rest = {name: value for name, value in body.items() if name != self.parameter}
-        return {**rest, self.new_name: body[self.parameter]} if self.new_name else rest
+        rest = {}
+        for name, value in body.items():
+            if name != self.parameter:
+                rest[name] = value
+        if self.new_name:
+            return {**rest, self.new_name: body[self.parameter]}
+        return rest
 
     def __str__(self) -> str:
         if self.value is not None:
@@ -77,7 +81,7 @@ class Change:
 
 
 _LEAST_BUDGET = 16
-"""Smallest limit of an output budget that is taken from an error, which can also name the start of a range."""
+"""Smallest limit of an output budget that is taken from an error. An error can also name the start of a range."""
 
 _NUMBER = re.compile(r"(?<![\w.-])\d[\d,]{0,15}(?![\w-])")
 """A number that is no part of a name, such as the model's."""
@@ -110,7 +114,8 @@ class Parameters:
     def apply(self, body: Body, asked: Collection[str] = ()) -> Body:
         """Return a body without the parameters that the model refuses, except those in `asked`; see `learn`."""
         for change in self.changes:
-            body = body if change.parameter in asked else change.apply(body)
+            if change.parameter not in asked:
+                body = change.apply(body)
         return body
 
     def learn(self, error: Exception, sent: Body, asked: Collection[str] = ()) -> bool:
@@ -135,14 +140,14 @@ class Parameters:
             if change.most and is_limited:
                 return False
             self.changes += (change,)
-        hwarn(
+        helm_log.warning(
             f"{sent['model']}: {change}, because the server refuses it: {abbreviate(redact(error_text(error)))}"
         )
         return True
 
 
 def find_change(error: Exception, sent: Body) -> Change | None:
-    """Return the change that an error asks for; None if the error is not about a parameter that can be changed."""
+    """Return the change that an error asks for, or None if the error is not about a parameter that can be changed."""
     if failure_of_error(error) is not Failure.BAD_REQUEST:
         return None
     text = error_text(error)[:_HEAD]
@@ -163,28 +168,41 @@ def find_change(error: Exception, sent: Body) -> Change | None:
     if not _REFUSES.search(text):
         return None
     named = getattr(error, "param", None)
-    names = [
-        name for name in DROPPABLE if name in sent and (name == named or is_named(name))
-    ]
+    names = []
+    for name in DROPPABLE:
+        if name in sent and (name == named or is_named(name)):
+            names.append(name)
     return Change(names[0]) if names else None
 
 
 def _read_message(error: Exception) -> str:
     """Return the server's own message without the status and the codes around it."""
     body = getattr(error, "body", None)
-    inner = body.get("error", body) if isinstance(body, dict) else body
-    message = inner.get("message") if isinstance(inner, dict) else inner
-    return message if isinstance(message, str) else str(error)
+    if isinstance(body, dict):
+        inner = body.get("error", body)
+    else:
+        inner = body
+    if isinstance(inner, dict):
+        message = inner.get("message")
+    else:
+        message = inner
+    if isinstance(message, str):
+        return message
+    return str(error)
 
 
 def _find_limit(text: str, sent: Body) -> Change | None:
-    """Return the change that lowers the output budget to the model's limit, which an error names; None if it does not."""
+    """Return the change that lowers the output budget to the model's limit as an error names it, or None if it does not."""
     name = next(
         (name for name in ("max_completion_tokens", "max_tokens") if name in sent), None
     )
     if name is None:
         return None
-    numbers = [int(digits.replace(",", "")) for digits in _NUMBER.findall(text)]
+    numbers = []
+    for digits in _NUMBER.findall(text):
+        numbers.append(int(digits.replace(",", "")))
     # The error can also name the budget.
     allowed = [number for number in numbers if _LEAST_BUDGET <= number < sent[name]]
-    return Change(name, most=max(allowed)) if allowed else None
+    if allowed:
+        return Change(name, most=max(allowed))
+    return None

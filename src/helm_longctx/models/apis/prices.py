@@ -58,8 +58,8 @@ class Prices:
 
     Args:
         source: the source of the prices, with the date of the table.
-        date: the date of the table; None for a user's prices.
-        batch: the cost of a request in a batch; None if it is not known.
+        date: the date of the table, or None for a user's prices.
+        batch: the cost of a request in a batch, or None if it is not known.
     """
 
     source: str
@@ -68,7 +68,7 @@ class Prices:
     batch: _Price | None
 
     def dollars(self, usage: Usage, batch: bool = False) -> float | None:
-        """Return the cost of a request in dollars; None if the price of a batch is not known.
+        """Return the cost of a request in dollars, or None if the price of a batch is not known.
 
         A price can be higher for all tokens of a request whose prompt is long. So the cost of several
         requests is the sum of their costs, and not the cost of their total usage.
@@ -121,7 +121,7 @@ class Prices:
 
 
 def find_prices(deployment: str, own: Mapping[str, Any] | None = None) -> Prices | None:
-    """Return the prices of a deployment; None if they are not known.
+    """Return the prices of a deployment, or None if they are not known.
 
     Args:
         own: the user's prices by deployment or model, besides those in the file that `HELM_LONGCTX_PRICES` names.
@@ -167,7 +167,10 @@ _read_once = cache(read_prices)
 
 def _user_prices(name: str, value: Mapping[str, Any]) -> Prices:
     batch = value.get("batch")
-    standard = {key: price for key, price in value.items() if key != "batch"}
+    standard = {}
+    for key, price in value.items():
+        if key != "batch":
+            standard[key] = price
     return Prices(
         "the user's prices",
         None,
@@ -191,7 +194,9 @@ def _user_price(name: str, value: Any) -> _Price:
         ):
             raise bad_argument("prices", name, price, "dollars per million tokens")
     # The conversion through `str` keeps 0.1 exact, instead of the nearest binary fraction.
-    prices = {key: Decimal(str(price)) for key, price in value.items()}
+    prices = {}
+    for key, price in value.items():
+        prices[key] = Decimal(str(price))
 
     def multiply(usage: Usage) -> Decimal:
         plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
@@ -226,28 +231,34 @@ def _table_prices(deployment: str, spec: ModelDeployment) -> Prices | None:
         return None
     table = get_snapshot()
     # If there is an address, only it counts: users can choose any organization in a deployment's name.
-    where = (None, str(address)) if address else (provider, None)
     model = spec.model_name or deployment
-    names = [arguments.get(name) for name in MODEL_ARGUMENTS]
+    names = []
+    for name in MODEL_ARGUMENTS:
+        names.append(arguments.get(name))
     for name in (*filter(None, names), model.partition("/")[2], model):
         try:
-            _, found = table.find_provider_model(str(name), None, *where)
+            if address:
+                _, listed = table.find_provider_model(
+                    str(name), None, None, str(address)
+                )
+            else:
+                _, listed = table.find_provider_model(str(name), None, provider, None)
         except LookupError:
             continue
         now = datetime.now(timezone.utc)
         source = f"genai-prices {version('genai-prices')} of {_table_date()}"
-        batch = partial(_look_up, found.get_prices(now, _BATCH))
-        standard = partial(_look_up, found.get_prices(now))
-        # For a model without prices of batches, `get_prices` returns the standard ones, which would be too high.
+        batch = partial(_look_up, listed.get_prices(now, _BATCH))
+        standard = partial(_look_up, listed.get_prices(now))
+        # For a model without prices of batches, `get_prices` returns the standard ones. They would be too high.
         has_batch = any(
-            variant.when == _BATCH for variant in found.price_variants or ()
+            variant.when == _BATCH for variant in listed.price_variants or ()
         )
         return Prices(source, _table_date(), standard, batch if has_batch else None)
     return None
 
 
 def _look_up(price: ModelPrice, usage: Usage) -> Decimal:
-    """Return the dollars of a request at the table's prices, which can depend on the length of the prompt."""
+    """Return the dollars of a request at the table's prices. They can depend on the length of the prompt."""
     from genai_prices import Usage as Counts
 
     counts = Counts(
@@ -265,11 +276,10 @@ def _table_date() -> date:
     from genai_prices.data import providers
     from genai_prices.types import StartDateConstraint
 
-    dates = {
-        price.constraint.start_date
-        for provider in providers
-        for model in provider.models
-        for price in (model.prices if isinstance(model.prices, list) else ())
-        if isinstance(price.constraint, StartDateConstraint)
-    }
-    return max(each for each in dates if each <= datetime.now(timezone.utc).date())
+    dates = set()
+    for provider in providers:
+        for model in provider.models:
+            for price in model.prices if isinstance(model.prices, list) else ():
+                if isinstance(price.constraint, StartDateConstraint):
+                    dates.add(price.constraint.start_date)
+    return max(date for date in dates if date <= datetime.now(timezone.utc).date())

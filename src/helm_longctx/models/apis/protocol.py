@@ -74,13 +74,17 @@ def serialize(body: Body) -> bytes:
     """Return a body as it is sent."""
     try:
         return orjson.dumps(body)
-    except TypeError:  # a lone surrogate, which UTF-8 excludes; JSON escapes it
+    except TypeError:  # a lone surrogate: UTF-8 excludes it, and JSON escapes it
         return json.dumps(body).encode()
 
 
 def parameters_of(body: Body) -> Body:
     """Return the fields of a body that are not the prompt."""
-    return {name: value for name, value in body.items() if name not in _PROMPT}
+    parameters = {}
+    for name, value in body.items():
+        if name not in _PROMPT:
+            parameters[name] = value
+    return parameters
 
 
 def without_prompt(body: Body) -> Body:
@@ -99,7 +103,10 @@ def digest_prompt(body: Body) -> str:
 def _update(sha: Any, value: Any) -> None:
     """Hash JSON in pieces, so that no long text is copied as a whole."""
     if isinstance(value, Mapping):
-        value = [part for item in value.items() for part in item]
+        parts = value.items()
+        value = []
+        for part in parts:
+            value += part
     if isinstance(value, list):
         # Each part is hashed after its size, so that differently divided texts have different digests.
         sha.update(f"[{len(value)}".encode())
@@ -131,7 +138,10 @@ def name_malformed() -> Iterator[None]:
     try:
         yield
     except (ValueError, RecursionError) as error:
-        what = "UTF-8" if isinstance(error, UnicodeDecodeError) else "a JSON object"
+        if isinstance(error, UnicodeDecodeError):
+            what = "UTF-8"
+        else:
+            what = "a JSON object"
         raise FailureError(
             Failure.MALFORMED, f"the server's answer is not {what}"
         ) from error
@@ -144,7 +154,10 @@ def check_error(reply: Body) -> None:
             failure_of_body(error), f"the server answered with an error: {error}"
         )
     minimax = reply.get("base_resp")
-    number = minimax.get("status_code") if isinstance(minimax, Mapping) else None
+    if isinstance(minimax, Mapping):
+        number = minimax.get("status_code")
+    else:
+        number = None
     if number:
         kind = MINIMAX_KINDS.get(number) or failure_of_body(minimax, 400)
         raise FailureError(kind, f"the server answered with an error: {minimax}")
@@ -164,14 +177,22 @@ def cut_reply(error: str) -> Body | None:
     if not _COULD_NOT_FINISH.search(error[:_ERROR_HEAD]):
         return None
     message = {"role": "assistant", "content": ""}
-    return {"choices": [{"index": 0, "finish_reason": "length", "message": message}]}
+    return {
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": "length",
+                "message": message,
+            }
+        ]
+    }
 
 
 def cut_at_stop(text: str, stops: list[str]) -> str:
     """Return a text up to the first stop sequence, for models that do not support them."""
     return text[
         : min(
-            (place for stop in stops if (place := text.find(stop)) >= 0),
+            (start for stop in stops if (start := text.find(stop)) >= 0),
             default=len(text),
         )
     ]
@@ -181,7 +202,10 @@ def make_result(
     request: Request, text: str, ending: str, reasoning: str | None = None
 ) -> RequestResult:
     """Return the result of a request that has an answer: its text, why it ended, and the reasoning before it."""
-    thinking = None if reasoning is None else Thinking(reasoning)
+    if reasoning is None:
+        thinking = None
+    else:
+        thinking = Thinking(reasoning)
     output = GeneratedOutput(
         cut_at_stop(text, request.stop_sequences),
         0,
@@ -190,7 +214,10 @@ def make_result(
         thinking=thinking,
     )
     return LongContextResult(
-        success=True, embedding=[], completions=[output], cached=False
+        success=True,
+        embedding=[],
+        completions=[output],
+        cached=False,
     )
 
 
@@ -206,7 +233,7 @@ _REASONING_PARTS = ("thinking", "reasoning")
 
 
 def read_parts(parts: list[Any]) -> tuple[str | None, str | None]:
-    """Return the text and the reasoning in a content that is a list of parts; None for what no part has.
+    """Return the text and the reasoning in a content that is a list of parts, or None for what no part has.
 
     Mistral's parts of reasoning have a list of texts in `thinking`, Databricks' in `summary`, and Anthropic's have a
     text in `thinking`. Parts of another type, such as references to sources, are left out.
@@ -256,16 +283,16 @@ _REASONING_IN_PARTS = ("thinking", "reasoning", "summary", "text")
 def read_reasoning(
     message: Mapping[str, Any], fields: Sequence[str] = _REASONING_FIELDS
 ) -> str | None:
-    """Return the reasoning in the fields of a message or of a part of it; None if there is none.
+    """Return the reasoning in the fields of a message or of a part of it, or None if there is none.
 
     The value is a text, or a list of parts.
     """
     for name in fields:
         value = message.get(name)
         if isinstance(value, list):
-            pieces = [
-                part if isinstance(part, str) else _read_piece(part) for part in value
-            ]
+            pieces = []
+            for part in value:
+                pieces.append(part if isinstance(part, str) else _read_piece(part))
             value = "".join(pieces)
         if value and isinstance(value, str):
             return value
@@ -273,7 +300,10 @@ def read_reasoning(
 
 
 def _read_piece(part: object) -> str:
-    text = part.get("text") if isinstance(part, Mapping) else None
+    if isinstance(part, Mapping):
+        text = part.get("text")
+    else:
+        text = None
     return text if isinstance(text, str) else ""
 
 
@@ -308,17 +338,20 @@ def _has_text(event: Any) -> bool:
     if not isinstance(event, Mapping):
         return False
     choices = event.get("choices")
-    parts = (
-        [part for part in choices if isinstance(part, Mapping)]
-        if isinstance(choices, list)
-        else [event]
-    )
-    texts = [part.get("delta") or {"text": part.get("text")} for part in parts]
-    return any(
-        bool(text)
-        and isinstance(text, str | list)
-        and name not in ("role", "type", "tool_calls")
-        for fields in texts
-        if isinstance(fields, Mapping)
-        for name, text in fields.items()
-    )
+    if isinstance(choices, list):
+        parts = [part for part in choices if isinstance(part, Mapping)]
+    else:
+        parts = [event]
+    texts = []
+    for part in parts:
+        texts.append(part.get("delta") or {"text": part.get("text")})
+    for fields in texts:
+        if isinstance(fields, Mapping):
+            for name, text in fields.items():
+                if (
+                    bool(text)
+                    and isinstance(text, str | list)
+                    and name not in ("role", "type", "tool_calls")
+                ):
+                    return True
+    return False

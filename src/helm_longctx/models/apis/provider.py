@@ -128,14 +128,14 @@ class Provider:
         version: the start of all paths, the models route included.
         address_has_version: whether addresses in the form that the package takes end with the version.
         models_query: what is added to the models route, so that it lists all models.
-        cache_mark: the field that marks the end of a beginning that the provider's prompt cache keeps; None if the
+        cache_mark: the field that marks the end of a beginning that the provider's prompt cache keeps, or None if the
             provider finds beginnings by itself, or has no such cache.
-        long_cache: the prompt cache that keeps beginnings until a batch has read them; None if there is only one cache.
+        long_cache: the prompt cache that keeps beginnings until a batch has read them, or None if there is only one cache.
         limits_cached_tokens: whether tokens that are read from the prompt cache count towards the provider's limit of
             tokens per minute.
-        batches: the service that answers batches; None if there is none.
-        batch_files: the service of files for a program that answers the same requests without a server; None for none.
-        secret: the format of the provider's keys, so that they are redacted wherever they occur; None if it has none.
+        batches: the service that answers batches, or None if there is none.
+        batch_files: the service of files for a program that answers the same requests without a server, or None for none.
+        secret: the format of the provider's keys, so that they are redacted wherever they occur, or None if it has none.
         helm_clients: HELM's own clients for the provider, by the names of their classes.
         helm_model_arguments: the arguments with which HELM's clients get the model's name in requests.
         address_variables: further variables from which libraries of the provider take the address.
@@ -183,7 +183,9 @@ class Provider:
     @property
     def batch_write_price(self) -> float:
         """The price of writing to the cache that a batch reads, relative to the price of writing to the usual one."""
-        return self.long_cache.write_price if self.long_cache else 1.0
+        if self.long_cache:
+            return self.long_cache.write_price
+        return 1.0
 
     @property
     def address_part(self) -> str:
@@ -193,7 +195,9 @@ class Provider:
     @property
     def forms(self) -> tuple[str, ...]:
         """What users can choose as the form of requests."""
-        return (*self.routes, "both") if len(self.routes) > 1 else tuple(self.routes)
+        if len(self.routes) > 1:
+            return (*self.routes, "both")
+        return tuple(self.routes)
 
     @property
     def environment(self) -> tuple[str, ...]:
@@ -218,7 +222,9 @@ def providers() -> Mapping[str, Provider]:
     A provider of another package that cannot be used, or would answer for another one, is left out with a warning. It
     then has no effect at all: records change nothing when they are made.
     """
-    by_name = {provider.name: provider for provider in our_providers()}
+    by_name = {}
+    for provider in our_providers():
+        by_name[provider.name] = provider
     for provider in load_plugins(GROUP, "provider", partial(_check, by_name)):
         by_name[provider.name] = provider
     _register_formats(by_name.values())
@@ -252,7 +258,7 @@ def _check(others: Mapping[str, Provider], provider: Any) -> Provider:
 
 
 def _list_names(provider: Provider) -> list[tuple[str, str]]:
-    """Return the names by which a provider, its keys, its clients and its batches are found."""
+    """Return the names of a provider, its keys, its clients and its batches."""
     services = filter(None, (provider.batches, provider.batch_files))
     return [
         ("name", provider.name),
@@ -327,7 +333,9 @@ def _find_record(client: type) -> Provider:
 
     Raises an `InputError` if no provider has such a client.
     """
-    records = {provider.client: provider for provider in providers().values()}
+    records = {}
+    for provider in providers().values():
+        records[provider.client] = provider
     for parent in client.__mro__:
         if parent in records:
             return records[parent]
@@ -362,14 +370,10 @@ def library_provider(client: object) -> Provider | None:
     if (own := getattr(client, "provider", None)) is not None:
         return own
     package = type(getattr(client, "client", None)).__module__.partition(".")[0]
-    return next(
-        (
-            provider
-            for provider in providers().values()
-            if provider.package == package and provider.reads_environment
-        ),
-        None,
-    )
+    for provider in providers().values():
+        if provider.package == package and provider.reads_environment:
+            return provider
+    return None
 
 
 def helm_clients() -> Iterator[tuple[str, HelmClient]]:

@@ -30,7 +30,7 @@ class Pace:
             time.sleep(seconds)
 
     def reserve(self, tokens: float) -> float:
-        """Reserve the next place for a request of so many tokens, and return the seconds until then."""
+        """Reserve the next slot for a request of so many tokens, and return the seconds until then."""
         with self._lock:
             now = time.monotonic()
             start = max(now, self._next_request, self._next_token)

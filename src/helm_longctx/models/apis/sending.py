@@ -19,7 +19,6 @@ from typing import Any
 
 from helm.clients.client import Client
 from helm.common.context import Context
-from helm.common.hierarchical_logger import hwarn
 from helm.common.key_value_store import request_to_key
 from helm.common.request import ErrorFlags, GeneratedOutput, Request, RequestResult
 from tenacity import (
@@ -48,6 +47,7 @@ from helm_longctx.failures import (
     http_status,
     list_causes,
 )
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.protocol import cut_reply
 from helm_longctx.models.results import add_facts, facts_of, failure_of, make_failure
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error
@@ -90,7 +90,7 @@ class Attempt:
                 with open_store() as store:
                     store.put(key, value)
             except Exception as error:
-                hwarn(
+                helm_log.warning(
                     f"an answer is not in the request cache ({type(error).__name__}: {error}); the run continues"
                 )
         self.held.clear()
@@ -121,7 +121,11 @@ class Attempt:
         else:
             text = abbreviate(redact(outcome.error or "no completion"))
         if kind is Failure.BAD_REQUEST and cut_reply(text) is not None:
-            nothing = GeneratedOutput(text="", logprob=0, tokens=[])
+            nothing = GeneratedOutput(
+                text="",
+                logprob=0,
+                tokens=[],
+            )
             cut = replace(nothing, finish_reason={"reason": Ending.CUT.value})
             return RequestResult(True, [], [cut], False)
         if self._long_wait:
@@ -140,8 +144,13 @@ class Attempt:
     @property
     def _long_wait(self) -> float | None:
         """The seconds for which the server asks to wait, if they are more than a request may take."""
-        seconds = None if self.error is None else retry_after(self.error)
-        return seconds if seconds is not None and seconds > request_timeout() else None
+        if self.error is None:
+            seconds = None
+        else:
+            seconds = retry_after(self.error)
+        if seconds is not None and seconds > request_timeout():
+            return seconds
+        return None
 
     def _failure(self, outcome: RequestResult | Exception) -> Failure | None:
         for reply in self.replies:
@@ -150,11 +159,10 @@ class Attempt:
                 return Failure.REFUSED
             if Ending.REFUSED in map(ending_of, _reasons(reply)):
                 return Failure.REFUSED
-        kind = (
-            failure_of_error(outcome)
-            if isinstance(outcome, Exception)
-            else failure_of(outcome)
-        )
+        if isinstance(outcome, Exception):
+            kind: Failure | None = failure_of_error(outcome)
+        else:
+            kind = failure_of(outcome)
         if kind is None or kind is Failure.REFUSED:
             return kind or failure_of_reason(self._find_bad_reason(outcome))
         if self.error is not None:
@@ -166,9 +174,12 @@ class Attempt:
         text = next(
             (reply["error"] for reply in self.replies if reply.get("error")), None
         )
-        kind = kind if text is None else failure_of_text(str(text))
+        if text is not None:
+            kind = failure_of_text(str(text))
         # The server has replied, so the client could not read the reply.
-        return Failure.MALFORMED if self.replies and kind is Failure.UNKNOWN else kind
+        if self.replies and kind is Failure.UNKNOWN:
+            return Failure.MALFORMED
+        return kind
 
     def _find_bad_reason(self, outcome: RequestResult | Exception) -> object:
         """Return the finish reason for which a text is no answer, if there is one.
@@ -246,7 +257,10 @@ class _HoldingStore:
         held = self._attempt.held.get(
             self._place(key)
         )  # one of HELM's clients looks up twice
-        reply: dict[str, Any] | None = dict(held[2]) if held else self._store.get(key)
+        if held:
+            reply: dict[str, Any] | None = dict(held[2])
+        else:
+            reply = self._store.get(key)
         if reply:
             self._attempt.replies.append(reply)
         return reply
@@ -280,7 +294,9 @@ def _parts(reply: _RawReply) -> list[dict[str, Any]]:
 def _reasons(reply: _RawReply) -> list[object]:
     reasons = []
     for part in _parts(reply):
-        reasons += [part[name] for name in _REASONS if part.get(name) is not None]
+        for name in _REASONS:
+            if part.get(name) is not None:
+                reasons.append(part[name])
     return reasons
 
 
@@ -354,11 +370,12 @@ class Retries:
             return False
         if self.takes_any_reply and kind in (Failure.MALFORMED, Failure.REFUSED):
             # Sure is the status of an error from the server, or what our own code has found.
-            causes = () if attempt.error is None else list_causes(attempt.error)
-            return not any(
-                isinstance(cause, FailureError) or http_status(cause) is not None
-                for cause in causes
-            )
+            if attempt.error is None:
+                return True
+            for cause in list_causes(attempt.error):
+                if isinstance(cause, FailureError) or http_status(cause) is not None:
+                    return False
+            return True
         # HELM's clients mark errors that they know to be permanent.
         is_final = flags is not None and flags.is_retriable is False
         return kind is not None and kind.is_retriable and not is_final
@@ -434,7 +451,7 @@ class Sender:
         self._rate_limits += 1
         if self._rate_limits.bit_count() == 1:
             server = self._address or "the server"
-            hwarn(
+            helm_log.warning(
                 f"rate limit (status 429), number {self._rate_limits} from {server}; the request is sent again in"
                 f" {state.next_action.sleep:.0f} seconds"
             )

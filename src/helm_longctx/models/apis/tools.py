@@ -40,11 +40,9 @@ class _ToolRequest(SampledRequest):
 
 def with_tools(request: Request, tools: Sequence[Mapping[str, Any]]) -> Request:
     """Return the request with tools; the same request if there are none."""
-    return (
-        with_fields(_ToolRequest, request, tools=tuple(map(dict, tools)))
-        if tools
-        else request
-    )
+    if tools:
+        return with_fields(_ToolRequest, request, tools=tuple(map(dict, tools)))
+    return request
 
 
 def tools_of(request: Request) -> Sequence[Mapping[str, Any]]:
@@ -65,31 +63,39 @@ def with_calls(
 
 def read_openai_reasoning(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a message of OpenAI's protocol that have its reasoning."""
-    return {name: message[name] for name in _OPENAI_REASONING if message.get(name)}
+    reasoning = {}
+    for name in _OPENAI_REASONING:
+        if message.get(name):
+            reasoning[name] = message[name]
+    return reasoning
 
 
 def read_anthropic_reasoning(blocks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the blocks of an answer in Anthropic's protocol that have its reasoning, with their signatures."""
-    found = [
-        dict(block) for block in blocks if block.get("type") in _ANTHROPIC_REASONING
-    ]
-    return {"blocks": found} if found else {}
+    kept = []
+    for block in blocks:
+        if block.get("type") in _ANTHROPIC_REASONING:
+            kept.append(dict(block))
+    return {"blocks": kept} if kept else {}
 
 
 def _read_arguments(text: object) -> dict[str, Any]:
-    """Return the arguments of a call, which OpenAI's protocol has as a text of JSON; empty if they are malformed.
+    """Return the arguments of a call from OpenAI's text of JSON, or empty if they are malformed.
 
     The tool then says what it lacks, as it does for an argument that is missing.
     """
     try:
-        value = json.loads(text) if isinstance(text, str) else text
+        if isinstance(text, str):
+            value = json.loads(text)
+        else:
+            value = text
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
 
 
 def openai_tools(request: Request) -> list[dict[str, Any]] | None:
-    """Return the tools of a request as OpenAI's protocol has them; None if there are none."""
+    """Return the tools of a request as OpenAI's protocol has them, or None if there are none."""
     return [
         {"type": "function", "function": dict(tool)} for tool in tools_of(request)
     ] or None
@@ -97,10 +103,10 @@ def openai_tools(request: Request) -> list[dict[str, Any]] | None:
 
 def openai_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return messages as OpenAI's protocol has them. Messages without calls stay as they are."""
-    found: list[dict[str, Any]] = []
+    converted: list[dict[str, Any]] = []
     for message in messages:
         if message["role"] == "tool":
-            found.append(
+            converted.append(
                 {
                     "role": "tool",
                     "tool_call_id": message["id"],
@@ -114,22 +120,33 @@ def openai_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any
                     "name": call["name"],
                     "arguments": orjson.dumps(call["arguments"]).decode(),
                 }
-                own = {"id": call["id"], "type": "function", "function": function}
+                own = {
+                    "id": call["id"],
+                    "type": "function",
+                    "function": function,
+                }
                 calls.append({**call.get("extra", {}), **own})
             answer = {"role": "assistant", "content": message["content"] or None}
-            found.append(
-                {**answer, **message.get("reasoning", {}), "tool_calls": calls}
+            converted.append(
+                {
+                    **answer,
+                    **message.get("reasoning", {}),
+                    "tool_calls": calls,
+                }
             )
         else:
-            found.append(dict(message))
-    return found
+            converted.append(dict(message))
+    return converted
 
 
 def read_openai_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     """Return the calls in a message of OpenAI's protocol. Raises a `FailureError` if a call has no function."""
     calls = []
     for number, call in enumerate(message.get("tool_calls") or ()):
-        function = call.get("function") if isinstance(call, Mapping) else None
+        if isinstance(call, Mapping):
+            function = call.get("function")
+        else:
+            function = None
         if not isinstance(function, Mapping) or not isinstance(
             function.get("name"), str
         ):
@@ -139,11 +156,10 @@ def read_openai_calls(message: Mapping[str, Any]) -> list[ToolCall]:
             )
         # Some servers give no id.
         name = str(call.get("id") or f"call_{number}")
-        extra = {
-            field: value
-            for field, value in call.items()
-            if field not in ("id", "type", "index", "function") and value is not None
-        }
+        extra = {}
+        for field, value in call.items():
+            if field not in ("id", "type", "index", "function") and value is not None:
+                extra[field] = value
         calls.append(
             ToolCall(
                 id=name,
@@ -181,7 +197,10 @@ class CallPieces:
     def _add_piece(self, piece: Mapping[str, Any]) -> None:
         index = piece.get("index")
         last = self._calls[-1] if self._calls else None
-        call = last if index is None else self._by_index.get(index)
+        if index is None:
+            call = last
+        else:
+            call = self._by_index.get(index)
         if call is None or (
             piece.get("id") and call.get("id") not in (None, piece["id"])
         ):
@@ -243,7 +262,7 @@ def join_details(pieces: Iterable[Any]) -> list[Any]:
 
 
 def anthropic_tools(request: Request) -> list[dict[str, Any]] | None:
-    """Return the tools of a request as Anthropic's protocol has them; None if there are none."""
+    """Return the tools of a request as Anthropic's protocol has them, or None if there are none."""
     tools = tools_of(request)
     return [
         {
@@ -257,12 +276,12 @@ def anthropic_tools(request: Request) -> list[dict[str, Any]] | None:
 
 def anthropic_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return messages as Anthropic's protocol has them: results of tools are blocks of one message of the user."""
-    found: list[dict[str, Any]] = []
+    converted: list[dict[str, Any]] = []
     results: list[dict[str, Any]] = []
     for message in messages:
         if message["role"] == "tool":
             if not results:
-                found.append({"role": "user", "content": results})
+                converted.append({"role": "user", "content": results})
             results.append(
                 {
                     "type": "tool_result",
@@ -273,37 +292,41 @@ def anthropic_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, 
             continue
         results = []
         if message.get("calls"):
-            texts = (
-                [{"type": "text", "text": message["content"]}]
-                if message["content"].strip()
-                else []
-            )
-            uses = [
-                {
-                    "type": "tool_use",
-                    "id": call["id"],
-                    "name": call["name"],
-                    "input": call["arguments"],
-                }
-                for call in message["calls"]
-            ]
+            if message["content"].strip():
+                texts = [{"type": "text", "text": message["content"]}]
+            else:
+                texts = []
+            uses = []
+            for call in message["calls"]:
+                uses.append(
+                    {
+                        "type": "tool_use",
+                        "id": call["id"],
+                        "name": call["name"],
+                        "input": call["arguments"],
+                    }
+                )
             # Anthropic wants the thinking first, and unchanged.
             thinking = message.get("reasoning", {}).get("blocks", [])
-            found.append({"role": "assistant", "content": [*thinking, *texts, *uses]})
+            converted.append(
+                {"role": "assistant", "content": [*thinking, *texts, *uses]}
+            )
         else:
-            found.append(dict(message))
-    return found
+            converted.append(dict(message))
+    return converted
 
 
 def read_anthropic_calls(blocks: Iterable[Mapping[str, Any]]) -> list[ToolCall]:
     """Return the calls in the blocks of an answer in Anthropic's protocol."""
     uses = (block for block in blocks if block.get("type") == "tool_use")
     # The arguments of a streamed call are a text.
-    return [
-        ToolCall(
-            str(use.get("id")),
-            str(use.get("name")),
-            _read_arguments(use.get("partial_json") or use.get("input")),
+    calls = []
+    for use in uses:
+        calls.append(
+            ToolCall(
+                str(use.get("id")),
+                str(use.get("name")),
+                _read_arguments(use.get("partial_json") or use.get("input")),
+            )
         )
-        for use in uses
-    ]
+    return calls

@@ -34,7 +34,7 @@ from helm_longctx.models.apis.connections import (
 from helm_longctx.redaction.origin import check_origin
 
 NO_KEY = "helm-longctx has no key"
-"""The key that the packages get for a `base_url` without a key, which they need. No request carries it."""
+"""The key that the packages get for a `base_url` without a key, because they need one. No request carries it."""
 
 _KEY_HEADERS = ("Authorization", "X-Api-Key")
 
@@ -86,7 +86,10 @@ class Transport:
     ):
         self._http: Any = http
         self._most_bytes = math.inf if is_bulk else max_reply()
-        self._least_seconds = math.inf if is_bulk else least_seconds
+        if is_bulk:
+            self._least_seconds = math.inf
+        else:
+            self._least_seconds = least_seconds
         self._unsent_keys = (NO_KEY, *unsent_keys)
         self._key_header = key_header
         self._idle: defaultdict[str, list[Connection]] = defaultdict(list)
@@ -154,7 +157,11 @@ class Transport:
         limits = request.extensions.get("timeout", {})
         seconds = max(limits.get("read") or 0.0, self._least_seconds) or math.inf
         deadline = request.extensions.setdefault(_DEADLINE, time.monotonic() + seconds)
-        return Clock(http=self._http, limits=limits, deadline=deadline)
+        return Clock(
+            http=self._http,
+            limits=limits,
+            deadline=deadline,
+        )
 
     def _lease(self, url: Any, address: str, clock: Clock) -> _Lease:
         """Return a connection that no other request uses: the one that was used last, or a new one."""
@@ -177,7 +184,7 @@ class Transport:
 
 
 def _take_last(idle: list[Connection]) -> Connection | None:
-    """Return the connection that was used last; None if there is none. Another thread can be faster."""
+    """Return the connection that was used last, or None if there is none. Another thread can be faster."""
     try:
         return idle.pop()
     except IndexError:
@@ -208,7 +215,7 @@ class _Lease:
 
 @cache
 def _stream_class(http: Any) -> Any:
-    """Return the class of bodies, which has to be a subclass of the library's own."""
+    """Return the class of bodies, a subclass of the library's own."""
 
     class Body(http.SyncByteStream):
         def __init__(self, pieces: Iterator[bytes], close: Callable[[], None]):
@@ -239,7 +246,10 @@ def _unzip(pieces: Iterable[bytes], http: Any) -> Iterator[bytes]:
                     decoder = zlib.decompressobj(_GZIP)
                     is_first = False
                 yield decoder.decompress(rest, _PIECE)
-                rest = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
+                if decoder.eof:
+                    rest = decoder.unused_data
+                else:
+                    rest = decoder.unconsumed_tail
         yield decoder.flush()
     except zlib.error as error:
         if is_first:
@@ -256,7 +266,7 @@ def check_size(size: float, most: float) -> None:
 
 
 def http_library(package: ModuleType) -> Any:
-    """Return the HTTP library of a provider's package (`openai`, `anthropic`, `together`, …); None if it has another.
+    """Return the HTTP library of a provider's package (`openai`, `anthropic`, `together`, …), or None if it has another.
 
     The packages name the class of their HTTP clients.
     """
@@ -273,8 +283,12 @@ def package_of(library: object) -> ModuleType:
 
 
 def make_http_client(http: Any, transport: Any) -> Any:
-    """Return an HTTP client that sends by a transport. It follows redirects, which the transport checks."""
-    return http.Client(transport=transport, follow_redirects=True, trust_env=False)
+    """Return an HTTP client that sends by a transport. It follows redirects, and the transport checks them."""
+    return http.Client(
+        transport=transport,
+        follow_redirects=True,
+        trust_env=False,
+    )
 
 
 def guard_library(library: Any) -> Any:
@@ -288,7 +302,7 @@ def guard_library(library: Any) -> Any:
     http = http_library(package_of(library))
     if http is None:
         return library
-    # A number is the timeout of a deployment, which limits only the silence of the server.
+    # A number is the timeout of a deployment. It limits only the silence of the server.
     is_own = isinstance(getattr(library, "timeout", None), int | float | None)
     transport = Transport(http, request_timeout() if is_own else 0.0)
     guarded = library.with_options(http_client=make_http_client(http, transport))

@@ -1,1 +1,1 @@
-"""The baseline models, which read only the prompt, as HELM clients."""
+"""HELM clients of the baseline models. They read only the prompt."""

@@ -37,7 +37,13 @@ class BaselineClient(Client):
         return RequestResult(
             success=True,
             embedding=[],
-            completions=[GeneratedOutput(text=text, logprob=0, tokens=[])]
+            completions=[
+                GeneratedOutput(
+                    text=text,
+                    logprob=0,
+                    tokens=[],
+                )
+            ]
             * request.num_completions,
             cached=False,
             request_time=time.perf_counter() - start,
@@ -50,11 +56,9 @@ class LexicalClient(BaselineClient):
 
     def answer(self, request: Request) -> str:
         """Return the answer that word matching finds, in earlier turns if the task of a conversation is unknown."""
-        return (
-            answer_conversation(request.messages)
-            if request.messages
-            else answer(request.prompt)
-        )
+        if request.messages:
+            return answer_conversation(request.messages)
+        return answer(request.prompt)
 
 
 class NullClient(BaselineClient):
@@ -62,9 +66,10 @@ class NullClient(BaselineClient):
 
     def answer(self, request: Request) -> str:
         """Return the task's constant answer, or an empty text if the task is unknown."""
-        recognition = (
-            recognise_conversation(request.messages)
-            if request.messages
-            else recognise(request.prompt)
-        )
-        return recognition.baseline.constant if recognition else ""
+        if request.messages:
+            recognition = recognise_conversation(request.messages)
+        else:
+            recognition = recognise(request.prompt)
+        if recognition:
+            return recognition.baseline.constant
+        return ""

@@ -36,7 +36,7 @@ _PASSAGES = 3
 
 PARTS = 8
 _PART_WORDS = 25
-"""Number of places that a summary quotes, and most words of each quotation."""
+"""Number of passages that a summary quotes, and most words of each quotation."""
 
 _LONG = 4000
 """Most characters of a passage."""
@@ -105,7 +105,10 @@ def recognise_conversation(messages: Sequence[Message]) -> _Recognition | None:
         for baseline in dict.fromkeys(
             task.baseline for task in benchmark.tasks if task.baseline
         ):
-            answer = None if isinstance(baseline.kind, str) else baseline.kind(messages)
+            if isinstance(baseline.kind, str):
+                answer = None
+            else:
+                answer = baseline.kind(messages)
             if answer is not None:
                 return _Recognition(baseline, answer=answer)
     return None
@@ -133,7 +136,7 @@ def _templates() -> tuple[tuple[Template, Baseline], ...]:
 
 @dataclass(frozen=True)
 class _Units:
-    """A text in units such as lines, sentences or paragraphs, which can be searched for words.
+    """A text in units such as lines, sentences or paragraphs that can be searched for words.
 
     Only the searched words are looked up. Splitting a context of a million tokens into words would take too long.
     """
@@ -161,8 +164,10 @@ class _Units:
         """Score the units that contain a term by the sum of their terms' weights. Rare terms weigh more."""
         scores: dict[int, float] = defaultdict(float)
         for term in dict.fromkeys(terms):
-            found = re.finditer(rf"(?<!\w){re.escape(term)}(?!\w)", self.lower)
-            units = {bisect_right(self.starts, match.start()) - 1 for match in found}
+            matches = re.finditer(rf"(?<!\w){re.escape(term)}(?!\w)", self.lower)
+            units = set()
+            for match in matches:
+                units.add(bisect_right(self.starts, match.start()) - 1)
             # BM25's weight of a term by the number of units that have it; log1p keeps it above 0.
             weight = math.log1p(
                 (len(self.starts) - len(units) + 0.5) / (len(units) + 0.5)
@@ -214,12 +219,10 @@ def answer_conversation(messages: Sequence[Message]) -> str:
 
 def _without_demonstrations(context: str, prefix: str) -> str:
     """Remove solved examples that stand directly before the context, from which the template cannot separate them."""
-    _, found, rest = context.rpartition(f"\n{prefix} ")
-    return (
-        _ANNOUNCEMENT.sub("", rest.partition(_BLOCK_END)[2], count=1)
-        if found
-        else context
-    )
+    _, separator, rest = context.rpartition(f"\n{prefix} ")
+    if separator:
+        return _ANNOUNCEMENT.sub("", rest.partition(_BLOCK_END)[2], count=1)
+    return context
 
 
 def value_after(context: str, question: str) -> str:
@@ -231,8 +234,8 @@ def value_after(context: str, question: str) -> str:
     if not scores:
         return ""
     highest = max(scores.values())
-    found = (units.texts[n] for n in sorted(scores) if math.isclose(scores[n], highest))
-    values = (unit.split()[-1].strip("\"'.,;:!?()[]{}") for unit in found)
+    best = (units.texts[n] for n in sorted(scores) if math.isclose(scores[n], highest))
+    values = (unit.split()[-1].strip("\"'.,;:!?()[]{}") for unit in best)
     # A value that only repeats the question is none.
     return ", ".join(
         dict.fromkeys(value for value in values if not set(words(value)) <= set(terms))
@@ -243,14 +246,21 @@ def nearest_label(context: str, question: str) -> str:
     """Find the label that the most similar demonstrations vote for. A demonstration ends with a line `label: X`."""
     # Labels with few texts repeat them. A dictionary gives each text one vote, so repetition adds no votes.
     # If a text contains an empty line, only the part after it has a label, so only that part counts.
-    matches = {block: _LABEL.search(block) for block in context.split(_BLOCK_END)}
-    blocks = [(block, match[1].strip()) for block, match in matches.items() if match]
+    matches = {}
+    for block in context.split(_BLOCK_END):
+        matches[block] = _LABEL.search(block)
+    blocks = []
+    for block, match in matches.items():
+        if match:
+            blocks.append((block, match[1].strip()))
     units = _Units(
         _BLOCK_END.join(block for block, _ in blocks), re.compile(_BLOCK_END)
     )
     scores = units.scores(words(question))
     # A longer demonstration shares more words by chance.
-    similar = {n: score / math.sqrt(len(blocks[n][0])) for n, score in scores.items()}
+    similar = {}
+    for n, score in scores.items():
+        similar[n] = score / math.sqrt(len(blocks[n][0]))
     votes: dict[str, float] = defaultdict(float)
     for number in sorted(similar, key=lambda n: (-similar[n], n))[:_NEIGHBOURS]:
         # The third power, so that few close demonstrations outvote many distant ones.
@@ -270,10 +280,11 @@ def span(context: str, question: str) -> str:
     scores = _by_length(passages, question)
     top = best(scores, _PASSAGES)
     # The fourth power makes the best passage count far more than the next.
-    texts = [
-        (_PASSAGE_HEAD.sub("", passages.texts[n][:_LONG], count=1), scores[n] ** 4)
-        for n in top
-    ]
+    texts = []
+    for n in top:
+        texts.append(
+            (_PASSAGE_HEAD.sub("", passages.texts[n][:_LONG], count=1), scores[n] ** 4)
+        )
     chances: dict[str, float] = defaultdict(float)
     for text, chance in texts:
         for name in _NAMES.findall(text):
@@ -330,12 +341,14 @@ def option(context: str, question: str, options: str) -> str:
     chances: dict[str, float] = {}
     for letter, text in _OPTION.findall(options):
         scores = units.scores(words(text))
-        together = sum(
-            score * nearness.get(number, 0) for number, score in scores.items()
-        )
+        together = 0.0
+        for number, score in scores.items():
+            together += score * nearness.get(number, 0)
         # A longer option has more words that can match.
         chances[letter] = together / max(1, len(words(text)))
-    return max(chances, key=lambda letter: chances[letter]) if chances else ""
+    if chances:
+        return max(chances, key=lambda letter: chances[letter])
+    return ""
 
 
 def lead(context: str, question: str) -> str:
@@ -369,10 +382,10 @@ def _by_length(passages: _Units, question: str) -> dict[int, float]:
     """Score passages by the question's words relative to their length, so that long passages have no advantage."""
     scores = passages.scores(words(question))
     # The constant keeps very short passages from winning by a single word.
-    return {
-        number: score / (1000 + len(passages.texts[number]))
-        for number, score in scores.items()
-    }
+    lines = {}
+    for number, score in scores.items():
+        lines[number] = score / (1000 + len(passages.texts[number]))
+    return lines
 
 
 _STRATEGIES: Mapping[AnswerKind, Callable[[str, str], str]] = {

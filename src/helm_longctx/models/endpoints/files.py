@@ -34,10 +34,9 @@ def add_entries(
     Raises an `InputError` if a file is malformed, or has an entry of the same name although `replace` is not set.
     """
     # All texts are made before the first file is written, so a malformed file leaves the others unchanged.
-    texts = {
-        folder / file: _extend(folder / file, LISTS[file], entry, replace)
-        for file, entry in entries.items()
-    }
+    texts = {}
+    for file, entry in entries.items():
+        texts[folder / file] = _extend(folder / file, LISTS[file], entry, replace)
     folder.mkdir(parents=True, exist_ok=True)
     for path, text in texts.items():
         # Replacing a file is atomic: a running `helm-run` reads the old file or the new one, never a part.
@@ -55,9 +54,9 @@ def find_entries(folder: Path, name: str) -> dict[str, Any]:
     Raises:
         InputError: a file is malformed.
     """
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for file, key in LISTS.items():
-        deployment = found.get("model_deployments.yaml", {})
+        deployment = entries.get("model_deployments.yaml", {})
         names = {
             "model_metadata.yaml": "model_name",
             "tokenizer_configs.yaml": "tokenizer_name",
@@ -65,18 +64,17 @@ def find_entries(folder: Path, name: str) -> dict[str, Any]:
         wanted = deployment.get(names.get(file, ""), name)
         for row in _read(_parser(), folder / file, key)[key]:
             if isinstance(row, Mapping) and row.get("name") == wanted:
-                found[file] = row
-    return found
+                entries[file] = row
+    return entries
 
 
 def _extend(path: Path, key: str, entry: Mapping[str, Any], replace: bool) -> str:
     yaml = _parser()
     document = _read(yaml, path, key)
-    same = [
-        row
-        for row in document[key]
-        if isinstance(row, CommentedMap) and row.get("name") == entry["name"]
-    ]
+    same = []
+    for row in document[key]:
+        if isinstance(row, CommentedMap) and row.get("name") == entry["name"]:
+            same.append(row)
     if same and not replace:
         raise InputError(
             f"{path} already has {entry['name']!r}; choose another name, or give --replace"
@@ -99,7 +97,11 @@ def _parser() -> YAML:
     yaml.preserve_quotes = True
     yaml.width = 1 << 16  # do not wrap long lines
     # This is the indentation of HELM's own files.
-    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.indent(
+        mapping=2,
+        sequence=4,
+        offset=2,
+    )
     return yaml
 
 

@@ -6,10 +6,10 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from helm.common.cache import BlackHoleCacheConfig
-from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.failures import Failure
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.availability import (
     Availability,
     ListedModel,
@@ -64,18 +64,29 @@ class ProbedEndpoint:
     def client_spec(self) -> dict[str, Any]:
         """Return the `client_spec` of a HELM deployment."""
         has_forms = len(self.provider.routes) > 1
-        form = (
-            ("both" if len(self.routes) > 1 else self.routes[0]) if has_forms else None
-        )
+        if has_forms:
+            form = "both" if len(self.routes) > 1 else self.routes[0]
+        else:
+            form = None
+        optional = {}
+        for name in ("api_key_env", "token_env", "headers", "nvcf"):
+            optional[name] = getattr(self, name)
         optional = {
-            name: getattr(self, name)
-            for name in ("api_key_env", "token_env", "headers", "nvcf")
+            "form": form,
+            **optional,
+            "headers": dict(self.headers),
         }
-        optional = {"form": form, **optional, "headers": dict(self.headers)}
-        given = {name: value for name, value in optional.items() if value}
+        given = {}
+        for name, value in optional.items():
+            if value:
+                given[name] = value
         return {
             "class_name": self.provider.client_path,
-            "args": {"base_url": self.url, "model": self.model, **given},
+            "args": {
+                "base_url": self.url,
+                "model": self.model,
+                **given,
+            },
         }
 
 
@@ -98,7 +109,7 @@ def probe(
         url: the address, with or without the route (`/v1/chat/completions`).
         name: the user's name for the model. If `model` is None, it is looked up among the server's models.
         model: the model's name in requests.
-        kind: the forms to use (`Provider.forms`); None for all that the server answers.
+        kind: the forms to use (`Provider.forms`), or None for all that the server answers.
         api: the protocol, by the name of a provider.
         api_key_env: name of the environment variable with the key; None to send no key.
         token_env: start of the names of the variables of an OAuth client.
@@ -134,18 +145,25 @@ def probe(
         raise InputError(f"{endpoint.url} cannot be reached: {state.reason}")
     choice = _choose(endpoint, name, models)
     endpoint = replace(
-        endpoint, model=choice.name, context=choice.context, source=choice.source
+        endpoint,
+        model=choice.name,
+        context=choice.context,
+        source=choice.source,
     )
     # Both forms are tried even if the user names one, so that the error can say which one the server answers.
-    replies = {route: _ask(endpoint, route) for route in provider.routes}
-    results = {route: result for route, (result, _) in replies.items()}
+    replies = {}
+    for route in provider.routes:
+        replies[route] = _ask(endpoint, route)
+    results = {}
+    for route, (result, _) in replies.items():
+        results[route] = result
     answered = tuple(route for route, result in results.items() if result.exists)
     if not answered:
         raise _no_answer(endpoint, list(results.values()), models)
     # The name may be an alias, or a mistake that the server overlooks.
     names = [listed.name for listed in models]
     if names and endpoint.model not in names:
-        hwarn(
+        helm_log.warning(
             f"{endpoint.url} answers to model={endpoint.model!r} but does not list it; listed: "
             + nearest(endpoint.model, names)
         )
@@ -207,8 +225,11 @@ def _choose(
     endpoint: ProbedEndpoint, name: str, models: list[ListedModel]
 ) -> ListedModel:
     by_name = {listed.name: listed for listed in models}
-    # HELM's names start with an organization, which a server need not know.
-    guesses = [endpoint.model] if endpoint.model else [name, name.partition("/")[2]]
+    # HELM's names start with an organization. A server need not know it.
+    if endpoint.model:
+        guesses = [endpoint.model]
+    else:
+        guesses = [name, name.partition("/")[2]]
     for guess in guesses:
         if guess in by_name:
             return by_name[guess]
@@ -237,16 +258,15 @@ def _check_words(
     said = f"{endpoint.url} answers a request for one word to {endpoint.model!r} with an empty text"
     if "chat" in silent:
         other = "completions" in results and results["completions"].exists
-        instead = (
-            ", or use the model for completions alone (type: completions)"
-            if other
-            else ""
-        )
+        if other:
+            instead = ", or use the model for completions alone (type: completions)"
+        else:
+            instead = ""
         raise InputError(
             f"{said} ({' and '.join(silent)}); check its weights and its chat template{instead}"
         )
     if silent:
-        hwarn(
+        helm_log.warning(
             f"{said} ({' and '.join(silent)}); if it does so in a run, scores are 0: check its weights"
         )
 

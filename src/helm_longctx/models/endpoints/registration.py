@@ -41,7 +41,7 @@ class Tokenizer:
 
     Args:
         name: its name in HELM's registry, or else its hub name or folder.
-        begin, end: the tokens at the start and the end of a text; empty if there are none.
+        begin, end: the tokens at the start and the end of a text, or empty if there are none.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Tokenizer:
     end: str = ""
 
     def config(self, name: str) -> dict[str, Any] | None:
-        """Return an entry of `tokenizer_configs.yaml` with a name; None if HELM's registry has the tokenizer."""
+        """Return an entry of `tokenizer_configs.yaml` with a name, or None if HELM's registry has the tokenizer."""
         if self.registered:
             return None
         # Without the second argument transformers asks at the terminal whether code from the hub may run.
@@ -75,7 +75,10 @@ def load_tokenizer(name: str) -> Tokenizer:
     if get_tokenizer_config(name) is not None:
         return Tokenizer(name, registered=True)
     # The path is absolute, because later processes that read the file can run in another folder.
-    path = str(Path(name).resolve()) if Path(name).is_dir() else name
+    if Path(name).is_dir():
+        path = str(Path(name).resolve())
+    else:
+        path = name
     _check_size(name, Path(path) / FILE)
 
     def load() -> (
@@ -120,7 +123,7 @@ def _check_size(name: str, file: Path) -> None:
 
 
 def find_tokenizer(*candidates: str | None) -> Tokenizer | None:
-    """Load the first tokenizer that can be loaded; None if no candidate is a hub name or a folder.
+    """Load the first tokenizer that can be loaded, or None if no candidate is a hub name or a folder.
 
     Raises an `InputError` if there are such candidates, but none can be loaded.
     """
@@ -146,9 +149,10 @@ def make_entries(
         "tokenizer_name": (name if config else tokenizer.name) if tokenizer else None,
         "max_sequence_length": endpoint.context,
     }
-    fields: dict[str, Any] = {
-        field: value for field, value in limits.items() if value is not None
-    }
+    fields: dict[str, Any] = {}
+    for field, value in limits.items():
+        if value is not None:
+            fields[field] = value
     if len(fields) == 1:
         # HELM's own adapters need both to cut a prompt. With only one they fail, unless the deployment has this class.
         kind = NoTokenizerWindowService
@@ -180,7 +184,10 @@ def make_local_entries(
         "class_name": LOCAL_CLIENT,
         "args": {"pretrained_model_name_or_path": path, "reuse_prefix": True},
     }
-    limits = {"max_sequence_length": context} if context else {}
+    if context:
+        limits = {"max_sequence_length": context}
+    else:
+        limits = {}
     deployment = {
         "name": name,
         "model_name": name,
@@ -198,7 +205,10 @@ def make_local_entries(
 def describe_model(name: str, about: str, can_chat: bool) -> dict[str, Any]:
     """Return a model's entry of `model_metadata.yaml`."""
     # HELM's own scenarios use this tag to find out whether a model can chat.
-    follows = ["INSTRUCTION_FOLLOWING_MODEL_TAG"] if can_chat else []
+    if can_chat:
+        follows = ["INSTRUCTION_FOLLOWING_MODEL_TAG"]
+    else:
+        follows = []
     return {
         "name": name,
         "display_name": name.partition("/")[2],
@@ -229,12 +239,11 @@ def find_gaps(
     ):
         outcome = "cut to it" if tokenizer else "too long for it"
         yield f"a context of {context} tokens: prompts of {longer} are {outcome}"
-    tasks = [
-        (entry, task)
-        for benchmark in benchmarks
-        for entry, category in benchmark.entries.items()
-        for task in category.tasks
-    ]
+    tasks = []
+    for benchmark in benchmarks:
+        for entry, category in benchmark.entries.items():
+            for task in category.tasks:
+                tasks.append((entry, task))
     if "completions" not in endpoint.routes:
         entries = ", ".join(
             dict.fromkeys(entry for entry, task in tasks if not task.chat)

@@ -76,7 +76,7 @@ class Stack:
 
     Args:
         endpoint: what the probe found.
-        tokenizer: a tokenizer of transformers with its chat template; None if none is known.
+        tokenizer: a tokenizer of transformers with its chat template, or None if none is known.
     """
 
     def __init__(self, endpoint: ProbedEndpoint, tokenizer: Any = None):
@@ -87,7 +87,7 @@ class Stack:
         self._template = 0
         """Tokens that the template adds to a turn, with a few words; 0 if the server counts none."""
         self._cached: _Messages = []
-        """A chat that was sent again, and that the server says it read from its cache; empty if it never says so."""
+        """A chat that was sent again, and that the server says it read from its cache, or empty if it never says so."""
 
     def find_faults(self) -> Iterator[_Finding]:
         """Yield what was found, a line for each check."""
@@ -118,7 +118,7 @@ class Stack:
         return ask_again(self.client.make_request, self._request(messages, max_tokens))
 
     def _count(self, messages: _Messages) -> int | None:
-        """Return the server's count of a chat's tokens; None if there is none."""
+        """Return the server's count of a chat's tokens, or None if there is none."""
         usage = usage_of(self._ask(messages, 16))
         return usage.input_tokens if usage else None
 
@@ -208,12 +208,13 @@ class Stack:
                 ours == theirs,
                 f"{what}: the server counts {theirs} tokens, the tokenizer {ours}{why}",
             )
-        kinds = {
-            name: [_turn("user", kind.sample)]
-            for name, kind in KINDS.items()
-            if takes_turns
-        }
-        counts = {name: self._count_twice(messages) for name, messages in kinds.items()}
+        kinds = {}
+        for name, kind in KINDS.items():
+            if takes_turns:
+                kinds[name] = [_turn("user", kind.sample)]
+        counts = {}
+        for name, messages in kinds.items():
+            counts[name] = self._count_twice(messages)
         yield from _compare_counts(
             {name: (ours, theirs) for name, (ours, theirs) in counts.items() if theirs}
         )
@@ -228,13 +229,13 @@ class Stack:
     def _check_lengths(self) -> Iterator[_Finding]:
         """Check that longer prompts are counted as shorter ones let expect."""
         longest = min(self.endpoint.context or _LONGEST, _LONGEST)
-        each = estimate_tokens(_WORDS)
+        tokens = estimate_tokens(_WORDS)
         ratio = None
         before = 0
         for length in (128, 512, 2048, 8192, 32768):
             if length > longest - 512:
                 break
-            text = _WORDS * (length // each)
+            text = _WORDS * (length // tokens)
             count = self._count([_turn("user", text)])
             if count is None:
                 yield None, f"a prompt of {length_label(length)} tokens has no answer"
@@ -256,7 +257,10 @@ class Stack:
         question = [_turn("user", "Write a list of ten random words.")]
         greedy = self._answers(question)
         fine = len(set(greedy)) == 1
-        said = "are equal" if fine else "differ, so scores have noise"
+        if fine:
+            said = "are equal"
+        else:
+            said = "differ, so scores have noise"
         yield fine or None, f"{_REPEATS} greedy answers {said}"
         changes = self.client.parameters.changes
         self.client.parameters.changes = (*changes, Change("temperature"))
@@ -272,7 +276,11 @@ class Stack:
         results = [self._ask(messages) for _ in range(_REPEATS)]
         if any(usage.cached_tokens for usage in map(usage_of, results) if usage):
             self._cached = messages
-        return [result.completions[0].text for result in results if result.completions]
+        answers = []
+        for result in results:
+            if result.completions:
+                answers.append(result.completions[0].text)
+        return answers
 
     def _check_builds(self) -> Iterator[_Finding]:
         """Check whether equal chats are answered by one build.
@@ -281,7 +289,10 @@ class Stack:
         cache can round what it keeps, so equal chats of one build can differ by as much as chats of two. If the server
         can be asked to, it therefore answers these chats past its cache.
         """
-        cold = find_cold_fields(self._count_cached) if self._cached else {}
+        if self._cached:
+            cold = find_cold_fields(self._count_cached)
+        else:
+            cold = {}
         request = with_fields(
             AnswerRequest,
             self._request([_turn("user", _OPEN_QUESTION)], _OPEN_TOKENS),
@@ -327,15 +338,18 @@ class Stack:
     ) -> tuple[list[Logprobs], list[str]]:
         """Return the log-probabilities and the texts of the answers to equal requests with fields."""
         replies = self._send_equal(request, fields)
-        answers: list[Logprobs] = [tuple(read_logprobs(reply)) for reply in replies]
-        outputs = [self.client.result(request, reply).completions for reply in replies]
-        return answers, [
-            output.text for completions in outputs for output in completions
-        ]
+        answers: list[Logprobs] = []
+        texts: list[str] = []
+        for reply in replies:
+            answers.append(tuple(read_logprobs(reply)))
+        for reply in replies:
+            for output in self.client.result(request, reply).completions:
+                texts.append(output.text)
+        return answers, texts
 
     @contextmanager
     def _with_fields(self, fields: Mapping[str, Any]) -> Iterator[None]:
-        """Send the requests of the block with fields, which keep them away from the server's cache."""
+        """Send the requests of the block with fields that keep them away from the server's cache."""
         settings = self.client.settings
         body = {**(settings.extra_body or {}), **fill_cold_fields(fields)}
         self.client.settings = replace(settings, extra_body=body)
@@ -369,7 +383,10 @@ class Stack:
             result = self._ask(
                 [_turn("user", f"Repeat this text exactly, and nothing else:\n{text}")]
             )
-            answer = result.completions[0].text if result.completions else ""
+            if result.completions:
+                answer = result.completions[0].text
+            else:
+                answer = ""
             if answer.strip().endswith("alpha") and "bravo" not in answer:
                 yield (
                     None,
@@ -397,7 +414,10 @@ def _find_reasoning_faults(result: RequestResult) -> Iterator[_Finding]:
     has_reasoning = answer.reasoning is not None
     if has_reasoning or (answer.usage is not None and answer.usage.reasoning_tokens):
         is_in_text = has_reasoning and answer.thinking is None
-        where = ", in its text, from which it is removed" if is_in_text else ""
+        if is_in_text:
+            where = ", in its text, from which it is removed"
+        else:
+            where = ""
         yield (
             None,
             f"the model reasons before it answers{where}; give thinking_tokens, or switch it off (reasoning_effort)",
@@ -412,9 +432,10 @@ def _compare_counts(counts: Mapping[str, tuple[int, int]]) -> Iterator[_Finding]
     """
     # A template adds the same number of tokens to each text.
     added = Counter(theirs - ours for ours, theirs in counts.values()).most_common(1)
-    equal = [
-        name for name, (ours, theirs) in counts.items() if theirs - ours == added[0][0]
-    ]
+    equal = []
+    for name, (ours, theirs) in counts.items():
+        if theirs - ours == added[0][0]:
+            equal.append(name)
     if equal:
         yield (
             True,
@@ -434,23 +455,23 @@ def _compare_counts(counts: Mapping[str, tuple[int, int]]) -> Iterator[_Finding]
 def _find_others(
     answers: Sequence[Logprobs], texts: Sequence[str]
 ) -> tuple[list[int], bool]:
-    """Return the places of answers that come from another build than most, and whether log-probabilities tell them."""
+    """Return the indexes of answers that come from another build than most, and whether log-probabilities tell them."""
     has_logprobs = len(answers) >= _SAME_REQUESTS / 2 and all(answers)
     return find_other_build(answers) if has_logprobs else find_regular_text(
         texts
     ), has_logprobs
 
 
-def is_one_change(places: Sequence[int], count: int) -> bool:
+def is_one_change(indexes: Sequence[int], count: int) -> bool:
     """Return whether answers are the first or the last ones of all, as if a server or its load had changed once."""
-    return list(places) in (
-        list(range(len(places))),
-        list(range(count - len(places), count)),
+    return list(indexes) in (
+        list(range(len(indexes))),
+        list(range(count - len(indexes), count)),
     )
 
 
 def find_other_build(answers: Sequence[Logprobs]) -> list[int]:
-    """Return the places of the answers that come from another build than most; empty if there is one build.
+    """Return the indexes of the answers that come from another build than most, or empty if there is one build.
 
     Noise moves each answer by itself. Two builds give two groups of answers: within a group
     answers are closer than half of the distance between the groups.
@@ -473,22 +494,31 @@ def find_other_build(answers: Sequence[Logprobs]) -> list[int]:
 
 
 def find_regular_text(texts: Sequence[str]) -> list[int]:
-    """Return the places of a second text that comes at equal steps from the start to the end; empty if there is none.
+    """Return the indexes of a second text that comes at equal steps from the start to the end, or empty if there is none.
 
-    If two texts alternate by chance in 20 answers, the rarer one has such places in less than 1 % of cases.
+    If two texts alternate by chance in 20 answers, the rarer one has such indexes in less than 1 % of cases.
     """
     counts = Counter(texts).most_common()
     if len(counts) != 2 or counts[1][1] < _LEAST_TEXTS:
         return []
-    others = [place for place, text in enumerate(texts) if text == counts[1][0]]
+    others = []
+    for index, text in enumerate(texts):
+        if text == counts[1][0]:
+            others.append(index)
     step = others[1] - others[0]
-    return others if others == list(range(others[0] % step, len(texts), step)) else []
+    if others == list(range(others[0] % step, len(texts), step)):
+        return others
+    return []
 
 
-def _say_period(places: Sequence[int]) -> str:
+def _say_period(indexes: Sequence[int]) -> str:
     """Say that each so many-th reply is meant, if it is so."""
-    steps = {after - before for before, after in pairwise(places)}
-    return f", each {steps.pop()}th" if len(steps) == 1 else ""
+    steps = set()
+    for before, after in pairwise(indexes):
+        steps.add(after - before)
+    if len(steps) == 1:
+        return f", each {steps.pop()}th"
+    return ""
 
 
 def _turn(role: str, content: str) -> dict[str, str]:

@@ -25,7 +25,7 @@ class _LocalAnswer:
 
     Args:
         text: the answer; the whole output if it has no reasoning between marks, or reasoning without an end.
-        reasoning: the reasoning; None if there is none between special tokens.
+        reasoning: the reasoning, or None if there is none between special tokens.
         is_open: whether the reasoning has no end.
         is_suspected: whether the output begins with a special token that no known model has around its reasoning.
     """
@@ -46,10 +46,9 @@ class AnswerDecoder:
     def __init__(self, tokenizer: Any):
         self._names = _find_special_tokens(tokenizer)
         # Engines can have tokenizers of other packages, such as mistral-common's.
-        named = [
-            getattr(tokenizer, f"{name}_token", None)
-            for name in ("bos", "eos", "pad", "unk")
-        ]
+        named = []
+        for name in ("bos", "eos", "pad", "unk"):
+            named.append(getattr(tokenizer, f"{name}_token", None))
         self._plain = {name for name in named if name} - special_marks()
 
     def decode(
@@ -58,7 +57,7 @@ class AnswerDecoder:
         """Return the answer in the tokens of an output.
 
         Args:
-            prompt: the tokens of the prompt, which can end with the opening mark of the reasoning.
+            prompt: the tokens of the prompt. They can end with the opening mark of the reasoning.
         """
         text = tokenizer.decode([*tokens], skip_special_tokens=True)
         opening = self._find_opening(tokenizer, prompt)
@@ -110,19 +109,21 @@ class AnswerDecoder:
 
     @staticmethod
     def _find_opening(tokenizer: Any, prompt: Sequence[int]) -> str:
-        """Return the opening mark at the end of a prompt; empty if there is none."""
+        """Return the opening mark at the end of a prompt, or empty if there is none."""
         tail = tokenizer.decode([*prompt[-_TAIL:]], skip_special_tokens=False).rstrip()
         openings = (marks.opening for marks in TABLE if marks.is_prefilled)
-        return next(
-            (opening for opening in openings if tail.endswith(opening.rstrip())), ""
-        )
+        for opening in openings:
+            if tail.endswith(opening.rstrip()):
+                return opening
+        return ""
 
 
 def _find_special_tokens(tokenizer: Any) -> dict[int, str]:
     """Return the special tokens of a tokenizer by their ids: those that decoding drops."""
     added = getattr(tokenizer, "added_tokens_decoder", {})
-    special = {
-        number: token.content for number, token in added.items() if token.special
-    }
+    special = {}
+    for number, token in added.items():
+        if token.special:
+            special[number] = token.content
     names = tokenizer.convert_ids_to_tokens([*tokenizer.all_special_ids])
     return {**special, **dict(zip(tokenizer.all_special_ids, names, strict=True))}

@@ -50,11 +50,9 @@ def _make_mask(**options: Any) -> Any:
     is_plain = (
         options.get("allow_is_causal_skip", True) and options.get("local_size") is None
     )
-    return (
-        None
-        if is_plain and options.get("attention_mask") is None
-        else sdpa_mask(**options)
-    )
+    if is_plain and options.get("attention_mask") is None:
+        return None
+    return sdpa_mask(**options)
 
 
 def attend(
@@ -81,10 +79,10 @@ def attend(
     ):
         # The heads that share keys are rows of one product. With a mask transformers would copy all keys for each.
         rows = query.reshape(len(query), key.shape[1], groups, query.shape[3])
-        found = torch.nn.functional.scaled_dot_product_attention(
+        output = torch.nn.functional.scaled_dot_product_attention(
             rows, key, value, attention_mask, scale=options.get("scaling")
         )
-        return found.reshape(len(query), 1, query.shape[1], value.shape[3]), None
+        return output.reshape(len(query), 1, query.shape[1], value.shape[3]), None
     past = key.shape[2] - query.shape[2]
     is_causal = (
         getattr(module, "is_causal", True) and options.get("is_causal") is not False

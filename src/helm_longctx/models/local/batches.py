@@ -21,8 +21,11 @@ SHARE = 0.6
 
 def bytes_per_token(cache: Any) -> int:
     """Return the bytes that a cache has for a token of a prompt."""
-    parts = [part for layer in cache.layers for part in (layer.keys, layer.values)]
-    return sum(part.shape[1] * part.shape[3] * part.element_size() for part in parts)
+    size = 0
+    for layer in cache.layers:
+        for part in (layer.keys, layer.values):
+            size += part.shape[1] * part.shape[3] * part.element_size()
+    return size
 
 
 def free_bytes(device: Any) -> int:
@@ -42,11 +45,9 @@ def free_bytes(device: Any) -> int:
                 if line.startswith("MemAvailable")
             )
     except (OSError, StopIteration):  # not on Linux
-        return (
-            os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-            if hasattr(os, "sysconf")
-            else 1 << 31
-        )
+        if hasattr(os, "sysconf"):
+            return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        return 1 << 31
 
 
 def fitting(
@@ -86,8 +87,8 @@ def merge(caches: list[Any], more: int) -> Any:
     length = max(cache.get_seq_length() for cache in caches)
     merged = copy(caches[-1])
     merged.layers = []
-    for place in range(len(caches[-1].layers)):
-        layers = [cache.layers[place] for cache in caches]
+    for depth in range(len(caches[-1].layers)):
+        layers = [cache.layers[depth] for cache in caches]
         keys, values = (
             [getattr(layer, name) for layer in layers] for name in ("keys", "values")
         )
@@ -97,7 +98,7 @@ def merge(caches: list[Any], more: int) -> Any:
             )
         )
         for cache in caches[:-1]:
-            cache.layers[place] = None  # the memory of its row
+            cache.layers[depth] = None  # the memory of its row
     return merged
 
 

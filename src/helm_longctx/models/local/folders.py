@@ -87,7 +87,7 @@ def stamp_folder(folder: Path) -> str:
 
 
 def read_shapes(folder: Path) -> dict[str, list[int]] | None:
-    """Return the shapes of the tensors in a folder's safetensors files by name; None if one cannot be read.
+    """Return the shapes of the tensors in a folder's safetensors files by name, or None if one cannot be read.
 
     Only the headers are read (https://github.com/huggingface/safetensors#format).
     """
@@ -103,7 +103,7 @@ def read_shapes(folder: Path) -> dict[str, list[int]] | None:
 
 
 def count_tensors(folder: Path) -> int | None:
-    """Return the number of tensors in a folder's safetensors files; None if one cannot be read."""
+    """Return the number of tensors in a folder's safetensors files, or None if one cannot be read."""
     shapes = read_shapes(folder)
     return None if shapes is None else len(shapes)
 
@@ -112,7 +112,10 @@ def _read_header(file: Path) -> dict[str, Any] | None:
     try:
         with file.open("rb") as opened:
             (size,) = struct.unpack("<Q", opened.read(_SIZE))
-            header = json.loads(opened.read(size)) if size <= _MOST_HEADER else None
+            if size <= _MOST_HEADER:
+                header = json.loads(opened.read(size))
+            else:
+                header = None
     except (OSError, ValueError, struct.error, RecursionError):
         return None
     return header if isinstance(header, dict) else None

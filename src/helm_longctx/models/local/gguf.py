@@ -50,7 +50,7 @@ class _Conversion:
         tokens: size of the vocabulary.
         loss: nats per token of `TEXT`.
         guess: nats per token of a blind guess, the logarithm of the vocabulary's size.
-        window: number of positions that the model was trained for; None if the file does not say it.
+        window: number of positions that the model was trained for, or None if the file does not say it.
         can_chat: whether the tokenizer has a chat template.
     """
 
@@ -71,7 +71,7 @@ def convert(
         source: the GGUF file.
         folder: the folder; it must not exist, or be empty. It appears when everything is written.
         dtype: one of `_DTYPES`.
-        tokenizer: hub name or folder of the model's tokenizer; None for the one in the file.
+        tokenizer: hub name or folder of the model's tokenizer, or None for the one in the file.
 
     Raises:
         InputError: an argument is wrong, the file cannot be read, or the folder differs from the file.
@@ -140,13 +140,13 @@ def _read_model(source: Path, dtype: str) -> Any:
             trust_remote_code=False,
             output_loading_info=True,
         )
-        model, found = loaded
+        model, report = loaded
     except Exception as error:  # transformers, gguf and numpy raise many kinds for a file that they do not know
         reason = f"{type(error).__name__}: {shorten(str(error), 300)}"
         raise InputError(
             f"{source} cannot be read as a GGUF file of a causal language model: {reason}"
         ) from error
-    if wrong := describe_mismatch(found):
+    if wrong := describe_mismatch(report):
         raise InputError(
             f"{source} does not have the weights of its architecture: {wrong}"
         )
@@ -160,7 +160,9 @@ def _save(model: Any, tokenizer: Any, folder: Path) -> int:
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
     # A tensor that has two names, such as tied embeddings, is saved once, under the first.
-    tensors = {name: tensor.contiguous() for name, tensor in model.named_parameters()}
+    tensors = {}
+    for name, tensor in model.named_parameters():
+        tensors[name] = tensor.contiguous()
     check_space(folder.parent, sum(tensor.nbytes for tensor in tensors.values()))
     folder.mkdir()
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
@@ -224,11 +226,18 @@ def _read_tokenizer(source: Path) -> Any:
             " give the hub name or the folder of the model's own tokenizer with --tokenizer"
         )
     tokens = fields["tokens"]
-    vocabulary = {token: number for number, token in enumerate(tokens)}
-    merges = [tuple(merge.split(" ")) for merge in fields["merges"]]
+    vocabulary = {}
+    for number, token in enumerate(tokens):
+        vocabulary[token] = number
+    merges = []
+    for merge in fields["merges"]:
+        merges.append(tuple(merge.split(" ")))
     built = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
     # SmolLM's digits are words of their own, also for the spaces before them.
-    digits = [pre_tokenizers.Digits(individual_digits=True)] if rule == "smollm" else []
+    if rule == "smollm":
+        digits = [pre_tokenizers.Digits(individual_digits=True)]
+    else:
+        digits = []
     built.pre_tokenizer = pre_tokenizers.Sequence(
         [*digits, pre_tokenizers.ByteLevel(add_prefix_space=False)]
     )
@@ -241,18 +250,19 @@ def _read_tokenizer(source: Path) -> Any:
     built.add_special_tokens(
         [AddedToken(tokens[n], normalized=False, special=True) for n in special]
     )
-    names = {
-        name: tokens[fields[f"{name}_token_id"]]
-        for name in _SPECIAL
-        if f"{name}_token_id" in fields
-    }
+    names = {}
+    for name in _SPECIAL:
+        if f"{name}_token_id" in fields:
+            names[name] = tokens[fields[f"{name}_token_id"]]
     if fields.get("add_bos_token") and (begin := names.get("bos")):
         pairs = [(begin, vocabulary[begin])]
         built.post_processor = processors.TemplateProcessing(
             single=f"{begin} $A", special_tokens=pairs
         )
     options = {"unknown": "unk", "padding": "pad"}
-    named = {f"{options.get(name, name)}_token": token for name, token in names.items()}
+    named = {}
+    for name, token in names.items():
+        named[f"{options.get(name, name)}_token"] = token
     fast: Any = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=built, clean_up_tokenization_spaces=False, **named
     )
@@ -265,16 +275,14 @@ def _read_fields(source: Path) -> dict[str, Any]:
     from gguf import GGUFReader
 
     try:
-        fields = GGUFReader(source).fields
-        read = {
-            name: field.contents()
-            for name, field in fields.items()
-            if name.startswith("tokenizer.")
-        }
+        read = {}
+        for name, field in GGUFReader(source).fields.items():
+            if name.startswith("tokenizer."):
+                read[name] = field.contents()
     except Exception as error:  # numpy and gguf raise many kinds for a malformed file
         reason = f"{type(error).__name__}: {shorten(str(error), 200)}"
         raise InputError(f"{source} cannot be read as a GGUF file: {reason}") from error
-    return {
-        name.removeprefix("tokenizer.").removeprefix("ggml."): value
-        for name, value in read.items()
-    }
+    fields = {}
+    for name, value in read.items():
+        fields[name.removeprefix("tokenizer.").removeprefix("ggml.")] = value
+    return fields

@@ -80,15 +80,15 @@ class LongContextHuggingFaceClient(CachingClient):
         tokenizer: HELM's tokenizer object for a Hugging Face model.
         pretrained_model_name_or_path: hub name or folder of a model with safetensors weights, or a name of
             `packaged.MODELS`.
-        revision: a commit, tag or branch on the hub; None for the newest.
+        revision: a commit, tag or branch on the hub, or None for the newest.
         dtype, attn_implementation: see `Weights`.
         chunk_size: number of prompt tokens that the model reads at once.
         reuse_prefix: whether the common prefix with the previous prompt is taken from the cache.
         batch: most prompts that are answered together; 1 for one after the other. Fewer are if memory lacks.
         load: further arguments of `from_pretrained`.
         adapter, remote_code: see `Weights`.
-        step: the step of training, which is only kept with runs.
-        quantized_cache: arguments of transformers' `QuantizedCache`, such as `{"backend": "fp8"}`; None for a plain
+        step: the step of training. It is only kept with runs.
+        quantized_cache: arguments of transformers' `QuantizedCache`, such as `{"backend": "fp8"}`, or None for a plain
             cache. A chunk is read exactly, and quantized for those that follow, so it shows in texts of several chunks.
         digest: identifies the files of a folder, whose weights can be replaced.
 
@@ -206,7 +206,9 @@ class LongContextHuggingFaceClient(CachingClient):
                 )
         key = CachingClient.make_cache_key(self._raw_request(request), request)
         response, cached = self.cache.get(key, lambda: self._respond(request))
-        tokens = [Token(text=text, logprob=0) for text in response["tokens"]]
+        tokens = []
+        for text in response["tokens"]:
+            tokens.append(Token(text=text, logprob=0))
         reasoning = response.get("reasoning")
         output = GeneratedOutput(
             response["text"],
@@ -246,7 +248,9 @@ class LongContextHuggingFaceClient(CachingClient):
                     "a local model's answers to chats have no distributions; compare completions"
                 )
             result = self._answer(request)
-            tokens = [token.text for token in result.completions[0].tokens]
+            tokens = []
+            for token in result.completions[0].tokens:
+                tokens.append(token.text)
             has_reasoning = result.completions[0].thinking is not None
             text = request.prompt + (
                 "".join(tokens) if has_reasoning else result.completions[0].text
@@ -293,7 +297,9 @@ class LongContextHuggingFaceClient(CachingClient):
                 # The lengths are included, so that the digest changes if text moves from one turn to the next.
                 sha.update(f"{name}\0{len(text)}\0".encode())
                 sha.update(text.encode("utf-8", "surrogatepass"))
-        further = {name: getattr(self._weights, name, None) for name in _FURTHER}
+        further = {}
+        for name in _FURTHER:
+            further[name] = getattr(self._weights, name, None)
         return {
             "model": self._weights.path,
             **{
@@ -319,9 +325,10 @@ class LongContextHuggingFaceClient(CachingClient):
                 # A vocabulary without a token gives the unknown token or None, at which generation must not stop.
                 ids = frozenset(tokenizer.convert_tokens_to_ids([*_NEWLINES]))
                 stop_ids = ids - {None, tokenizer.unk_token_id}
-        stops = [
-            stop for stop in request.stop_sequences if not (stop == "\n" and stop_ids)
-        ]
+        stops = []
+        for stop in request.stop_sequences:
+            if not (stop == "\n" and stop_ids):
+                stops.append(stop)
         encoded = time.perf_counter() - start
         model = self._weights.load()
 
@@ -341,11 +348,10 @@ class LongContextHuggingFaceClient(CachingClient):
             sampling,
         )
         # The tokens that are drawn for a prompt would depend on the others of a batch.
-        generation = (
-            model.generate(job)
-            if self.concurrency == 1 or sampling
-            else self._gatherer(job)
-        )
+        if self.concurrency == 1 or sampling:
+            generation = model.generate(job)
+        else:
+            generation = self._gatherer(job)
         response = self._make_response(
             prompt, generation, model.end_ids, stop_ids, stops
         )
@@ -379,15 +385,18 @@ class LongContextHuggingFaceClient(CachingClient):
         elif stop_ids.issuperset(last):
             reason = "stop"
         # The token that ended the answer is not a part of it.
-        tokens = generation.tokens if reason == "length" else generation.tokens[:-1]
+        if reason == "length":
+            tokens = generation.tokens
+        else:
+            tokens = generation.tokens[:-1]
         with self._tokenizer as tokenizer:
             self._decoder = self._decoder or AnswerDecoder(tokenizer)
             answer = self._decoder.decode(tokenizer, tokens, prompt)
             token_texts = [tokenizer.decode([token]) for token in tokens]
         text = answer.text
         # The text is cut at the earliest stop sequence, because a single token can contain several of them.
-        if places := [text.index(stop) for stop in stops if stop in text]:
-            text = text[: min(places)]
+        if starts := [text.index(stop) for stop in stops if stop in text]:
+            text = text[: min(starts)]
             reason = "stop"
         facts = {
             "is_reasoning_open": answer.is_open,
@@ -442,14 +451,17 @@ class LongContextHuggingFaceClient(CachingClient):
 
 
 def _serialize(arguments: Mapping[str, Any] | None) -> str:
-    return json.dumps(arguments, sort_keys=True) if arguments else ""
+    if arguments:
+        return json.dumps(arguments, sort_keys=True)
+    return ""
 
 
 def _sampling(request: Request) -> dict[str, Any]:
     """Return how the tokens of an answer are drawn. It is empty if the most likely one is taken."""
     names = ("temperature", "top_p", "top_k", "min_p", "seed")
-    return (
-        {name: getattr(request, name, None) for name in names}
-        if request.temperature
-        else {}
-    )
+    if request.temperature:
+        sampling = {}
+        for name in names:
+            sampling[name] = getattr(request, name, None)
+        return sampling
+    return {}

@@ -10,15 +10,20 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from helm.common.hierarchical_logger import hwarn
 from helm.proxy.retry import NonRetriableException
 
 from helm_longctx.errors import InputError
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.local import attention, batches
 
 _Found = TypeVar("_Found")
 
-_GREEDY = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
+_GREEDY = {
+    "do_sample": False,
+    "temperature": None,
+    "top_p": None,
+    "top_k": None,
+}
 """Arguments of `generate`. The sampling settings are unset, because transformers warns in each request if a model's
 generation config has them."""
 
@@ -45,7 +50,7 @@ class LocalRequest:
         is_finished: takes the tokens generated so far and returns whether to stop. Without it, only end tokens stop.
         chunk_size: number of prompt tokens that the model reads at once.
         reuse_prefix: whether to reuse the cache of the last prompt for a common prefix, and to keep this prompt's.
-        sampling: `temperature`, `top_p`, `top_k`, `min_p` and `seed`; empty for the most likely token.
+        sampling: `temperature`, `top_p`, `top_k`, `min_p` and `seed`, or empty for the most likely token.
     """
 
     prompt: list[int]
@@ -142,7 +147,7 @@ def check_length(cache: Any, length: int) -> None:
 
 
 def _copy_cache(cache: Any) -> Any:
-    """Return a cache that shares its tensors with another one. They are never changed in place."""
+    """Return a cache that shares its tensors with another one. They are never changed."""
     copied = copy(cache)
     copied.layers = [copy(layer) for layer in cache.layers]
     return copied
@@ -186,7 +191,7 @@ class LocalModel:
     ):
         ends = model.generation_config.eos_token_id
         self.end_ids = frozenset([ends] if isinstance(ends, int) else ends or [])
-        # Some models use a cache of fixed size, which cannot be filled in chunks.
+        # Some models use a cache of fixed size. It cannot be filled in chunks.
         model.generation_config.cache_implementation = None
         if not keeps_attention:
             attention.use_in(model)
@@ -307,9 +312,10 @@ class LocalModel:
             has_rule = bool(
                 getattr(self._model.generation_config, "no_repeat_ngram_size", None)
             )
-            self._per_token = (
-                batches.bytes_per_token(cache) if is_plain and not has_rule else 0
-            )
+            if is_plain and not has_rule:
+                self._per_token = batches.bytes_per_token(cache)
+            else:
+                self._per_token = 0
         if not self._per_token:
             return [[number] for number in range(len(jobs))]
         return list(
@@ -320,7 +326,10 @@ class LocalModel:
 
     def _generate_batch(self, jobs: Sequence[LocalRequest]) -> list[Generation]:
         if not self._per_token:
-            return [self._generate(replace(job, reuse_prefix=True)) for job in jobs]
+            outputs = []
+            for job in jobs:
+                outputs.append(self._generate(replace(job, reuse_prefix=True)))
+            return outputs
         start = time.perf_counter()
         caches = []
         reused = []
@@ -329,19 +338,22 @@ class LocalModel:
             self._prefix = None
             reused.append(prefix.crop_to(job.prompt, 1) if prefix else 0)
             ids = self._tensor([job.prompt])
-            cache = _copy_cache(prefix.cache) if prefix and reused[-1] else None
+            if prefix and reused[-1]:
+                cache = _copy_cache(prefix.cache)
+            else:
+                cache = None
             cache = self._read_prompt(ids, cache, reused[-1], job.chunk_size)
             caches.append(cache)
             if cache is not None:  # a prompt of a single token has none
                 self._prefix = _CachedPrefix(job.prompt[:-1], _copy_cache(cache), 1)
         length = max(len(job.prompt) for job in jobs)
         # The rows are padded with a token that they have, so that penalties for repeated tokens stay the same.
-        rows = [
-            [job.prompt[0]] * (length - len(job.prompt)) + job.prompt for job in jobs
-        ]
-        mask = [
-            [0] * (length - len(job.prompt)) + [1] * len(job.prompt) for job in jobs
-        ]
+        rows = []
+        for job in jobs:
+            rows.append([job.prompt[0]] * (length - len(job.prompt)) + job.prompt)
+        mask = []
+        for job in jobs:
+            mask.append([0] * (length - len(job.prompt)) + [1] * len(job.prompt))
         ids = self._tensor(rows)
         seen = self._tensor(mask)
         kept = [cache for cache in caches if cache is not None]
@@ -353,12 +365,18 @@ class LocalModel:
         answers, first = self._write(ids, seen, cache, jobs)
         seconds = time.perf_counter() - start
         peak = self._peak_memory()
-        return [
-            Generation(
-                answer, count, seconds / len(jobs), (first - start) / len(jobs), peak
+        outputs = []
+        for answer, count in zip(answers, reused, strict=True):
+            outputs.append(
+                Generation(
+                    answer,
+                    count,
+                    seconds / len(jobs),
+                    (first - start) / len(jobs),
+                    peak,
+                )
             )
-            for answer, count in zip(answers, reused, strict=True)
-        ]
+        return outputs
 
     def check(self, ids: Sequence[int], more: int = 0) -> None:
         """Check that the model has tokens, and positions for them and for `more` tokens, or raise a `ModelError`.
@@ -402,11 +420,10 @@ class LocalModel:
         # The prefix is removed first: `generate` extends its cache in place, so after an error it fits no prompt.
         prefix = self._prefix
         self._prefix = None
-        reused = (
-            prefix.crop_to(job.prompt, job.chunk_size)
-            if prefix and job.reuse_prefix
-            else 0
-        )
+        if prefix and job.reuse_prefix:
+            reused = prefix.crop_to(job.prompt, job.chunk_size)
+        else:
+            reused = 0
         cache = prefix.cache if prefix and reused else None
         cache = self._read_prompt(ids, cache, reused, job.chunk_size)
         # Without a mask transformers warns that it cannot tell padding from the end token.
@@ -449,7 +466,10 @@ class LocalModel:
         for first in range(start, end if self._reads_chunks else start, chunk_size):
             chunk = ids[:, first : min(first + chunk_size, end)]
             # The first call omits the argument, because models without a cache do not accept it.
-            so_far = {"past_key_values": cache} if cache is not None else {}
+            if cache is not None:
+                so_far = {"past_key_values": cache}
+            else:
+                so_far = {}
             cache = getattr(
                 self._model.base_model(input_ids=chunk, use_cache=True, **so_far),
                 "past_key_values",
@@ -528,7 +548,7 @@ class LocalModel:
 
     def _warn_once(self, message: str) -> None:
         if message not in self._warned:
-            hwarn(f"{self._name} {message}")
+            helm_log.warning(f"{self._name} {message}")
         self._warned.add(message)
 
     @property

@@ -18,7 +18,7 @@ from helm_longctx.models.objects import Gatherer, find_object
 
 @dataclass(frozen=True, eq=False)
 class TransformersModel:
-    """A loaded model of transformers with its tokenizer, in the place of the weights of a local deployment.
+    """A loaded model of transformers with its tokenizer, instead of the weights of a local deployment.
 
     Args:
         model: a causal language model.
@@ -87,7 +87,7 @@ class TransformersClient(LongContextHuggingFaceClient):
             cache_config=BlackHoleCacheConfig()
         )
         loaded: TransformersModel = find_object(deployment)
-        # The model stands in the place of the weights that other clients load.
+        # Other clients load weights; this is the model itself.
         self._weights = loaded  # type: ignore[assignment]
         self._tokenizer = WrappedPreTrainedTokenizer(loaded.tokenizer)
         self._chunk_size = CHUNK_SIZE

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from helm.common.request import RequestResult
-
 from helm_longctx.models.local.model import (
     LocalModel,
     ModelError,
@@ -80,7 +78,10 @@ def score_tokens(
     def score() -> list[list[Scored]]:
         reader = _Reader(local, chunk_size)
         rows = zip(texts, starts, [*shared, 0], strict=True)
-        return [reader.score(list(ids), start, keep, top) for ids, start, keep in rows]
+        scores = []
+        for ids, start, keep in rows:
+            scores.append(reader.score(list(ids), start, keep, top))
+        return scores
 
     return local.work(score, f"a text of {max(map(len, texts), default=0)} tokens")
 
@@ -130,7 +131,10 @@ class _Reader:
         return scored
 
     def _read(self, chunk: Any, head: bool) -> Any:
-        so_far = {"past_key_values": self._cache} if self._cache is not None else {}
+        if self._cache is not None:
+            so_far = {"past_key_values": self._cache}
+        else:
+            so_far = {}
         # `base_model` is the model without its head, whose logits would need gigabytes.
         model = self._model if head else self._model.base_model
         output = model(input_ids=chunk, use_cache=True, **so_far)
@@ -147,7 +151,7 @@ class _Reader:
 def _score_tokens(logits: Any, targets: Sequence[int], top: int) -> list[Scored]:
     import torch
 
-    # The numbers equal transformers' own loss, which is computed in float32.
+    # The numbers equal transformers' own loss. It is computed in float32.
     logprobs = torch.log_softmax(logits.float(), dim=-1)
     wanted = torch.tensor(targets, device=logits.device)[:, None]
     values = logprobs.gather(1, wanted)[:, 0].tolist()
@@ -155,10 +159,10 @@ def _score_tokens(logits: Any, targets: Sequence[int], top: int) -> list[Scored]
         return [Scored(value) for value in values]
     best = logprobs.topk(top, dim=-1)
     pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-    return [
-        Scored(value, tuple(zip(names, numbers, strict=True)))
-        for value, (names, numbers) in zip(values, pairs, strict=True)
-    ]
+    tokens = []
+    for value, (names, numbers) in zip(values, pairs, strict=True):
+        tokens.append(Scored(value, tuple(zip(names, numbers, strict=True))))
+    return tokens
 
 
 def make_scorer(local: LocalModel, chunk_size: int) -> ScoreTokens:
@@ -168,7 +172,10 @@ def make_scorer(local: LocalModel, chunk_size: int) -> ScoreTokens:
         texts: Sequence[Sequence[int]], starts: Sequence[int]
     ) -> list[list[float]]:
         rows = score_tokens(local, texts, starts, chunk_size)
-        return [[scored.logprob for scored in row] for row in rows]
+        values = []
+        for row in rows:
+            values.append([scored.logprob for scored in row])
+        return values
 
     return score
 
@@ -209,7 +216,7 @@ def respond(
 
 def make_scored_result(
     request: ScoringRequest, response: dict[str, Any], cached: bool
-) -> RequestResult:
+) -> LongContextResult:
     """Return the result of a response of `respond`."""
     rows = response["scored"]
     if request.answers:
@@ -222,7 +229,7 @@ def make_scored_result(
         windows = None
     else:
         (row,) = rows
-        windows = tuple(Window(*fields) for fields in row)
+        windows = tuple(map(Window._make, row))
         outputs = [windows_output(windows)]
     return LongContextResult(
         success=True,
@@ -271,7 +278,9 @@ def _split_tail(
             prompt, add_special_tokens=special, return_offsets_mapping=True
         )
         ids = encoded["input_ids"]
-        starts = [start for start, _ in encoded["offset_mapping"]]
+        starts = []
+        for start, _ in encoded["offset_mapping"]:
+            starts.append(start)
         first = next(
             number
             for number, start in enumerate(starts)
@@ -308,11 +317,17 @@ def read_spans(
     for part, row in zip(parts, scored, strict=True):
         of_part = []
         for number, token in zip(part, row, strict=True):
-            top = {
-                _name(tokenizer, other): value for other, value in reversed(token.top)
-            }
+            top = {}
+            for other, value in reversed(token.top):
+                top[_name(tokenizer, other)] = value
             text = _name(tokenizer, ids[number])
-            of_part.append(Distribution(text=text, logprob=token.logprob, top=top))
+            of_part.append(
+                Distribution(
+                    text=text,
+                    logprob=token.logprob,
+                    top=top,
+                )
+            )
         distributions.append(tuple(of_part))
     return tuple(distributions)
 
@@ -320,4 +335,6 @@ def read_spans(
 def _name(tokenizer: Any, token: int) -> str:
     """Return the text of a token. Parts of characters all have the same one, so their numbers tell them apart."""
     text = str(tokenizer.decode([token]))
-    return f"{text}{token}" if "\ufffd" in text or not text else text
+    if "\ufffd" in text or not text:
+        return f"{text}{token}"
+    return text

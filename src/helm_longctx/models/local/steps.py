@@ -13,7 +13,7 @@ class _Step(NamedTuple):
     """A step of training.
 
     Args:
-        family: the name without the number, which the checkpoints of one training share.
+        family: the name without the number. The checkpoints of one training share it.
         number: the step.
     """
 
@@ -28,10 +28,12 @@ def find_step(name: str, given: int | None = None) -> _Step | None:
         name: the name of a model, a folder or a revision. The last number that says a step counts.
         given: the step if the user has given it; then the name need not have one.
     """
-    found = list(_STEP.finditer(name))
-    if not found:
-        return None if given is None else _Step(name.rpartition("/")[0] or name, given)
-    last = found[-1]
+    matches = list(_STEP.finditer(name))
+    if not matches:
+        if given is None:
+            return None
+        return _Step(name.rpartition("/")[0] or name, given)
+    last = matches[-1]
     group = 1 if last[1] else 3
     number = int(last[group]) * (1000 if last[group + 1] else 1)
     return _Step(

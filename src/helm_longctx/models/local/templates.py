@@ -1,4 +1,4 @@
-"""Checks a model's chat template, which is a program of whoever made the model."""
+"""Checks a model's chat template: a program of whoever made the model."""
 
 from __future__ import annotations
 

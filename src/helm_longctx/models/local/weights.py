@@ -14,10 +14,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from helm.common.hierarchical_logger import hlog, htrack_block
-
 from helm_longctx.environment import dtype_argument, ignore_broken_torchvision
 from helm_longctx.errors import InputError, bad_argument, shorten
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.local.folders import read_shapes
 from helm_longctx.models.local.model import LocalModel, ModelError
 
@@ -42,13 +41,13 @@ class Weights:
 
     Args:
         path: name on the hub, or a folder.
-        commit: the commit on the hub; None for a folder.
+        commit: the commit on the hub, or None for a folder.
         dtype: one of `_DTYPES`.
         attn_implementation: one of `_ATTENTION`; None to let transformers choose.
-        arguments: further arguments of `from_pretrained`, as JSON; empty if there are none.
-        adapter: name on the hub or folder of a PEFT adapter; None for none.
+        arguments: further arguments of `from_pretrained`, as JSON, or empty if there are none.
+        adapter: name on the hub or folder of a PEFT adapter, or None for none.
         remote_code: whether the model's code on the hub runs, at the commit.
-        quantized_cache: arguments of transformers' `QuantizedCache`, as JSON; empty for a plain cache.
+        quantized_cache: arguments of transformers' `QuantizedCache`, as JSON, or empty for a plain cache.
         digest: identifies the files of a folder, so that replaced weights are loaded again.
     """
 
@@ -72,7 +71,7 @@ class Weights:
         """Find the weights of a model and check the arguments.
 
         Args:
-            revision: a branch, tag or commit; None for the newest.
+            revision: a branch, tag or commit, or None for the newest.
             dtype: None for bfloat16 on a GPU, as in HELMET, and float32 elsewhere.
 
         Raises:
@@ -84,14 +83,16 @@ class Weights:
         dtype = dtype or ("bfloat16" if torch.cuda.is_available() else "float32")
         if dtype not in _DTYPES:
             raise bad_argument(path, "dtype", dtype, _DTYPES)
-        installed = [name for name, module in _ATTENTION.items() if find_spec(module)]
+        installed = []
+        for name, module in _ATTENTION.items():
+            if find_spec(module):
+                installed.append(name)
         if attn_implementation is not None and attn_implementation not in installed:
             needed = _ATTENTION.get(attn_implementation)
-            needs = (
-                f" (it needs the module {needed}, which is not installed)"
-                if needed
-                else ""
-            )
+            if needed:
+                needs = f" (it needs the module {needed}, which is not installed)"
+            else:
+                needs = ""
             allowed = f"one of {', '.join(installed)}{needs}"
             raise bad_argument(
                 path, "attn_implementation", attn_implementation, allowed
@@ -118,7 +119,7 @@ class Weights:
         # A second thread waits for the first to load the model, instead of loading it once more.
         with _lock:
             if self not in _loaded:
-                with htrack_block(f"Loading {self.path}"):
+                with helm_log.block(f"Loading {self.path}"):
                     quantized = json.loads(self.quantized_cache or "null")
                     _loaded[self] = LocalModel(
                         load_weights(self), quantized_cache=quantized
@@ -156,12 +157,15 @@ def describe_mismatch(report: Mapping[str, Iterable[Any]]) -> str:
     kinds = []
     for kind in _KEYS:
         # Of a tensor with another shape, the report also has the two shapes.
-        names = sorted(
-            str(key[0]) if isinstance(key, tuple | list) else str(key)
-            for key in report.get(kind) or ()
-        )
+        names = []
+        for key in report.get(kind) or ():
+            names.append(str(key[0]) if isinstance(key, tuple | list) else str(key))
+        names.sort()
         if names:
-            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            if len(names) > _SHOWN:
+                more = f" and {len(names) - _SHOWN} more"
+            else:
+                more = ""
             kinds.append(f"{kind.partition('_')[0]}: {', '.join(names[:_SHOWN])}{more}")
     return "; ".join(kinds)
 
@@ -202,7 +206,10 @@ def check_weights(model: Any, path: str) -> None:
     """Raise a `ModelError` if a loaded model has a weight that is not a number, or no weights in memory."""
     broken = list(_find_not_finite(model))
     if broken:
-        more = f" and {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else ""
+        if len(broken) > _SHOWN:
+            more = f" and {len(broken) - _SHOWN} more"
+        else:
+            more = ""
         raise ModelError(
             f"{path} cannot be used: weights that are not finite numbers (NaN or infinity):"
             f" {', '.join(broken[:_SHOWN])}{more}"
@@ -219,12 +226,15 @@ def _check_fit(path: str, report: Mapping[str, Iterable[Any]]) -> None:
 
 
 def _name_other_shapes(weights: Weights) -> str:
-    """Return which tensors of a folder have another shape than the model; empty if none has, or it is not known."""
+    """Return which tensors of a folder have another shape than the model, or empty if none has, or it is not known."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
     folder = Path(weights.path)
-    saved = read_shapes(folder) if folder.is_dir() and not weights.remote_code else None
+    if folder.is_dir() and not weights.remote_code:
+        saved = read_shapes(folder)
+    else:
+        saved = None
     if not saved:
         return ""
     try:
@@ -257,8 +267,11 @@ def _add_adapter(model: Any, adapter: str) -> None:
             f"adapter={adapter!r} cannot be loaded into {model.config.name_or_path}: {reason};"
             " its tensors must have the shapes and names of this model"
         ) from error
-    found = _report_adapter(model, adapter) if report is None else report.to_dict()
-    if wrong := describe_mismatch(found):
+    if report is None:
+        fields = _report_adapter(model, adapter)
+    else:
+        fields = report.to_dict()
+    if wrong := describe_mismatch(fields):
         raise ModelError(
             f"adapter={adapter!r} does not fit {model.config.name_or_path}: {wrong}"
         )
@@ -285,7 +298,10 @@ def load_weights(weights: Weights) -> Any:
     import torch
     from transformers import AutoModelForCausalLM
 
-    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if torch.cuda.is_available():
+        gpus = torch.cuda.device_count()
+    else:
+        gpus = 0
     spread = gpus > 1 and find_spec("accelerate") is not None
     further: dict[str, Any] = json.loads(weights.arguments or "{}")
     # Options without a value are left out, because None is not the default in all versions.
@@ -335,7 +351,7 @@ def load_weights(weights: Weights) -> Any:
         reason = f"{type(error).__name__}: {shorten(str(error), 300)}"
         raise ModelError(f"{weights.path} cannot be loaded: {reason}") from error
     where = f"{gpus} GPUs" if spread else str(model.device)
-    hlog(
+    helm_log.info(
         f"{weights.path}@{weights.commit or 'local'}: {model.dtype}, {model.config._attn_implementation}, on {where}"
     )
     return model.eval()

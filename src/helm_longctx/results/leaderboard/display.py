@@ -11,9 +11,7 @@ import re
 import shutil
 import tempfile
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain, repeat
 from pathlib import Path
@@ -25,23 +23,18 @@ import zstandard
 from helm.benchmark.presentation.run_display import write_run_display_json
 from helm.benchmark.presentation.schema import Schema
 from helm.benchmark.run_spec import RunSpec
-from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.errors import InputError
+from helm_longctx.helm_log import helm_log
 from helm_longctx.locks import hold_lock
 from helm_longctx.results.leaderboard.builder import environment_of, fill_in
 from helm_longctx.runs.files import (
     FORMAT_ERRORS,
     INSTANCE_STATS,
     STATES,
-    State,
     find_sample,
-    read_rows,
-    read_states,
-    reading,
-    repeat_of,
-    rewrite_states,
 )
+from helm_longctx.runs.helm_files import State, write_states
 from helm_longctx.runs.prompts import (
     LIMIT,
     elide,
@@ -51,6 +44,7 @@ from helm_longctx.runs.prompts import (
     read_prompts,
     to_text,
 )
+from helm_longctx.runs.records import read_records, read_run_states
 from helm_longctx.tasks.entry import ADAPTER_METHOD
 
 _INPUTS = (STATES, INSTANCE_STATS)
@@ -106,15 +100,13 @@ def write_display(
                     for column in schema.name_to_metric_group[name].metrics
                     if column.perturbation_name in (None, "__all__")
                 }
-            with ThreadPoolExecutor(1) as pool:
-                # Most of this work needs no lock of Python.
-                copied = pool.submit(texts.copy_prompts, LIMIT)
-                stats = _trial_stats(run / INSTANCE_STATS, statistics)
-                copied.result()
-            _write_pages(run, folder, stats, lean.change)
+            texts.copy_prompts(LIMIT)
+            _write_pages(run, folder, statistics, lean.change)
         else:
             texts.copy_prompts(LIMIT)
-            rewrite_states(run / STATES, folder / STATES, lean.change)
+            states = map(lean.change, read_run_states(run))
+            adapter_spec = run_spec.adapter_spec
+            write_states(folder / STATES, adapter_spec, run_spec.annotators, states)
             shutil.copyfile(run / INSTANCE_STATS, folder / INSTANCE_STATS)
             try:
                 with _helm_lock:
@@ -131,7 +123,7 @@ def write_display(
         # This comes last, so that after an error the files of the last summary are still there.
         lean.finish()
     if lean.missing:
-        hwarn(
+        helm_log.warning(
             f"{run}: {lean.missing} whole prompts cannot be shown, because prompts.zst is missing or damaged"
         )
 
@@ -324,45 +316,49 @@ _PREDICTIONS = "display_predictions.json"
 _REQUESTS = "display_requests.json"
 OUTPUTS = (_INSTANCES, _PREDICTIONS, _REQUESTS)
 
-_Trial = tuple[str, str, int]
-"""An answer's instance id, perturbation as JSON, and trial."""
-
 
 def _write_pages(
     run: Path,
     folder: Path,
-    stats: Mapping[_Trial, Mapping[str, float]],
+    statistics: Collection[str],
     change: Callable[[State], State],
 ) -> None:
     """Write the display files of a run whose states have one request for each trial.
 
     Args:
-        stats: the statistics of each trial that the pages show.
+        statistics: the names of the statistics that the pages show.
 
     Raises:
-        InputError: the run's states are damaged.
+        InputError: the run's records are damaged.
     """
     seen: set[tuple[str, str]] = set()
     with ExitStack() as stack:
         instances, predictions, requests = (
             stack.enter_context(_json_list(folder / name)) for name in OUTPUTS
         )
-        for state in read_states(run / STATES):
+        for record in read_records(run):
+            state = record.to_state()
             # HELM skips such states, too.
             if not state.get("result"):
                 continue
             page = change(state)
-            trial = _trial(state["instance"], state["instance"]["id"], state)
-            if trial[:2] not in seen:
-                seen.add(trial[:2])
-                instances(page["instance"])
-            about = {
-                name: page["instance"][name]
-                for name in ("perturbation",)
-                if name in page["instance"]
+            instance = page["instance"]
+            perturbation = instance.get("perturbation")
+            # A perturbation is a dictionary, which cannot be in a set.
+            key = (instance["id"], json.dumps(perturbation))
+            if key not in seen:
+                seen.add(key)
+                instances(instance)
+            about = {"instance_id": instance["id"]}
+            if perturbation:
+                about["perturbation"] = perturbation
+            about["train_trial_index"] = record.repeat
+            shown = {
+                name: value
+                for name, value in record.values.items()
+                if name in statistics
             }
-            about = {"instance_id": trial[0], **about, "train_trial_index": trial[2]}
-            predictions({**about, **_prediction(page), "stats": stats.get(trial, {})})
+            predictions({**about, **_prediction(page), "stats": shown})
             requests({**about, "request": page["request"]})
 
 
@@ -376,28 +372,6 @@ def _prediction(page: State) -> dict[str, Any]:
     }
     present = {name: value for name, value in fields.items() if value is not None}
     return {"predicted_text": completion["text"], "base64_images": [], **present}
-
-
-def _trial_stats(
-    path: Path, statistics: Collection[str]
-) -> dict[_Trial, dict[str, float]]:
-    stats: dict[_Trial, dict[str, float]] = defaultdict(dict)
-    for row in read_rows(path):
-        with reading(path):
-            means = {stat["name"]["name"]: stat.get("mean") for stat in row["stats"]}
-            shown = {
-                name: mean
-                for name, mean in means.items()
-                if name in statistics and mean is not None
-            }
-            stats[_trial(row, row["instance_id"], row)].update(shown)
-    return stats
-
-
-def _trial(perturbed: State, instance: str, answer: State) -> _Trial:
-    perturbation = perturbed.get("perturbation")
-    # A perturbation is a dictionary, which cannot be a key, so it becomes JSON.
-    return instance, json.dumps(perturbation) if perturbation else "", repeat_of(answer)
 
 
 @contextmanager

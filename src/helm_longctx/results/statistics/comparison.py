@@ -510,8 +510,8 @@ def compare_intervals_with_failures(
         return answered_only
     as_wrong, as_right = (
         compare_intervals(
-            _mix_failures(one, one_share, value),
-            _mix_failures(other, other_share, value),
+            mix_failures(one, one_share, value),
+            mix_failures(other, other_share, value),
         )
         for value in (0.0, 1.0)
     )
@@ -526,7 +526,7 @@ def compare_intervals_with_failures(
     return replace(answered_only, failures=failures)
 
 
-def _mix_failures(interval: Interval, share: float, value: float) -> Interval:
+def mix_failures(interval: Interval, share: float, value: float) -> Interval:
     """Return a mean with its interval if a share of the questions has a value instead of no answer."""
     mean, low, high = (
         end * (1 - share) + value * share

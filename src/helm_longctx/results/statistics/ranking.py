@@ -71,7 +71,8 @@ class Correlation:
     Args:
         rho: the correlation; NaN if a column is constant or there are fewer than 3 pairs.
         p_value: the two-sided p-value. Up to nine pairs it is the share of all orders with at least this correlation;
-            for more, the p-value of the t approximation, but at least the p-value of a perfect order.
+            for more, it is from an Edgeworth series, or with ties from the t approximation, but at least that of a
+            perfect order.
         low, high: the 95 % interval; NaN for fewer than 4 independent pairs.
         n: number of pairs.
     """
@@ -144,6 +145,12 @@ class _RankedColumn:
         self.ranks = ranks - ranks.mean()
         self.length = math.sqrt(float(self.ranks @ self.ranks))
 
+    @property
+    def has_ties(self) -> bool:
+        """Whether some values are equal, so that the ranks are not those from 1 to n."""
+        n = len(self.ranks)
+        return self.length**2 < n * (n**2 - 1) / 12 - 1e-6
+
 
 def _correlate(
     first: _RankedColumn, second: _RankedColumn, clusters: int | None = None
@@ -164,16 +171,15 @@ def _correlate(
         p_value = float((others >= abs(product) - 1e-9).mean())
     elif pairs < _FEWEST_PAIRS:
         p_value = math.nan
+    elif pairs == n and not first.has_ties and not second.has_ties:
+        p_value = max(_find_p_value(rho, n), _find_least_p_value(n))
     else:
         ratio = (
             math.inf
             if abs(rho) >= 1
             else abs(rho) * math.sqrt((pairs - 2) / (1 - rho**2))
         )
-        # Of all n! orders, two are perfect: the same one and its reverse.
-        p_value = max(
-            2 * float(stdtr(pairs - 2, -ratio)), 2 * math.exp(-math.lgamma(pairs + 1))
-        )
+        p_value = max(2 * float(stdtr(pairs - 2, -ratio)), _find_least_p_value(pairs))
     if pairs < _FEWEST:
         return Correlation(rho=rho, p_value=p_value, low=math.nan, high=math.nan, n=n)
     # Fisher's transformation of 1 is infinite. The middle between 1 and the next correlation of n ranks stands for it.
@@ -188,6 +194,32 @@ def _correlate(
         high=max(math.tanh(centre + half), rho),
         n=n,
     )
+
+
+def _find_least_p_value(n: int) -> float:
+    """Return the p-value of a perfect order: of all n! orders, two are perfect, the same one and its reverse."""
+    return 2 * math.exp(-math.lgamma(n + 1))
+
+
+def _find_p_value(rho: float, n: int) -> float:
+    """Return the two-sided p-value of Spearman's correlation without ties.
+
+    It is the Edgeworth series of Best and Roberts (1975, algorithm AS 89), as in R. The t approximation calls unrelated
+    columns of ten models related in 5.5 % instead of 5 %, and in 1.3 % instead of 1 %.
+    """
+    from scipy.special import ndtr
+
+    # The sum of squared differences of ranks is even, so a step is 2, and 1 is its half.
+    squares = (1 - abs(rho)) * n * (n**2 - 1) / 6
+    part = 1 / n
+    x = (1 - 6 * (squares + 1) * part / (n**2 - 1)) * math.sqrt(n - 1)
+    y = x**2
+    last = 0.0072 - 0.0831 * part + y * part * (0.0131 - 0.00046 * y)
+    third = 0.0879 + 0.0151 * part - y * last
+    second = -0.0758 + part * (0.1033 + 0.3932 * part) - y * part * third
+    first = 0.2274 + part * (0.2531 + 0.1745 * part) + y * second
+    tail = x * part * first / math.exp(y / 2) + float(ndtr(-x))
+    return min(max(2 * tail, 0.0), 1.0)
 
 
 def _rank_values(values: ArrayLike, *, share_lowest: bool = False) -> Floats:

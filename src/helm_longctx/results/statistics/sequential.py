@@ -28,13 +28,16 @@ import math
 from collections.abc import Callable
 from enum import Enum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from helm_longctx.results.statistics.intervals import Floats, Interval
 from helm_longctx.results.statistics.level import LEVEL
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 class Bounds(NamedTuple):
@@ -286,14 +289,26 @@ class DeadlineTest:
             count: the number of values so far.
             values: shape (tests,), or one for all. None is below `least`.
         """
-        stakes = _stakes(shares, self.least, self._expected)
-        gains = _expect(
-            self._tables[count + 1], shares[:, None], stakes, self._expected
-        )
-        stake = stakes[np.arange(len(shares)), gains.argmax(axis=1)]
+        stakes = self._choose_stakes(shares, count)
         # No stake loses more than there is, because its largest loss is the whole share. Rounding may.
-        wealth = np.maximum(0.0, shares + stake * np.asarray(values))
+        wealth = np.maximum(0.0, shares + stakes * np.asarray(values))
         return np.asarray(np.where(shares >= 1 - 1e-9, shares, wealth))
+
+    def _choose_stakes(self, shares: Floats, count: int) -> Floats:
+        """Return the stake on the next value with the largest probability to reach the goal, for each share.
+
+        Args:
+            shares: shape (tests,).
+            count: the number of values so far.
+        """
+        # Tests with the same values so far have the same share, and finding the best stake takes time.
+        distinct, places = np.unique(shares, return_inverse=True)
+        stakes = _stakes(distinct, self.least, self._expected)
+        gains = _expect(
+            self._tables[count + 1], distinct[:, None], stakes, self._expected
+        )
+        best = stakes[np.arange(len(distinct)), gains.argmax(axis=1)]
+        return np.asarray(best[places])
 
     def count_until_sure(self, value: float, most: int) -> int:
         """Return how many further values decide at the soonest, if all are as large as this one; at most `most`."""
@@ -312,13 +327,39 @@ def _solve(expected: Outcomes, least: float, most: int) -> tuple[Floats, ...]:
     """Return the probabilities to reach the goal from each share of it, by the number of values so far."""
     tables = [(_GRID >= 1).astype(float)]
     stakes = _stakes(_GRID, least, expected)
+    transitions = _find_transitions(stakes, expected)
     for _ in range(most):
-        gains = (
-            _expect(tables[-1], _GRID[:, None], stakes, expected).max(axis=1) - _PRICE
-        )
+        chances = (transitions @ tables[-1]).reshape(stakes.shape)
+        gains = chances.max(axis=1) - _PRICE
         gains[_GRID >= 1] = 1
         tables.append(np.maximum.accumulate(np.maximum(gains, 0)))
     return tuple(reversed(tables))
+
+
+def _find_transitions(stakes: Floats, expected: Outcomes) -> csr_array:
+    """Return the weights of the shares of the grid after the next value, for each share and stake.
+
+    The product with a table is the same as `_expect` for all shares of the grid. The places between the shares are
+    found once for all numbers of values, which takes most of the time.
+
+    Args:
+        stakes: shape (shares, stakes).
+    """
+    from scipy.sparse import csr_array
+
+    values = np.array(expected.values)
+    after = _GRID[:, None, None] + stakes[:, :, None] * values
+    after = np.where(after >= 1 - 1e-9, 1.0, np.clip(after, 0.0, 1.0))
+    below = np.searchsorted(_GRID, after, side="right") - 1
+    below = np.minimum(below, len(_GRID) - 2)
+    parts = (after - _GRID[below]) / np.diff(_GRID)[below]
+    chances = np.array(expected.chances)
+    weights = np.stack([chances * (1 - parts), chances * parts], axis=-1)
+    columns = np.stack([below, below + 1], axis=-1)
+    entries = np.arange(stakes.size + 1) * 2 * len(values)
+    return csr_array(
+        (weights.ravel(), columns.ravel(), entries), shape=(stakes.size, len(_GRID))
+    )
 
 
 def _stakes(shares: Floats, least: float, expected: Outcomes) -> Floats:

@@ -43,7 +43,9 @@ def load_narrativeqa(
     train, test, *_ = task.paths(settings.length)
     types = {"question": dict, "answers": list}
     demo_rows = JsonLines(root / train, types)
-    demos = [prompts.NARRATIVEQA_DEMO.format(**_narrativeqa(row)) for row in demo_rows]
+    demos = []
+    for row in demo_rows:
+        demos.append(prompts.NARRATIVEQA_DEMO.format(**_narrativeqa(row)))
     rows = JsonLines(root / test, {**types, "document": dict})
     ordered = rows.rows(shuffle_order(len(rows), settings.seed))
     draws = UnseededShuffles(settings.seed)
@@ -53,7 +55,12 @@ def load_narrativeqa(
     # This generator is lazy, so texts after the sample are not measured.
     long = ((row, text) for row, text, tokens in texts if tokens > _LONGEST)
     for position, (row, text) in enumerate(islice(long, task.sample(settings))):
-        row_demos = [demos[i] for i in draws.next(len(demos))[:shots]] if shots else []
+        if shots:
+            row_demos = []
+            for i in draws.next(len(demos))[:shots]:
+                row_demos.append(demos[i])
+        else:
+            row_demos = []
         fields = {
             "demo": prompts.NARRATIVEQA_DEMOS.format(demos="\n\n".join(row_demos))
             if shots
@@ -74,7 +81,13 @@ def load_infbench(
     """Load 100 questions about books, or 100 books to summarize. Demonstrations are other rows, without their books."""
     path, *_ = task.paths(settings.length)
     rows = JsonLines(
-        root / path, {"id": (int, str), CONTEXT: str, "input": str, "answer": list}
+        root / path,
+        {
+            "id": (int, str),
+            CONTEXT: str,
+            "input": str,
+            "answer": list,
+        },
     )
     items = []
     long = []
@@ -104,17 +117,19 @@ def load_infbench(
             raise PreconditionError(
                 f"{root / path}: shots={shots}, but there are only {len(others)} other rows; give fewer shots"
             )
-        row_demos = [
-            demo.format(**others[i])
-            for i in shuffle_order(len(others), settings.seed)[:shots]
-        ]
+        row_demos = []
+        for i in shuffle_order(len(others), settings.seed)[:shots]:
+            row_demos.append(demo.format(**others[i]))
         fields = {
             **item,
             "demo": prompts.INFBENCH_DEMOS.format(demos="\n\n".join(row_demos))
             if shots
             else "",
         }
-        record = {"keypoints": keypoints[row["id"]]} if row["id"] in keypoints else {}
+        if row["id"] in keypoints:
+            record = {"keypoints": keypoints[row["id"]]}
+        else:
+            record = {}
         yield _example(
             task, settings, root, position, fields, text, fields.pop("answer"), record
         )
@@ -137,16 +152,19 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     short_summaries = (row["summary/short"] for row in JsonLines(root / train, maybe))
     demos = [summary for summary in short_summaries if summary is not None]
     rows = JsonLines(root / validation, {**maybe, "sources": list})
-    short = [
-        number for number, row in enumerate(rows) if row["summary/short"] is not None
-    ]
+    short = []
+    for number, row in enumerate(rows):
+        if row["summary/short"] is not None:
+            short.append(number)
     draws = UnseededShuffles(settings.seed)
     shots = _count_shots(task, settings, demos, root / train)
     # The official code first draws for the training rows. It does not use their prompts.
     draws.skip(len(demos))
     # All rows with a short summary get a draw, because the official filter by length comes after the draws (HELMET
     # data.py:235).
-    demos_of_row = {number: draws.next(len(demos))[:shots] for number in short}
+    demos_of_row = {}
+    for number in short:
+        demos_of_row[number] = draws.next(len(demos))[:shots]
     cut = make_cutter(root, task.sizes[settings.level])
     texts = _measure_texts(rows.rows(short), _sources, cut)
     long = [
@@ -167,16 +185,21 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     ):
         demo = ""
         if shots:
-            drawn = [demos[index] for index in demos_of_row[number]]
-            summaries = [
-                prompts.LEXSUM_DEMO.format(summary=summary) for summary in drawn
-            ]
+            drawn = []
+            for index in demos_of_row[number]:
+                drawn.append(demos[index])
+            summaries = []
+            for summary in drawn:
+                summaries.append(prompts.LEXSUM_DEMO.format(summary=summary))
             demo = prompts.LEXSUM_DEMOS.format(demos="\n\n".join(summaries))
         record = {
             "keypoints": keypoints.get(row.get("id")),
             "long_summary": row.get("summary/long"),
         }
-        present = {name: value for name, value in record.items() if value is not None}
+        present = {}
+        for name, value in record.items():
+            if value is not None:
+                present[name] = value
         answers = [row["summary/short"]]
         yield _example(
             task, settings, root, position, {"demo": demo}, text, answers, present
@@ -214,7 +237,10 @@ def _example(
 
 def _judge_files(task: Task, role: str, root: DataRoot) -> list[str]:
     """Return the existing files of a judge source, such as its `rubric`."""
-    paths = task.judge_sources[role].paths if role in task.judge_sources else []
+    if role in task.judge_sources:
+        paths = task.judge_sources[role].paths
+    else:
+        paths = []
     return [path for path in paths if root.has(path)]
 
 
@@ -235,7 +261,14 @@ def _measure_texts(
     Only a few texts are in memory at a time.
     """
     # Hundreds of books take minutes. `disable=None` hides the bar if standard error is not a terminal.
-    rows = iter(tqdm(rows, desc="measuring texts", unit="texts", disable=None))
+    rows = iter(
+        tqdm(
+            rows,
+            desc="measuring texts",
+            unit="texts",
+            disable=None,
+        )
+    )
     while batch := list(islice(rows, _BATCH)):
         texts = [text(row) for row in batch]
         for row, whole, (tokens, end) in zip(

@@ -75,7 +75,10 @@ def load_icl(
     splits = {}
     for name in source.splits:
         splits[name] = _read_texts(folder / f"{name}.jsonl", label, num_labels)
-    names = label_names(folder, label) if settings.labels == "natural_label" else None
+    if settings.labels == "natural_label":
+        names = label_names(folder, label)
+    else:
+        names = None
     if names is not None and len(names) < num_labels:
         raise InputError(
             f"{folder}/features.json: {len(names)} names of column {label!r}, expected {num_labels}"
@@ -89,9 +92,14 @@ def load_icl(
         test = test.select(
             Balance(test.labels).sample(sample, random.Random(settings.seed))
         )
-    shots = task.sizes[settings.level] if settings.shots is None else settings.shots
+    if settings.shots is None:
+        shots = task.sizes[settings.level]
+    else:
+        shots = settings.shots
     balance = Balance(train.labels)
-    demos = [ICL_DEMO.format(text=text) for text in train.texts]
+    demos = []
+    for text in train.texts:
+        demos.append(ICL_DEMO.format(text=text))
     for position, (text, number) in enumerate(
         zip(test.texts, test.labels, strict=True)
     ):

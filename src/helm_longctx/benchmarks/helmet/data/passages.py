@@ -22,8 +22,16 @@ from helm_longctx.tasks.methods.prompts import COT
 from helm_longctx.tasks.prompt import CONTEXT, fill
 from helm_longctx.tasks.sampling import shuffle_order, text_seed
 
-_QA_TYPES: Types = {"question": str, "answers": list, "ctxs": list}
-_RERANK_TYPES: Types = {"qid": str, "query": str, "ctxs": list}
+_QA_TYPES: Types = {
+    "question": str,
+    "answers": list,
+    "ctxs": list,
+}
+_RERANK_TYPES: Types = {
+    "qid": str,
+    "query": str,
+    "ctxs": list,
+}
 
 
 def load_qa(
@@ -40,9 +48,9 @@ def load_qa(
         demos_from_test: whether demonstrations come from the test split, so that a question's own rows are left out.
     """
     file, demo_file = (root / path for path in task.paths(settings.length))
-    types = (
-        {**_QA_TYPES, "s_pop": (int, float)} if popularity is not None else _QA_TYPES
-    )
+    types = _QA_TYPES
+    if popularity is not None:
+        types = {**_QA_TYPES, "s_pop": (int, float)}
     rows = JsonLines(file, types)
     demos = list(JsonLines(demo_file, types))
 
@@ -59,7 +67,9 @@ def load_qa(
         if settings.method == COT.name:
             return asking.write_demonstration(demo, documents)
         return prompts.QA_DEMO.format(
-            documents=documents, question=demo["question"], answer=demo["answers"][0]
+            documents=documents,
+            question=demo["question"],
+            answer=demo["answers"][0],
         )
 
     # Natural Questions' file has no ids (HELMET data.py:82).
@@ -71,7 +81,10 @@ def load_qa(
         [own for _, own in candidates], task.sample(settings), settings.seed, file
     )
     # The sample stays in file order, with each question at all its depths (HELMET data.py:87).
-    numbers = [number for number, own in candidates if own in sample]
+    numbers = []
+    for number, own in candidates:
+        if own in sample:
+            numbers.append(number)
     pool = Demonstrations(
         [demo for demo in demos if is_wanted(demo)],
         key,
@@ -106,13 +119,17 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     demos = list(JsonLines(demo_file, _RERANK_TYPES))
     queries = [row["qid"] for row in rows]
     sample = _sample_questions(queries, task.sample(settings), settings.seed, file)
-    numbers = [number for number, qid in enumerate(queries) if qid in sample]
+    numbers = []
+    for number, qid in enumerate(queries):
+        if qid in sample:
+            numbers.append(number)
     # If there are many demonstrations, the official code leaves out the demonstrations of all test queries at once.
     # Otherwise it leaves out the demonstrations of each example's own query. The draws differ.
     at_once = len(demos) > 2 * len(numbers)
-    demos_left = (
-        [demo for demo in demos if demo["qid"] not in sample] if at_once else demos
-    )
+    if at_once:
+        demos_left = [demo for demo in demos if demo["qid"] not in sample]
+    else:
+        demos_left = demos
     pool = Demonstrations(demos_left, "qid", demo_file, task.demonstrations(settings))
     # The official code takes the number of passages from the first query and uses it for all.
     passages = 0
@@ -120,7 +137,10 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
         passages = passages or len(row["ctxs"])
         # Passages have titles, also in demonstrations, if the query's first passage has one.
         titled = bool(row["ctxs"]) and "title" in row["ctxs"][0]
-        form = prompts.RERANK_TITLED_PASSAGE if titled else prompts.RERANK_PASSAGE
+        if titled:
+            form = prompts.RERANK_TITLED_PASSAGE
+        else:
+            form = prompts.RERANK_PASSAGE
         passage = partial(_rerank_passage, form)
         drawn = pool.draw(row["qid"], without_own=not at_once)
         fields = {
@@ -130,7 +150,9 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
         }
         # HELMET converts the grades to text and back to numbers (data.py:319 and 327).
         grades = [int(passage["label"]) for passage in row["ctxs"]]
-        qrels = {document["id"]: int(document["label"]) for document in row["ctxs"]}
+        qrels = {}
+        for document in row["ctxs"]:
+            qrels[document["id"]] = int(document["label"])
         # Without a difference of grades, no passage is the relevant one.
         depth = None
         if len(set(grades)) > 1:
@@ -210,13 +232,17 @@ def _qa_passage(passage: Row) -> str:
 
 def _write_demonstration(demo: FileRow, passage: Callable[[Row], str]) -> str:
     return prompts.RERANK_DEMO.format(
-        documents=_documents(demo, passage), query=demo["query"], ranking=_ranking(demo)
+        documents=_documents(demo, passage),
+        query=demo["query"],
+        ranking=_ranking(demo),
     )
 
 
 def _rerank_passage(template: str, passage: Row) -> str:
     return template.format(
-        id=passage["id"], title=passage.get("title"), text=passage["text"]
+        id=passage["id"],
+        title=passage.get("title"),
+        text=passage["text"],
     )
 
 
@@ -239,13 +265,17 @@ def _depth(row: Row, context: str) -> float | None:
     answers = (re.escape(str(answer).lower()) for answer in row["answers"] if answer)
     depths = []
     for answer in answers:
-        depths += [match.start() / len(text) for match in re.finditer(answer, text)]
+        for match in re.finditer(answer, text):
+            depths.append(match.start() / len(text))
     return sum(depths) / len(depths) if depths else None
 
 
 def _mean_depth(marks: list[bool]) -> float | None:
     last = max(1, len(marks) - 1)
-    depths = [number / last for number, mark in enumerate(marks) if mark]
+    depths = []
+    for number, mark in enumerate(marks):
+        if mark:
+            depths.append(number / last)
     return sum(depths) / len(depths) if depths else None
 
 
@@ -282,10 +312,17 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
             "question": row["question"],
             CONTEXT: write_documents(prompt_docs, protocol["doc_prompt"], row),
         }
-        record = {name: row[name] for name in _GRADED if row.get(name) is not None}
+        record = {}
+        for name in _GRADED:
+            if row.get(name) is not None:
+                record[name] = row[name]
         record |= {
             "question": row["question"],
-            "documents": {"file": path, "item": number, "shown": len(prompt_docs)},
+            "documents": {
+                "file": path,
+                "item": number,
+                "shown": len(prompt_docs),
+            },
         }
         # One short answer for each part of the question, only for display: the metrics read the record.
         every = row.get("answers") or [
@@ -353,7 +390,11 @@ def _demonstrations(
         context = write_documents(
             demo["docs"], protocol["doc_prompt"], "demonstrations"
         )
-        fields = {**demo, "instruction": protocol["instruction"], "context": context}
+        fields = {
+            **demo,
+            "instruction": protocol["instruction"],
+            "context": context,
+        }
         texts.append(fill(protocol["demo_prompt"], fields))
     # HELMET seeds Python's global generator (eval.py:42). Nothing else uses it before this loader.
     rng = random.Random(seed)

@@ -80,7 +80,9 @@ def fit_rows(
 
 def json_kv(pairs: int, rng: random.Random, depth: float) -> Row:
     """Generate a JSON object of UUID pairs, a key to look up, and two demonstrations from the same object."""
-    items = [(uuid(rng), uuid(rng)) for _ in range(max(3, pairs))]
+    items = []
+    for _ in range(max(3, pairs)):
+        items.append((uuid(rng), uuid(rng)))
     at = round(depth * (len(items) - 1))
     # The demonstrations come from the same object, as in the official files, but never include the pair that is asked
     # for.
@@ -146,12 +148,13 @@ def hide_needles(
         keys, values, queries: number of keys, of values of each key, and of keys that are asked for.
     """
     if haystack == "needles":
-        of_words = kind == "numbers"
-        drawn = _word_keys(units, rng) if of_words else range(units)
-        pairs = [
-            (str(key), _number(rng)) if of_words else (uuid(rng), uuid(rng))
-            for key in drawn
-        ]
+        pairs = []
+        if kind == "numbers":
+            for word in _word_keys(units, rng):
+                pairs.append((word, _number(rng)))
+        else:
+            for _ in range(units):
+                pairs.append((uuid(rng), uuid(rng)))
         asked = [pairs[round(depth * (len(pairs) - 1))]]
     elif keys > 1:
         drawn = _word_keys(keys, rng)
@@ -165,13 +168,19 @@ def hide_needles(
             pairs.append((key, _number(rng) if kind == "numbers" else uuid(rng)))
         asked = pairs
     lines = [
-        NIAH_NEEDLE.format(type_needle_v=kind, key=key, value=value)
+        NIAH_NEEDLE.format(
+            type_needle_v=kind,
+            key=key,
+            value=value,
+        )
         for key, value in pairs
     ]
     if haystack == "needles":
         context = "\n".join(lines)
     elif haystack == "prose":
-        sentences = [_sentence(rng) for _ in range(max(values, units))]
+        sentences = []
+        for _ in range(max(values, units)):
+            sentences.append(_sentence(rng))
         context = " ".join(_insert(lines, sentences, rng, depth))
     else:
         context = "\n".join(_insert(lines, [texts()["noise"]] * units, rng, depth))
@@ -191,10 +200,10 @@ def _word_keys(count: int, rng: random.Random) -> list[str]:
     keys = len(adjectives) * len(nouns)
     # The numbers of pairs are drawn, because a list of all pairs would have millions of texts.
     numbers = rng.sample(range(keys), min(count, keys))
-    return [
-        f"{adjectives[n % len(adjectives)]}-{nouns[n // len(adjectives)]}"
-        for n in numbers
-    ]
+    pairs = []
+    for n in numbers:
+        pairs.append(f"{adjectives[n % len(adjectives)]}-{nouns[n // len(adjectives)]}")
+    return pairs
 
 
 @cache
@@ -243,7 +252,11 @@ def common_words(uncommon: int, rng: random.Random, depth: float) -> Row:
     )
     solution = " ".join(number_words(example_answer))
     worked = f"{CWE_USER.format(example='', context=example)}\n{CWE_PREFIX} {solution}"
-    return {CONTEXT: context, "example": worked, "answer": answer}
+    return {
+        CONTEXT: context,
+        "example": worked,
+        "answer": answer,
+    }
 
 
 def frequent_words(words: int, rng: random.Random, depth: float) -> Row:
@@ -254,7 +267,9 @@ def frequent_words(words: int, rng: random.Random, depth: float) -> Row:
     """
     share = words / _ZETA_2
     # Ranks at which a word would appear less than once are left out.
-    counts = [int(share / rank**2) for rank in range(1, math.isqrt(int(share)) + 1)]
+    counts = []
+    for rank in range(1, math.isqrt(int(share)) + 1):
+        counts.append(int(share / rank**2))
     # In a short text the first ranks would have the same frequency. These minima keep them apart.
     least = range(_FREQUENT_WORDS + 2, 1, -1)
     counts = [max(pair) for pair in zip_longest(counts, least, fillvalue=0)]
@@ -305,7 +320,9 @@ def two_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
     for near, far, _ in stories:
         rest += [near, far]
     # The first one is not counted among the others.
-    paragraphs = [f"{document.title}\n{document.text}" for document in rest[:others]]
+    paragraphs = []
+    for document in rest[:others]:
+        paragraphs.append(f"{document.title}\n{document.text}")
     rng.shuffle(paragraphs)
     return _questions(
         paragraphs, f"{second.title}\n{second.text}", question, second.answer, depth
@@ -349,7 +366,11 @@ def _chain(
 def _chain_example() -> str:
     """Return the worked example, the same in all rows, as in RULER. No row has its names: they are shorter."""
     context, names = _chain(_EXAMPLE_LINES, _EXAMPLE_VALUE, 3, random.Random("example"))
-    fields = {"context": context, "query": str(_EXAMPLE_VALUE), "num_v": len(names)}
+    fields = {
+        "context": context,
+        "query": str(_EXAMPLE_VALUE),
+        "num_v": len(names),
+    }
     return f"{VT_USER.format(example='', **fields)}\n{VT_PREFIX.format(**fields)} {' '.join(names)}"
 
 
@@ -368,10 +389,9 @@ def _stories(count: int, rng: random.Random) -> list[tuple[_Document, _Document,
     numbers = iter(rng.sample(range(math.prod(map(len, letters))), count * len(named)))
     stories = []
     for _ in range(count):
-        facts = {
-            kind: form.format(_name(next(numbers), letters))
-            for kind, form in named.items()
-        }
+        facts = {}
+        for kind, form in named.items():
+            facts[kind] = form.format(_name(next(numbers), letters))
         year = rng.randrange(1700, 1900)
         facts["person"] = f"{rng.choice(texts()['first_names'])} {facts['person']}"
         facts |= {
@@ -379,9 +399,8 @@ def _stories(count: int, rng: random.Random) -> list[tuple[_Document, _Document,
             "later": str(year + rng.randrange(20, 60)),
             "number": str(rng.randrange(14, 40)),
         }
-        facts |= {
-            name: rng.choice(texts()[f"{name}s"]) for name in ("trade", "good", "habit")
-        }
+        for name in ("trade", "good", "habit"):
+            facts[name] = rng.choice(texts()[f"{name}s"])
         story = rng.choice(texts()["stories"])
         documents = (texts()["documents"][name] for name in story["documents"])
         first, second = (
@@ -409,7 +428,12 @@ def _questions(
     position = round(depth * len(others))
     documents = enumerate([*others[:position], target, *others[position:]], 1)
     context = "\n\n".join(f"Document {number}:\n{text}" for number, text in documents)
-    return {CONTEXT: context, "question": question, "answer": [answer], "depth": depth}
+    return {
+        CONTEXT: context,
+        "question": question,
+        "answer": [answer],
+        "depth": depth,
+    }
 
 
 _TEXTS = (str, list)
@@ -548,9 +572,9 @@ def _json_kv(
         )
     try:
         pairs = row["demos"][:shots]
-        demos = [
-            prompts.JSON_KV_DEMO.format(key=key, value=value) for key, value in pairs
-        ]
+        demos = []
+        for key, value in pairs:
+            demos.append(prompts.JSON_KV_DEMO.format(key=key, value=value))
     except (TypeError, ValueError) as error:
         raise InputError(
             f"{where}: column 'demos' must be a list of [key, value]"

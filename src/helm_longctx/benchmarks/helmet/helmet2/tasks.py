@@ -82,7 +82,11 @@ _CHOICE_COLUMNS: Types = {
     "length": str,
     **dict.fromkeys(_CHOICES, str),
 }
-_GRAPH_COLUMNS: Types = {"context": str, "question": str, "answer": list}
+_GRAPH_COLUMNS: Types = {
+    "context": str,
+    "question": str,
+    "answer": list,
+}
 
 
 def _release_file(path: str) -> ReleaseFile:
@@ -113,7 +117,10 @@ def _load_longbench(
     path = root / LONGBENCH.folder / "train.jsonl"
     rows = JsonLines(path, _CHOICE_COLUMNS)
     length = _CLASSES[settings.level]
-    of_class = [number for number, row in enumerate(rows) if row["length"] == length]
+    of_class = []
+    for number, row in enumerate(rows):
+        if row["length"] == length:
+            of_class.append(number)
     order = shuffle_order(len(of_class), settings.seed)[: task.sample(settings)]
     numbers = [of_class[index] for index in order]
     cutter = TextCutter(root / LLAMA_3.path, settings.level, OMITTED)
@@ -124,9 +131,16 @@ def _load_longbench(
                 f"{path}: row {number + 1}: column 'answer' must be A, B, C or D"
             )
         ((_, end),) = cutter.measure([row["context"]])
-        context = row["context"] if end is None else row["context"][:end] + OMITTED
+        if end is None:
+            context = row["context"]
+        else:
+            context = row["context"][:end] + OMITTED
         choices = {name: row[name] for name in _CHOICES}
-        fields = {"context": context, "question": row["question"], **choices}
+        fields = {
+            "context": context,
+            "question": row["question"],
+            **choices,
+        }
         references = [row["answer"], f"{row['answer']}. {row[choice]}"]
         yield Example(f"{task.name}-{number}", fields, references, "hub")
 

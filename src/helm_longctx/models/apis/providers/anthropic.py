@@ -63,7 +63,10 @@ class AnthropicClient(ProviderClient):
                 "the server's answer has no content or no stop reason",
             )
         blocks = [block for block in content if isinstance(block, Mapping)]
-        texts = [block.get("text") for block in blocks if block.get("type") == "text"]
+        texts = []
+        for block in blocks:
+            if block.get("type") == "text":
+                texts.append(block.get("text"))
         if len(blocks) < len(content) or not all(
             isinstance(text, str) for text in texts
         ):
@@ -81,7 +84,10 @@ class AnthropicClient(ProviderClient):
                 "the server's answer has no text: none of its blocks is one",
             )
         result = protocol.make_result(request, text, ending, thinking)
-        calls = tools.read_anthropic_calls(blocks) if has_calls else []
+        if has_calls:
+            calls = tools.read_anthropic_calls(blocks)
+        else:
+            calls = []
         result = tools.with_calls(result, calls, tools.read_anthropic_reasoning(blocks))
         return add_facts(result, usage=_usage(reply.get("usage")))
 
@@ -90,11 +96,12 @@ class AnthropicClient(ProviderClient):
         protocol.check_text(request)
         settings = self.settings
         messages = protocol.turns(request)
-        system = [
-            message["content"] for message in messages if message["role"] == "system"
-        ]
+        system = []
+        for message in messages:
+            if message["role"] == "system":
+                system.append(message["content"])
         others = tools.anthropic_messages(
-            each for each in messages if each["role"] != "system"
+            message for message in messages if message["role"] != "system"
         )
         fields: Body = {
             "model": settings.model or request.model.partition("/")[2],
@@ -107,13 +114,15 @@ class AnthropicClient(ProviderClient):
         }
         budget = settings.thinking_tokens
         effort = settings.reasoning_effort
-        thinking = (
-            {"type": "enabled", "budget_tokens": budget}
-            if budget
-            else ADAPTIVE
-            if effort
-            else None
-        )
+        if budget:
+            thinking: Mapping[str, object] | None = {
+                "type": "enabled",
+                "budget_tokens": budget,
+            }
+        elif effort:
+            thinking = ADAPTIVE
+        else:
+            thinking = None
         optional: Body = {
             # The protocol has no system role: the text stands in a field of its own.
             "system": "\n\n".join(system) or None,
@@ -135,18 +144,20 @@ class AnthropicClient(ProviderClient):
 
     def _unsent_keys(self) -> tuple[str, ...]:
         token = variable("ANTHROPIC_AUTH_TOKEN")
-        headers = [name.lower() for name in self.settings.headers or {}]
+        headers = []
+        for name in self.settings.headers or {}:
+            headers.append(name.lower())
         # Older versions of the package, such as 0.97, also send this token if there is a key.
-        return (
-            (token,)
-            if token and self._has_key and "authorization" not in headers
-            else ()
-        )
+        if token and self._has_key and "authorization" not in headers:
+            return (token,)
+        return ()
 
     def stream_fields(self, body: Body) -> Body:
         """Return the fields that ask for a stream. Long answers are always streamed."""
         is_long = body["max_tokens"] > _LONGEST_IN_ONE_PIECE
-        return {"stream": True} if is_long else super().stream_fields(body)
+        if is_long:
+            return {"stream": True}
+        return super().stream_fields(body)
 
     def join_stream(self, events: Iterable[Any]) -> Body:
         """Return the message that the events of a stream consist of."""
@@ -169,7 +180,7 @@ class AnthropicClient(ProviderClient):
             elif kind == "message_delta":
                 # The counts in `message_delta` are cumulative, so they replace the counts of `message_start`. If one of
                 # them has something else, nothing was counted.
-                # Other servers send null or 0 for the prompt, which then has the counts of `message_start`.
+                # Other servers send null or 0 for the prompt. It then has the counts of `message_start`.
                 first = message.get("usage") or {}
                 last = event.get("usage") or {}
                 usage = None
@@ -184,14 +195,23 @@ class AnthropicClient(ProviderClient):
 
 
 def _join_blocks(content: list[Mapping[str, Any]], kind: str) -> str | None:
-    texts = [block.get(kind) for block in content if block.get("type") == kind]
-    return "".join(text for text in texts if isinstance(text, str)) if texts else None
+    texts = []
+    for block in content:
+        if block.get("type") == kind:
+            texts.append(block.get(kind))
+    if texts:
+        return "".join(text for text in texts if isinstance(text, str))
+    return None
 
 
 def _usage(usage: object) -> Usage | None:
-    read = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     counts = read_counts(
-        usage, *read, "output_tokens", "output_tokens_details.thinking_tokens"
+        usage,
+        "input_tokens",
+        "cache_read_input_tokens",
+        "cache_creation_input_tokens",
+        "output_tokens",
+        "output_tokens_details.thinking_tokens",
     )
     if counts is None:
         return None
@@ -249,7 +269,7 @@ class _AnthropicBatches(batches.Service):
                 closing(self._results(batch)) as results,
             ):
                 if (
-                    next((found.name for found in results if found.name), None)
+                    next((result.name for result in results if result.name), None)
                     in part.requests
                 ):
                     return batches.BatchSearch(batch.id, True)
@@ -309,7 +329,10 @@ def _can_results_come(part: batches.BatchShare, batch: Any) -> bool:
     """Whether the missing results of a batch can still appear: it counts answers, and was not archived."""
     counts = batch.request_counts
     has_answers = counts.succeeded + counts.errored > 0
-    ended = batch.ended_at.timestamp() if batch.ended_at else None
+    if batch.ended_at:
+        ended = batch.ended_at.timestamp()
+    else:
+        ended = None
     return (
         has_answers
         and batch.archived_at is None

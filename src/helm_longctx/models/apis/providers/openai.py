@@ -49,7 +49,11 @@ _MANY = 10**9
 _PIECE = 1 << 20
 """Bytes of a file of results that are read at once."""
 
-FORMS = {"chat": "chat", "completions": "completion", "both": "both"}
+FORMS = {
+    "chat": "chat",
+    "completions": "completion",
+    "both": "both",
+}
 """The allowed values of `form`, and the form of the prompt for each of them."""
 
 
@@ -109,14 +113,13 @@ class OpenAIClient(ProviderClient):
                 .rstrip("/")
                 .removesuffix(self.provider.version)
             )
-            return (
-                f"{server}/generate" if request.way == echo.GENERATE else _COMPLETIONS
-            )
-        is_completion = (
-            request.messages is None
-            if self._form == "both"
-            else self._form == "completion"
-        )
+            if request.way == echo.GENERATE:
+                return f"{server}/generate"
+            return _COMPLETIONS
+        if self._form == "both":
+            is_completion = request.messages is None
+        else:
+            is_completion = self._form == "completion"
         return _COMPLETIONS if is_completion else CHAT
 
     def parse(self, request: Request, reply: Body) -> RequestResult:
@@ -133,7 +136,10 @@ class OpenAIClient(ProviderClient):
         _check_provider(choices[0], text)
         if message.get("refusal"):
             raise FailureError(Failure.REFUSED, f"{reason}: {message['refusal']}")
-        calls = tools.read_openai_calls(message) if tools.tools_of(request) else []
+        if tools.tools_of(request):
+            calls = tools.read_openai_calls(message)
+        else:
+            calls = []
         if calls:
             reason = "stop"
             text = text or ""
@@ -194,16 +200,17 @@ class OpenAIClient(ProviderClient):
 
     def _exchange(self, request: Request, body: Body) -> Body:
         reply = super()._exchange(request, body)
-        return (
-            echo.shorten_reply(request, reply)
-            if isinstance(request, echo.EchoRequest)
-            else reply
-        )
+        if isinstance(request, echo.EchoRequest):
+            return echo.shorten_reply(request, reply)
+        return reply
 
     def wanted_body(self, request: Request) -> Body:
         """Return the body of a chat or a completion."""
         if isinstance(request, echo.EchoRequest):
-            name = "text" if request.way == echo.GENERATE else "prompt"
+            if request.way == echo.GENERATE:
+                name = "text"
+            else:
+                name = "prompt"
             model = {"model": self.settings.model or request.model.partition("/")[2]}
             return {
                 **model,
@@ -268,11 +275,9 @@ class OpenAIClient(ProviderClient):
             name in body for name in ("logprobs", "prompt_logprobs", "return_logprob")
         )
         streams = (self.settings.stream or body.get("stream")) and not is_whole
-        return (
-            {"stream": True, "stream_options": {"include_usage": True}}
-            if streams
-            else {}
-        )
+        if streams:
+            return {"stream": True, "stream_options": {"include_usage": True}}
+        return {}
 
     def join_stream(self, events: Iterable[Any]) -> Body:
         """Return the reply that the events of a stream consist of."""
@@ -284,15 +289,16 @@ class OpenAIClient(ProviderClient):
         reason = None
         chats = True
         for chunk in events:
-            reply |= {
-                name: chunk[name] for name in _FIELDS if chunk.get(name) is not None
-            }
+            for name in _FIELDS:
+                if chunk.get(name) is not None:
+                    reply[name] = chunk[name]
             for choice in _first_choices(chunk.get("choices")):
-                # Chunks of completions have a text in the place of a delta.
+                # Chunks of completions have a text instead of a delta.
                 chats = "text" not in choice
-                delta = (
-                    (choice.get("delta") or {}) if chats else {"text": choice["text"]}
-                )
+                if chats:
+                    delta = choice.get("delta") or {}
+                else:
+                    delta = {"text": choice["text"]}
                 for name, text in delta.items():
                     if name == "content" and isinstance(text, list):
                         written, reasoning = protocol.read_parts(text)
@@ -307,14 +313,15 @@ class OpenAIClient(ProviderClient):
                     elif isinstance(text, str):
                         texts[name].append(text)
                 reason = choice.get("finish_reason") or reason
-                provider |= {
-                    name: choice[name] for name in _OF_PROVIDER if choice.get(name)
-                }
+                for name in _OF_PROVIDER:
+                    if choice.get(name):
+                        provider[name] = choice[name]
         if reason is None and not provider:
             raise protocol.cut_stream()
-        parts: Body = {
-            name: "".join(pieces) for name, pieces in texts.items() if pieces
-        }
+        parts: Body = {}
+        for name, pieces in texts.items():
+            if pieces:
+                parts[name] = "".join(pieces)
         if called := calls.join():
             parts["tool_calls"] = called
         if details:
@@ -322,10 +329,23 @@ class OpenAIClient(ProviderClient):
         # `role` stands last because its pieces were joined, too, and some servers send it with every chunk.
         choice = {"text": parts.get("text")}
         if chats:
-            choice = {"message": {"content": None, **parts, "role": "assistant"}}
+            choice = {
+                "message": {
+                    "content": None,
+                    **parts,
+                    "role": "assistant",
+                }
+            }
         return {
             **reply,
-            "choices": [{"index": 0, "finish_reason": reason, **provider, **choice}],
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": reason,
+                    **provider,
+                    **choice,
+                }
+            ],
         }
 
 
@@ -349,13 +369,14 @@ def _check_provider(choice: Body, text: object) -> None:
 
 
 def _usage(usage: object) -> Usage | None:
-    details = (
-        f"prompt_tokens_details.{name}"
-        for name in ("cached_tokens", "cache_write_tokens")
-    )
-    totals = ("prompt_tokens", "completion_tokens", "total_tokens")
     counts = read_counts(
-        usage, *totals, *details, "completion_tokens_details.reasoning_tokens"
+        usage,
+        "prompt_tokens",
+        "completion_tokens",
+        "total_tokens",
+        "prompt_tokens_details.cached_tokens",
+        "prompt_tokens_details.cache_write_tokens",
+        "completion_tokens_details.reasoning_tokens",
     )
     if counts is None:
         return None
@@ -479,7 +500,7 @@ class _OpenAIBatches(batches.Service):
 
 
 class _BatchFiles(batches.Service):
-    """Files in OpenAI's format, which the user gives to `vllm run-batch`. A batch is identified by its file's name.
+    """Files in OpenAI's format. The user gives them to `vllm run-batch`. A batch is identified by its file's name.
 
     The files stand in the folder `batches` of the run's folder.
     """
@@ -589,7 +610,12 @@ def _file_name(part: batches.BatchShare) -> str:
 
 def _line(name: str, route: str, body: Body) -> bytes:
     return orjson.dumps(
-        {"custom_id": name, "method": "POST", "url": route, "body": body}
+        {
+            "custom_id": name,
+            "method": "POST",
+            "url": route,
+            "body": body,
+        }
     )
 
 

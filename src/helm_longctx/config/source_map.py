@@ -1,4 +1,4 @@
-"""Finds the places of a configuration's values for errors: a line of a file, or an option of the command."""
+"""Locates a configuration's values for errors: a line of a file, or an option of the command."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,34 +14,37 @@ KeyPath = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
-class Places:
-    """The places of a configuration's values: in a file, or the option that gave the value at a key path."""
+class SourceMap:
+    """Where each value of a configuration stands: in a file, or the option that gave the value at a key path."""
 
     file: str = ""
     document: Any = None
     options: Mapping[KeyPath, str] = field(default_factory=dict)
 
     def error(self, path: Iterable[str | int], message: str) -> InputError:
-        """Return an error about the value at a key path. The message is appended to the place."""
+        """Return an error about the value at a key path. The message follows the location."""
         return InputError(f"{self.locate(tuple(path))}{message}")
 
     @contextmanager
     def at(self, path: Iterable[str | int]) -> Iterator[None]:
-        """Put the place of a value before the messages of errors in the block."""
+        """Put the location of a value before the messages of errors in the block."""
         try:
             yield
         except InputError as error:
             raise self.error(path, f": {error}") from error
 
     def locate(self, path: KeyPath) -> str:
-        """Return the place of a value: `run.yaml:12: models[0].url`, or the option that gave it or a part of it."""
+        """Return the location of a value: `run.yaml:12: models[0].url`, or the option that gave it or a part of it."""
         for size in range(len(path), 0, -1):
             if option := self.options.get(path[:size]):
                 return option + _steps(path[size:])
         for option_path, option in self.options.items():
             if path and option_path[: len(path)] == path:
                 return option
-        prefix = f"{self.file}:{self.line(path)}: " if self.file else ""
+        if self.file:
+            prefix = f"{self.file}:{self.line(path)}: "
+        else:
+            prefix = ""
         return prefix + _steps(path).removeprefix(".")
 
     def line(self, path: KeyPath) -> int:
