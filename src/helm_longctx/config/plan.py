@@ -178,7 +178,12 @@ def make_plan(config: RunConfig) -> Plan:
     specs = sorted(
         specs, key=lambda spec: order.get(spec.adapter_spec.model_deployment, -1)
     )
-    return Plan(config, entries, specs, missing if config.dry_run else ())
+    return Plan(
+        config=config,
+        entries=entries,
+        specs=specs,
+        missing=missing if config.dry_run else (),
+    )
 
 
 def make_runner(config: RunConfig) -> LongContextRunner:

@@ -106,11 +106,11 @@ class StateReply:
     def question(self, is_spread: bool = False) -> RegisterQuestion:
         """Return the question."""
         return RegisterQuestion(
-            self.seed,
-            lines_for(self.length, self.kind),
-            is_spread,
-            self.kind,
-            self.shared,
+            seed=self.seed,
+            size=lines_for(self.length, self.kind),
+            is_spread=is_spread,
+            kind=self.kind,
+            shared=self.shared,
         )
 
 

@@ -146,7 +146,12 @@ class _Diagnosis:
         blocks = []
         for number in range(start, start + max(0, min(count, left))):
             blocks.append(
-                AskedBlock(self._kind.kind, length, self._kind.question(number), 1)
+                AskedBlock(
+                    kind=self._kind.kind,
+                    length=length,
+                    seed=self._kind.question(number),
+                    count=1,
+                )
             )
         return blocks
 

@@ -350,7 +350,14 @@ def _answers(row: FileRow, task: str) -> Iterator[ForeignAnswer]:
             depth=doc["depth"] if is_number(doc.get("depth")) else None,
             is_generated=doc.get("source") == GENERATED_SOURCE,
         )
-        yield ForeignAnswer(location, task, text, fields, output, model)
+        yield ForeignAnswer(
+            location=location,
+            task=task,
+            text=text,
+            fields=fields,
+            output=output,
+            model=model,
+        )
 
 
 READER = OutputReader(

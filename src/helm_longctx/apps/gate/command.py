@@ -447,7 +447,13 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
     check_samples(chosen, others)
     lengths = plan_lengths(_list_samples(chosen), goal)
     depths = plan_depths(_list_samples(chosen), goal)
-    return _Sample((base, candidate), (chosen, others), lengths, needed, depths)
+    return _Sample(
+        plans=(base, candidate),
+        estimates=(chosen, others),
+        lengths=lengths,
+        needed=needed,
+        depths=depths,
+    )
 
 
 def _estimate(plan: Plan) -> list[Estimate]:

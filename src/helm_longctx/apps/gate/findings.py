@@ -167,8 +167,8 @@ def _is_short(score: InstanceScore) -> bool:
 
 def _swap(pair: AnswerPair) -> AnswerPair:
     return AnswerPair(
-        pair.candidate,
-        pair.base,
-        (pair.texts[1], pair.texts[0]),
-        not pair.is_base_first,
+        base=pair.candidate,
+        candidate=pair.base,
+        texts=(pair.texts[1], pair.texts[0]),
+        is_base_first=not pair.is_base_first,
     )

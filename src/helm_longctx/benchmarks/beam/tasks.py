@@ -104,7 +104,12 @@ def read_texts(root: DataRoot) -> OfficialTexts:
         raise InputError(
             f"{root.path / 'beam'}: not BEAM's files; get them with: helm-longctx fetch beam"
         ) from error
-    return OfficialTexts(question, judge, system, same)
+    return OfficialTexts(
+        question=question,
+        judge=judge,
+        system=system,
+        same=same,
+    )
 
 
 def _find_contents(module: ast.Module, function: str) -> list[list[str]]:

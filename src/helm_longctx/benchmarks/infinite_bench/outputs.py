@@ -59,7 +59,10 @@ def read_file(
         outputs.append(Output(f"{match['task']}-{row.get('id')}", answer, references))
     own = f"{_ENTRIES.get(model, 'infinite_bench_base')}:task={match['task']}"
     return OutputRun(
-        entry or own, model, outputs, [f"{path}:{row.number}" for row in rows]
+        entry=entry or own,
+        model=model,
+        outputs=outputs,
+        locations=[f"{path}:{row.number}" for row in rows],
     )
 
 

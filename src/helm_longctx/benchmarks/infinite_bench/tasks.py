@@ -281,10 +281,10 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         messages = () if task.template.names else _make_calculation(text)
         group = text_group(text[:_BEGINNING] if _REAL_TEXTS.match(name) else text)
         yield Example(
-            f"{name}-{number}",
-            fields,
-            references,
-            "hub",
+            id=f"{name}-{number}",
+            fields=fields,
+            references=references,
+            source="hub",
             messages=messages,
             group=group,
         )

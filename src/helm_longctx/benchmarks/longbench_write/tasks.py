@@ -86,10 +86,10 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         tokens = round(_TOKENS_OF_A_WORD * row["length"])
         fields = {"input": row["prompt"]}
         yield Example(
-            f"{task.name}-{number}",
-            fields,
-            [],
-            "official",
+            id=f"{task.name}-{number}",
+            fields=fields,
+            references=[],
+            source="official",
             record=record,
             answer_tokens=tokens,
         )

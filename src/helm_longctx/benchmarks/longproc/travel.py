@@ -178,7 +178,12 @@ class _Search:
         if fixed:
             self._write(depth, prompts.TRAVEL_IS_FIXED, day=day, city=fixed["city"])
             stops = [
-                _Stop(fixed["city"], fixed["end_day"] - day + 1, day, fixed["end_day"])
+                _Stop(
+                    city=fixed["city"],
+                    days=fixed["end_day"] - day + 1,
+                    start=day,
+                    end=fixed["end_day"],
+                )
             ]
         else:
             possible = ", ".join(city["city"] for city in free)
@@ -186,7 +191,14 @@ class _Search:
             stops = []
             for city in free:
                 days = city["num_days"]
-                stops.append(_Stop(city["city"], days, day, day + days - 1))
+                stops.append(
+                    _Stop(
+                        city=city["city"],
+                        days=days,
+                        start=day,
+                        end=day + days - 1,
+                    )
+                )
         for stop in stops:
             if self._is_feasible(stop, plan, depth + 1):
                 left = [city for city in free if city["city"] != stop.city]

@@ -549,11 +549,11 @@ def load(
             depth = None
         messages = [{"role": "user", "content": sample.prompt}]
         yield Example(
-            f"{task.name}-{number}",
-            {},
-            sample.answers,
-            "official",
-            depth,
+            id=f"{task.name}-{number}",
+            fields={},
+            references=sample.answers,
+            source="official",
+            depth=depth,
             messages=messages,
         )
 

@@ -131,7 +131,12 @@ def _read_squad(root: DataRoot) -> _Documents:
                 if not qa["is_impossible"]:
                     answers = [answer["text"] for answer in qa["answers"]]
                     questions.append(
-                        DocumentQuestion(qa["question"], answers, [own], related)
+                        DocumentQuestion(
+                            text=qa["question"],
+                            answers=answers,
+                            documents=[own],
+                            related=related,
+                        )
                     )
     return questions, texts
 
@@ -150,7 +155,12 @@ def _read_hotpotqa(root: DataRoot) -> _Documents:
     for row, context in zip(rows, contexts, strict=True):
         documents = [number[text] for text in context]
         questions.append(
-            DocumentQuestion(row["question"], [row["answer"]], documents, [])
+            DocumentQuestion(
+                text=row["question"],
+                answers=[row["answer"]],
+                documents=documents,
+                related=[],
+            )
         )
     return questions, texts
 

@@ -144,7 +144,14 @@ def read_hotpotqa(root: DataRoot) -> tuple[list[_Asked], list[str]]:
                 related.append(text)
         if not own:
             raise InputError(f"{row}: 'supporting_facts' names no title of 'context'")
-        asked.append(_Asked(row["question"], row["answer"], own, related))
+        asked.append(
+            _Asked(
+                text=row["question"],
+                answer=row["answer"],
+                documents=own,
+                related=related,
+            )
+        )
     return asked, [*texts]
 
 

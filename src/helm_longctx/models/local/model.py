@@ -369,11 +369,11 @@ class LocalModel:
         for answer, count in zip(answers, reused, strict=True):
             outputs.append(
                 Generation(
-                    answer,
-                    count,
-                    seconds / len(jobs),
-                    (first - start) / len(jobs),
-                    peak,
+                    tokens=answer,
+                    reused=count,
+                    seconds=seconds / len(jobs),
+                    first_seconds=(first - start) / len(jobs),
+                    peak_memory=peak,
                 )
             )
         return outputs
@@ -435,11 +435,11 @@ class LocalModel:
                 why = "layers that do not keep all tokens (a sliding window or a recurrent state)"
                 self._warn_once(f"has {why}: no prefix is reused")
         return Generation(
-            tokens,
-            reused,
-            time.perf_counter() - start,
-            first - start,
-            self._peak_memory(),
+            tokens=tokens,
+            reused=reused,
+            seconds=time.perf_counter() - start,
+            first_seconds=first - start,
+            peak_memory=self._peak_memory(),
         )
 
     def _peak_memory(self) -> float:
