@@ -408,7 +408,7 @@ def score(record: Record, compare: _Compare, language: str) -> Scores:
 def find_answer(output: str) -> str:
     """Return the first answer in tags that begins and ends in one line, or empty without any.
 
-    It is what the official pattern "<Answer>.*?</Answer>" finds, which takes time that is quadratic in a line of tags.
+    It is what the official pattern "<Answer>.*?</Answer>" finds, but that one's time is quadratic in a line of tags.
     """
     for line in output.split("\n"):
         start = line.find(_START)

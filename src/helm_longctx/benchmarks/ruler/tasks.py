@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache, partial
-from itertools import chain, islice, pairwise, repeat
+from itertools import chain, islice, pairwise, product, repeat
 from math import pi
 from random import Random
 from string import ascii_lowercase, ascii_uppercase
@@ -612,8 +612,7 @@ _TASKS = (
 
 _MORE_NEEDLES = tuple(
     _needles(f"{part}_{number}", f"{number} {part.title()}", "essay", **{part: number})
-    for part in ("keys", "values", "queries")
-    for number in (2, 8, 16)
+    for part, number in product(("keys", "values", "queries"), (2, 8, 16))
 )
 """Needles as in RULER's tasks with four keys, values or queries. There are only 40 depths for needles in essays."""
 

@@ -409,7 +409,7 @@ def match_part(output: str, references: Sequence[str]) -> float:
 def drop_copied_documents(output: str) -> str:
     r"""Return an output without the documents that it copies, each to its first empty line.
 
-    It is what is left by the official pattern "Document \d+:(?:.*\n)+?\n", which takes time that is quadratic in a
+    It is what is left by the official pattern "Document \d+:(?:.*\n)+?\n", but that one's time is quadratic in a
     text of headings without an empty line.
     """
     kept = []
