@@ -4,6 +4,7 @@ Of pages with a choice of lengths, a document has the main length, and plots are
 """
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -108,7 +109,13 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["json_block"] = lambda value: Markup(safe_json(value))  # noqa: S704  # it is escaped
+    environment.filters["unbroken"] = join_numbers
     return environment
+
+
+def join_numbers(text: str) -> str:
+    """Return a text in which no line ends between a number and its percent sign."""
+    return re.sub(r"(?<=\d) (?=%)", "\N{NO-BREAK SPACE}", text)
 
 
 _BROWSERS = (

@@ -16,7 +16,6 @@ from helm.benchmark.model_deployment_registry import (
 )
 from helm.benchmark.model_metadata_registry import get_all_models
 from helm.benchmark.run_spec import RunSpec
-from helm.common.hierarchical_logger import hlog, hwarn
 
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.evaluation.identities import (
@@ -26,6 +25,7 @@ from helm_longctx.evaluation.identities import (
     describe_tokenizer,
     find_changes,
 )
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.endpoints.files import add_entries
 from helm_longctx.models.endpoints.registration import describe_model, load_tokenizer
 from helm_longctx.models.engines import Engine, EngineFunction
@@ -378,11 +378,11 @@ class AskObjects(Strategy):
                 run.path, {**identity, **({RESUMED: changed} if changed else {})}
             )
             if changed:
-                hwarn(
+                helm_log.warning(
                     f"{run.spec.name} goes on with another model: changed {', '.join(changed)}"
                 )
             if self._resumes:
-                hlog(
+                helm_log.info(
                     f"{run.spec.name} goes on with {len(run.journal)} answers of an earlier call"
                 )
         else:

@@ -35,13 +35,13 @@ from helm.benchmark.model_deployment_registry import (
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
     ModelDeployment,
 )
-from helm.common.hierarchical_logger import herror, hlog, hwarn
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.environment import request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import refuse_runs
 from helm_longctx.helm.versions import check_records, describe_helm
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.provider import ApiClient
 from helm_longctx.models.apis.sending import OpensStore, store_watch
 from helm_longctx.models.apis.transport import LimitedBody, guard_library
@@ -289,7 +289,7 @@ def _warn_of_subsamples(
     # Instances of other scenarios have no sample of ours and stay unchanged.
     if len(subset) == len(instances) or not Sample.is_in(instances[0].extra_data):
         return subset
-    hwarn(
+    helm_log.warning(
         f"-m {max_eval_instances} draws {len(subset)} of {len(instances)} instances, which are not the benchmark's"
         " sample; give -m 10000, or num_samples= for a smaller sample as the benchmark draws it"
     )
@@ -321,7 +321,7 @@ def _refuse_runs_in_one_line(theirs: Any, self: Any, run_specs: list[RunSpec]) -
                 raise
             refusals[spec.name] = f"{spec.name}: {error}"
             if len(run_specs) > 1:
-                herror(refusals[spec.name])
+                helm_log.error(refusals[spec.name])
 
     self.run_one = run_one
     try:
@@ -506,7 +506,7 @@ def apply_patches() -> None:
 
 def log_what_helm_prints() -> None:
     """Make HELM's look-up of credentials log what it prints. Then nobody need redirect a process's standard output."""
-    helm.common.general.print = hlog
+    helm.common.general.print = helm_log.info
 
 
 def apply_seed_patch() -> None:

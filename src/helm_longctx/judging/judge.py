@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from helm.benchmark import model_deployment_registry as registry
 from helm.clients.client import Client
-from helm.common.hierarchical_logger import herror, hlog
 from helm.common.object_spec import get_class_by_name
 from helm.common.request import RequestResult
 from tqdm import tqdm
@@ -23,6 +22,7 @@ from helm_longctx.environment import number_setting, page_address, require
 from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_seed_patch
 from helm_longctx.helm.style import sends_messages
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.calls import call_all
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.sending import Retries, Sender
@@ -404,7 +404,7 @@ def _log_outcome(
     by_item: Sequence[Mapping[str, Mapping[str, JudgeReply]]], spending: JudgeSpending
 ) -> None:
     if len(by_item) > 1:
-        hlog(f"judges: {spending}")
+        helm_log.info(f"judges: {spending}")
     errors: Counter[tuple[str, str]] = Counter()
     for item in by_item:
         for judge, replies in item.items():
@@ -413,4 +413,4 @@ def _log_outcome(
             )
     # Equal errors are logged once, because a judge that is gone would otherwise log thousands of equal lines.
     for (judge, error), times in errors.most_common(5):
-        herror(f"judge {judge} gave no verdict on {times} questions: {error}")
+        helm_log.error(f"judge {judge} gave no verdict on {times} questions: {error}")

@@ -23,7 +23,6 @@ from helm.benchmark.model_deployment_registry import (
 from helm.clients.auto_client import AutoClient
 from helm.clients.client import Client
 from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
-from helm.common.hierarchical_logger import hlog, hwarn
 from helm.common.object_spec import get_class_by_name
 from helm.common.optional_dependencies import OptionalDependencyNotInstalled
 from helm.common.request import Request, RequestResult
@@ -32,6 +31,7 @@ from helm_longctx.environment import page_address, require
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of_error
 from helm_longctx.helm.patches import apply_patches
+from helm_longctx.helm_log import helm_log
 from helm_longctx.judging.judge import TIMEOUT, messages_before, setting
 from helm_longctx.models.apis.availability import Availability, ask_model, tiny_request
 from helm_longctx.models.apis.oauth import PAGE, TokenError, find_tokens, variable
@@ -251,7 +251,7 @@ def judge_client(
     if key_source is None:
         for prefix in _judge_prefix(record):
             if variable(f"{prefix}_API_KEY") or variable(f"{prefix}_CLIENT_ID"):
-                hwarn(
+                helm_log.warning(
                     f"judge {deployment}: its client takes no key, so {prefix}_* are not used"
                 )
         # HELM's AutoClient has no public way to get one deployment's client.
@@ -259,7 +259,7 @@ def judge_client(
     family = family_of(f"{deployment} {record.model_name or ''}")
     is_own = key_source.origin.startswith(f"{family}_JUDGE")
     about = describe_key(family, key_source.origin, is_own)
-    hlog(f"{about} for model: {deployment}")
+    helm_log.info(f"{about} for model: {deployment}")
 
     def build(key: str) -> Client:
         # HELM's `provide_api_key` looks the key up under this name.
@@ -391,7 +391,7 @@ def find_official_judge(official: str, credentials: Mapping[str, Any]) -> str | 
             f"judge=auto: the official judge cannot be asked: {said}; {_INSTEAD}"
         )
     if chosen != official:
-        hlog(f"judge=auto: the official judge is asked at {chosen}")
+        helm_log.info(f"judge=auto: the official judge is asked at {chosen}")
     return chosen
 
 

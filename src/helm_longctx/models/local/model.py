@@ -10,10 +10,10 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from helm.common.hierarchical_logger import hwarn
 from helm.proxy.retry import NonRetriableException
 
 from helm_longctx.errors import InputError
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.local import attention, batches
 
 _Found = TypeVar("_Found")
@@ -548,7 +548,7 @@ class LocalModel:
 
     def _warn_once(self, message: str) -> None:
         if message not in self._warned:
-            hwarn(f"{self._name} {message}")
+            helm_log.warning(f"{self._name} {message}")
         self._warned.add(message)
 
     @property

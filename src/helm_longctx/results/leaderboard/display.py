@@ -23,9 +23,9 @@ import zstandard
 from helm.benchmark.presentation.run_display import write_run_display_json
 from helm.benchmark.presentation.schema import Schema
 from helm.benchmark.run_spec import RunSpec
-from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.errors import InputError
+from helm_longctx.helm_log import helm_log
 from helm_longctx.locks import hold_lock
 from helm_longctx.results.leaderboard.builder import environment_of, fill_in
 from helm_longctx.runs.files import (
@@ -123,7 +123,7 @@ def write_display(
         # This comes last, so that after an error the files of the last summary are still there.
         lean.finish()
     if lean.missing:
-        hwarn(
+        helm_log.warning(
             f"{run}: {lean.missing} whole prompts cannot be shown, because prompts.zst is missing or damaged"
         )
 
