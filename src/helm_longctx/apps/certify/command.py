@@ -79,7 +79,18 @@ def plan_lengths(
     kinds = len(budgets)
     first = design.first
     above, _ = plan_tests(
-        [[PairedAnswer(1.0, 1.0, 0)] * first * design.texts] * kinds,
+        [
+            [
+                PairedAnswer(
+                    expected=1.0,
+                    score=1.0,
+                    question=0,
+                )
+            ]
+            * first
+            * design.texts
+        ]
+        * kinds,
         design.loss,
         design.most,
         design.error,

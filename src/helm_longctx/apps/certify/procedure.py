@@ -472,7 +472,11 @@ def run(design: Design, ask: Ask) -> CertifyOutcome:
             stop = str(error)
         for block in answered:
             search.add(block)
-    return CertifyOutcome(search, _diagnose(search), stop)
+    return CertifyOutcome(
+        search=search,
+        diagnosis=_diagnose(search),
+        stop=stop,
+    )
 
 
 def _diagnose(search: Search) -> _Diagnosis | None:

@@ -260,7 +260,11 @@ def _sample(
 ) -> dict[str, Any]:
     """Return a line without responses. `doc` has the data that an import needs to score the answer again."""
     prompt = asked.prompt
-    sample = asked.sample or Sample("", 0, 0)
+    sample = asked.sample or Sample(
+        source="",
+        max_tokens=0,
+        run_max_tokens=0,
+    )
     doc: dict[str, Any] = {
         "id": asked.key[1],
         "model": result.result.model,

@@ -168,9 +168,9 @@ def gate(
     from helm_longctx.apps.gate.asking import Goal
 
     goal = Goal(
-        (max_drop or (chosen.max_drop if chosen else _MAX_DROP)) / 100,
-        power,
-        noise / 100,
+        margin=(max_drop or (chosen.max_drop if chosen else _MAX_DROP)) / 100,
+        power=power,
+        noise=noise / 100,
     )
     with set_log_levels(quiet, verbose) as prints:
         if logprobs:

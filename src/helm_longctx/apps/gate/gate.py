@@ -286,7 +286,11 @@ def _decide(
     drops = decide_drops(pairs, question.margin, question.power, question.looks, depths)
     parts = {}
     for name, drop in drops.items():
-        parts[name] = GatePart(_mean(pairs[name], "b"), _mean(pairs[name], "a"), drop)
+        parts[name] = GatePart(
+            base=_mean(pairs[name], "b"),
+            candidate=_mean(pairs[name], "a"),
+            drop=drop,
+        )
     return parts
 
 

@@ -85,38 +85,52 @@ def write_gate_page(
 def gate_sections(gate: Gate) -> list[Section]:
     """Return the sections of a gate's page."""
     sections = [
-        Section("verdict", "Verdict", [_answer(gate)]),
         Section(
-            "scores",
-            "Scores",
-            [
+            name="verdict",
+            title="Verdict",
+            blocks=[_answer(gate)],
+        ),
+        Section(
+            name="scores",
+            title="Scores",
+            blocks=[
                 _plot(gate),
                 _parts("scores-lengths", "By length", gate.parts, gate.question),
             ],
         ),
         Section(
-            "answers",
-            "Answers",
-            [_agreements("answers-lengths", "By length", "length", gate.lengths)],
+            name="answers",
+            title="Answers",
+            blocks=[
+                _agreements("answers-lengths", "By length", "length", gate.lengths)
+            ],
         ),
         Section(
-            "orders",
-            "Order",
-            [_agreements("answers-order", "By order", "order", gate.orders)],
+            name="orders",
+            title="Order",
+            blocks=[_agreements("answers-order", "By order", "order", gate.orders)],
             about=_ORDER,
         ),
-        Section("findings", "Requests", [_findings(gate.findings)]),
         Section(
-            "tasks",
-            "Tasks",
-            [_parts("scores-tasks", "By task", gate.tasks, gate.question)],
+            name="findings",
+            title="Requests",
+            blocks=[_findings(gate.findings)],
+        ),
+        Section(
+            name="tasks",
+            title="Tasks",
+            blocks=[_parts("scores-tasks", "By task", gate.tasks, gate.question)],
             about=_TASKS,
         ),
     ]
     different = [pair for pair in gate.pairs if pair.is_answered and not pair.are_equal]
     if different:
         sections.append(
-            Section("different", "Different answers", [_different(different)])
+            Section(
+                name="different",
+                title="Different answers",
+                blocks=[_different(different)],
+            )
         )
     return sections
 
@@ -302,7 +316,11 @@ def _part_row(name: str, part: GatePart) -> list[Cell]:
         Cell(name),
         number_cell(part.base),
         number_cell(part.candidate),
-        Cell(f"{100 * effect.mean:+.1f}", effect.mean, ends),
+        Cell(
+            text=f"{100 * effect.mean:+.1f}",
+            value=effect.mean,
+            detail=ends,
+        ),
         *(Cell(f"{number:,}", number) for number in numbers),
         Cell(
             "< 0.0001" if drop.p_worse < 0.0001 else f"{drop.p_worse:.4f}", drop.p_worse

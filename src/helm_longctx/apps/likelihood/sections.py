@@ -134,9 +134,9 @@ def _nats(interval: Interval | None, show: Callable[[float], str] = decimals) ->
     if interval is None or math.isnan(interval.mean):
         return Cell(DASH, note="the prompts have no context apart from the question")
     return Cell(
-        show(interval.mean),
-        interval.mean,
-        range_text(interval.low, interval.high, show),
+        text=show(interval.mean),
+        value=interval.mean,
+        detail=range_text(interval.low, interval.high, show),
     )
 
 
@@ -225,9 +225,9 @@ def _misses(board: Board) -> Iterator[Block]:
             _nats(whole.median),
             number_cell(whole.trimmed_mean, decimals),
             Cell(
-                percent(whole.misses.mean),
-                whole.misses.mean,
-                range_text(whole.misses.low, whole.misses.high),
+                text=percent(whole.misses.mean),
+                value=whole.misses.mean,
+                detail=range_text(whole.misses.low, whole.misses.high),
             ),
         ]
         if with_gain:

@@ -281,7 +281,11 @@ def _score(path: Path, name: _Name, averages: _Row) -> OutputScore:
         scores=score,
         metrics=metrics,
     )
-    return OutputScore(entry, str(path), row)
+    return OutputScore(
+        entry=entry,
+        location=str(path),
+        row=row,
+    )
 
 
 def _choose(paths: Sequence[Path]) -> Iterable[Path]:

@@ -501,7 +501,12 @@ def _category(
         _task(task, f"_{name}" if name else "", templates, variant, chat)
         for task in ROWS
     )
-    return Category(name, title, tuple(tasks), averaged=not name)
+    return Category(
+        name=name,
+        title=title,
+        tasks=tuple(tasks),
+        averaged=not name,
+    )
 
 
 _CATEGORIES = (

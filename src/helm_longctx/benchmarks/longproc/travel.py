@@ -56,7 +56,11 @@ class Trip:
             LookupError, TypeError, ValueError: the row is malformed.
         """
         flights = frozenset((origin, city) for origin, city in row["connected_cities"])
-        return Trip(row["num_cities"], row["constraints"], flights)
+        return Trip(
+            count=row["num_cities"],
+            constraints=row["constraints"],
+            flights=flights,
+        )
 
     @cached_property
     def fixed_stays(self) -> list[_Constraint]:

@@ -94,7 +94,11 @@ def _scores(path: Path) -> Iterator[OutputScore]:
             length=LENGTHS[match["length"]],
             scores=score,
         )
-        yield OutputScore("lv_eval", f"{path}: {column}", row)
+        yield OutputScore(
+            entry="lv_eval",
+            location=f"{path}: {column}",
+            row=row,
+        )
 
 
 def _choose(paths: Sequence[Path]) -> Iterator[Path]:

@@ -598,7 +598,12 @@ def _category(language: _Language) -> Category:
         _task(language, name, title, partial(_list_words, kind), has_words, words)
         for name, (title, kind) in LISTS.items()
     )
-    return Category(language.code, language.title, needles, variants=lists)
+    return Category(
+        name=language.code,
+        title=language.title,
+        tasks=needles,
+        variants=lists,
+    )
 
 
 ONERULER = read_benchmark(__package__, tuple(map(_category, LANGUAGES)))

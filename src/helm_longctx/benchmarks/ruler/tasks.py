@@ -270,7 +270,11 @@ def _draw_needles(
         answers: list[str] = []
         for _, values_of_key in wanted:
             answers += values_of_key
-        return Draw({"type_needle_v": kind, "query": query}, context, answers)
+        return Draw(
+            fields={"type_needle_v": kind, "query": query},
+            context=context,
+            answers=answers,
+        )
 
     # The step is in words of essays, or in lines. The official steps for lengths below 4,096 tokens (niah.py:221) are
     # not needed, because 4k is the shortest length.
@@ -337,13 +341,13 @@ def draw_chain(
         chain.append([prompts.LINK.format(name=name, previous=previous)])
     context = join_texts(hide([_NOISE] * size, chain, rng), "\n")
     return Draw(
-        {
+        fields={
             "example": "",
             "query": value,
             "num_v": str(_HOPS + 1),
         },
-        context,
-        names,
+        context=context,
+        answers=names,
     )
 
 
@@ -372,9 +376,11 @@ def _list_common_words(script: Script) -> Iterator[Draw]:
         ).text("completion")
         context, answers = draw_list(size, 30)
         return Draw(
-            {"example": f"{example} {' '.join(generation.number_words(common))}\n"},
-            context,
-            answers,
+            fields={
+                "example": f"{example} {' '.join(generation.number_words(common))}\n"
+            },
+            context=context,
+            answers=answers,
         )
 
     return script.draw_all(draw, 10, script.search_size(draw, 10, cwe=True))
@@ -417,7 +423,11 @@ def _write_text(vocabulary: list[str], count: int, seed: int) -> Draw:
     times = (count * shares / _ZETA_2).astype(int).tolist()
     words = shuffle([*chain.from_iterable(map(repeat, vocabulary, times))], seed)
     # The question says that the dots (they stand most often) do not count.
-    return Draw({}, words, vocabulary[1:4])
+    return Draw(
+        fields={},
+        context=words,
+        answers=vocabulary[1:4],
+    )
 
 
 def _ask_questions(
@@ -450,7 +460,9 @@ def _ask_questions(
             first, *rest = parts[document]
             documents.append([start, label.format(i=index, document=first), *rest])
         return Draw(
-            {"query": question.text}, join_texts(documents, "\n\n"), question.answers
+            fields={"query": question.text},
+            context=join_texts(documents, "\n\n"),
+            answers=question.answers,
         )
 
     return islice(script.draw_all(draw, 10), len(questions))
@@ -621,9 +633,9 @@ def _sweep(part: str, four: str, about: str) -> Sweep:
     """Return the tasks with 1 to 16 keys, values or queries, of which RULER has those with one and with four."""
     own = {1: "niah_single_2", 4: four}
     return Sweep(
-        part.title(),
-        about,
-        {str(n): own.get(n, f"niah_{part}_{n}") for n in (1, 2, 4, 8, 16)},
+        title=part.title(),
+        about=about,
+        tasks={str(n): own.get(n, f"niah_{part}_{n}") for n in (1, 2, 4, 8, 16)},
     )
 
 
