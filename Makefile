@@ -141,8 +141,6 @@ docs: $(VENV)/installed-dev
 	$(BIN)/mkdocs build --strict
 
 bench: $(VENV)/installed
-	$(BIN)/python bench/icl.py
-	$(BIN)/python bench/rag.py
 	$(BIN)/python bench/lexical.py
 	$(BIN)/python bench/intervals.py
 

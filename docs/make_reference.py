@@ -566,5 +566,8 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[s
 
 
 if __name__ == "__main__":
+    from publication import write_words  # beside this file
+
+    write_words()
     for path, text in files().items():
         (ROOT / path).write_text(text, encoding="utf-8")

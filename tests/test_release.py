@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -91,12 +92,36 @@ def test_one_recipe() -> None:
         package.replace("'.[", '"$(echo /tmp/*.whl)[').replace("'", '"'),
     ]
     default = yaml.safe_load(read("action.yml"))["inputs"]["package"]["default"]
-    assert action == [torch, 'pip install "$PACKAGE"']
-    # No index has the package yet, so the README installs it from the folder of the repository.
-    assert package.replace("'.", "'helm-longctx") == f"pip install '{default}'"
+    # Until an index has the package, README and action install it from the folder of the repository.
+    checkout = 'pip install "${PACKAGE:-$GITHUB_ACTION_PATH[report,openai]}"'
+    assert action == [torch, checkout]
+    assert package == "pip install '.[report,openai]'"
+    assert default == ""
     script = read(".ci/release")
     assert '"$1/bin/pip" install --quiet "$2[report,openai]"' in script
     assert torch.startswith("pip install torch==")
+
+
+def test_one_setting_says_how_to_install_the_package(tmp_path: Path) -> None:
+    """All places say what the setting says, and switching it to a release and back changes all and loses nothing."""
+    publication = runpy.run_path(str(ROOT / "docs/publication.py"))
+    before = {}
+    for words in publication["WORDS"]:
+        copy = tmp_path / words.file
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        before[copy] = read(words.file)
+        copy.write_text(before[copy], encoding="utf-8")
+        assert words.before in before[copy]
+    write = publication["write_words"]
+    write(tmp_path, False)
+    assert {path: path.read_text(encoding="utf-8") for path in before} == before
+    write(tmp_path, True)
+    for path in before:
+        text = path.read_text(encoding="utf-8")
+        assert "not published yet" not in text
+        assert text != before[path]
+    write(tmp_path, False)
+    assert {path: path.read_text(encoding="utf-8") for path in before} == before
 
 
 def test_the_composition_runs_a_command() -> None:

@@ -12,6 +12,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.models.local.packaged import SMOLLM2
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.models.small_models import save_model, write_deployment
+from tests.support.programs import BIN, ROOT, run
 
 NEXT = "helm-longctx run --model-url https://… --model-name …"
 
@@ -53,12 +54,19 @@ def test_demo(
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
     assert len(lines) + len(printed.err.splitlines()) <= 40
-    assert any("longctx/lexical" in line for line in lines)
-    assert re.search(r"│ longctx/lexical │ +100\.0 † \(\d+\.\d–100\.0\) │", printed.out)
-    assert re.search(r"│ Graphs │ 100\.0 † +│ \d+\.\d–100\.0 +│", printed.out)
-    assert re.search(r"│ Talk   │ 100\.0 +│ \d+\.\d–100\.0 +│", printed.out)
+    assert max(map(len, lines[:-1])) <= 200
+    assert printed.out.count("┏") == 1
+    table = [line for line in lines if line.startswith(("│", "┃", "┏"))]
+    assert max(map(len, table)) <= 100
+    assert re.search(r"│ Graphs │ 100\.0 † \(\d+\.\d–100\.0\) +│", printed.out)
+    assert re.search(r"│ Talk   │ 100\.0 \(\d+\.\d–100\.0\) +│", printed.out)
     assert "not a published benchmark" in printed.out
-    assert lines[-1].startswith("Your model: ")
+    learned, report, model = lines[-3:]
+    assert re.match(
+        r"Learned: +without any model, comparing words gets 100\.0 % of ", learned
+    )
+    assert report == "The report: out/reports/demo/index.html"
+    assert model.startswith("Your model: ")
     assert lines[-1].endswith(f"{NEXT} --tasks graphwalks --length 8k,128k")
     assert (tmp_path / "out/reports/demo/index.html").is_file()
 
@@ -106,7 +114,7 @@ def test_demo_with_a_model(
         printed,
     )
     assert re.search(
-        r"local/small on tasks of different\s+kinds\s*\n[^│]*\n┃ Task .*\n[^│]*\n│ Paths │ \d+\.\d † +│",
+        r"local/small and the baselines.*\n[^│]*\n┃ Task .*\n[^│]*\n│ Paths │ \d+\.\d † ",
         printed,
     )
     assert re.search(
@@ -125,3 +133,30 @@ def test_a_step_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         match=r"demo: helm-longctx run ended with status 2: .*length='3'.* \(see out/demo/log.txt\)",
     ):
         demo.demo(Path("out"), Path("prod_env"))
+
+
+def demo_in_docs() -> list[str]:
+    """Return the lines that docs/quickstart.md shows of the demo."""
+    page = (ROOT / "docs/quickstart.md").read_text(encoding="utf-8")
+    block = page.partition("    helm-longctx demo\n")[2].partition("```text\n")[2]
+    return block.partition("```")[0].splitlines()
+
+
+def test_the_docs_show_each_row_of_the_demo() -> None:
+    """The page shows the demo's table with a row for each entry, in 100 columns, and its last three lines."""
+    lines = demo_in_docs()
+    table = [line for line in lines if line.startswith(("│", "┏", "┃"))]
+    assert max(map(len, table)) <= 100
+    titles = [line.split("│")[1].strip() for line in table if line.startswith("│")]
+    assert titles == list(yaml.safe_load(demo.RUNS.read_text())["entries"])
+    starts = [line.partition(":")[0] for line in lines[-3:]]
+    assert starts == ["Learned", "The report", "Your model"]
+
+
+@pytest.mark.long
+def test_the_docs_show_what_the_demo_prints(tmp_path: Path) -> None:
+    """The page shows what the demo prints, line by line."""
+    done = run("helm-longctx", "demo", folder=tmp_path, PATH=f"{BIN}:/usr/bin:/bin")
+    assert done.returncode == 0, done.stderr
+    printed = [line.rstrip() for line in done.stdout.splitlines()]
+    assert printed == demo_in_docs()

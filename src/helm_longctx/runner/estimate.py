@@ -213,22 +213,24 @@ def estimate_run(
         disk_bytes = _disk_bytes(spec, every, Path(folder))
         # A result is of an earlier run.
         questions = [asked for asked in every if asked.state.result is None]
-        requests = (
-            plan_steps(questions, spool) if has_programs(questions) else questions
-        )
+        if has_programs(questions):
+            requests = plan_steps(questions, spool)
+        else:
+            requests = questions
         keys = prefixes.prefix_keys(request.text() for request in requests)
         counter = load_deployment_counter(deployment.name)
         names = (
             f"{deployment.model_name} {deployment.client_spec.args.get('model', '')}"
         )
         counts = _count_prompts(requests, counter, splits_digits(names))
-        plain = [
-            Usage(
-                input_tokens(asked.request, count, asked.characters),
-                output_tokens=_typical_output(asked),
+        plain = []
+        for asked, count in zip(requests, counts, strict=True):
+            plain.append(
+                Usage(
+                    input_tokens(asked.request, count, asked.characters),
+                    output_tokens=_typical_output(asked),
+                )
             )
-            for asked, count in zip(requests, counts, strict=True)
-        ]
     usages = _find_usages(deployment, requests, plain, keys, prices)
     judges = list(_judge_usages(spec, questions))
     most = [asked.request.max_tokens for asked in requests]
@@ -243,7 +245,11 @@ def estimate_run(
     prompts = sum(usage.input_tokens for usage in plain)
     typical = sum(usage.output_tokens for usage in plain)
     nameless = (
-        {**vars(asked.request), **_WITHOUT_MODEL, "prompt": asked.digest}
+        {
+            **vars(asked.request),
+            **_WITHOUT_MODEL,
+            "prompt": asked.digest,
+        }
         for asked in requests
     )
     thinking = len(plain) * int(deployment.client_spec.args.get("thinking_tokens") or 0)
@@ -317,9 +323,9 @@ def _count_prompts(
         counter: counts by the deployment's tokenizer, if there is one.
         single_digits: whether the tokenizer makes a token of each digit.
     """
-    estimates = [
-        estimate_tokens(_text(request.whole()), single_digits) for request in requests
-    ]
+    estimates = []
+    for request in requests:
+        estimates.append(estimate_tokens(_text(request.whole()), single_digits))
     counts = {}
     by_task: dict[str, list[int]] = defaultdict(list)
     for number, request in enumerate(requests):
@@ -331,16 +337,19 @@ def _count_prompts(
         if counter and not sample:
             # The prompts are evenly spaced, because neighbouring instances often have the same context.
             count = min(len(numbers), _COUNTED_PROMPTS)
-            sample = [numbers[index * len(numbers) // count] for index in range(count)]
-            counts |= {
-                number: counter(_text(requests[number].whole())) for number in sample
-            }
+            sample = []
+            for index in range(count):
+                sample.append(numbers[index * len(numbers) // count])
+            for number in sample:
+                counts[number] = counter(_text(requests[number].whole()))
         if sample:
             counted = sum(counts[number] for number in sample)
             ratio = counted / sum(estimates[number] for number in sample)
             for number in set(numbers) - set(counts):
                 estimates[number] = round(estimates[number] * ratio)
-    return [counts.get(number, estimate) for number, estimate in enumerate(estimates)]
+    for number, count in counts.items():
+        estimates[number] = count
+    return estimates
 
 
 def _text(request: Request) -> str:
@@ -370,11 +379,13 @@ def _find_usages(
     prices: Prices | None,
 ) -> _Usages:
     client = get_class_by_name(deployment.client_spec.class_name)
-    keys = keys if getattr(client, "caches_prompts", False) else [[]] * len(keys)
+    if not getattr(client, "caches_prompts", False):
+        keys = [[]] * len(keys)
     # Only our clients have a provider.
-    write_price = (
-        client.provider.batch_write_price if hasattr(client, "provider") else 1.0
-    )
+    if hasattr(client, "provider"):
+        write_price = client.provider.batch_write_price
+    else:
+        write_price = 1.0
     tokens = [usage.input_tokens for usage in plain]
     caching_pays = prefixes.caching_pays(prices)
     warming_pays = prefixes.warming_pays(prices, write_price, tokens)
@@ -393,9 +404,7 @@ def _usages(
     pays: prefixes.Pays,
 ) -> Iterator[Usage]:
     """Yield the tokens of each request. One request of a group writes the beginning to the cache, others read it."""
-    beginnings = prefixes.cacheable_beginnings(
-        [asked.request for asked in requests], keys, pays
-    )
+    beginnings = prefixes.cacheable_beginnings(requests, keys, pays)
     written = set()
     for asked, usage, beginning in zip(requests, plain, beginnings, strict=True):
         if beginning is None:
@@ -416,10 +425,18 @@ def _typical_output(asked: StoredRequest) -> int:
     sample = asked.sample
     limit = asked.request.max_tokens
     # With a second request, the first answer is reasoning, which is not similar to the references.
-    references = [] if sample.follow_up else asked.state.instance.references
-    sizes = [estimate_tokens(reference.output.text) for reference in references]
+    if sample.follow_up:
+        references = []
+    else:
+        references = asked.state.instance.references
+    sizes = []
+    for reference in references:
+        sizes.append(estimate_tokens(reference.output.text))
     otherwise = sample.answer_tokens or (limit - sample.thinking_tokens) / 2
-    answer = _LONGER_THAN_REFERENCE * max(sizes) if sizes else otherwise
+    if sizes:
+        answer = _LONGER_THAN_REFERENCE * max(sizes)
+    else:
+        answer = otherwise
     return min(limit, sample.thinking_tokens + max(_SHORTEST_ANSWER, round(answer)))
 
 
@@ -434,7 +451,10 @@ def _judge_usages(
             text = typical_answer(annotator, task, asked.sample.record, tokens)
             answer = GeneratedOutput(text, logprob=0, tokens=[])
             result = RequestResult(
-                success=True, embedding=[], completions=[answer], cached=False
+                success=True,
+                embedding=[],
+                completions=[answer],
+                cached=False,
             )
             answered = replace(asked.state, result=result)
             judges = judge_names(annotator)
@@ -457,7 +477,9 @@ def _dollars(
 
     def judge_price(judge: str, usage: Usage) -> float | None:
         judge_prices = of_judges[judge]
-        return judge_prices.dollars(usage) if judge_prices else None
+        if judge_prices:
+            return judge_prices.dollars(usage)
+        return None
 
     judging = _sum(judge_price(judge, usage) for judge, usage in judges)
     if prices is None:
@@ -512,6 +534,8 @@ def _disk_bytes(spec: RunSpec, requests: Sequence[StoredRequest], folder: Path) 
             (folder / RECORDS).open("wb") as records,
         ):
             zstandard.ZstdCompressor().copy_stream(file, records)
-    tasks = {request.state.instance.sub_split for request in requests}
+    tasks = set()
+    for request in requests:
+        tasks.add(request.state.instance.sub_split)
     results = RESULT_BYTES * len(requests) + _TASK_BYTES * len(tasks) + _RUN_BYTES
     return sum(path.stat().st_size for path in folder.iterdir()) + results

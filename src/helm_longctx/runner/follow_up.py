@@ -32,9 +32,10 @@ def follow_up(request: Request, sample: Sample, first: RequestResult) -> Request
     text = FollowUp(**sample.follow_up).prompt(first.completions[0].text, sample.style)
     second = replace(request, max_tokens=_output_tokens(request, sample))
     if request.messages:
-        system = [
-            message for message in request.messages if message["role"] == "system"
-        ]
+        system = []
+        for message in request.messages:
+            if message["role"] == "system":
+                system.append(message)
         return replace(second, messages=[*system, {"role": "user", "content": text}])
     return replace(second, prompt=text)
 
@@ -43,11 +44,10 @@ def join_answers(first: RequestResult, last: RequestResult) -> RequestResult:
     """Return the result of both requests: the last answer, then the first one. A failure is returned as it is."""
     if failure_of(last) is not None:
         return last
-    seconds = [
-        result.request_time
-        for result in (first, last)
-        if result.request_time is not None
-    ]
+    seconds = []
+    for result in (first, last):
+        if result.request_time is not None:
+            seconds.append(result.request_time)
     joined = replace(
         last,
         completions=[*last.completions, *first.completions],
@@ -57,7 +57,10 @@ def join_answers(first: RequestResult, last: RequestResult) -> RequestResult:
     before = usage_of(first)
     after = usage_of(last)
     # Tokens of one request would look like the tokens of both, and the limit in dollars would count too little.
-    usage = Usage.sum([before, after]) if before and after else None
+    if before and after:
+        usage = Usage.sum([before, after])
+    else:
+        usage = None
     return add_facts(
         joined,
         first=facts_of(first),

@@ -134,11 +134,10 @@ def _sample(sample: TaskSample, spread: Spread) -> PairedQuestions:
 
 def read_spreads(suite: Path) -> dict[TaskKey, Spreads]:
     """Return the spreads of a suite's tasks, or raise an `InputError` if a run is damaged, or none has scores."""
-    answered = [
-        result
-        for result in read_results(suite, BENCHMARKS)
-        if result.answers and result.context == "full"
-    ]
+    answered = []
+    for result in read_results(suite, BENCHMARKS):
+        if result.answers and result.context == "full":
+            answered.append(result)
     models: dict[TaskKey, dict[str, dict[str, list[InstanceScore]]]] = defaultdict(dict)
     for result in choose_results(answered, lambda result: (_key(result), result.model)):
         if result.has_score:
@@ -147,7 +146,10 @@ def read_spreads(suite: Path) -> dict[TaskKey, Spreads]:
         raise InputError(
             f"like={suite.name}: the suite has no run with scores in {suite.parent}; name another suite"
         )
-    return {key: _spreads_of(by_model) for key, by_model in models.items()}
+    spreads = {}
+    for key, by_model in models.items():
+        spreads[key] = _spreads_of(by_model)
+    return spreads
 
 
 def _key(result: Result) -> TaskKey:
@@ -196,7 +198,8 @@ def _spreads_of(models: Mapping[str, Mapping[str, Sequence[InstanceScore]]]) -> 
     groups: dict[str, str | None] = {}
     for model, instances in models.items():
         means[model] = {name: mean_of(rows) for name, rows in instances.items()}
-        groups |= {name: rows[0].group for name, rows in instances.items()}
+        for name, rows in instances.items():
+            groups[name] = rows[0].group
     components = []
     for mean in means.values():
         component = variance_components(
@@ -222,7 +225,10 @@ def _spreads_of(models: Mapping[str, Mapping[str, Sequence[InstanceScore]]]) -> 
             pairs.append(paired_spread(scores, other_scores, clusters))
     if not pairs:
         return Spreads(unpaired, None, "earlier runs")
-    kurtoses = [pair.kurtosis for pair in pairs if pair.kurtosis is not None]
+    kurtoses = []
+    for pair in pairs:
+        if pair.kurtosis is not None:
+            kurtoses.append(pair.kurtosis)
     paired = Spread(
         variance=fmean(pair.variance for pair in pairs),
         correlation=fmean(pair.correlation for pair in pairs),

@@ -112,7 +112,10 @@ def _store_step(asked: StoredRequest, step: Step, spool: Spool) -> StoredRequest
             replace(request, prompt="", messages=[*system, *map(dict, step.messages)]),
             step.tools,
         )
-    references = asked.state.instance.references if step.is_official else []
+    if step.is_official:
+        references = asked.state.instance.references
+    else:
+        references = []
     # Only the task's own prompt has an answer that is like the references.
     instance = replace(asked.state.instance, references=references)
     own = sample.extend(
@@ -130,14 +133,20 @@ def _store_step(asked: StoredRequest, step: Step, spool: Spool) -> StoredRequest
     )
     request = without_text(request)
     return StoredRequest(
-        replace(asked.state, instance=instance, request=request), request, own, spool
+        state=replace(asked.state, instance=instance, request=request),
+        request=request,
+        sample=own,
+        spool=spool,
     )
 
 
 def check_programs(requests: Sequence[StoredRequest], sender: Sender) -> None:
     """Raise an `InputError` if a deployment does not take the native tool calls that the run's program sends."""
     sample = requests[0].sample if requests else None
-    method = METHODS[sample.method["name"]] if sample and sample.method else None
+    if sample and sample.method:
+        method = METHODS[sample.method["name"]]
+    else:
+        method = None
     if method and method.needs_tools and not sender.takes_tools:
         raise InputError(
             f"method={method.name} needs native tool calls, which the client of"
@@ -293,7 +302,10 @@ class _Conversation:
                         self._record(step, stored, entry, gate.charge(name))
                 for index, call in calls.wait() if calls else ():
                     name, number, stored = flights.pop(index)
-                    result = call.result() if call else self.asking.late_failure()
+                    if call:
+                        result = call.result()
+                    else:
+                        result = self.asking.late_failure()
                     gate.leave(name, number, result, is_late=call is None)
                     results[index] = result
                     self._record(steps[index], stored, result, gate.charge(name))
@@ -342,7 +354,11 @@ class _Conversation:
             ending = finish_reason_of(self.last.completions[0])
         output = GeneratedOutput(text, 0, [], {"reason": ending or "unknown"})
         known = tuple(usage for usage in self.usages if usage)
-        steps = Steps(requests=len(self.steps), usages=known, notes=notes)
+        steps = Steps(
+            requests=len(self.steps),
+            usages=known,
+            notes=notes,
+        )
         # The tokens of some of the requests would look like those of all.
         is_complete = bool(known) and len(known) == len(self.usages)
         return LongContextResult(
@@ -417,7 +433,12 @@ class ProgramAsking(Asking):
         assert asked.sample.method
         with Spool(self._folder) as spool:
             most = int(asked.sample.method["arguments"][MAX_REQUESTS])
-            conversation = _Conversation(self, asked, spool, most)
+            conversation = _Conversation(
+                asking=self,
+                asked=asked,
+                spool=spool,
+                most=most,
+            )
             try:
                 result = self._run(conversation)
             finally:
@@ -461,7 +482,10 @@ class ProgramAsking(Asking):
                     return _refuse(
                         f"{conversation._name} computed for {_MOST_SECONDS:g} seconds without a request"
                     )
-        ending = outcome[0].reason if isinstance(outcome[0], _StopError) else outcome[0]
+        if isinstance(outcome[0], _StopError):
+            ending = outcome[0].reason
+        else:
+            ending = outcome[0]
         if isinstance(ending, RequestResult):
             return ending
         raise ending or InputError("the run was stopped")
@@ -532,7 +556,10 @@ def plan_steps(questions: Sequence[StoredRequest], spool: Spool) -> list[StoredR
     def reply(asked: StoredRequest, steps: Sequence[Step]) -> list[Reply]:
         for stored in (_store_step(asked, step, spool) for step in steps):
             requests.setdefault(request_name(stored.request, stored.digest), stored)
-        return [Reply(" ".join(["word"] * (step.max_tokens // 2))) for step in steps]
+        replies = []
+        for step in steps:
+            replies.append(Reply(" ".join(["word"] * (step.max_tokens // 2))))
+        return replies
 
     _dry_run(questions, reply)
     return [*requests.values()]
@@ -541,9 +568,16 @@ def plan_steps(questions: Sequence[StoredRequest], spool: Spool) -> list[StoredR
 def _make_reply(result: RequestResult) -> Reply:
     """Return the reply that a program gets: the text, without white space that a server's parser has left."""
     answer = answer_of(result)
-    text = answer.output.strip() if answer.thinking else answer.output
+    if answer.thinking:
+        text = answer.output.strip()
+    else:
+        text = answer.output
     calls = list(answer.calls or ())
-    return Reply(text=text, calls=calls, reasoning=answer.returned_reasoning or {})
+    return Reply(
+        text=text,
+        calls=calls,
+        reasoning=answer.returned_reasoning or {},
+    )
 
 
 def open_steps(run: PreparedRun) -> list[StoredRequest]:

@@ -136,10 +136,9 @@ class Rejudger(Runner):
             stack.enter_context(explain_full_disk(target, f"{run} is unchanged"))
             before = load_state(run)
             # The old verdicts are another judge's, or `judge=none` means no verdicts.
-            states = [
-                replace(request_state, annotations=None)
-                for request_state in before.request_states
-            ]
+            states = []
+            for request_state in before.request_states:
+                states.append(replace(request_state, annotations=None))
             state = replace(
                 before, annotator_specs=spec.annotators, request_states=states
             )
@@ -157,7 +156,12 @@ class Rejudger(Runner):
             _replace_run(run, target, write)
         old_verdicts, _ = _count_verdicts(before)
         verdicts, missing = _count_verdicts(state)
-        return _Rejudgment(target, verdicts, max(0, verdicts - old_verdicts), missing)
+        return _Rejudgment(
+            folder=target,
+            verdicts=verdicts,
+            recovered=max(0, verdicts - old_verdicts),
+            missing=missing,
+        )
 
 
 def _count_verdicts(state: ScenarioState) -> tuple[int, int]:

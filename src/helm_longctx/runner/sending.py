@@ -65,7 +65,8 @@ def make_sender(context: Context, deployment: str) -> Sender:
         return Sender(limit_time(client, DEFAULT_TIMEOUT), retries)
     # The deployment's own timeout counts if it is longer.
     own = getattr(getattr(client, "client", None), "timeout", None)
-    limit = max(own, limit) if isinstance(own, int | float) else limit
+    if isinstance(own, int | float):
+        limit = max(own, limit)
     return Sender(limit_time(client, limit), retries, limit)
 
 
@@ -95,7 +96,11 @@ def identify(deployment: str) -> dict[str, Any] | None:
     spec = get_model_deployment(deployment).client_spec
     if spec.class_name not in LOCAL_CLIENTS:
         return None
-    return {"class": spec.class_name, **(spec.args or {}), "packages": find_versions()}
+    return {
+        "class": spec.class_name,
+        **(spec.args or {}),
+        "packages": find_versions(),
+    }
 
 
 def has_changed(path: Path, deployment: str) -> bool:
@@ -107,10 +112,9 @@ def has_changed(path: Path, deployment: str) -> bool:
 
 def free_model(context: Context, deployment: str) -> None:
     """Free the memory of a deployment's model. HELM's context keeps a client for each deployment."""
-    client = (
-        context.client.clients.pop(deployment, None)
-        if isinstance(context, LocalContext)
-        else None
-    )
+    if isinstance(context, LocalContext):
+        client = context.client.clients.pop(deployment, None)
+    else:
+        client = None
     if close := getattr(client, "close", None):
         close()

@@ -149,7 +149,10 @@ class StoredRequest:
         if self.sample.rest is None:
             return self.digest
         request = self.whole()
-        text = request.messages[-1]["content"] if request.messages else request.prompt
+        if request.messages:
+            text = request.messages[-1]["content"]
+        else:
+            text = request.prompt
         return digest(text[: len(text) - self.sample.rest])
 
     def whole(self) -> Request:
@@ -195,12 +198,14 @@ def adapt(
     excess: list[tuple[str, int]] = []
     for start in range(0, len(stored), parallelism):
         batch = stored[start : start + parallelism]
-        whole = [
-            replace(
-                instance, input=with_text(instance.input, spool.get(_name(instance)))
+        whole = []
+        for instance in batch:
+            whole.append(
+                replace(
+                    instance,
+                    input=with_text(instance.input, spool.get(_name(instance))),
+                )
             )
-            for instance in batch
-        ]
         try:
             requests += _store(adapter.adapt(whole, parallelism), spool)
         except (
@@ -265,10 +270,10 @@ class WholePromptAnnotations(AnnotationExecutor):
         annotated = super().process_all(
             annotators, [self._with_whole_request(state) for state in states]
         )
-        return [
-            replace(state, annotations=new.annotations)
-            for state, new in zip(states, annotated, strict=True)
-        ]
+        judged = []
+        for state, new in zip(states, annotated, strict=True):
+            judged.append(replace(state, annotations=new.annotations))
+        return judged
 
     def _with_whole_request(self, state: RequestState) -> RequestState:
         return replace(state, request=self._whole_request(state))
@@ -307,7 +312,13 @@ def _store(states: list[RequestState], spool: Spool) -> list[StoredRequest]:
             state, instance=instances.setdefault(id(instance), empty), request=request
         )
         requests.append(
-            StoredRequest(state, request, sample, spool, (shown[0], shown[1]))
+            StoredRequest(
+                state=state,
+                request=request,
+                sample=sample,
+                spool=spool,
+                shown=(shown[0], shown[1]),
+            )
         )
     return requests
 
@@ -348,16 +359,27 @@ def adapt_for_helm(
         references = state.instance.references
         prompt = point_to(request_text(state.request), spool)
         sample = Sample(
-            source="HELM", max_tokens=tokens, run_max_tokens=tokens, full_prompt=prompt
+            source="HELM",
+            max_tokens=tokens,
+            run_max_tokens=tokens,
+            full_prompt=prompt,
         )
         evidence = evidence_of(
             [reference.output.text for reference in references], sample
         )
         requests.append(
-            StoredRequest(state, elide_texts(state.request, evidence), sample, spool)
+            StoredRequest(
+                state=state,
+                request=elide_texts(state.request, evidence),
+                sample=sample,
+                spool=spool,
+            )
         )
     texts = (request.text() for request in requests)
-    return [requests[number] for number in select(len(requests), texts)]
+    chosen = []
+    for number in select(len(requests), texts):
+        chosen.append(requests[number])
+    return chosen
 
 
 def check_answers(states: Sequence[RequestState], kept: str) -> None:

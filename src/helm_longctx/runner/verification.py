@@ -41,11 +41,11 @@ _CLOSE = 1e-9
 
 def find_runs(suite: Path) -> list[Path]:
     """Return the folders of a suite's runs, also of those that are not complete."""
-    return [
-        path
-        for path in sorted(suite.iterdir())
-        if (path / RUN_SPEC).is_file() or [*answer_files(path), *path.glob(LEDGER)]
-    ]
+    runs = []
+    for path in sorted(suite.iterdir()):
+        if (path / RUN_SPEC).is_file() or [*answer_files(path), *path.glob(LEDGER)]:
+            runs.append(path)
+    return runs
 
 
 def find_faults(run: Path) -> Iterator[str]:
@@ -108,10 +108,9 @@ def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
         return
     state = load_state(run)
     stored = _StoredMetric(benchmark_of(entry).name, rows)
-    expected = {
-        stat.name: stat.mean
-        for stat in stored.evaluate(state, None, "", 1).aggregated_stats
-    }
+    expected = {}
+    for stat in stored.evaluate(state, None, "", 1).aggregated_stats:
+        expected[stat.name] = stat.mean
     yield from _compare(stats, expected, is_all=True)
     yield from _check_states(state.request_states, stored.rows)
     for key, count in Counter(map(_row_key, rows)).items():

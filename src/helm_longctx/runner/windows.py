@@ -78,21 +78,18 @@ def name_window(results: Mapping[int, SizedResult]) -> dict[int, RequestResult]:
 
     They are at least two, longer than every prompt that was answered, and have the same words except for numbers.
     """
-    refused = {
-        number: sized
-        for number, sized in results.items()
-        if failure_of(sized.result) in (Failure.BAD_REQUEST, Failure.TOO_LONG)
-    }
-    unnamed = {
-        number: sized
-        for number, sized in refused.items()
-        if failure_of(sized.result) is Failure.BAD_REQUEST
-    }
-    answered = [
-        sized.characters
-        for sized in results.values()
-        if failure_of(sized.result) is None
-    ]
+    refused = {}
+    for number, sized in results.items():
+        if failure_of(sized.result) in (Failure.BAD_REQUEST, Failure.TOO_LONG):
+            refused[number] = sized
+    unnamed = {}
+    for number, sized in refused.items():
+        if failure_of(sized.result) is Failure.BAD_REQUEST:
+            unnamed[number] = sized
+    answered = []
+    for sized in results.values():
+        if failure_of(sized.result) is None:
+            answered.append(sized.characters)
     if len(unnamed) < 2 or not answered:
         return {}
     is_longest = min(sized.characters for sized in refused.values()) > max(answered)

@@ -322,3 +322,28 @@ def test_a_score_without_answers_is_marked(tmp_path: Path) -> None:
         "published/some/model",
         ["imported:nq=scores.csv"],
     )
+
+
+def test_lv_evals_own_tables(tmp_path: Path) -> None:
+    """The tables of scores are those that LV-Eval's own code writes for the same predictions, byte for byte."""
+    suite = tmp_path / "runs/mine"
+    wrong = Output("q1", "Rome", ["Paris"])
+    for length, given_answers in (
+        ("16k", [Output("q0", "Paris", ["Paris"]), wrong]),
+        ("128k", [wrong]),
+    ):
+        own = f"lv_eval:dataset=multifieldqa_en_mixup,length={length}"
+        write(suite, own, given_answers)
+    right = [Output("q0", "Paris", ["Paris"])]
+    write(suite, "lv_eval:dataset=hotpotwikiqa_mixup,length=32k", right)
+    files = dict(export_suite("lv_eval", suite, BENCHMARKS, tmp_path / "out"))
+    table, wide = sorted(files, key=lambda path: path.suffix, reverse=True)
+    # What evaluation.py at 63e7ae9 writes.
+    assert table.read_text() == (
+        '{\n    "hotpotwikiqa_mixup_32k": 100.0,\n    "multifieldqa_en_mixup_16k": 50.0,\n'
+        '    "multifieldqa_en_mixup_128k": 0.0\n}'
+    )
+    assert wide.read_text() == (
+        "dataset_name,32k,16k,128k\nhotpotwikiqa_mixup,100.0,,\nmultifieldqa_en_mixup,,50.0,0.0\n"
+    )
+    assert table.parent.name == "eval_result"

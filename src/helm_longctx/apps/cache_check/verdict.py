@@ -16,7 +16,6 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -217,26 +216,41 @@ def compare_answers(
     for reply in replies:
         if not reply.failure and reply.copy in ("", state):
             answers[reply.state, reply.seed] = reply
-    is_busy = state == PARALLEL and any(reply.state == BUSY for reply in replies)
-    first, second = (BUSY, BUSY_CONTROL) if is_busy else (COLD, CONTROL)
+    first = COLD
+    second = CONTROL
+    if state == PARALLEL and any(reply.state == BUSY for reply in replies):
+        first = BUSY
+        second = BUSY_CONTROL
     needed = {first, second, COLD, CONTROL, state}
     triples = []
     hits = []
+    noise = []
+    gaps = []
+    has_logprobs = True
     for seed in dict.fromkeys(reply.seed for reply in replies if reply.state == state):
-        if all((name, seed) in answers for name in needed):
-            triples.append(
-                (answers[first, seed], answers[second, seed], answers[state, seed])
-            )
-            hits.append([answers[name, seed].hits for name in (COLD, CONTROL, state)])
-    noise = np.array([distance(control, cold) for cold, control, _ in triples])
-    gaps = np.array([distance(changed, cold) for cold, _, changed in triples]) - noise
-    if not triples or not all(reply.logprobs for reply in chain.from_iterable(triples)):
+        if not all((name, seed) in answers for name in needed):
+            continue
+        cold = answers[first, seed]
+        control = answers[second, seed]
+        changed = answers[state, seed]
+        triples.append((cold, control, changed))
+        hits.append([answers[name, seed].hits for name in (COLD, CONTROL, state)])
+        own_noise = distance(control, cold)
+        noise.append(own_noise)
+        gaps.append(distance(changed, cold) - own_noise)
+        if not (cold.logprobs and control.logprobs and changed.logprobs):
+            has_logprobs = False
+    if not triples or not has_logprobs:
         tie = TIE
     elif tie is None:
         tie = float(np.clip(np.median(noise) / 2, LEAST_TIE, TIE))
-    shape = (len(triples), 3, len(triples[0][0].hits) if triples else len(PLACES))
+    values = len(triples[0][0].hits) if triples else len(PLACES)
     return _Changes(
-        triples, noise, gaps, np.array(hits, dtype=float).reshape(shape), tie
+        triples=triples,
+        noise=np.array(noise),
+        gaps=np.array(gaps),
+        hits=np.array(hits, dtype=float).reshape(len(triples), 3, values),
+        tie=tie,
     )
 
 
@@ -368,19 +382,27 @@ def _compare_build(replies: Sequence[StateReply], name: str) -> float:
     for reply in replies:
         answers = questions[reply.length, reply.kind, reply.seed]
         answers.setdefault(reply.build == name, all(reply.hits))
-    pairs = [answers for answers in questions.values() if len(answers) == 2]
-    own = [answers[True] for answers in questions.values() if list(answers) == [True]]
-    others = [
-        answers[False] for answers in questions.values() if list(answers) == [False]
-    ]
+    pairs = 0
+    worse = 0
+    better = 0
+    own = []
+    others = []
+    for is_right in questions.values():
+        if len(is_right) == 2:
+            pairs += 1
+            worse += is_right[False] > is_right[True]
+            better += is_right[True] > is_right[False]
+        elif True in is_right:
+            own.append(is_right[True])
+        else:
+            others.append(is_right[False])
     p_values = []
     if pairs:
-        worse = sum(answers[False] > answers[True] for answers in pairs)
-        better = sum(answers[True] > answers[False] for answers in pairs)
         p_values.append(sign_test(worse, better))
     if own and others:
         table = [
-            [sum(answers), len(answers) - sum(answers)] for answers in (own, others)
+            [sum(own), len(own) - sum(own)],
+            [sum(others), len(others) - sum(others)],
         ]
         p_values.append(float(fisher_exact(table, alternative="less").pvalue))
     return min(1.0, len(p_values) * min(p_values, default=1.0))

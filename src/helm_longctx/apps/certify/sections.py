@@ -51,56 +51,46 @@ def write_certificate(record: CertificateRecord, path: Path) -> None:
         resources.files("helm_longctx.documents") / "assets" / "report.css"
     ).read_text(encoding="utf-8")
     columns, rows = describe_kinds(record)
+    cells = []
+    for kind in record["kinds"]:
+        for cell in kind["cells"]:
+            if _was_sent(cell):
+                cells.append((kind["name"], cell))
     # Lengths that were never sent have no column.
-    lengths = sorted(
-        {
-            cell["length"]
-            for kind in record["kinds"]
-            for cell in kind["cells"]
-            if _was_sent(cell)
-        }
-    )
-    page = (
-        templates()
-        .get_template("certificate.html")
-        .render(
-            style=style,
-            record=record,
-            verdict=describe_verdict(record),
-            lines=describe_totals(record)[len(record["findings"]) :],
-            columns=columns,
-            rows=rows,
-            lengths=[length_label(length) for length in lengths],
-            name=describe_name(record),
-            grid=[
-                (
-                    kind["name"],
-                    [
-                        _grid_cell(kind, length, record["design"]["shortest"])
-                        for length in lengths
-                    ],
-                )
-                for kind in record["kinds"]
-            ],
-            losses=[(each, _describe_loss(each)) for each in record["lengths"]],
-            place_lengths=[
-                length_label(int(length))
-                for length in (record["places"] or [{"shares": {}}])[0]["shares"]
-            ],
-            places=[
-                (_PLACES[each["place"]], each, _USES[each["decision"]])
-                for each in record["places"]
-            ],
-            cells=[
-                (kind["name"], cell)
-                for kind in record["kinds"]
-                for cell in kind["cells"]
-                if _was_sent(cell)
-            ],
-            label=length_label,
-            percent=percent,
-            marks=_MARKS,
-        )
+    lengths = sorted({cell["length"] for _, cell in cells})
+    shortest = record["design"]["shortest"]
+    grid = []
+    for kind in record["kinds"]:
+        row = [_grid_cell(kind, length, shortest) for length in lengths]
+        grid.append((kind["name"], row))
+    losses = []
+    for loss in record["lengths"]:
+        losses.append((loss, _describe_loss(loss)))
+    parts = []
+    for part in record["places"]:
+        parts.append((_PLACES[part["place"]], part, _USES[part["decision"]]))
+    part_lengths = []
+    if parts:
+        for length in record["places"][0]["shares"]:
+            part_lengths.append(length_label(int(length)))
+    template = templates().get_template("certificate.html")
+    page = template.render(
+        style=style,
+        record=record,
+        verdict=describe_verdict(record),
+        lines=describe_totals(record)[len(record["findings"]) :],
+        columns=columns,
+        rows=rows,
+        lengths=[length_label(length) for length in lengths],
+        name=describe_name(record),
+        grid=grid,
+        losses=losses,
+        place_lengths=part_lengths,
+        places=parts,
+        cells=cells,
+        label=length_label,
+        percent=percent,
+        marks=_MARKS,
     )
     path.write_text(page, encoding="utf-8", errors="replace")
 
@@ -166,9 +156,9 @@ def _describe_open(record: CertificateRecord) -> str:
             else f"{name} without an answer"
             for name, cell in cells.items()
         )
-        failures = Counter(
-            reason for cell in cells.values() for reason in cell["failures"]
-        )
+        failures = Counter[str]()
+        for cell in cells.values():
+            failures.update(cell["failures"])
         if failures:
             failed = f" (failures: {_join(list(failures))})"
         else:
@@ -325,11 +315,7 @@ def _grid_cell(kind: Mapping[str, Any], length: int, shortest: int) -> dict[str,
         state = "above"
     else:
         state = cell["decision"]
-    return {
-        "text": "refused"
-        if cell["is_refused"]
-        else percent(cell["mean"])
-        if cell["n"]
-        else "–",
-        "state": state,
-    }
+    text = percent(cell["mean"]) if cell["n"] else "–"
+    if cell["is_refused"]:
+        text = "refused"
+    return {"text": text, "state": state}

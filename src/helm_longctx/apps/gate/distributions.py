@@ -375,7 +375,14 @@ def compare(
         fault = _find_fault(base, row, written[key])
         faults[key] = "" if fault == own else fault
     noise = faults.get((0, True))
-    compared.written.append(Written(asked.length, asked.group, faults[1, False], noise))
+    compared.written.append(
+        Written(
+            length=asked.length,
+            group=asked.group,
+            fault=faults[1, False],
+            noise=noise,
+        )
+    )
     return compared
 
 
@@ -435,11 +442,15 @@ def compare_texts(
         if start + _STRETCH <= size:
             stretches[f"{depth} %"] = (start, start + _STRETCH)
     gold = gap + asked.gold
-    texts = [(asked.prompt + gold, {"gold answer": (size, size + len(gold))})]
+    # The stretches of the prompt are compared in the last text.
+    texts = []
     if answer:
-        texts.append((asked.prompt + answer, {"answer": (size, size + len(answer))}))
-    last_text, last_stretches = texts[-1]
-    texts[-1] = (last_text, {**stretches, **last_stretches})
+        texts.append((asked.prompt + gold, {"gold answer": (size, size + len(gold))}))
+        stretches["answer"] = (size, size + len(answer))
+        texts.append((asked.prompt + answer, stretches))
+    else:
+        stretches["gold answer"] = (size, size + len(gold))
+        texts.append((asked.prompt + gold, stretches))
     compared = Compared()
     own_rows: dict[tuple[int, bool], Sequence[Distribution]] = {}
     is_other = False
@@ -480,7 +491,14 @@ def compare_texts(
     noise = None
     if (0, True) in answers:
         noise = _find_written_fault(answer, answers[0, True], base_rows)
-    compared.written.append(Written(asked.length, asked.group, fault, noise))
+    compared.written.append(
+        Written(
+            length=asked.length,
+            group=asked.group,
+            fault=fault,
+            noise=noise,
+        )
+    )
     return compared
 
 
@@ -621,18 +639,22 @@ def _average_kinds(
     repeated: Sequence[tuple[Distribution, Distribution]],
 ) -> dict[str, tuple[int, float, float]]:
     """Return how far log-probabilities are apart for each kind of tokens. See `Point.kinds`."""
-    values: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    changes: dict[str, list[float]] = defaultdict(list)
+    relatives: dict[str, list[float]] = defaultdict(list)
     before = ""
     for (base, candidate), (_, second) in zip(pairs, repeated, strict=False):
         apart = abs(base.logprob - candidate.find_logprob(base.text))
         change = apart - abs(base.logprob - second.find_logprob(base.text))
         relative = change / max(1 - math.exp(base.logprob), _LEAST_REST)
-        for kind in {"", *(find_kind(text) for text in (before, base.text) if text)}:
-            values[kind].append((change, relative))
+        kinds = {""}
+        for text in (before, base.text):
+            if text:
+                kinds.add(find_kind(text))
+        for kind in kinds:
+            changes[kind].append(change)
+            relatives[kind].append(relative)
         before = base.text
     averages = {}
-    for kind, rows in values.items():
-        mean = fmean(change for change, _ in rows)
-        relative_mean = fmean(relative for _, relative in rows)
-        averages[kind] = (len(rows), mean, relative_mean)
+    for kind, values in changes.items():
+        averages[kind] = (len(values), fmean(values), fmean(relatives[kind]))
     return averages

@@ -67,7 +67,13 @@ def find_main_kind(points: Iterable[Point]) -> _KindChange | None:
         if p_value * len(kinds) < ONE_SIDED:
             change = float(np.mean(inside, axis=0)[0])
             elsewhere = float(np.mean(outside, axis=0)[0])
-            changes.append(_KindChange(kind, change, elsewhere))
+            changes.append(
+                _KindChange(
+                    kind=kind,
+                    change=change,
+                    elsewhere=elsewhere,
+                )
+            )
     return max(
         changes, key=lambda kind: kind.change / max(kind.elsewhere, TINY), default=None
     )
@@ -75,9 +81,12 @@ def find_main_kind(points: Iterable[Point]) -> _KindChange | None:
 
 def _add(rows: Sequence[tuple[int, float, float]]) -> tuple[int, np.ndarray]:
     """Return the number of tokens, and the sums of both measures."""
-    return sum(count for count, *_ in rows), np.array(
-        [[n * one, n * other] for n, one, other in rows]
-    ).sum(axis=0)
+    count = 0
+    sums = np.zeros(2)
+    for tokens, one, other in rows:
+        count += tokens
+        sums += (tokens * one, tokens * other)
+    return count, sums
 
 
 def _are_larger(values: np.ndarray, others: np.ndarray) -> float:

@@ -185,21 +185,23 @@ def _read_tokens(
         texts = list(map(str, logprobs["tokens"][:end]))
         return texts, logprobs["token_logprobs"][:end], tops[:end]
     if way == _PROMPT_LOGPROBS:
+        texts = []
         tops = []
         own = []
         for position in reply["choices"][0]["prompt_logprobs"]:
             candidates = [*(position or {}).values()]
-            tops.append(
-                {str(token["decoded_token"]): token["logprob"] for token in candidates}
-            )
+            top = {}
+            for token in candidates:
+                top[str(token["decoded_token"])] = token["logprob"]
+            tops.append(top)
             # The prompt's own token comes before the most likely ones. At the first position there is none.
-            own.append(
-                candidates[0] if candidates else {"decoded_token": "", "logprob": None}
-            )
-        texts = []
-        for token in own:
-            texts.append(str(token["decoded_token"] or ""))
-        return texts, [token["logprob"] for token in own], tops
+            if candidates:
+                texts.append(str(candidates[0]["decoded_token"] or ""))
+                own.append(candidates[0]["logprob"])
+            else:
+                texts.append("")
+                own.append(None)
+        return texts, own, tops
     rows = reply["meta_info"]["input_token_logprobs"]
     tops = []
     for likely in reply["meta_info"].get("input_top_logprobs") or [[]] * len(rows):

@@ -103,7 +103,10 @@ def digest_prompt(body: Body) -> str:
 def _update(sha: Any, value: Any) -> None:
     """Hash JSON in pieces, so that no long text is copied as a whole."""
     if isinstance(value, Mapping):
-        value = [part for item in value.items() for part in item]
+        parts = value.items()
+        value = []
+        for part in parts:
+            value += part
     if isinstance(value, list):
         # Each part is hashed after its size, so that differently divided texts have different digests.
         sha.update(f"[{len(value)}".encode())

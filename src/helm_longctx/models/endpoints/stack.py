@@ -339,14 +339,13 @@ class Stack:
         """Return the log-probabilities and the texts of the answers to equal requests with fields."""
         replies = self._send_equal(request, fields)
         answers: list[Logprobs] = []
+        texts: list[str] = []
         for reply in replies:
             answers.append(tuple(read_logprobs(reply)))
-        outputs = []
         for reply in replies:
-            outputs.append(self.client.result(request, reply).completions)
-        return answers, [
-            output.text for completions in outputs for output in completions
-        ]
+            for output in self.client.result(request, reply).completions:
+                texts.append(output.text)
+        return answers, texts
 
     @contextmanager
     def _with_fields(self, fields: Mapping[str, Any]) -> Iterator[None]:

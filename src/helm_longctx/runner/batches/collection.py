@@ -97,18 +97,18 @@ class _Problems:
     def pop_passing(self, kept: Collection[str]) -> list[InputError]:
         """Remove and return the errors after which waiting can help, except those with the names `kept`."""
         # An InputError without a cause is a mistake of the user, so waiting does not help.
-        causes = {
-            name: error.__cause__
-            for name, error in self.errors.items()
-            if name not in kept
-        }
-        passing = {
-            name: self.errors[name]
-            for name, cause in causes.items()
-            if cause is not None
-            and not is_missing(cause)
-            and failure_of_error(cause) in _PASSING
-        }
+        causes = {}
+        for name, error in self.errors.items():
+            if name not in kept:
+                causes[name] = error.__cause__
+        passing = {}
+        for name, cause in causes.items():
+            if (
+                cause is not None
+                and not is_missing(cause)
+                and failure_of_error(cause) in _PASSING
+            ):
+                passing[name] = self.errors[name]
         self.errors = {
             name: error for name, error in self.errors.items() if name not in passing
         }
@@ -164,22 +164,29 @@ class Batches:
         sending requests again: some were answered, and others failed temporarily.
         """
         problems = _Problems()
-        waiting = {
-            part.id: len(part.requests) for _, part in self._open_parts(problems)
-        }
+        waiting = {}
+        for _, part in self._open_parts(problems):
+            waiting[part.id] = len(part.requests)
         with stoppable(
             lambda: "what was collected is kept; run the same command again to continue"
         ):
             self._collect(problems)
             first = set(problems.errors)
-            with tqdm(total=sum(waiting.values()), unit="request", disable=None) as bar:
+            with tqdm(
+                total=sum(waiting.values()),
+                unit="request",
+                disable=None,
+            ) as bar:
                 while open_parts := self._open_parts(problems):
                     self._show(bar, len(open_parts))
                     time.sleep(_POLL)
                     self._collect(problems)
                     for error in problems.pop_passing(first):
                         _log.warning("%s; asking again in %g seconds", error, _POLL)
-        ended = [part for _, part in self._parts(problems) if part.id in waiting]
+        ended = []
+        for _, part in self._parts(problems):
+            if part.id in waiting:
+                ended.append(part)
         problems.report(self._suite)
         failures = sum((Counter(part.failures) for part in ended), Counter[str]())
         return failures.total() < sum(waiting.values()) and any(
@@ -211,11 +218,11 @@ class Batches:
                 yield from ((run, part) for part in parts)
 
     def _open_parts(self, problems: _Problems) -> list[tuple[Path, BatchPart]]:
-        return [
-            part
-            for part in self._parts(problems)
-            if part[1].is_open and not problems.concern(*part)
-        ]
+        parts = []
+        for part in self._parts(problems):
+            if part[1].is_open and not problems.concern(*part):
+                parts.append(part)
+        return parts
 
     def _service(self, run: Path, part: BatchPart) -> Service:
         return find_service(part.service, self._client(part), run)
@@ -228,27 +235,41 @@ class Batches:
     def _state(self, run: Path, part: BatchPart) -> _BatchState:
         if part.failures is not None:
             answered = len(part.requests) - sum(part.failures.values())
-            return _BatchState(run, part, "collected", answered, True)
+            return _BatchState(
+                run=run,
+                part=part,
+                state="collected",
+                done=answered,
+                is_ended=True,
+            )
         if part.batch is None:
             return _BatchState(run, part, "unknown")
         with wrap_provider_errors(f"batch {part.batch} of {part.deployment}"):
             try:
                 progress = self._service(run, part).progress(part)
             except LostResultsError:
-                return _BatchState(run, part, "gone", 0, True)
+                return _BatchState(
+                    run=run,
+                    part=part,
+                    state="gone",
+                    done=0,
+                    is_ended=True,
+                )
         return _BatchState(
-            run,
-            part,
-            progress.state,
-            progress.done,
-            progress.is_ended,
-            progress.problem,
+            run=run,
+            part=part,
+            state=progress.state,
+            done=progress.done,
+            is_ended=progress.is_ended,
+            problem=progress.problem,
         )
 
     def _show(self, bar: Any, batches: int) -> None:
         states: list[_BatchState] = []
         with suppress(InputError):  # the next collection reports it
-            states.extend(state for state in self.states() if state.part.is_open)
+            for state in self.states():
+                if state.part.is_open:
+                    states.append(state)
         bar.n = bar.total - sum(
             len(state.part.requests) - state.done for state in states
         )
@@ -363,7 +384,10 @@ class _Tally:
             lost = f"the provider does not have the results of batch {self._part.batch} any more"
             problem = Problem(Failure.UNREACHABLE, lost)
         if self._stray_count:
-            more = ", …" if self._stray_count > len(self._strays) else ""
+            if self._stray_count > len(self._strays):
+                more = ", …"
+            else:
+                more = ""
             lines = f"{self._stray_count} ({', '.join(self._strays)}{more})"
             if not (self._answered or self._problems):
                 raise ValueError(

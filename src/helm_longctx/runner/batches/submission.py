@@ -122,7 +122,9 @@ class AsBatches(Strategy):
             # The run's own sender stops after the requests that fill the cache.
             ask = lambda request: make_sender(context, deployment)(request).result  # noqa: E731
             submission = _Submission(receiver, client, ask, ledger)
-            names = {run.name(run.requests[number]): number for number in run.order()}
+            names = {}
+            for number in run.order():
+                names[run.name(run.requests[number])] = number
             shared: Mapping[int, Beginning] = {}
             pending = submission.pending(_find_unanswered(run, names))
             if pending and self._plan.fills_cache and not self._plan.as_files:
@@ -130,10 +132,9 @@ class AsBatches(Strategy):
                     run, client.provider, [*pending.values()], _THREADS
                 )
             left = _find_unanswered(run, names).items()
-            unanswered = {
-                name: _Unsent.of(run.requests[number], shared.get(number))
-                for name, number in left
-            }
+            unanswered = {}
+            for name, number in left:
+                unanswered[name] = _Unsent.of(run.requests[number], shared.get(number))
             submission.send_all(unanswered, self._plan.batch_size)
             answered = len(names) - len(unanswered)
             _log.info(
@@ -142,11 +143,11 @@ class AsBatches(Strategy):
 
 
 def _find_unanswered(run: PreparedRun, names: Mapping[str, int]) -> dict[str, int]:
-    return {
-        name: number
-        for name, number in names.items()
-        if not find_first_answer(run.requests[number], run.journal)
-    }
+    numbers = {}
+    for name, number in names.items():
+        if not find_first_answer(run.requests[number], run.journal):
+            numbers[name] = number
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -188,11 +189,10 @@ class _Submission:
             # A tiny request with the run's parameters is sent on its own. A wrong key or model then shows at once, not
             # after a day, and the client learns what the model refuses.
             request = next(iter(pending.values())).request
-            messages = (
-                None
-                if request.messages is None
-                else [{"role": "user", "content": PROBE}]
-            )
+            if request.messages is None:
+                messages = None
+            else:
+                messages = [{"role": "user", "content": PROBE}]
             # It has a unique number, because an answer from the cache would prove nothing.
             tiny = replace(
                 request,
@@ -208,15 +208,14 @@ class _Submission:
                     f"the model cannot be asked: {describe_failure(result)}"
                 )
         # OpenAI takes requests of one route in a batch.
-        routes = {
-            name: self._client.route(unsent.request) for name, unsent in pending.items()
-        }
+        routes = {}
+        for name, unsent in pending.items():
+            routes[name] = self._client.route(unsent.request)
         for route in dict.fromkeys(routes.values()):
-            of_route = {
-                name: unsent
-                for name, unsent in pending.items()
-                if routes[name] == route
-            }
+            of_route = {}
+            for name, unsent in pending.items():
+                if routes[name] == route:
+                    of_route[name] = unsent
             self._send_route(
                 route, of_route, batch_size or self._service.format.most_requests
             )
@@ -226,11 +225,18 @@ class _Submission:
         waiting: set[str] = set()
         for part in self._ledger.open_parts:
             waiting.update(part.requests)
-        return {name: value for name, value in requests.items() if name not in waiting}
+        left = {}
+        for name, value in requests.items():
+            if name not in waiting:
+                left[name] = value
+        return left
 
     def summary(self) -> str:
         """Return how many requests were not sent, and why, for the log."""
-        unsendable = f", {self._unsendable} cannot be sent" if self._unsendable else ""
+        if self._unsendable:
+            unsendable = f", {self._unsendable} cannot be sent"
+        else:
+            unsendable = ""
         return f"{self._waiting} already in batches{unsendable}"
 
     def _send_route(
@@ -248,9 +254,9 @@ class _Submission:
                 self._lines(route, unsent), limits, Path(folder)
             ):
                 # The body of a request is needed only once, so it is removed from memory here.
-                requests = {
-                    name: (unsent[name].request, self._sent.pop(name)) for name in names
-                }
+                requests = {}
+                for name in names:
+                    requests[name] = (unsent[name].request, self._sent.pop(name))
                 # The batch is announced before it is created. If the process dies in between, `settle` looks for the
                 # batch, and no request is paid for twice.
                 part = self._ledger.announce(self._receiver, route, requests)
@@ -382,19 +388,19 @@ def _fill_cache(
     them is sent directly before, the others read the beginning from the cache. Returns the beginning that each request
     of these groups finds there; none if the group's first request failed.
     """
-    tokens = [run.requests[number].characters // CHARACTERS for number in numbers]
+    tokens = []
+    for number in numbers:
+        tokens.append(run.requests[number].characters // CHARACTERS)
     pays = warming_pays(run.spending.prices, provider.batch_write_price, tokens)
     beginnings = dict(zip(numbers, run.beginnings(numbers, pays), strict=True))
     # Of each group the first request in the given order.
-    first = {
-        beginning: number
-        for number, beginning in reversed(beginnings.items())
-        if beginning
-    }
-    pending = [
-        PendingRequest(run.requests[number], beginning, in_batch=True)
-        for beginning, number in first.items()
-    ]
+    first = {}
+    for number, beginning in reversed(beginnings.items()):
+        if beginning:
+            first[beginning] = number
+    pending = []
+    for beginning, number in first.items():
+        pending.append(PendingRequest(run.requests[number], beginning, in_batch=True))
     if not pending:
         return {}
     asking = Asking(run.sender, run.journal, run.spending, len(pending))
@@ -405,16 +411,15 @@ def _fill_cache(
         _log.warning(f"the provider's cache is not filled: {error}")
         return {}
     asking.finish()
-    warm = {
-        beginning
-        for beginning, state in zip(first, states, strict=True)
-        if state.result and state.result.success
-    }
-    return {
-        number: beginning
-        for number, beginning in beginnings.items()
-        if beginning in warm
-    }
+    warm = set()
+    for beginning, state in zip(first, states, strict=True):
+        if state.result and state.result.success:
+            warm.add(beginning)
+    warmed = {}
+    for number, beginning in beginnings.items():
+        if beginning in warm:
+            warmed[number] = beginning
+    return warmed
 
 
 def find_service(name: str, client: ProviderClient, run_path: Path) -> Service:
@@ -464,7 +469,9 @@ class JudgeClients:
                 self._clients[deployment] = judge_client(deployment, self._helm_client)
             client = self._clients[deployment]
             # Batches need the provider's client itself. It is looked up each time, because its token expires.
-            return client.current() if isinstance(client, RenewingClient) else client
+            if isinstance(client, RenewingClient):
+                return client.current()
+            return client
 
     @cached_property
     def _helm_client(self) -> AutoClient:
@@ -507,22 +514,24 @@ class JudgesAsBatches(AsBatches):
             raise InputError(
                 f"judge={annotator.args['judge']} cannot be asked in batches; make the run directly"
             )
-        services = [
-            _service_name(clients.client(name), name, self._plan.as_files)
-            for name in names
-        ]
+        services = []
+        for name in names:
+            services.append(
+                _service_name(clients.client(name), name, self._plan.as_files)
+            )
         if runner.is_made(spec):
             complete = load_state(runner.run_path(spec))
             # A complete run also contains the old verdicts, which must not be used.
-            every = [
-                replace(state, annotations=None) for state in complete.request_states
-            ]
+            every = []
+            for state in complete.request_states:
+                every.append(replace(state, annotations=None))
         else:
             with runner.prepare(spec) as run:
-                every = [
-                    replace(asked.state, result=find_answer(asked, run.journal))
-                    for asked in run.requests
-                ]
+                every = []
+                for asked in run.requests:
+                    every.append(
+                        replace(asked.state, result=find_answer(asked, run.journal))
+                    )
         states = [state for state in every if is_answered(state)]
         if not states:
             raise InputError(
@@ -531,9 +540,8 @@ class JudgesAsBatches(AsBatches):
         questions = []
         for state in states:
             instance = str(state.instance.id)
-            questions += [
-                (instance, request) for request in judge_requests(annotator, state)
-            ]
+            for request in judge_requests(annotator, state):
+                questions.append((instance, request))
         with Ledger(runner.run_path(spec)) as ledger:
             for name, service in zip(names, services, strict=True):
                 receiver = Receiver(name, service, True)
@@ -555,10 +563,8 @@ def _send_questions(
         recorder = _Recorder(client)
         make_judge(receiver.deployment, recorder).ask(question)
         # Requests to judges are never elided, so the whole request is the request itself.
-        unsent |= {
-            name: _Unsent(sent, partial(replace, sent), instance)
-            for name, sent in recorder.unsent.items()
-        }
+        for name, sent in recorder.unsent.items():
+            unsent[name] = _Unsent(sent, partial(replace, sent), instance)
     submission = _Submission(
         receiver,
         client,

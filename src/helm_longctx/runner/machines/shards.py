@@ -11,8 +11,8 @@ from itertools import takewhile
 from pathlib import Path
 
 from helm.benchmark.run_spec import RunSpec
-from helm.common.hierarchical_logger import hlog
 
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.rates import Pace, use_paces
 from helm_longctx.runner.prefixes import PrefixDigests, order_by_prefix, prefix_keys
 from helm_longctx.runner.prepared import PreparedRun
@@ -47,7 +47,7 @@ class OneShard(Strategy):
         """Ask for the answers of the shard."""
         check_nothing_in_batches(runner.run_path(spec))
         with runner.prepare(spec) as run:
-            hlog(f"shard {self._shard}: {len(run.requests)} requests")
+            helm_log.info(f"shard {self._shard}: {len(run.requests)} requests")
             self.ask(run)
 
     def ask(self, run: PreparedRun) -> None:
