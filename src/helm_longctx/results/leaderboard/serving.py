@@ -39,7 +39,7 @@ style.textContent = `
   table.shadow-md :is(th, td) { padding: 0.5rem 0.3rem; font-size: 0.8125rem; }
   table.shadow-md th > div { width: auto; min-width: 0; }
   table.shadow-md :is(th, td):first-child {
-    position: sticky; left: 0; z-index: 1; background-color: white; overflow-wrap: anywhere;
+    position: sticky; left: 0; z-index: 1; min-width: 9.5rem; background-color: white; overflow-wrap: anywhere;
   }
   table.shadow-md td:first-child { font-size: 0.9375rem; }
   table.shadow-md td:last-child { min-width: 9rem; }
