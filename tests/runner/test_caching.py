@@ -12,8 +12,8 @@ import pytest
 from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 
 from helm_longctx.data.root import ENVIRONMENT
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.prices import PRICES
-from helm_longctx.runner import asking
 from helm_longctx.runs.prompts import read_prompts
 from tests.runner import making
 from tests.support.servers.llm import Server, serve
@@ -90,7 +90,7 @@ def run_and_log(
 ) -> tuple[Path, str]:
     """Make a run with one of our clients, and return its folder and the log about its requests."""
     lines: list[str] = []
-    monkeypatch.setattr(asking, "hlog", lines.append)
+    monkeypatch.setattr(helm_log, "info", lines.append)
     spec = ClientSpec(
         f"helm_longctx.models.apis.{client}", {"base_url": address, "model": "m"}
     )

@@ -217,7 +217,13 @@ def _read_facts(model: LocalModels) -> _ModelFacts:
         window: int | None = parse_length(model.context)
     else:
         window = _find_window(model, config)
-    return _ModelFacts(path, folder, commit, window, has_template)
+    return _ModelFacts(
+        path=path,
+        folder=folder,
+        commit=commit,
+        window=window,
+        has_template=has_template,
+    )
 
 
 def _read_object(model: LocalModels, path: Path) -> dict[str, Any]:

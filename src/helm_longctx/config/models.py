@@ -15,7 +15,6 @@ from helm.benchmark.model_deployment_registry import (
 from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.benchmark.model_metadata_registry import get_all_models
 from helm.common.general import get_credentials
-from helm.common.hierarchical_logger import hlog
 
 from helm_longctx.config import local_models
 from helm_longctx.config.local_models import list_models, make_files, model_name
@@ -24,6 +23,7 @@ from helm_longctx.config.source_map import KeyPath
 from helm_longctx.environment import page_address, read_setting
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import is_model, unknown_model
+from helm_longctx.helm_log import helm_log
 from helm_longctx.judging.keys.client import find_key, lacks_key, missing_key_error
 from helm_longctx.models.apis.availability import has_key
 from helm_longctx.models.apis.oauth import TokenError
@@ -118,7 +118,7 @@ class ModelBook:
                     self._files[name] = asked
         for files in self._files.values():
             written = add_entries(self._config.local_path, files, replace=True)
-            hlog(f"Wrote {', '.join(map(str, written))}")
+            helm_log.info(f"Wrote {', '.join(map(str, written))}")
         _register(self._files)
         self._files = {}
 
@@ -219,7 +219,7 @@ class ModelBook:
             mode="json",
         )
         for line in local_models.describe({name: files}):
-            hlog(line)
+            helm_log.info(line)
         _offer_sampling(model, name)
         if dict(existing.get(_DEPLOYMENTS, {})) != files[_DEPLOYMENTS]:
             self._files[name] = files
@@ -248,7 +248,7 @@ def _offer_sampling(model: Endpoint | LocalModels, name: str) -> None:
     sampling = local_models.read_sampling(model)
     if sampling:
         values = ", ".join(f"{key} {value:g}" for key, value in sampling.items())
-        hlog(
+        helm_log.info(
             f"{name}: its generation_config.json says {values}; give sampling: model to answer so"
         )
 
@@ -294,12 +294,12 @@ def _ask(model: Endpoint, key: str | None = None) -> _Files:
     except InputError as error:
         if model.tokenizer:
             raise
-        hlog(f"prompts will not be cut to the model's context: {error}")
+        helm_log.info(f"prompts will not be cut to the model's context: {error}")
         tokenizer = None
     context = endpoint.context
     if model.context:
         context = parse_length(model.context)
-    hlog(
+    helm_log.info(
         f"{endpoint.url}: {endpoint.model} answers {' and '.join(endpoint.routes)}; context: {context or 'unknown'}"
     )
     return _entries(model, replace(endpoint, context=context), tokenizer)
@@ -379,7 +379,9 @@ def _check_model(name: str, asked: _Files, existing: Mapping[str, Any]) -> None:
             f"{name!r} {change}; give another name (--model-name, in YAML `name`)"
         )
     kept = "complete runs stay, and unfinished runs ask all questions again"
-    hlog(f"{name} has moved from {old['base_url']} to {new['base_url']}: {kept}")
+    helm_log.info(
+        f"{name} has moved from {old['base_url']} to {new['base_url']}: {kept}"
+    )
 
 
 def _arguments(files: Mapping[str, Any]) -> dict[str, Any]:

@@ -54,17 +54,17 @@ class EvaluationResult:
         rows = []
         for board in self._boards:
             tasks = {task.name: task for task in board.benchmark.tasks}
-            for place, result in board.results.items():
-                values = {_name_metric(board, tasks.get(place.part)): result.interval}
+            for key, result in board.results.items():
+                values = {_name_metric(board, tasks.get(key.part)): result.interval}
                 if (perplexity := find_perplexity(result)) is not None:
                     values["perplexity"] = perplexity
                 for metric, interval in values.items():
                     rows.append(
                         {
-                            "model": place.model,
+                            "model": key.model,
                             "benchmark": board.benchmark.name,
-                            "task": place.part,
-                            "length": place.length,
+                            "task": key.part,
+                            "length": key.length,
                             "metric": metric,
                             "score": interval.mean,
                             "low": interval.low,
@@ -115,7 +115,7 @@ class EvaluationResult:
         import pandas as pd
 
         results = [self.results, other.results if other else ()]
-        own, others = ({each.model for each in rows} for rows in results)
+        own, others = ({row.model for row in rows} for rows in results)
         if shared := sorted(own & others):
             raise InputError(
                 f"compare: both results have the model {shared[0]!r}; give one of them a name="
@@ -125,21 +125,21 @@ class EvaluationResult:
         )
         rows: list[dict[str, Any]] = []
         for pairing in table.pairings():
-            found = pairing.comparison
-            failures = found.failures
+            comparison = pairing.comparison
+            failures = comparison.failures
             rows.append(
                 {
                     "one": pairing.one,
                     "other": pairing.other,
                     "by": pairing.by,
                     "part": pairing.part,
-                    "difference": found.effect.mean,
-                    "low": found.effect.low,
-                    "high": found.effect.high,
-                    "n": found.effect.n,
-                    "wins": found.wins,
-                    "losses": found.losses,
-                    "p": found.p_value,
+                    "difference": comparison.effect.mean,
+                    "low": comparison.effect.low,
+                    "high": comparison.effect.high,
+                    "n": comparison.effect.n,
+                    "wins": comparison.wins,
+                    "losses": comparison.losses,
+                    "p": comparison.p_value,
                     "adjusted_p": pairing.adjusted,
                     "better": pairing.better,
                     "verdict": pairing.decision.verdict,
@@ -147,10 +147,10 @@ class EvaluationResult:
                     "other_failed": failures.other.share if failures else 0.0,
                     "failed_p": failures.p_value if failures else math.nan,
                     "failed_as_wrong": (
-                        failures.as_wrong if failures else found
+                        failures.as_wrong if failures else comparison
                     ).effect.mean,
                     "failed_as_right": (
-                        failures.as_right if failures else found
+                        failures.as_right if failures else comparison
                     ).effect.mean,
                 }
             )

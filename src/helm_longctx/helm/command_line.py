@@ -24,7 +24,6 @@ from helm.benchmark.run_expander import ModelRunExpander
 from helm.benchmark.run_spec import RunSpec, get_run_spec_function
 from helm.benchmark.runner import Runner, set_benchmark_output_path
 from helm.common.general import parse_hocon
-from helm.common.hierarchical_logger import hlog
 from helm.common.object_spec import get_class_by_name
 
 from helm_longctx.data.root import DataRoot
@@ -33,6 +32,7 @@ from helm_longctx.helm.errors import install_excepthook, print_error
 from helm_longctx.helm.names import SUITE_NAME, is_suite_name
 from helm_longctx.helm.patches import find_registered_first
 from helm_longctx.helm.run_specs import check_run_entry, fetch_entries
+from helm_longctx.helm_log import helm_log
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.entry import Entry, check_category, split_entry
 from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry
@@ -90,7 +90,7 @@ def log_next_command(output_path: Path, suite: str) -> None:
         command = shlex.join(
             ["helm-longctx", "summarize", "--suite", suite, "-o", str(output_path)]
         )
-        hlog(
+        helm_log.info(
             f"Next: {command} (helm-summarize shows these scores only with a schema of `helm-longctx schema`)"
         )
 
@@ -160,10 +160,9 @@ def make_run_specs(
     # Run specs can depend on the output path.
     output_path.mkdir(parents=True, exist_ok=True)
     set_benchmark_output_path(str(output_path))
-    wanted = [
-        RunEntry(description=entry, priority=1, groups=None)
-        for entry in args.run_entries
-    ]
+    wanted = []
+    for entry in args.run_entries:
+        wanted.append(RunEntry(description=entry, priority=1, groups=None))
     wanted += (
         read_run_entries(args.conf_paths).entries if args.conf_paths else []
     )  # HELM fails at no paths
@@ -211,11 +210,10 @@ def read_conf(path: str, priority: int | None = None) -> list[str] | InputError:
     try:
         entries = parse_hocon(Path(path).read_text(encoding="utf-8"))["entries"]
         # As in HELM, entries without a priority are selected, too.
-        selection = [
-            entry
-            for entry in entries
-            if priority is None or entry.get("priority", priority) <= priority
-        ]
+        selection = []
+        for entry in entries:
+            if priority is None or entry.get("priority", priority) <= priority:
+                selection.append(entry)
         return [str(entry["description"]) for entry in selection]
     except OSError as error:
         return InputError(

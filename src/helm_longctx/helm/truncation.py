@@ -23,7 +23,6 @@ from helm.benchmark.tokenizer_config_registry import (
     TokenizerConfig,
     get_tokenizer_config,
 )
-from helm.common.hierarchical_logger import hwarn
 from helm.common.object_spec import get_class_by_name
 
 from helm_longctx.data.fetch import ensure
@@ -31,6 +30,7 @@ from helm_longctx.data.hub import HubFile
 from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import ignore_broken_torchvision, require_modules
 from helm_longctx.errors import InputError, shorten
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.fast_tokenizers import read_fast_tokenizer
 from helm_longctx.redaction.logs import warn_once
 from helm_longctx.tasks.counting import (
@@ -188,7 +188,7 @@ class Truncator:
     def _limit(self, sample: Sample, max_tokens: int, style: Style) -> int:
         assert self.window is not None
         if sample.cut == "context_middle":
-            # The official code counts the markup of the chat template, which is not known here, with the context.
+            # The official code counts the markup of the chat template with the context.
             limit = self.window - max(sample.reserved, max_tokens) - CHAT_BUFFER
         elif sample.cut in _MIDDLE:
             limit = self.window - max(cutters.RESERVED, max_tokens + CHAT_BUFFER)
@@ -226,11 +226,9 @@ class Truncator:
 
 
 def _text_to_count(prompt: str, sample: Sample, style: Style) -> str:
-    return (
-        CHAT_HEADER + prompt
-        if style == "chat" and sample.cut not in _MIDDLE
-        else prompt
-    )
+    if style == "chat" and sample.cut not in _MIDDLE:
+        return CHAT_HEADER + prompt
+    return prompt
 
 
 def load_deployment_counter(name: str) -> Callable[[str], int] | None:
@@ -241,7 +239,7 @@ def load_deployment_counter(name: str) -> Callable[[str], int] | None:
     try:
         return cutters.counter_with_special_tokens(_tokenizer(deployment))
     except InputError as error:
-        hwarn(f"tokens of {name} are estimated: {error}")
+        helm_log.warning(f"tokens of {name} are estimated: {error}")
         return None
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from helm.benchmark import model_deployment_registry as registry
 from helm.clients.client import Client
-from helm.common.hierarchical_logger import herror, hlog
 from helm.common.object_spec import get_class_by_name
 from helm.common.request import RequestResult
 from tqdm import tqdm
@@ -23,6 +22,7 @@ from helm_longctx.environment import number_setting, page_address, require
 from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_seed_patch
 from helm_longctx.helm.style import sends_messages
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.calls import call_all
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.sending import Retries, Sender
@@ -199,9 +199,9 @@ class Judge:
             # HELM's clients ignore a prompt that comes with messages, or refuse it.
             turns = {"system": request.system, "user": request.prompt}
             prompt = ""
-            messages = [
-                {"role": role, "content": content} for role, content in turns.items()
-            ]
+            messages = []
+            for role, content in turns.items():
+                messages.append({"role": role, "content": content})
         seeded = SampledRequest(
             model=self.model,
             model_deployment=self.name,
@@ -223,11 +223,9 @@ class Judge:
             return f"the call failed: {describe_failure(attempt.result)}"
         # A reply without a verdict is kept, too, because it is paid for: another one is requested under another number.
         attempt.cache_replies()
-        return (
-            attempt.outcome
-            if isinstance(attempt.outcome, RequestResult)
-            else attempt.result
-        )
+        if isinstance(attempt.outcome, RequestResult):
+            return attempt.outcome
+        return attempt.result
 
 
 def reply_text(result: RequestResult) -> tuple[str | None, str]:
@@ -280,9 +278,9 @@ def messages_before(
     declare = getattr(
         get_class_by_name(deployment.client_spec.class_name), "request_form", None
     )
-    return (
-        [] if declare and declare(deployment.client_spec.args or {}) == "both" else None
-    )
+    if declare and declare(deployment.client_spec.args or {}) == "both":
+        return []
+    return None
 
 
 def parse_judges(judge: str) -> list[str]:
@@ -342,16 +340,16 @@ class JudgeSpending:
                 self.input_tokens += usage.input_tokens
                 self.output_tokens += usage.output_tokens
                 # One unknown price makes the sum unknown: a part of it would look like the whole.
-                self.dollars = (
-                    None
-                    if dollars is None or self.dollars is None
-                    else self.dollars + dollars
-                )
+                if dollars is None or self.dollars is None:
+                    self.dollars = None
+                else:
+                    self.dollars = self.dollars + dollars
 
     def __str__(self) -> str:
-        dollars = (
-            "no known price" if self.dollars is None else f"about ${self.dollars:.2f}"
-        )
+        if self.dollars is None:
+            dollars = "no known price"
+        else:
+            dollars = f"about ${self.dollars:.2f}"
         return f"{self.calls} calls, {self.input_tokens:,} tokens in, {self.output_tokens:,} out, {dollars}"
 
 
@@ -404,7 +402,7 @@ def _log_outcome(
     by_item: Sequence[Mapping[str, Mapping[str, JudgeReply]]], spending: JudgeSpending
 ) -> None:
     if len(by_item) > 1:
-        hlog(f"judges: {spending}")
+        helm_log.info(f"judges: {spending}")
     errors: Counter[tuple[str, str]] = Counter()
     for item in by_item:
         for judge, replies in item.items():
@@ -413,4 +411,4 @@ def _log_outcome(
             )
     # Equal errors are logged once, because a judge that is gone would otherwise log thousands of equal lines.
     for (judge, error), times in errors.most_common(5):
-        herror(f"judge {judge} gave no verdict on {times} questions: {error}")
+        helm_log.error(f"judge {judge} gave no verdict on {times} questions: {error}")

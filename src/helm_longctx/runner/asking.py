@@ -13,13 +13,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from helm.benchmark.adaptation.request_state import RequestState
-from helm.common.hierarchical_logger import hlog, hwarn
 from helm.common.request import Request, RequestResult
 from tqdm import tqdm
 
 from helm_longctx.environment import TIMEOUT
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.caching import with_beginning
 from helm_longctx.models.apis.calls import SETTLE, Calls
 from helm_longctx.models.apis.sending import Sender
@@ -289,7 +289,7 @@ class Asking:
         self.progress.finish()
         self._odd.finish()
         if summary := self.spending.summary():
-            hlog(summary)
+            helm_log.info(summary)
         return self._breaker.finish()
 
 
@@ -372,7 +372,7 @@ class Progress:
                 f"{tqdm.format_interval(left)} left" if done else "none answered yet"
             )
             counts = f"{self._recalled + done} of {self._total} requests, {self._failures} failed"
-            hlog(f"{counts}, {speed}, {left_text}; {waiting}")
+            helm_log.info(f"{counts}, {speed}, {left_text}; {waiting}")
         else:
             self._bar.set_postfix_str(
                 f"tokens/s={self._tokens_per_second:,.0f}, failed={self._failures}, {waiting}"
@@ -384,7 +384,7 @@ class Progress:
 
     def finish(self) -> None:
         """Log how many requests were answered, from where, how many failed, and the tokens per second."""
-        hlog(
+        helm_log.info(
             f"{self._answered} requests answered, {self._cached} of them from the request cache, "
             f"{self._recalled} answered before, {self._failures} failed; "
             f"{self._tokens_per_second:,.0f} input tokens per second"
@@ -430,7 +430,7 @@ class Breaker:
                 f"{self._kinds.total()} requests failed, the last ones in a row: {error}"
             )
         if self._kinds[kind] == 1:
-            hwarn(
+            helm_log.warning(
                 f"request for {name} failed: {error}; further {kind.value} failures are only counted"
             )
 
@@ -443,7 +443,7 @@ class Breaker:
     def finish(self) -> int:
         """Log how many requests failed and why, and return their number."""
         if self._kinds:
-            hwarn(
+            helm_log.warning(
                 "failed: "
                 + ", ".join(
                     f"{number} {kind.value}"
@@ -480,28 +480,28 @@ class _Oddities:
         if tokens is not None and not self._is_cutting:
             self._is_cutting = True
             about = f"the server counts {usage.input_tokens:,} tokens of a prompt that has at least {tokens:,}"
-            hwarn(
+            helm_log.warning(
                 f"{name}: {about}, so it cuts prompts without an error; further cut prompts are only counted"
             )
 
     def finish(self) -> None:
         """Log how many answers of each kind there are."""
         if (limit := find_limit(self._counts)) is not None:
-            hwarn(
+            helm_log.warning(
                 f"the server counts {limit:,.0f} tokens of prompts of different lengths, so it cuts longer ones"
             )
         if number := sum(find_cut(*count, limit) is not None for count in self._counts):
-            hwarn(
+            helm_log.warning(
                 f"the server has cut {number} of {self._answers} prompts, so their scores do not compare"
             )
         if self._empty:
-            hwarn(f"{self._empty} of {self._answers} answers are empty")
+            helm_log.warning(f"{self._empty} of {self._answers} answers are empty")
         if self._in_reasoning:
-            hwarn(
+            helm_log.warning(
                 f"{self._in_reasoning} of {self._answers} answers have all their text in the reasoning field: the"
                 " server's reasoning parser may be another model's; check the server with `helm-longctx doctor`"
             )
         if self._suspected:
-            hwarn(
+            helm_log.warning(
                 f"{self._suspected} of {self._answers} answers may contain reasoning: they begin with unknown marks"
             )

@@ -23,12 +23,12 @@ from helm.benchmark.executor import ExecutionSpec
 from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.common.cache import SqliteCacheConfig
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
-from helm.common.hierarchical_logger import hwarn
 from helm.common.key_value_store import SqliteKeyValueStore, request_to_key
 from helm.proxy.retry import NonRetriableException
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_patches, client_in_the_making
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.provider import providers
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.redaction.logs import warn_once
@@ -280,7 +280,7 @@ class _CacheFile:
                 connection.execute("COMMIT")
         except _CacheError as error:
             if not self._is_unwritable:
-                hwarn(f"answers are not cached: {error}")
+                helm_log.warning(f"answers are not cached: {error}")
             self._is_unwritable = True
         else:
             self._is_unwritable = False

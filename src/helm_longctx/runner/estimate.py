@@ -404,9 +404,7 @@ def _usages(
     pays: prefixes.Pays,
 ) -> Iterator[Usage]:
     """Yield the tokens of each request. One request of a group writes the beginning to the cache, others read it."""
-    beginnings = prefixes.cacheable_beginnings(
-        [asked.request for asked in requests], keys, pays
-    )
+    beginnings = prefixes.cacheable_beginnings(requests, keys, pays)
     written = set()
     for asked, usage, beginning in zip(requests, plain, beginnings, strict=True):
         if beginning is None:

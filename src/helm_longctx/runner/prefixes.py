@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
-from helm.common.request import Request
-
 from helm_longctx.models.apis.prices import Prices
+from helm_longctx.runner.spool import StoredRequest
 
 STEP = 8192
 """Number of characters. Prompts are compared by prefixes whose lengths are multiples of this number."""
@@ -92,7 +91,7 @@ def shared_beginnings(keys: Sequence[PrefixDigests]) -> list[Beginning | None]:
 
 
 def cacheable_beginnings(
-    requests: Sequence[Request], keys: Sequence[PrefixDigests], pays: Pays
+    requests: Sequence[StoredRequest], keys: Sequence[PrefixDigests], pays: Pays
 ) -> list[Beginning | None]:
     """Return the beginning that each prompt shares with others, if a provider's cache makes it cheaper.
 
@@ -100,8 +99,8 @@ def cacheable_beginnings(
     """
     beginnings = shared_beginnings(
         [
-            [] if request.messages else key
-            for request, key in zip(requests, keys, strict=True)
+            [] if asked.request.messages else key
+            for asked, key in zip(requests, keys, strict=True)
         ]
     )
     groups: dict[Beginning, list[int]] = defaultdict(list)

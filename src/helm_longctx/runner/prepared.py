@@ -13,10 +13,10 @@ from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.scenarios.scenario import Scenario
-from helm.common.hierarchical_logger import hlog, htrack_block
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import deployment_window
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.sending import Sender
 from helm_longctx.runner import prefixes
 from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
@@ -126,7 +126,7 @@ class PreparedRun:
         keys: list[prefixes.PrefixDigests] = [[]] * len(numbers)
         if self.sender.caches_prompts:
             keys = [self._keys[number] for number in numbers]
-        requests = [self.requests[number].request for number in numbers]
+        requests = [self.requests[number] for number in numbers]
         return prefixes.cacheable_beginnings(requests, keys, pays)
 
     def name(self, asked: StoredRequest) -> str:
@@ -158,8 +158,8 @@ class PreparedRun:
                 spending=self.spending,
                 total=total,
             )
-        with htrack_block(f"{total} requests"):
-            hlog(
+        with helm_log.block(f"{total} requests"):
+            helm_log.info(
                 self.path.name
             )  # `helm-longctx run` shows the messages of this package, but not HELM's "Running …"
             pending = [

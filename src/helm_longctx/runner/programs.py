@@ -133,7 +133,10 @@ def _store_step(asked: StoredRequest, step: Step, spool: Spool) -> StoredRequest
     )
     request = without_text(request)
     return StoredRequest(
-        replace(asked.state, instance=instance, request=request), request, own, spool
+        state=replace(asked.state, instance=instance, request=request),
+        request=request,
+        sample=own,
+        spool=spool,
     )
 
 
@@ -430,7 +433,12 @@ class ProgramAsking(Asking):
         assert asked.sample.method
         with Spool(self._folder) as spool:
             most = int(asked.sample.method["arguments"][MAX_REQUESTS])
-            conversation = _Conversation(self, asked, spool, most)
+            conversation = _Conversation(
+                asking=self,
+                asked=asked,
+                spool=spool,
+                most=most,
+            )
             try:
                 result = self._run(conversation)
             finally:

@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from helm.benchmark.run_spec import RunSpec
-from helm.common.hierarchical_logger import hlog
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import CHAT_BUFFER, deployment_window
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.results import failure_of, is_output_cut, parse_result
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runner.follow_up import follow_up, join_answers, split_answers
@@ -45,7 +45,7 @@ def is_complete(run: Path) -> bool:
     if answer_files(run) or not all((run / name).is_file() for name in FILES):
         return False
     if incomplete := find_incomplete_files(run):
-        hlog(
+        helm_log.info(
             f"{run} is made again, because files are incomplete: {', '.join(incomplete)}"
         )
     return not incomplete

@@ -28,7 +28,6 @@ from helm.benchmark.scenarios.scenario import (
 )
 from helm.common.cache import cache_stats
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
-from helm.common.hierarchical_logger import herror, hlog, htrack_block
 from helm.proxy.services.service import CACHE_DIR
 
 from helm_longctx.data.fetch import describe_files
@@ -43,6 +42,7 @@ from helm_longctx.helm.run_specs import fetch_entries
 from helm_longctx.helm.scenario import LongContextScenario, scenario_root
 from helm_longctx.helm.style import check_drawing
 from helm_longctx.helm.truncation import check_tokenizers, with_deployments_tokenizer
+from helm_longctx.helm_log import helm_log
 from helm_longctx.locks import lock_run
 from helm_longctx.models.scoring import check_scoring
 from helm_longctx.redaction.abbreviation import describe_error
@@ -134,7 +134,7 @@ def evaluate(
     """
     metrics = [helm_runner.create_metric(metric) for metric in spec.metric_specs]
     parallelism = runner.executor.execution_spec.parallelism
-    with htrack_block(f"{len(metrics)} metrics"):
+    with helm_log.block(f"{len(metrics)} metrics"):
         results = [
             metric.evaluate(
                 state, runner.metric_service, runner.eval_cache_path, parallelism
@@ -351,7 +351,7 @@ class LongContextRunner(Runner):
                     # Another process may be making the same run, and a full disk can show in any of the run's files.
                     with self.strategy.lock(path), explain_full_disk(path, kept):
                         if self.strategy.skips(self, spec):
-                            hlog(
+                            helm_log.info(
                                 f"Skipping run {spec.name} because run is completed and all output files exist."
                             )
                         else:
@@ -394,7 +394,7 @@ class LongContextRunner(Runner):
             self._refused[run_spec.name] = f"{run_spec.name}: {why}"
             # The error of a single run follows at once from `run_all`.
             if not self._is_only_run:
-                herror(self._refused[run_spec.name])
+                helm_log.error(self._refused[run_spec.name])
 
     def _lacks_verdicts(self, run_spec: RunSpec) -> bool:
         """Whether a run is made and has judged answers, of which none has a verdict."""
@@ -493,7 +493,7 @@ class LongContextRunner(Runner):
             "spool": spool,
             "select": self.strategy.select,
         }
-        with htrack_block("prompts"):
+        with helm_log.block("prompts"):
             if isinstance(scenario, LongContextScenario):
                 requests = adapt(scenario.iter_instances(folder), **options)
                 root = scenario_root(folder)

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from helm.common.hierarchical_logger import hlog, hwarn
-
 from helm_longctx.documents.numbers import MARK, percent, range_text
 from helm_longctx.errors import InputError
+from helm_longctx.helm_log import helm_log
 from helm_longctx.results.comparability import GENERATED, SHARES, describe
 from helm_longctx.results.reading import read_run
 from helm_longctx.results.statistics.intervals import mean_of_means
@@ -26,14 +25,14 @@ def log_scores(output_path: Path, suite: str, names: Sequence[str]) -> None:
     made = [name for name in names if (folder / name / STATS).is_file()]
     if not made:
         return
-    hlog(f"score  {LEVEL_TEXT} interval  instances  failed  run")
+    helm_log.info(f"score  {LEVEL_TEXT} interval  instances  failed  run")
     for name in islice(made, _ROWS):
         try:
-            hlog(_row(folder / name))
+            helm_log.info(_row(folder / name))
         except InputError as error:  # the other runs still have scores
-            hwarn(str(error))
+            helm_log.warning(str(error))
     if len(made) > _ROWS:
-        hlog(f"and {len(made) - _ROWS} more")
+        helm_log.info(f"and {len(made) - _ROWS} more")
 
 
 def _row(run: Path) -> str:

@@ -2,11 +2,10 @@
 
 from collections import Counter
 
-from helm.benchmark.model_deployment_registry import get_model_deployment
-
 from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
+from helm_longctx.helm.registry import find_client_arguments
 from helm_longctx.models.apis.prices import PRICES, Prices, find_prices
 from helm_longctx.models.scoring import count_texts, input_tokens
 from helm_longctx.runner.follow_up import most_follow_up_tokens
@@ -60,8 +59,7 @@ class Spending:
         self._dollars = self._saving = 0.0
         self._reserved: dict[int, float] = {}
         self._thinking = int(
-            get_model_deployment(deployment).client_spec.args.get("thinking_tokens")
-            or 0
+            find_client_arguments(deployment).get("thinking_tokens") or 0
         )
         if limit.dollars is not None and self.prices is None:
             need = f"{MAX_COST}={limit.dollars:g} needs the prices of {deployment}, which are not known"

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from helm.benchmark.run_spec import RunSpec
-from helm.common.hierarchical_logger import hlog
 
 from helm_longctx.documents.numbers import percent, range_text
 from helm_longctx.errors import InputError
+from helm_longctx.helm_log import helm_log
 from helm_longctx.results.stopping import StoppingQuestion, StoppingVerdict
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runs.files import read_looks, write_looks
@@ -121,7 +121,7 @@ def run_until_decided(
             made = len({score.instance for score in rows[0]})
             if stop.verdict.text or made < size or (most is not None and size >= most):
                 stops.append(stop)
-                hlog(str(stop))
+                helm_log.info(str(stop))
             else:
                 still_open.append((group, question))
         questions = still_open

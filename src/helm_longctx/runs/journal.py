@@ -24,10 +24,10 @@ from types import TracebackType
 from typing import Any, BinaryIO, Generic, TypeVar
 
 import dacite
-from helm.common.hierarchical_logger import hlog
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
+from helm_longctx.helm_log import helm_log
 from helm_longctx.locks import hold_lock, lock_run
 from helm_longctx.models.results import failure_of, parse_result
 from helm_longctx.redaction.abbreviation import digest
@@ -369,7 +369,7 @@ def _wait_for(path: Path) -> None:
         with hold_lock(path, _UNLOCKED, 0, _BusyError):
             return
     except _BusyError:
-        hlog(
+        helm_log.info(
             f"waiting for another process, which has locked {path}; if it is dead, remove this file"
         )
     with hold_lock(path, _UNLOCKED):

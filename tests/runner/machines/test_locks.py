@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.errors import InputError
+from helm_longctx.helm_log import helm_log
 from helm_longctx.locks import lock_run
 from helm_longctx.runs import journal
 from helm_longctx.runs.journal import SHARDS, Shard, lock_shard, wait_for_shards
@@ -40,7 +41,7 @@ def test_one_process_makes_a_shard(
 ) -> None:
     """A second process waits until the first one is killed. The log names the file of the lock."""
     lines: list[str] = []
-    monkeypatch.setattr(journal, "hlog", lines.append)
+    monkeypatch.setattr(helm_log, "info", lines.append)
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE
     ) as process:

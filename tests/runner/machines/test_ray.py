@@ -18,6 +18,7 @@ from helm.common.request import Request, RequestResult
 
 from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.baselines import lexical
 from helm_longctx.runner import LongContextRunner
 from helm_longctx.runner.machines import RayRunner, ray_runner
@@ -75,7 +76,7 @@ def test_a_killed_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a worker is killed no answered request is sent again, and the results equal one machine's byte by byte."""
     monkeypatch.setenv(WORKERS, "2")
     lines: list[str] = []
-    monkeypatch.setattr(ray_runner, "hlog", lines.append)
+    monkeypatch.setattr(helm_log, "info", lines.append)
     monkeypatch.setattr(ray_runner, "_LOG_EVERY", 0)
     client = ClientSpec(f"{__name__}.KilledClient")
     with deployed(

@@ -153,7 +153,11 @@ def cache_check(
         named = _choose("states", states or ";".join(allowed), allowed)
         chosen = list(dict.fromkeys([COLD, CONTROL, *named]))
         plan = CheckPlan(
-            lengths, questions, chosen, seed, _choose("texts", texts, TEXTS)
+            lengths=lengths,
+            questions=questions,
+            states=chosen,
+            seed=seed,
+            kinds=_choose("texts", texts, TEXTS),
         )
         if config.dry_run:
             print_plan(plan, max_tokens, fields)

@@ -90,9 +90,15 @@ def _make_script(
     server: Server, name: str, steps: Sequence[_Step], aborts: bool
 ) -> str:
     client = server.client
-    path = client.route(server.request(CheckPrompt(0, [(1, 1)], [0]))).removeprefix(
-        client.provider.address_part
-    )
+    path = client.route(
+        server.request(
+            CheckPrompt(
+                copy=0,
+                lines=[(1, 1)],
+                asked_lines=[0],
+            )
+        )
+    ).removeprefix(client.provider.address_part)
     address = shlex.quote(f"{str(client.client.base_url).rstrip('/')}{path}")
     variable = client.settings.api_key_env
     if variable:

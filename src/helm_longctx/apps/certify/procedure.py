@@ -146,7 +146,12 @@ class _Diagnosis:
         blocks = []
         for number in range(start, start + max(0, min(count, left))):
             blocks.append(
-                AskedBlock(self._kind.kind, length, self._kind.question(number), 1)
+                AskedBlock(
+                    kind=self._kind.kind,
+                    length=length,
+                    seed=self._kind.question(number),
+                    count=1,
+                )
             )
         return blocks
 
@@ -467,7 +472,11 @@ def run(design: Design, ask: Ask) -> CertifyOutcome:
             stop = str(error)
         for block in answered:
             search.add(block)
-    return CertifyOutcome(search, _diagnose(search), stop)
+    return CertifyOutcome(
+        search=search,
+        diagnosis=_diagnose(search),
+        stop=stop,
+    )
 
 
 def _diagnose(search: Search) -> _Diagnosis | None:

@@ -315,11 +315,7 @@ def _grid_cell(kind: Mapping[str, Any], length: int, shortest: int) -> dict[str,
         state = "above"
     else:
         state = cell["decision"]
-    return {
-        "text": "refused"
-        if cell["is_refused"]
-        else percent(cell["mean"])
-        if cell["n"]
-        else "–",
-        "state": state,
-    }
+    text = percent(cell["mean"]) if cell["n"] else "–"
+    if cell["is_refused"]:
+        text = "refused"
+    return {"text": text, "state": state}

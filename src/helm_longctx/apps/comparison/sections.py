@@ -69,17 +69,17 @@ def comparison_sections(board: Board, length: int | None) -> Section | None:
     differences = find_differences(board, part, length)
     if len(ranking) < 2 and not differences:
         return None
-    scores = {
-        each.model: each for each in (*ranking, *board.without_rank(length, part))
-    }
+    scores = {}
+    for score in (*ranking, *board.without_rank(length, part)):
+        scores[score.model] = score
     # Published models without a rank have no task in common with the user's.
-    compared = [
-        score for score in scores.values() if score in ranking or not score.is_published
-    ]
-    names = {
-        model: add_mark(show_model(model), scores[model].caveats)
-        for model in shown_models(compared)
-    }
+    compared = []
+    for score in scores.values():
+        if score in ranking or not score.is_published:
+            compared.append(score)
+    names = {}
+    for model in shown_models(compared):
+        names[model] = add_mark(show_model(model), scores[model].caveats)
     name = f"comparison-{board.file_name}-{label(length)}".rstrip("-")
     blocks = [
         _matrix(names, differences, name),
@@ -103,27 +103,26 @@ def comparison_sections(board: Board, length: int | None) -> Section | None:
 def _matrix(
     names: Mapping[ShownModel, str], differences: Differences, name: str
 ) -> Figure | None:
-    pairs = {
-        pair: differences[pair]
-        for pair in permutations(names, 2)
-        if pair in differences
-    }
+    pairs = {}
+    for pair in permutations(names, 2):
+        if pair in differences:
+            pairs[pair] = differences[pair]
     if not pairs:
         return None
     rows = []
-    for (one, other), each in pairs.items():
-        found = each.comparison
-        effect = each.comparison.effect
-        counts = f"{found.wins} wins, {found.losses} losses, {found.ties} ties"
-        failures = describe_failures(show_model(one), show_model(other), found)
+    for (one, other), decision in pairs.items():
+        comparison = decision.comparison
+        effect = decision.comparison.effect
+        counts = f"{comparison.wins} wins, {comparison.losses} losses, {comparison.ties} ties"
+        failures = describe_failures(show_model(one), show_model(other), comparison)
         rows.append(
             {
                 **{
                     "row": names[one],
                     "column": names[other],
-                    "tied": not each.is_different,
+                    "tied": not decision.is_different,
                 },
-                "open": each.is_left_to_failures,
+                "open": decision.is_left_to_failures,
                 "failures": failures or "none",
                 **{
                     "difference": round(effect.mean, 6),
@@ -131,16 +130,18 @@ def _matrix(
                     "high": round(effect.high, 6),
                 },
                 **{
-                    "p": float(f"{found.p_value:.3g}"),
-                    "adjusted p": float(f"{each.adjusted:.3g}"),
+                    "p": float(f"{comparison.p_value:.3g}"),
+                    "adjusted p": float(f"{decision.adjusted:.3g}"),
                 },
                 "instances": counts
-                if found.wins + found.losses + found.ties
+                if comparison.wins + comparison.losses + comparison.ties
                 else "not the same",
             }
         )
     # With `or 1.0` the ends of the colour scale are never equal.
-    largest = max(abs(each.comparison.effect.mean) for each in pairs.values()) or 1.0
+    largest = (
+        max(abs(decision.comparison.effect.mean) for decision in pairs.values()) or 1.0
+    )
     about = (
         "The score of the row's model minus the score of the column's, in percentage points. An equals sign marks a"
         " statistical tie. In the tooltip, the interval and p are of this pair alone, and the adjusted p, which decides"
@@ -203,11 +204,10 @@ def _shared_blocks(
         ["model", "mean %", "rank"],
         rows,
     )
-    every = {
-        (pairing.one, pairing.other): pairing.decision
-        for pairing in pairings
-        if pairing.by == "all"
-    }
+    every = {}
+    for pairing in pairings:
+        if pairing.by == "all":
+            every[(pairing.one, pairing.other)] = pairing.decision
     both_ways = add_reverses(every)
 
     def show_difference(decision: Decision | None) -> str:
@@ -216,7 +216,9 @@ def _shared_blocks(
         mean = signed_percent(decision.comparison.effect.mean)
         if decision.is_left_to_failures:
             return f"? ({mean})"
-        return mean if decision.is_different else f"= ({mean})"
+        if decision.is_different:
+            return mean
+        return f"= ({mean})"
 
     is_open = any(decision.is_left_to_failures for decision in every.values())
     open_mark = f"; ?: {FAILURES_DECIDE}" if is_open else ""
@@ -241,18 +243,25 @@ def _shared_blocks(
         "losses",
         "ties",
     ]
-    parts = [
-        (
-            *(pairing.by, pairing.part, interval_text(found.effect, signed_percent)),
-            *(
-                p_text(found.p_value),
-                p_text(pairing.adjusted),
-                *map(str, (found.wins, found.losses, found.ties)),
-            ),
-        )
-        for pairing in pairings
-        for found in (pairing.comparison,)
-    ]
+    parts = []
+    for pairing in pairings:
+        for comparison in (pairing.comparison,):
+            parts.append(
+                (
+                    *(
+                        pairing.by,
+                        pairing.part,
+                        interval_text(comparison.effect, signed_percent),
+                    ),
+                    *(
+                        p_text(comparison.p_value),
+                        p_text(pairing.adjusted),
+                        *map(
+                            str, (comparison.wins, comparison.losses, comparison.ties)
+                        ),
+                    ),
+                )
+            )
     return [
         ranking,
         matrix,
@@ -268,7 +277,7 @@ _FAILURES_ABOUT = (
 
 
 def _failure_tables(pairings: Sequence[Pairing]) -> list[Table]:
-    """Return a table of the questions without an answer, by pair and part; nothing if all have answers."""
+    """Return a table of the questions without an answer, by pair and part, or nothing if all have answers."""
     columns = [
         *("pair", "by", "part", "questions", "no answer %", "p"),
         *(
@@ -299,7 +308,9 @@ def _failure_tables(pairings: Sequence[Pairing]) -> list[Table]:
             ]
         )
     title = "Questions without an answer (the difference is also given with them as wrong and as right)"
-    return [text_table(title, columns, rows, _FAILURES_ABOUT)] if rows else []
+    if rows:
+        return [text_table(title, columns, rows, _FAILURES_ABOUT)]
+    return []
 
 
 def _show_other_score(side: SideFailures) -> str:
@@ -313,30 +324,35 @@ def _gain_blocks(gains: Sequence[Gain]) -> list[Table]:
     """Return a table of what the methods of a model gain, and one of what a question and a point cost."""
     names = [gain.method.title for gain in gains]
     model = gains[0].model
-    scores = [
-        (
-            *(
-                name,
-                str(each.costs.questions),
-                in_brackets(percent(each.costs.score), percent(each.plain.score)),
-            ),
-            interval_text(each.comparison.effect, signed_percent),
-            *map(p_text, (each.comparison.p_value, each.adjusted)),
-            each.verdict,
-        )
-        for name, each in zip(names, gains, strict=True)
-    ]
-    fields = ("tokens", "dollars", "tokens_per_point", "dollars_per_point")
-    prices = [
-        [name]
-        + [
-            in_brackets(
-                *(amount(getattr(costs, field)) for costs in (each.costs, each.plain))
+    scores = []
+    for name, gain in zip(names, gains, strict=True):
+        scores.append(
+            (
+                *(
+                    name,
+                    str(gain.costs.questions),
+                    in_brackets(percent(gain.costs.score), percent(gain.plain.score)),
+                ),
+                interval_text(gain.comparison.effect, signed_percent),
+                *map(p_text, (gain.comparison.p_value, gain.adjusted)),
+                gain.verdict,
             )
-            for field in fields
-        ]
-        for name, each in zip(names, gains, strict=True)
-    ]
+        )
+    fields = ("tokens", "dollars", "tokens_per_point", "dollars_per_point")
+    prices = []
+    for name, gain in zip(names, gains, strict=True):
+        prices.append(
+            [name]
+            + [
+                in_brackets(
+                    *(
+                        amount(getattr(costs, field))
+                        for costs in (gain.costs, gain.plain)
+                    )
+                )
+                for field in fields
+            ]
+        )
     columns = [
         "method",
         "questions",
@@ -418,12 +434,15 @@ def compare(
         raise InputError(
             f"compare: models={' '.join(models)!r} is invalid; give two or more different models"
         )
-    names = [each.name for each in BENCHMARKS]
+    names = [benchmark.name for benchmark in BENCHMARKS]
     if benchmark is not None and benchmark not in names:
         raise bad_argument("compare", "benchmark", benchmark, names)
     tokens = parse_length(length, "compare") if length else None
     every = read_suite(suite_folder(output_path, suite), BENCHMARKS).boards
-    boards = [board for board in every if benchmark in (None, board.benchmark.name)]
+    boards = []
+    for board in every:
+        if benchmark in (None, board.benchmark.name):
+            boards.append(board)
     if methods:
         content = _show_methods(find_gains(boards, models, tokens))
     else:
@@ -443,11 +462,12 @@ def _show_comparisons(
 ) -> dict[str, Any]:
     for line in table.refusals:
         print(line)
-    tables = (
-        [table]
-        if pool
-        else [SharedTable([board], table.models, length) for board in table.boards]
-    )
+    if pool:
+        tables = [table]
+    else:
+        tables = []
+        for board in table.boards:
+            tables.append(SharedTable([board], table.models, length))
     content: dict[str, Any] = {
         "standings": [],
         "pairings": [],
@@ -487,12 +507,10 @@ def _show(
         f"{title}: {len(table.items)} instances that all {len(models)} models answered"
     )
     print(*table.describe(pairings, standings), sep="\n")
-    others = {
-        model
-        for board in table.boards
-        for model in board.competitors
-        if model in board.own_models
-    } - {*models}
+    others: set[ShownModel] = set()
+    for board in table.boards:
+        others.update(set(board.competitors).intersection(board.own_models))
+    others.difference_update(models)
     if others:
         print(
             f"P-values are adjusted for these {len(models)} models; the report has {len(models) + len(others)}."
@@ -502,24 +520,26 @@ def _show(
             f"Not in the means, because the benchmark leaves them out: {', '.join(table.outside)}"
         )
     print_blocks(_shared_blocks(models, pairings, standings))
-    contrasts = table.contrasts(*models, instances, address) if len(models) == 2 else []
+    contrasts = []
+    if len(models) == 2:
+        one, other = models
+        contrasts = table.contrasts(one, other, instances, address)
     for contrast in contrasts:
         item = contrast.item
         at = f" at {label(item.length)}" if item.length is not None else ""
-        print(
-            f"{item.task or item.entry}{at}, {item.instance}: {percent(contrast.one)} and {percent(contrast.other)}"
-        )
-        print(*(f"  {link}" for link in contrast.links), sep="\n")
+        scores = f"{percent(contrast.one)} and {percent(contrast.other)}"
+        print(f"{item.task or item.entry}{at}, {item.instance}: {scores}")
+        for link in contrast.links:
+            print(f"  {link}")
+    rows = []
+    for pairing in pairings:
+        row = asdict(pairing)
+        row["better"] = pairing.better
+        row["verdict"] = pairing.decision.verdict
+        rows.append(row)
     return {
         "standings": [asdict(standing) for standing in standings],
-        "pairings": [
-            {
-                **asdict(pairing),
-                "better": pairing.better,
-                "verdict": pairing.decision.verdict,
-            }
-            for pairing in pairings
-        ],
+        "pairings": rows,
         "differences": [
             {**contrast._asdict(), "item": contrast.item._asdict()}
             for contrast in contrasts

@@ -177,7 +177,11 @@ def import_files(
     counts = {
         name: sum(len(row.scores) for row in added) for name, added in rows.items()
     }
-    return Imported(folders, counts, left_out)
+    return Imported(
+        runs=folders,
+        scores=counts,
+        left_out=left_out,
+    )
 
 
 def _read(
@@ -476,4 +480,12 @@ def _instance(entry: Entry, task: Task, output: ForeignOutput) -> Instance:
 
 
 def _evidence(output: ForeignOutput) -> list[str]:
-    return evidence_of(output.references, Sample("", 0, 0, record=output.record))
+    return evidence_of(
+        output.references,
+        Sample(
+            source="",
+            max_tokens=0,
+            run_max_tokens=0,
+            record=output.record,
+        ),
+    )

@@ -261,7 +261,12 @@ def _answer(about: _Row, sample: Any, location: str) -> ForeignAnswer:
     }
     task = str(about.get("task") or "").rpartition("/")[2]
     return ForeignAnswer(
-        location, task, text, fields, answer, str(about.get("model") or "")
+        location=location,
+        task=task,
+        text=text,
+        fields=fields,
+        output=answer,
+        model=str(about.get("model") or ""),
     )
 
 

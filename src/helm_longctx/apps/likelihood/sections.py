@@ -103,19 +103,19 @@ def likelihood_sections(boards: Sequence[Board]) -> list[Section]:
             ]
             sections.append(
                 Section(
-                    board.file_name,
-                    f"What does the context give? {board.title}",
-                    blocks,
-                    _ABOUT,
+                    name=board.file_name,
+                    title=f"What does the context give? {board.title}",
+                    blocks=blocks,
+                    about=_ABOUT,
                 )
             )
         elif board.metric == PERPLEXITY:
             sections.append(
                 Section(
-                    board.file_name,
-                    f"Loss over the position: {board.title}",
-                    list(_positions(board)),
-                    _ABOUT_LOSS,
+                    name=board.file_name,
+                    title=f"Loss over the position: {board.title}",
+                    blocks=list(_positions(board)),
+                    about=_ABOUT_LOSS,
                 )
             )
     return sections
@@ -134,9 +134,9 @@ def _nats(interval: Interval | None, show: Callable[[float], str] = decimals) ->
     if interval is None or math.isnan(interval.mean):
         return Cell(DASH, note="the prompts have no context apart from the question")
     return Cell(
-        show(interval.mean),
-        interval.mean,
-        range_text(interval.low, interval.high, show),
+        text=show(interval.mean),
+        value=interval.mean,
+        detail=range_text(interval.low, interval.high, show),
     )
 
 
@@ -194,10 +194,10 @@ def _answers(board: Board, official: Board | None) -> Iterator[Block]:
         )
     if rows:
         yield Table(
-            f"{board.file_name}-answers",
-            f"Gold answers: {board.title}",
-            _COLUMNS,
-            rows,
+            name=f"{board.file_name}-answers",
+            title=f"Gold answers: {board.title}",
+            columns=_COLUMNS,
+            rows=rows,
             search=True,
         )
 
@@ -225,9 +225,9 @@ def _misses(board: Board) -> Iterator[Block]:
             _nats(whole.median),
             number_cell(whole.trimmed_mean, decimals),
             Cell(
-                percent(whole.misses.mean),
-                whole.misses.mean,
-                range_text(whole.misses.low, whole.misses.high),
+                text=percent(whole.misses.mean),
+                value=whole.misses.mean,
+                detail=range_text(whole.misses.low, whole.misses.high),
             ),
         ]
         if with_gain:
@@ -257,11 +257,11 @@ def _misses(board: Board) -> Iterator[Block]:
         Column("Trimmed gain", "Mean gain without the lowest and the highest tenth."),
     ]
     yield Table(
-        f"{board.file_name}-misses",
-        f"Beside the means: {board.title}",
-        columns,
-        rows,
-        _ABOUT_MISSES,
+        name=f"{board.file_name}-misses",
+        title=f"Beside the means: {board.title}",
+        columns=columns,
+        rows=rows,
+        about=_ABOUT_MISSES,
         search=True,
     )
 
@@ -296,10 +296,10 @@ def _depths(board: Board) -> Iterator[Block]:
             Column("Median gain", "Median over questions, with its interval."),
         ]
         yield Table(
-            f"{board.file_name}-depths",
-            f"Gain by depth: {board.title}",
-            columns,
-            rows,
+            name=f"{board.file_name}-depths",
+            title=f"Gain by depth: {board.title}",
+            columns=columns,
+            rows=rows,
             search=True,
         )
 
@@ -354,11 +354,11 @@ def _separation(board: Board, official: Board | None) -> Iterator[Block]:
             " separates these models better. Below 1 they are not told apart."
         )
         yield Table(
-            f"{board.file_name}-separation",
-            "Which separates the models better?",
-            columns,
-            rows,
-            about_table,
+            name=f"{board.file_name}-separation",
+            title="Which separates the models better?",
+            columns=columns,
+            rows=rows,
+            about=about_table,
         )
 
 
@@ -393,7 +393,12 @@ def _positions(board: Board) -> Iterator[Block]:
     ends = set()
     for result in _own(board):
         for end, values in _windows(result):
-            loss = Interval(-values.mean, -values.high, -values.low, values.n)
+            loss = Interval(
+                mean=-values.mean,
+                low=-values.high,
+                high=-values.low,
+                n=values.n,
+            )
             ends.add(end)
             rows.append(
                 [
@@ -417,11 +422,11 @@ def _positions(board: Board) -> Iterator[Block]:
     parts = list(dict.fromkeys(str(point["part"]) for point in points))
     spec = curves(parts, levels, "Position (tokens)", "position", is_share=False)
     yield Figure(
-        f"{board.file_name}-curve",
-        "Loss over the position",
-        _ABOUT_LOSS,
-        spec,
-        points,
+        name=f"{board.file_name}-curve",
+        title="Loss over the position",
+        about=_ABOUT_LOSS,
+        spec=spec,
+        rows=points,
         by_model=True,
     )
     columns = [
@@ -431,10 +436,10 @@ def _positions(board: Board) -> Iterator[Block]:
         Column("Loss", "In nats."),
     ]
     yield Table(
-        f"{board.file_name}-positions",
-        f"Loss over the position: {board.title}",
-        columns,
-        rows,
+        name=f"{board.file_name}-positions",
+        title=f"Loss over the position: {board.title}",
+        columns=columns,
+        rows=rows,
         search=True,
     )
 

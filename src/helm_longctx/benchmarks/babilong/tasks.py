@@ -120,7 +120,11 @@ def load(
         }
         record = {"question": row["question"]}
         yield Example(
-            f"{task.name}-{number}", fields, [row["target"]], "official", record=record
+            id=f"{task.name}-{number}",
+            fields=fields,
+            references=[row["target"]],
+            source="official",
+            record=record,
         )
 
 

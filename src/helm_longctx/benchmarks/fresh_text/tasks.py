@@ -105,7 +105,12 @@ class _Material:
         while True:
             said, asked = self.random.choice(associations())
             category, things = self.random.choice(categories())
-            owned = _Owned(said, self.random.choice(things), asked, category)
+            owned = _Owned(
+                said=said,
+                thing=self.random.choice(things),
+                asked=asked,
+                category=category,
+            )
             if owned.question not in self._used:
                 return owned
 
@@ -393,7 +398,13 @@ def _draw_conversation(
         messages.append({"role": "user", "content": f"Tell me about the {text}."})
         messages.append({"role": "assistant", "content": _reply(filler, named)})
     messages.append({"role": "user", "content": question})
-    return Example(name, {}, items, "official", messages=messages)
+    return Example(
+        id=name,
+        fields={},
+        references=items,
+        source="official",
+        messages=messages,
+    )
 
 
 def _reply(material: _Material, items: list[str] | None = None) -> str:
@@ -417,7 +428,11 @@ def _example(
     else:
         text = ""
     return Example(
-        name, {CONTEXT: text, "question": question}, references, "official", depth=depth
+        id=name,
+        fields={CONTEXT: text, "question": question},
+        references=references,
+        source="official",
+        depth=depth,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from helm_longctx.benchmarks.helmet.scoring import normalize_answer
@@ -23,9 +24,7 @@ OFFICIAL = ("citation_rec", "citation_prec")
 METRICS = (
     *(
         f"{by}{name}{of}"
-        for by in ("", "judge_")
-        for of in ("", "_shown")
-        for name in OFFICIAL
+        for by, of, name in product(("", "judge_"), ("", "_shown"), OFFICIAL)
     ),
     *("judge_score", "hidden_citations"),
 )

@@ -6,6 +6,7 @@ no published numbers for those lengths.
 """
 
 from functools import partial
+from itertools import product
 
 from helm_longctx.benchmarks.helmet import asking, citations, prompts, scoring, verdicts
 from helm_longctx.benchmarks.helmet.data import books, passages, recall
@@ -680,8 +681,7 @@ HELMET = read_benchmark(
             f"{name}@{cut}",
             f"{about} The ranking is cut at rank {cut}.",
         )
-        for name, about in _RANKINGS.items()
-        for cut in scoring.RANKING_CUTS
+        for (name, about), cut in product(_RANKINGS.items(), scoring.RANKING_CUTS)
     ],
     data=SENTENCE_TERMS,
     published=partial(

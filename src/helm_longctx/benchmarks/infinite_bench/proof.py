@@ -5,6 +5,7 @@ Source: OpenBMB/InfiniteBench at 88b3daa, results and README.md. The table is th
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import product
 
 from helm_longctx.benchmarks.infinite_bench.outputs import read_file
 from helm_longctx.benchmarks.infinite_bench.tasks import (
@@ -49,7 +50,7 @@ _OUTPUTS = RepositoryFolder(
     folder="results",
     tree="07e0587280edc4224c1b6180ca9276a2dab85e44",
     path=FOLDER,
-    files=tuple(f"{model}/preds_{task}.jsonl" for model in MODELS for task in ROWS),
+    files=tuple(f"{model}/preds_{task}.jsonl" for model, task in product(MODELS, ROWS)),
     # Snapshots of the repository without files of 4 MB and more lack it.
     blobs={
         "yarn-mistral/preds_math_calc.jsonl": "b3d253a8443f1b19e27b4a15b6b74715e0e7387f"

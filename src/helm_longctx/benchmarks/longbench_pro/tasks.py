@@ -249,10 +249,10 @@ def load(
             if name in COLUMNS:
                 record[name] = row[name]
         yield Example(
-            str(row["id"]),
-            fields,
-            row["answer"],
-            "hub",
+            id=str(row["id"]),
+            fields=fields,
+            references=row["answer"],
+            source="hub",
             record=record,
             group=text_group(context),
         )

@@ -419,7 +419,12 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         name = f"{task.name}-{problem.number}"
         messages = [{"role": "user", "content": problem.prompt}]
         yield Example(
-            name, {}, [problem.reference], "official", record=record, messages=messages
+            id=name,
+            fields={},
+            references=[problem.reference],
+            source="official",
+            record=record,
+            messages=messages,
         )
 
 

@@ -401,7 +401,13 @@ def _synth_task(name: str, column: str) -> Task:
 def _synth_category(name: str, title: str, column: str) -> Category:
     tasks = tuple(_synth_task(dataset, column) for dataset in TEST)
     variants = tuple(_synth_task(dataset, column) for dataset in VALIDATION)
-    return Category(name, title, tasks, variants=variants, averaged=not name)
+    return Category(
+        name=name,
+        title=title,
+        tasks=tasks,
+        variants=variants,
+        averaged=not name,
+    )
 
 
 _DND = _task(

@@ -23,7 +23,6 @@ from helm.benchmark.model_deployment_registry import (
 from helm.clients.auto_client import AutoClient
 from helm.clients.client import Client
 from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
-from helm.common.hierarchical_logger import hlog, hwarn
 from helm.common.object_spec import get_class_by_name
 from helm.common.optional_dependencies import OptionalDependencyNotInstalled
 from helm.common.request import Request, RequestResult
@@ -32,6 +31,7 @@ from helm_longctx.environment import page_address, require
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of_error
 from helm_longctx.helm.patches import apply_patches
+from helm_longctx.helm_log import helm_log
 from helm_longctx.judging.judge import TIMEOUT, messages_before, setting
 from helm_longctx.models.apis.availability import Availability, ask_model, tiny_request
 from helm_longctx.models.apis.oauth import PAGE, TokenError, find_tokens, variable
@@ -146,10 +146,13 @@ def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
     own = getattr(client, "provider", None)
     if own:
         # The key of our client's library is for no other address.
-        return (None, False) if spec.args.get("base_url") else (own.key_prefix, True)
-    bases = [
-        base for base in client.__mro__ if base.__module__.startswith("helm.clients.")
-    ]
+        if spec.args.get("base_url"):
+            return (None, False)
+        return (own.key_prefix, True)
+    bases = []
+    for base in client.__mro__:
+        if base.__module__.startswith("helm.clients."):
+            bases.append(base)
     names = [base.__name__ for base in bases]
     # Grok's client inherits from OpenAI's. So its library needs a key, but it must not get the one for OpenAI.
     library = _LIBRARIES.get(names[0]) if names else None
@@ -172,7 +175,7 @@ def family_of(name: str) -> str | None:
 
 
 def describe_key(family: str | None, origin: str, is_own: bool) -> str:
-    """Say where a judge's key comes from, for the log, in the words of NVIDIA's fork of HELM, which people search for.
+    """Say where a judge's key comes from, for the log, in the words of NVIDIA's fork of HELM, for which people search.
 
     Args:
         family: the judge's family, as in `FAMILIES`.
@@ -251,7 +254,7 @@ def judge_client(
     if key_source is None:
         for prefix in _judge_prefix(record):
             if variable(f"{prefix}_API_KEY") or variable(f"{prefix}_CLIENT_ID"):
-                hwarn(
+                helm_log.warning(
                     f"judge {deployment}: its client takes no key, so {prefix}_* are not used"
                 )
         # HELM's AutoClient has no public way to get one deployment's client.
@@ -259,7 +262,7 @@ def judge_client(
     family = family_of(f"{deployment} {record.model_name or ''}")
     is_own = key_source.origin.startswith(f"{family}_JUDGE")
     about = describe_key(family, key_source.origin, is_own)
-    hlog(f"{about} for model: {deployment}")
+    helm_log.info(f"{about} for model: {deployment}")
 
     def build(key: str) -> Client:
         # HELM's `provide_api_key` looks the key up under this name.
@@ -303,7 +306,9 @@ class RenewingClient(Client):
             return make_failure(
                 Failure.BAD_KEY, f"{self._origin} was refused: {result.error}"
             )
-        return replace(result, error=redact(result.error)) if result.error else result
+        if result.error:
+            return replace(result, error=redact(result.error))
+        return result
 
     def current(self) -> Client:
         """Return the client with the current key. Raises a `TokenError` if no token could be obtained."""
@@ -391,7 +396,7 @@ def find_official_judge(official: str, credentials: Mapping[str, Any]) -> str | 
             f"judge=auto: the official judge cannot be asked: {said}; {_INSTEAD}"
         )
     if chosen != official:
-        hlog(f"judge=auto: the official judge is asked at {chosen}")
+        helm_log.info(f"judge=auto: the official judge is asked at {chosen}")
     return chosen
 
 
@@ -417,7 +422,9 @@ def _hosts(official: str, credentials: Mapping[str, Any]) -> Iterator[str]:
 
 def _explain(availability: Availability) -> str:
     words = _REASONS.get(availability.failure or Failure.UNKNOWN)
-    return f"{words} ({availability.reason})" if words else "does not answer"
+    if words:
+        return f"{words} ({availability.reason})"
+    return "does not answer"
 
 
 _found: dict[str, Availability] = {}

@@ -16,8 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
-from helm.common.hierarchical_logger import hlog
-
 from helm_longctx.environment import (
     max_reply,
     number_setting,
@@ -26,6 +24,7 @@ from helm_longctx.environment import (
 )
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, FailureError
+from helm_longctx.helm_log import helm_log
 from helm_longctx.redaction.origin import check_origin
 from helm_longctx.redaction.text import redact, register_secret
 
@@ -270,15 +269,15 @@ class TokenSource:
         """Log why a token is requested, in the words of NVIDIA's fork of HELM, which people search for."""
         client = self._client
         if self._held is None:
-            hlog(
+            helm_log.info(
                 f"Creating new OAuth token for client {client.client_id} at {client.token_url}"
             )
         elif self._held.value == refused:
-            hlog(
+            helm_log.info(
                 f"Authentication error detected for client {client.client_id}, attempting to create new token"
             )
         else:
-            hlog(f"token expired, refreshing it for client {client.client_id}")
+            helm_log.info(f"token expired, refreshing it for client {client.client_id}")
 
 
 @functools.cache
@@ -315,7 +314,10 @@ def find_tokens(prefix: str) -> TokenSource | None:
         )
     return token_source(
         ClientCredentials(
-            token_url, client_id, client_secret, variable(f"{prefix}_SCOPE") or None
+            token_url=token_url,
+            client_id=client_id,
+            client_secret=client_secret,
+            scope=variable(f"{prefix}_SCOPE") or None,
         )
     )
 

@@ -9,10 +9,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from helm.common.hierarchical_logger import hwarn
-
 from helm_longctx.errors import error_text
 from helm_longctx.failures import Failure, failure_of_error, is_output_limit
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
@@ -141,7 +140,7 @@ class Parameters:
             if change.most and is_limited:
                 return False
             self.changes += (change,)
-        hwarn(
+        helm_log.warning(
             f"{sent['model']}: {change}, because the server refuses it: {abbreviate(redact(error_text(error)))}"
         )
         return True

@@ -19,7 +19,6 @@ from typing import Any
 
 from helm.clients.client import Client
 from helm.common.context import Context
-from helm.common.hierarchical_logger import hwarn
 from helm.common.key_value_store import request_to_key
 from helm.common.request import ErrorFlags, GeneratedOutput, Request, RequestResult
 from tenacity import (
@@ -48,6 +47,7 @@ from helm_longctx.failures import (
     http_status,
     list_causes,
 )
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.protocol import cut_reply
 from helm_longctx.models.results import add_facts, facts_of, failure_of, make_failure
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error
@@ -90,7 +90,7 @@ class Attempt:
                 with open_store() as store:
                     store.put(key, value)
             except Exception as error:
-                hwarn(
+                helm_log.warning(
                     f"an answer is not in the request cache ({type(error).__name__}: {error}); the run continues"
                 )
         self.held.clear()
@@ -451,7 +451,7 @@ class Sender:
         self._rate_limits += 1
         if self._rate_limits.bit_count() == 1:
             server = self._address or "the server"
-            hwarn(
+            helm_log.warning(
                 f"rate limit (status 429), number {self._rate_limits} from {server}; the request is sent again in"
                 f" {state.next_action.sleep:.0f} seconds"
             )

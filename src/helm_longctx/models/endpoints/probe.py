@@ -6,10 +6,10 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from helm.common.cache import BlackHoleCacheConfig
-from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.failures import Failure
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.availability import (
     Availability,
     ListedModel,
@@ -163,7 +163,7 @@ def probe(
     # The name may be an alias, or a mistake that the server overlooks.
     names = [listed.name for listed in models]
     if names and endpoint.model not in names:
-        hwarn(
+        helm_log.warning(
             f"{endpoint.url} answers to model={endpoint.model!r} but does not list it; listed: "
             + nearest(endpoint.model, names)
         )
@@ -266,7 +266,7 @@ def _check_words(
             f"{said} ({' and '.join(silent)}); check its weights and its chat template{instead}"
         )
     if silent:
-        hwarn(
+        helm_log.warning(
             f"{said} ({' and '.join(silent)}); if it does so in a run, scores are 0: check its weights"
         )
 

@@ -339,13 +339,13 @@ class LongContextHuggingFaceClient(CachingClient):
         is_finished = has_stop if stops else None
         sampling = _sampling(request)
         job = LocalRequest(
-            prompt,
-            request.max_tokens,
-            stop_ids,
-            is_finished,
-            self._chunk_size,
-            self._reuse_prefix,
-            sampling,
+            prompt=prompt,
+            max_tokens=request.max_tokens,
+            stop_ids=stop_ids,
+            is_finished=is_finished,
+            chunk_size=self._chunk_size,
+            reuse_prefix=self._reuse_prefix,
+            sampling=sampling,
         )
         # The tokens that are drawn for a prompt would depend on the others of a batch.
         if self.concurrency == 1 or sampling:

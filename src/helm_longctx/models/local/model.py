@@ -10,10 +10,10 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from helm.common.hierarchical_logger import hwarn
 from helm.proxy.retry import NonRetriableException
 
 from helm_longctx.errors import InputError
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.local import attention, batches
 
 _Found = TypeVar("_Found")
@@ -104,7 +104,11 @@ class _CachedPrefix:
         # The last token is not in the cache: `generate` reads it.
         tokens = [*prompt[: (len(prompt) - 1) // chunk_size * chunk_size]]
         _crop(cache, len(tokens))
-        return _CachedPrefix(tokens, cache, chunk_size)
+        return _CachedPrefix(
+            tokens=tokens,
+            cache=cache,
+            chunk_size=chunk_size,
+        )
 
     def crop_to(self, prompt: Sequence[int], chunk_size: int) -> int:
         """Crop the cache to the chunks with which another prompt starts. Return their number of tokens."""
@@ -345,7 +349,11 @@ class LocalModel:
             cache = self._read_prompt(ids, cache, reused[-1], job.chunk_size)
             caches.append(cache)
             if cache is not None:  # a prompt of a single token has none
-                self._prefix = _CachedPrefix(job.prompt[:-1], _copy_cache(cache), 1)
+                self._prefix = _CachedPrefix(
+                    tokens=job.prompt[:-1],
+                    cache=_copy_cache(cache),
+                    chunk_size=1,
+                )
         length = max(len(job.prompt) for job in jobs)
         # The rows are padded with a token that they have, so that penalties for repeated tokens stay the same.
         rows = []
@@ -369,11 +377,11 @@ class LocalModel:
         for answer, count in zip(answers, reused, strict=True):
             outputs.append(
                 Generation(
-                    answer,
-                    count,
-                    seconds / len(jobs),
-                    (first - start) / len(jobs),
-                    peak,
+                    tokens=answer,
+                    reused=count,
+                    seconds=seconds / len(jobs),
+                    first_seconds=(first - start) / len(jobs),
+                    peak_memory=peak,
                 )
             )
         return outputs
@@ -435,11 +443,11 @@ class LocalModel:
                 why = "layers that do not keep all tokens (a sliding window or a recurrent state)"
                 self._warn_once(f"has {why}: no prefix is reused")
         return Generation(
-            tokens,
-            reused,
-            time.perf_counter() - start,
-            first - start,
-            self._peak_memory(),
+            tokens=tokens,
+            reused=reused,
+            seconds=time.perf_counter() - start,
+            first_seconds=first - start,
+            peak_memory=self._peak_memory(),
         )
 
     def _peak_memory(self) -> float:
@@ -548,7 +556,7 @@ class LocalModel:
 
     def _warn_once(self, message: str) -> None:
         if message not in self._warned:
-            hwarn(f"{self._name} {message}")
+            helm_log.warning(f"{self._name} {message}")
         self._warned.add(message)
 
     @property

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from helm.common.request import RequestResult
-
 from helm_longctx.models.local.model import (
     LocalModel,
     ModelError,
@@ -218,7 +216,7 @@ def respond(
 
 def make_scored_result(
     request: ScoringRequest, response: dict[str, Any], cached: bool
-) -> RequestResult:
+) -> LongContextResult:
     """Return the result of a response of `respond`."""
     rows = response["scored"]
     if request.answers:

@@ -14,10 +14,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from helm.common.hierarchical_logger import hlog, htrack_block
-
 from helm_longctx.environment import dtype_argument, ignore_broken_torchvision
 from helm_longctx.errors import InputError, bad_argument, shorten
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.local.folders import read_shapes
 from helm_longctx.models.local.model import LocalModel, ModelError
 
@@ -110,7 +109,12 @@ class Weights:
                 f"pretrained_model_name_or_path={path!r} with revision={revision!r} is neither a folder nor a model"
                 f" that can be downloaded from the hub ({type(error).__name__})"
             ) from error
-        return Weights(path, commit, dtype, attn_implementation)
+        return Weights(
+            path=path,
+            commit=commit,
+            dtype=dtype,
+            attn_implementation=attn_implementation,
+        )
 
     def load(self) -> LocalModel:
         """Return the model. The first call loads it, on all GPUs if there are several.
@@ -120,7 +124,7 @@ class Weights:
         # A second thread waits for the first to load the model, instead of loading it once more.
         with _lock:
             if self not in _loaded:
-                with htrack_block(f"Loading {self.path}"):
+                with helm_log.block(f"Loading {self.path}"):
                     quantized = json.loads(self.quantized_cache or "null")
                     _loaded[self] = LocalModel(
                         load_weights(self), quantized_cache=quantized
@@ -352,7 +356,7 @@ def load_weights(weights: Weights) -> Any:
         reason = f"{type(error).__name__}: {shorten(str(error), 300)}"
         raise ModelError(f"{weights.path} cannot be loaded: {reason}") from error
     where = f"{gpus} GPUs" if spread else str(model.device)
-    hlog(
+    helm_log.info(
         f"{weights.path}@{weights.commit or 'local'}: {model.dtype}, {model.config._attn_implementation}, on {where}"
     )
     return model.eval()

@@ -102,8 +102,8 @@ def change_server(server: Any) -> None:
 def _refuse_other_sites() -> None:
     """Refuse a request that a web page of another site makes. A hook for Bottle, before any route.
 
-    A site can give its own name the address 127.0.0.1 (DNS rebinding), which `Host` shows, and can load our files as
-    scripts, which `Sec-Fetch-Site` shows. Links on pages of other sites still work.
+    A site can give its own name the address 127.0.0.1 (DNS rebinding): `Host` shows that. It can load our files as
+    scripts: `Sec-Fetch-Site` shows that. Links on pages of other sites still work.
     """
     if not _LOOPBACK_HOST.fullmatch(request.get_header("Host", "")):
         raise HTTPError(
@@ -145,11 +145,9 @@ def _open_instances(callback: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(callback)
     def respond(*arguments: Any, **named: Any) -> Any:
         reply = callback(*arguments, **named)
-        return (
-            reply + _FIND_INSTANCE + _STYLES
-            if request.path == _CONFIG and isinstance(reply, str)
-            else reply
-        )
+        if request.path == _CONFIG and isinstance(reply, str):
+            return reply + _FIND_INSTANCE + _STYLES
+        return reply
 
     return respond
 

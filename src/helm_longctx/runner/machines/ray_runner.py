@@ -18,7 +18,6 @@ from helm.benchmark import model_deployment_registry as deployments
 from helm.benchmark import model_metadata_registry as models
 from helm.benchmark import tokenizer_config_registry as tokenizers
 from helm.benchmark.run_spec import RunSpec
-from helm.common.hierarchical_logger import hlog
 from tqdm import tqdm
 
 from helm_longctx.environment import (
@@ -30,6 +29,7 @@ from helm_longctx.environment import (
     settings_in_use,
 )
 from helm_longctx.errors import InputError
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.rates import Pace, use_paces
 from helm_longctx.runner.interruptions import stoppable
 from helm_longctx.runner.machines.shards import OneShard
@@ -266,7 +266,7 @@ def _make_job(runner: LongContextRunner) -> WorkerData:
         execution.sqlite_cache_backend_config
         and sum(node["Alive"] for node in ray.nodes()) > 1
     ):
-        hlog(
+        helm_log.info(
             "the request cache is not used, because SQLite's files cannot be shared by several machines"
         )
         execution = replace(execution, sqlite_cache_backend_config=None)
@@ -356,7 +356,7 @@ class ShardProgress:
         self._bar.n = len(done)
         self._bar.refresh()
         if self._bar.disable:
-            hlog(f"{len(done)} of {len(self._tasks)} shards are done")
+            helm_log.info(f"{len(done)} of {len(self._tasks)} shards are done")
 
     def close(self) -> None:
         """Remove the bar from the terminal."""

@@ -14,10 +14,10 @@ from itertools import takewhile
 from pathlib import Path
 
 from helm.benchmark.run_spec import RunSpec
-from helm.common.hierarchical_logger import hlog
 
 from helm_longctx.environment import is_installed, read_setting
 from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.rates import Pace, use_paces
 from helm_longctx.runner.prefixes import PrefixDigests, order_by_prefix, prefix_keys
 from helm_longctx.runner.prepared import PreparedRun
@@ -52,7 +52,7 @@ class OneShard(Strategy):
         """Ask for the answers of the shard."""
         check_nothing_in_batches(runner.run_path(spec))
         with runner.prepare(spec) as run:
-            hlog(f"shard {self._shard}: {len(run.requests)} requests")
+            helm_log.info(f"shard {self._shard}: {len(run.requests)} requests")
             self.ask(run)
 
     def ask(self, run: PreparedRun) -> None:
@@ -89,7 +89,9 @@ def run_shards(total: int, part: str) -> None:
         if gpus:
             variables[_GPUS] = gpus[number - 1]
         command = [sys.executable, "-m", "helm_longctx", *arguments]
-        hlog(f"shard {shard}: started{f' on GPU {gpus[number - 1]}' if gpus else ''}")
+        helm_log.info(
+            f"shard {shard}: started{f' on GPU {gpus[number - 1]}' if gpus else ''}"
+        )
         processes.append(subprocess.Popen(command, env=variables))
     try:
         statuses = [process.wait() for process in processes]

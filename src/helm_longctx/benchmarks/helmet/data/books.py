@@ -225,10 +225,10 @@ def _example(
     group = f"{TEXT_GROUP}{digest(text[:_BEGINNING])[:12]}"
     name = f"{task.name}-{position}"
     return Example(
-        name,
-        fields,
-        answers,
-        "official",
+        id=name,
+        fields=fields,
+        references=answers,
+        source="official",
         counter=origin,
         record=fields_for_judge,
         group=group,

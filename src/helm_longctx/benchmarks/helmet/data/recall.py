@@ -519,7 +519,13 @@ def _read_official(
         # The depth in the file counts if it is a share of the context, and else the mean position of the answers.
         if has_depth and not (isinstance(depth, float | int) and 0 <= depth <= 1):
             depth = evidence_depth(row[CONTEXT], references)
-        yield Example(f"{task.name}-{position}", fields, references, "official", depth)
+        yield Example(
+            id=f"{task.name}-{position}",
+            fields=fields,
+            references=references,
+            source="official",
+            depth=depth,
+        )
 
 
 def _generate(
@@ -545,13 +551,13 @@ def _generate(
     for position, (row, tokens) in enumerate(zip(rows, lengths, strict=True)):
         fields, references = convert(row, task.name)
         yield Example(
-            f"{task.name}-{position}",
-            fields,
-            references,
-            "generated",
-            row.get("depth"),
-            tokens,
-            counter.name,
+            id=f"{task.name}-{position}",
+            fields=fields,
+            references=references,
+            source="generated",
+            depth=row.get("depth"),
+            input_tokens=tokens,
+            counter=counter.name,
         )
 
 

@@ -218,7 +218,13 @@ def _usage(usage: object) -> Usage | None:
     prompt, cached, written, answer, reasoning = counts
     # Anthropic does not count cached tokens among the tokens of the prompt.
     return check_usage(
-        Usage(prompt + cached + written, cached, written, answer, reasoning)
+        Usage(
+            input_tokens=prompt + cached + written,
+            cached_tokens=cached,
+            cache_write_tokens=written,
+            output_tokens=answer,
+            reasoning_tokens=reasoning,
+        )
     )
 
 

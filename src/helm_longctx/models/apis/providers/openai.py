@@ -383,7 +383,13 @@ def _usage(usage: object) -> Usage | None:
     prompt, answer, total, cached, written, reasoning = counts
     # Some servers count reasoning only in the total.
     return check_usage(
-        Usage(prompt, cached, written, max(answer, total - prompt), reasoning)
+        Usage(
+            input_tokens=prompt,
+            cached_tokens=cached,
+            cache_write_tokens=written,
+            output_tokens=max(answer, total - prompt),
+            reasoning_tokens=reasoning,
+        )
     )
 
 
