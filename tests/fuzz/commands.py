@@ -151,6 +151,11 @@ LINES = {
         "cache-check --model longctx/lexical --length 4k --questions 1 --to out --dry-run",
         "cache-check --model-url http://127.0.0.1:9/v1 --model-name m --length 4k --questions 1 --seed 1",
     ),
+    "compaction": (
+        "compaction --to out --json c.json --rounds 1,2 --max-loss 5 --compactor helm_longctx.errors:shorten",
+        "compaction records.jsonl --model longctx/lexical --count 3 --keep 20 --to out --redact --baselines whole",
+        "compaction judged.jsonl --model-url http://127.0.0.1:9/v1 --model-name m --compactor compact:kept=1k --dry-run",
+    ),
     "checkpoints": ("checkpoints --suite s --json c.json",),
     "likelihood": ("likelihood --suite s",),
     "demo": ("demo --output-path out --local-path local",),
