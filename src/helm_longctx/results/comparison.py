@@ -577,27 +577,27 @@ class _SharedAnswers:
         Returns:
             Shape (questions,) each: the scores, their weights with the sum 1, and the groups of questions.
         """
-        places = self.weighted_places or list(range(len(self.questions)))
+        indices = self.weighted_indices or list(range(len(self.questions)))
         if failure is None:
-            places = [place for place in places if place < len(self.items)]
-        sizes = Counter(id(self.questions[place].cell) for place in places)
+            indices = [index for index in indices if index < len(self.items)]
+        sizes = Counter(id(self.questions[index].cell) for index in indices)
         scores = []
         weights = []
         groups = []
-        for place in places:
-            question = self.questions[place]
-            scores.append(self._score_of_run(model, place, failure))
+        for index in indices:
+            question = self.questions[index]
+            scores.append(self._score_of_run(model, index, failure))
             # The weights of tasks in no mean are 0. Among themselves they are equal.
             weights.append((question.weight or 1.0) / sizes[id(question.cell)])
             groups.append(question.group)
         whole = np.array(weights)
         return np.array(scores), whole / whole.sum(), groups
 
-    def _score_of_run(self, model: str, place: int, failure: float | None) -> float:
-        question = self.questions[place]
+    def _score_of_run(self, model: str, index: int, failure: float | None) -> float:
+        question = self.questions[index]
         asked = question.cell.asked
         if failure is None or not asked:
-            return float(self.scores[model][place])
+            return float(self.scores[model][index])
         repeats = asked[model][question.item.instance]
         failed = _failure_share(repeats)
         answered = _mean_or_nan(repeats) if failed < 1 else 0.0

@@ -246,7 +246,7 @@ def compare_groups(
             for name, scores in tables[0].by_group.items()
         },
         questions=len(tables[0].weights),
-        unanswered=len(table.weighted_places) - len(tables[0].weights),
+        unanswered=len(table.weighted_indices) - len(tables[0].weights),
         pairings=tuple(
             replace(pairing, adjusted=p_value)
             for pairing, p_value in zip(pairings, adjusted, strict=True)
