@@ -230,7 +230,16 @@ def test_list_of_benchmarks(command: Command) -> None:
             len(next(each for each in BENCHMARKS if each.name == name).tasks)
         )
         assert lengths.endswith("-16m") == (
-            name in ("any_jsonl", "fresh_text", "graphwalks", "ppl", "ruler", "ruler2")
+            name
+            in (
+                "any_jsonl",
+                "fresh_text",
+                "graphwalks",
+                "ppl",
+                "ruler",
+                "ruler2",
+                "tool_calls",
+            )
         )
         assert len(about.split()) >= 4
     assert command("list", "aa_lcr", "helmet_cite", "nq", "--json") == 0
