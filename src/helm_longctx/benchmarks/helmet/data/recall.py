@@ -575,7 +575,10 @@ def _generate(
 
 def evidence_depth(context: str, answers: Iterable[str]) -> float | None:
     """Return the mean relative position of the answers in the context, or None if it contains none of them."""
-    starts = [start for start in map(context.find, answers) if start >= 0]
+    starts = []
+    for start in map(context.find, answers):
+        if start >= 0:
+            starts.append(start)
     if not starts:
         return None
     return sum(start / max(1, len(context)) for start in starts) / len(starts)
