@@ -146,7 +146,7 @@ def test_known_errors() -> None:
     table = list(read_table("helm_longctx.benchmarks.locomo", "audit.csv"))
     assert len({row["question"] for row in table}) == len(table) == 99
     kinds = {row["rule"] for row in table}
-    rules = {(erratum.task, erratum.rule) for erratum in BENCHMARK.errata}
+    rules = {(erratum.task, erratum.rule) for erratum in BENCHMARK.errata()}
     assert rules == {(task.name, kind) for task in BENCHMARK.tasks for kind in kinds}
 
 
