@@ -52,6 +52,7 @@ ROUNDS_OF_TABLES = 1000
 def rows(rounds: int, seed: int) -> Iterator[Figure]:
     """Yield the figures of all tables."""
     random = np.random.default_rng(seed)
+    yield from measure_nats(rounds, random)
     yield from miss_rarely(rounds, random)
     yield from read_windows(rounds, random)
     yield from grade_unevenly(min(rounds, ROUNDS_OF_TABLES), random)
@@ -60,6 +61,32 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
 def contains(interval: Interval, value: float) -> bool:
     """Return whether an interval contains a value; one without ends does not."""
     return interval.low <= value <= interval.high
+
+
+CASES_OF_NATS = [(0.0002, 0.00005, 48), (0.5, 0.05, 20)]
+"""Mean and standard deviation of values between 0 and 1 that are no scores, and number of texts."""
+
+
+def measure_nats(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
+    """Yield how often an interval of nats is right whose values could be scores, with its width beside that of scores."""
+    for mean, spread, texts in CASES_OF_NATS:
+        hits = []
+        widths = []
+        widths_of_scores = []
+        for _ in range(rounds):
+            values = mean + spread * random.normal(size=texts)
+            interval = mean_interval(values, kind=ValueKind.NATS)
+            hits.append(contains(interval, mean))
+            widths.append(interval.high - interval.low)
+            as_scores = mean_interval(np.clip(values, 0.0, 1.0))
+            widths_of_scores.append(as_scores.high - as_scores.low)
+        ratio = np.mean(widths_of_scores) / np.mean(widths)
+        yield figure(
+            f"mean of {texts} texts with {mean:g} ± {spread:g} nats: interval is right",
+            "at least 95 %",
+            hits,
+            f"the method for scores is {ratio:.0f} times as wide",
+        )
 
 
 def miss_rarely(rounds: int, random: np.random.Generator) -> Iterator[Figure]:

@@ -6,6 +6,7 @@ import gc
 import itertools
 import logging
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,6 +47,9 @@ hypothesis_settings.load_profile("project")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give this process and those that it starts a punkt model, which HELM's metrics else download when they are imported."""
+    # A shell lets its background programs ignore SIGINT, and so would all programs that tests interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     folder = tempfile.TemporaryDirectory(prefix="nltk_data")
     config.add_cleanup(folder.cleanup)
     os.environ["NLTK_DATA"] = (

@@ -238,7 +238,7 @@ _PYTHON_WORDS = [
             _FLAGS,
         ),
     ),
-    # Python's TypeErrors for a wrong argument in `client_spec.args`, which `_MALFORMED` matches, too.
+    # Python's TypeErrors for a wrong argument in `client_spec.args`. `_MALFORMED` matches them, too.
     (
         Failure.BAD_REQUEST,
         re.compile(r"unexpected keyword argument|missing \d+ required", _FLAGS),
@@ -263,7 +263,7 @@ _CODES = {
     Failure.BAD_REQUEST: "unsupported_parameter unsupported_value",
 }
 """Codes and types that have one meaning, in small letters: of OpenAI, Azure, Anthropic, llama.cpp, GitHub, LiteLLM, xAI,
-Moonshot, DashScope, Volcengine, Google and Zhipu (numbers). They decide before texts, which can quote a prompt."""
+Moonshot, DashScope, Volcengine, Google and Zhipu (numbers). They decide before texts: those can quote a prompt."""
 
 _KIND_BY_CODE = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
 
@@ -279,7 +279,7 @@ MINIMAX_KINDS = {
     **dict.fromkeys((1026, 1027), Failure.REFUSED),
     1039: Failure.TOO_LONG,
 }
-"""Numbers in the field `base_resp` of MiniMax's replies, which have the status 200."""
+"""Numbers in the field `base_resp` of MiniMax's replies with the status 200."""
 
 # OpenAI's servers use 409 for locks, and the package openai sends the request again.
 _PASSING_STATUSES = (408, 409, 425, 429)

@@ -5,8 +5,10 @@ Each command must end in time, with one line for a reason and no traceback, and 
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -136,7 +138,38 @@ WITHOUT_ANSWER: dict[str, Act] = {
 }
 """Actions that give no answer."""
 
+
+def take_turns(*acts: Act) -> Act:
+    """Return an action that does one after the other, again and again."""
+    turns = itertools.cycle(acts)
+    lock = threading.Lock()
+
+    def act(handler: Any) -> None:
+        with lock:
+            chosen = next(turns)
+        chosen(handler)
+
+    return act
+
+
+def answer_late(seconds: float) -> Act:
+    """Return an action that answers after a time."""
+    answer = send(make_reply())
+
+    def act(handler: Any) -> None:
+        time.sleep(seconds)
+        answer(handler)
+
+    return act
+
+
 WITH_ANSWER: dict[str, Act] = {
+    "429 every second time": take_turns(send(ERROR, 429), send(make_reply())),
+    "503 two of three times": take_turns(
+        send(ERROR, 503), send(ERROR, 503), send(make_reply())
+    ),
+    "a closed connection every second time": take_turns(close, send(make_reply())),
+    "an answer after two seconds": answer_late(2.0),
     "a negative count of cached tokens": lie_about_cache(-5),
     "a huge count of cached tokens": lie_about_cache(10**30),
     "more cached tokens than tokens": lie_about_cache(901),

@@ -15,6 +15,8 @@ import helm_longctx as lc
 from helm_longctx.models.objects import OBJECTS
 from tests.evaluation.calls import call, look_up
 
+# A shell lets its background programs ignore SIGINT.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 random.seed(int(sys.argv[1]))
 rounds = int(sys.argv[2])
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -74,6 +76,8 @@ from pathlib import Path
 import helm_longctx.runner.asking as asking
 from tests.evaluation.calls import call
 
+# A shell lets its background programs ignore SIGINT.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 asking.SETTLE = 0.1
 ended = threading.Event()
 

@@ -290,7 +290,7 @@ def test_a_late_answer_is_kept() -> None:
     process = run_python(LATE)
     out, err = process.communicate()
     assert process.returncode == 0, err[-2000:]
-    assert out.split() == ["2", "3"]
+    assert out.split() == ["2", "3"], err[-2000:]
 
 
 def test_the_handler_of_the_caller_stays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tracemalloc
 from dataclasses import dataclass
 from enum import Enum
@@ -16,7 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.errors import InputError
-from helm_longctx.runs.files import RUN_SPEC, STATES, read_json
+from helm_longctx.runs.files import (
+    RUN_SPEC,
+    STATES,
+    read_json,
+    read_model,
+    write_model,
+)
 from helm_longctx.runs.helm_files import (
     read_rows,
     to_plain,
@@ -105,3 +112,18 @@ def test_numbers_that_no_float_can_hold(number: str, tmp_path: Path) -> None:
             InputError, match=r"stats.json cannot be read \(\w+\); repeat that run"
         ):
             read(path)
+
+
+def test_an_interrupted_identity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What identifies the model of a run stays whole if writing it again is interrupted, so the run can go on."""
+
+    def interrupt(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    write_model(tmp_path, {"path": "first"})
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_model(tmp_path, {"path": "second"})
+    assert read_model(tmp_path) == {"path": "first"}

@@ -73,14 +73,14 @@ class ReportPage:
         name: the last part of the file's name, or empty for a board's first page.
         where: `module:function`. The function takes a board, and returns the page's sections. With `whole`, it takes
             all boards.
-        place: position among the pages, smallest first.
+        position: where the page stands among the pages, smallest first.
         whole: whether there is one page for all boards, and not a page for each of them.
     """
 
     name: str
     title: str
     where: str
-    place: int
+    position: int
     whole: bool = False
 
     def sections(self, boards: Board | Sequence[Board]) -> list[Section]:

@@ -68,7 +68,7 @@ _SameInstances = Annotated[
 @app.callback()
 def batch() -> None:
     """Send the requests of runs through the providers' batch APIs."""
-    # Progress is logged at the level INFO, which `main` hides.
+    # Progress is logged at the level INFO, and `main` hides that.
     logging.getLogger("helm_longctx.runner.batches").setLevel(logging.INFO)
 
 
@@ -224,7 +224,10 @@ def _batches(
 
     folder = suite_folder(output_path, suite)
     # An argument is the name of an existing run, or else a run entry.
-    names = [entry for entry in entries or [] if (folder / entry).is_dir()]
+    names = []
+    for entry in entries or []:
+        if (folder / entry).is_dir():
+            names.append(entry)
     others = [entry for entry in entries or [] if entry not in names]
     with hide_chatter():
         fill_registries(local_path)
@@ -250,13 +253,18 @@ def _print_states(batches: Batches) -> None:
         with hide_chatter():
             for state in batches.states():
                 part = state.part
-                failures = ", ".join(
-                    f"{count} {kind}" for kind, count in (part.failures or {}).items()
-                )
-                counts = str(len(part.requests)), str(state.done)
-                rows.append(
-                    [state.run.name, part.batch or "-", state.state, *counts, failures]
-                )
+                failures = []
+                for kind, count in (part.failures or {}).items():
+                    failures.append(f"{count} {kind}")
+                row = [
+                    state.run.name,
+                    part.batch or "-",
+                    state.state,
+                    str(len(part.requests)),
+                    str(state.done),
+                    ", ".join(failures),
+                ]
+                rows.append(row)
     finally:
         print_table(
             text_table(

@@ -169,10 +169,11 @@ def _measure_speed(model: str, local_path: Path) -> tuple[float, float]:
     tokens, most = _SPEED_TEST
     prompt = [number % 100 for number in range(tokens)]
     # The first job also loads libraries, so it is short. The last one finds the prompt in the cache, and only writes.
-    jobs = [
-        LocalRequest(prompt[:size], new, frozenset(), None, 512, reuse_prefix=True)
-        for size, new in ((16, 1), (tokens, 1), (tokens, most))
-    ]
+    jobs = []
+    for size, new in ((16, 1), (tokens, 1), (tokens, most)):
+        jobs.append(
+            LocalRequest(prompt[:size], new, frozenset(), None, 512, reuse_prefix=True)
+        )
     _, read, written = [loaded.generate(job) for job in jobs]
     return read.seconds / (tokens - read.reused), written.seconds / len(written.tokens)
 
@@ -187,7 +188,10 @@ def _prepare(
     published = [name for name in names if find_benchmark(name).published()]
     step = bars.add_task("questions and published results", total=len(published) + 1)
     arguments = (split_entry(entry)[1] for entry in config["entries"].values())
-    folders = [Path(own["path"]) for own in arguments if own.get("path")]
+    folders = []
+    for own in arguments:
+        if own.get("path"):
+            folders.append(Path(own["path"]))
     if folders:
         root = DataRoot.find(output_path)
         entry = parse_entry(BENCHMARKS, config["passages"])
@@ -289,17 +293,19 @@ def _print_speed(model: str, folder: Path) -> None:
 def _find_runs(folder: Path, models: Iterable[str], file: str = STATS) -> list[Path]:
     """Return the files of one name in the runs of some models. Complete runs have a file of statistics."""
     names = [f"model={model.replace('/', '_')}" for model in models]
-    return [
-        path
-        for path in folder.glob(f"*/{file}")
-        if path.parent.name.endswith(tuple(names))
-    ]
+    paths = []
+    for path in folder.glob(f"*/{file}"):
+        if path.parent.name.endswith(tuple(names)):
+            paths.append(path)
+    return paths
 
 
 def _program() -> str:
     """Return how a shell finds our command: by its path if its environment is not active."""
     name = "helm-longctx"
-    return name if shutil.which(name) else relpath(Path(sys.executable).parent / name)
+    if shutil.which(name):
+        return name
+    return relpath(Path(sys.executable).parent / name)
 
 
 class _Row(NamedTuple):
@@ -325,11 +331,10 @@ def _find_scores(
     for title, text in entries.items():
         name, arguments = split_entry(text)
         # Our parser does not know HELM's own arguments.
-        own = {
-            key: value
-            for key, value in arguments.items()
-            if key not in expander_names()
-        }
+        own = {}
+        for key, value in arguments.items():
+            if key not in expander_names():
+                own[key] = value
         entry = check_entry(benchmark_of(name), name, own)
         folder = folder_name(entry.settings.path)
         length = entry.settings.length
@@ -463,10 +468,9 @@ def _make_conversations(
         turns: list[str] = []
         for passage in chosen:
             turns += _exchange(passage)
-        messages = [
-            {"role": role, "content": turn}
-            for role, turn in zip(cycle(("user", "assistant")), turns)
-        ]
+        messages = []
+        for role, turn in zip(cycle(("user", "assistant")), turns):
+            messages.append({"role": role, "content": turn})
         question, answers = rng.choice(chosen[index].questions[1:])
         last = {
             "role": "user",
@@ -491,17 +495,18 @@ def _make_demonstrations(
     """Yield questions for the label of a text, a random number for its topic, after a context of labelled texts."""
     topics = list(dict.fromkeys(passage.topic for passage in passages))
     labels = rng.sample(range(len(topics)), len(topics))
-    texts: dict[str, list[tuple[str, int]]] = {
-        topic: [] for topic in rng.sample(topics, len(topics))
-    }
+    texts: dict[str, list[tuple[str, int]]] = {}
+    for topic in rng.sample(topics, len(topics)):
+        texts[topic] = []
     for passage in rng.sample(passages, len(passages)):
         texts[passage.topic].append(
             (passage.text.partition(". ")[0], labels[topics.index(passage.topic)])
         )
     # The topics take turns, so that all labels have about the same number of demonstrations.
-    in_turn = [
-        text for text in chain.from_iterable(zip_longest(*texts.values())) if text
-    ]
+    in_turn = []
+    for text in chain.from_iterable(zip_longest(*texts.values())):
+        if text:
+            in_turn.append(text)
     shots = _fill(
         tokens, [f"{text}\nlabel: {label}" for text, label in in_turn[COUNT:]], str
     )

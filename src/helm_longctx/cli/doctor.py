@@ -211,11 +211,10 @@ def _compare_version(name: str, version: str) -> _Finding:
 
 
 def _plugin() -> Iterator[_Finding]:
-    points = [
-        p
-        for p in metadata.entry_points(group="helm")
-        if p.value == "helm_longctx.plugin"
-    ]
+    points = []
+    for p in metadata.entry_points(group="helm"):
+        if p.value == "helm_longctx.plugin":
+            points.append(p)
     if not points:
         reason = "HELM does not see helm_longctx.plugin in the entry-point group 'helm'"
         yield False, f"{reason}; pip install the package again"
@@ -263,11 +262,10 @@ def _data() -> Iterator[_Finding]:
     if SENTENCE_MODEL.is_present(root):
         yield True, "NLTK's punkt_tab is here"
     else:
-        titles = [
-            benchmark.title
-            for benchmark in BENCHMARKS
-            if SENTENCE_TERMS.keys() <= benchmark.data.keys()
-        ]
+        titles = []
+        for benchmark in BENCHMARKS:
+            if SENTENCE_TERMS.keys() <= benchmark.data.keys():
+                titles.append(benchmark.title)
         state = f"missing from {root.path}" if root.mirror else "fetched on first use"
         advice = f"`helm-longctx fetch` gets it with the data of {', '.join(titles)}"
         yield None, f"NLTK's punkt_tab is {state}; {advice}"
@@ -277,7 +275,9 @@ def _configuration(local_path: Path) -> Iterator[_Finding]:
     """Check the files that `helm-run` reads before it loads plugins. It fails with a traceback if one is malformed."""
     try:
         register_local_path(local_path)
-    except Exception as error:  # from the YAML parser, or from HELM, which does not check the structure
+    except (
+        Exception
+    ) as error:  # from the YAML parser, or from HELM: it does not check the structure
         yield False, f"in {local_path}: {describe_error(error)}"
         return
     files = sorted(path.name for path in local_path.glob("*.yaml"))
@@ -294,15 +294,13 @@ def _helms_clients(local_path: Path) -> Iterator[_Finding]:
         version = metadata.version("anthropic")
     except metadata.PackageNotFoundError:
         return
-    clients = {
-        name: find_deployment(name).client_spec.class_name
-        for name in read_names(local_path)
-    }
-    names = [
-        name
-        for name, client in clients.items()
-        if client.startswith("helm.clients.anthropic_client.")
-    ]
+    clients = {}
+    for name in read_names(local_path):
+        clients[name] = find_deployment(name).client_spec.class_name
+    names = []
+    for name, client in clients.items():
+        if client.startswith("helm.clients.anthropic_client."):
+            names.append(name)
     if names and not version.startswith("0."):
         reason = f"{', '.join(names)}: HELM's own client cannot send requests with anthropic {version}"
         advice = "use the client helm_longctx.models.apis.AnthropicClient, or install what HELM allows"
@@ -311,11 +309,11 @@ def _helms_clients(local_path: Path) -> Iterator[_Finding]:
 
 def _credentials(local_path: Path) -> Iterator[_Finding]:
     """List the names of the credentials. Their values are never printed."""
-    variables = sorted(
-        name
-        for name in os.environ
-        if name.endswith(("_KEY", "_TOKEN")) and os.environ[name]
-    )
+    keys = []
+    for name in os.environ:
+        if name.endswith(("_KEY", "_TOKEN")) and os.environ[name]:
+            keys.append(name)
+    variables = sorted(keys)
     yield True, f"in the environment: {', '.join(variables) or 'none'}"
     path = local_path / "credentials.conf"
     if path.is_file():
@@ -348,11 +346,10 @@ def _models(local_path: Path) -> Iterator[_Finding]:
         judges.update(
             task.official_judge for task in benchmark.tasks if task.official_judge
         )
-    others = [
-        name
-        for name in (*read_names(READY), *sorted(judges))
-        if has_key(name, credentials) and name not in configured
-    ]
+    others = []
+    for name in (*read_names(READY), *sorted(judges)):
+        if has_key(name, credentials) and name not in configured:
+            others.append(name)
     with tempfile.TemporaryDirectory() as storage, without_helms_log():
         yield from check_models(configured, credentials, storage)
         for fine, text in check_models(others, credentials, storage):

@@ -82,9 +82,10 @@ def estimate(
     from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 
     known = read_spreads(output_path / "runs" / like) if like else {}
-    own: dict[str, Any] = (
-        read_prices(Path(options["prices"])) if options["prices"] else {}
-    )
+    if options["prices"]:
+        own: dict[str, Any] = read_prices(Path(options["prices"]))
+    else:
+        own = {}
     models = split_names(options["model"] or [])
     if (price_input is None) != (price_output is None):
         raise InputError("--price-input and --price-output must be given together")
@@ -109,6 +110,9 @@ def estimate(
     if as_json:
         rows = []
         for run_estimate in estimates:
-            of_run = [asdict(plan) for plan in plans if plan.run == run_estimate.run]
+            of_run = []
+            for plan in plans:
+                if plan.run == run_estimate.run:
+                    of_run.append(asdict(plan))
             rows.append({**asdict(run_estimate), "plans": of_run})
         as_json.write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2))

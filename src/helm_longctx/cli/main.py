@@ -155,7 +155,9 @@ _show_type: Any = getattr(TyperOption, "display_type_rich", None)
 if _show_type:
 
     def _show_type_of_values(option: Any, ctx: Any) -> Any:
-        return None if option.is_flag else _show_type(option, ctx)
+        if option.is_flag:
+            return None
+        return _show_type(option, ctx)
 
     TyperOption.display_type_rich = _show_type_of_values  # type: ignore[assignment, method-assign]
 
@@ -215,11 +217,10 @@ def main() -> None:
         sys.stderr.close()
         raise SystemExit(1) from None
     except OSError as error:
-        where = (
-            f"{shorten(str(error.filename), 200)}: "
-            if error.filename is not None
-            else ""
-        )
+        if error.filename is not None:
+            where = f"{shorten(str(error.filename), 200)}: "
+        else:
+            where = ""
         about = f"{where}{error.strerror}; name another path, or make it readable and writable"
         if not error.strerror:  # raised by a network library, not by the file system
             about = f"a download failed: {shorten(str(error), 200)}; check the network, or provide the file offline"
@@ -229,13 +230,13 @@ def main() -> None:
 
 def _run_command() -> int:
     try:
-        # Not `app()`: that would replace our hook for uncaught exceptions, which redacts secrets.
+        # Not `app()`: that would replace our hook for uncaught exceptions that redacts secrets.
         status: int = get_command(app)(prog_name=_PROGRAM, standalone_mode=False) or 0
     except typer.Abort:  # for Ctrl-C, in older versions of Typer
         raise KeyboardInterrupt from None
     except _UsageError as usage_error:
         error: Any = usage_error
-        # A command without its sub-command shows its help, which Typer makes an error.
+        # A command without its sub-command shows its help. Typer makes this an error.
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
             return 2
@@ -245,11 +246,10 @@ def _run_command() -> int:
             getattr(error, "option_name", ""),
             getattr(error, "possibilities", None) or [],
         )
-        text = (
-            f"{error.message}{nearest}"
-            if nearest
-            else error.format_message().rstrip(".")
-        )
+        if nearest:
+            text = f"{error.message}{nearest}"
+        else:
+            text = error.format_message().rstrip(".")
         text = _LONG_WORD.sub(r"\1…", text)
         # Typer itself suggests a similar command.
         help_text = "" if text.endswith("?") else f"; see {path} --help"

@@ -106,9 +106,8 @@ def list_deployments(folder: Path) -> Iterator[tuple[str, str, str, str]]:
         client = row["client_spec"]["class_name"]
         arguments = row["client_spec"].get("args", {})
         provider = client_provider(client)
-        host, variable = (
-            (provider.host, provider.key_variable) if provider else ("this process", "")
-        )
+        host = provider.host if provider else "this process"
+        variable = provider.key_variable if provider else ""
         # A user's own address never gets a provider's key from the environment.
         if "base_url" in arguments:
             host = urlsplit(arguments["base_url"]).netloc

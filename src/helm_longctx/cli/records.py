@@ -102,7 +102,7 @@ def _json_line(value: object) -> bytes:
     """Serialize a value as one line, also for readers such as `splitlines` that break lines at other characters."""
     try:
         line = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
-    except TypeError:  # a lone surrogate, which JSON escapes
+    except TypeError:  # JSON escapes a lone surrogate
         line = json.dumps(value).encode() + b"\n"
     for character in "\x85\u2028\u2029":
         line = line.replace(character.encode(), f"\\u{ord(character):04x}".encode())
@@ -212,11 +212,10 @@ def show(
     folder = Path(run)
     if not folder.is_dir():
         name = run.replace("/", "_")  # HELM replaces the slash in a model's name
-        folders = [
-            path
-            for path in output_path.glob("runs/*/*")
-            if path.is_dir() and path.name == name
-        ]
+        folders = []
+        for path in output_path.glob("runs/*/*"):
+            if path.is_dir() and path.name == name:
+                folders.append(path)
         if len(folders) != 1:
             there = f"the name of one run under {output_path / 'runs'}; {len(folders)} runs have this name"
             raise bad_argument("show", "run", run, f"a folder, or {there}")

@@ -50,7 +50,10 @@ def rejudge(
     from helm_longctx.runner.rejudge import Rejudger, judged_runs
 
     fill_registries(local_path)
-    folders = [folder / run for run in runs] if runs else list(judged_runs(folder))
+    if runs:
+        folders = [folder / run for run in runs]
+    else:
+        folders = list(judged_runs(folder))
     if absent := [
         run.name for run in folders if not (run / "scenario_state.json").is_file()
     ]:

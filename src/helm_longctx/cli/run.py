@@ -72,7 +72,7 @@ def make_configured_runs(
     """Make the runs of a file and of the command's options, or print them in a dry run, or raise an `InputError`.
 
     Args:
-        published: the published model with which protocols are compared; empty for the model of the same name.
+        published: the published model with which protocols are compared, empty for the model of the same name.
         release: the published numbers that are compared instead.
     """
     with set_log_levels(quiet, verbose) as prints:
@@ -172,10 +172,15 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
     """Make the runs. If some fail, return an error that names them. Also return how questions ended."""
     from helm_longctx.config.plan import make_runner
     from helm_longctx.helm.registry import runner_error
+    from helm_longctx.results.run_groups import write_groups
     from helm_longctx.runner.stopping import run_until_decided
     from helm_longctx.tasks.stop_rules import parse_rule
 
-    runner = make_runner(plan.config)
+    config = plan.config
+    if config.groups:
+        patterns = {name: text.split(",") for name, text in config.groups.items()}
+        write_groups(suite_path(config.output_path, config.suite), patterns)
+    runner = make_runner(config)
     rule = plan.config.limits.stop_when
     try:
         if rule:
@@ -189,7 +194,7 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
 
 
 def _print_scores(plan: Plan, has_failed: bool) -> None:
-    """Print the scores, which runs were made, where they are, and the next commands."""
+    """Print the scores, the runs that were made, where they are, and the next commands."""
     from helm_longctx.results.boards import make_boards
     from helm_longctx.results.cells import print_scores
     from helm_longctx.results.guests import guest_table
@@ -200,13 +205,19 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
 
     config = plan.config
     folder = suite_path(config.output_path, config.suite)
-    made = [spec.name for spec in plan.specs if (folder / spec.name / STATS).is_file()]
+    made = []
+    for spec in plan.specs:
+        if (folder / spec.name / STATS).is_file():
+            made.append(spec.name)
     if not made:
         return
     results = read_results(folder, BENCHMARKS, keep_answers=False)
     boards = make_boards(results, BENCHMARKS)
     print_scores(folder, boards, guest_table(folder, results))
-    unfinished = [name for name in made if (folder / name / JOURNAL).is_file()]
+    unfinished = []
+    for name in made:
+        if (folder / name / JOURNAL).is_file():
+            unfinished.append(name)
     options = f"--suite {config.suite} --output-path {config.output_path}"
     print(f"Intervals and plots: helm-longctx report {options}")
     print(f"Tables as files: helm-longctx export {options}")
@@ -249,11 +260,10 @@ def _find_new(folder: Path) -> Iterator[LocalModels]:
     before: dict[Path, str] = {}
     made: dict[Path, str] = {}
     while True:
-        now = {
-            checkpoint: stamp_folder(checkpoint)
-            for checkpoint in sorted(folder.glob("*"))
-            if checkpoint.is_dir() and not find_missing(checkpoint)
-        }
+        now = {}
+        for checkpoint in sorted(folder.glob("*")):
+            if checkpoint.is_dir() and not find_missing(checkpoint):
+                now[checkpoint] = stamp_folder(checkpoint)
         models: list[LocalModels] = []
         for checkpoint, stamp in now.items():
             if before.get(checkpoint) == stamp and made.get(checkpoint) != stamp:

@@ -72,17 +72,18 @@ def list_tasks(
                 )
             )
         elif cards:
-            texts = [
-                (
-                    card.benchmark,
-                    card.page,
-                    card.license,
-                    card.size or "unknown",
-                    card.seen,
-                    ", ".join(card.times),
+            texts = []
+            for card in cards:
+                texts.append(
+                    (
+                        card.benchmark,
+                        card.page,
+                        card.license,
+                        card.size or "unknown",
+                        card.seen,
+                        ", ".join(card.times),
+                    )
                 )
-                for card in cards
-            ]
             print_table(
                 text_table(
                     "Data",
@@ -98,18 +99,19 @@ def list_tasks(
         return
     root = DataRoot.find(output_path)
     tokens = parse_length(length, "list")
-    rows = [
-        {
-            "entry": entry,
-            "task": task.argument,
-            "lengths": _span(_find_lengths(benchmark, task, root)),
-            "metric": headline_text(task),
-            "max_tokens": _range(task.max_tokens),
-            "samples": _range(task.num_samples),
-            "data": _data(task, tokens, root),
-        }
-        for benchmark, entry, task in named_tasks
-    ]
+    rows = []
+    for benchmark, entry, task in named_tasks:
+        rows.append(
+            {
+                "entry": entry,
+                "task": task.argument,
+                "lengths": _span(_find_lengths(benchmark, task, root)),
+                "metric": headline_text(task),
+                "max_tokens": _range(task.max_tokens),
+                "samples": _range(task.num_samples),
+                "data": _data(task, tokens, root),
+            }
+        )
     if as_json:
         sys.stdout.buffer.write(
             orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
@@ -163,11 +165,9 @@ def _print_rows(rows: Sequence[Mapping[str, Any]], title: str) -> None:
 
 
 def _span(lengths: Sequence[int]) -> str:
-    return (
-        f"{length_label(min(lengths))}-{length_label(max(lengths))}"
-        if lengths
-        else "none"
-    )
+    if lengths:
+        return f"{length_label(min(lengths))}-{length_label(max(lengths))}"
+    return "none"
 
 
 def _find_lengths(benchmark: Benchmark, task: Task, root: DataRoot) -> list[int]:
@@ -177,18 +177,18 @@ def _find_lengths(benchmark: Benchmark, task: Task, root: DataRoot) -> list[int]
         return all(source.is_present(root) for source in task.sources(length))
 
     lengths = benchmark.lengths_of(task)
-    return [
-        length for length in lengths if task.is_published_at(length) or is_here(length)
-    ]
+    shown = []
+    for length in lengths:
+        if task.is_published_at(length) or is_here(length):
+            shown.append(length)
+    return shown
 
 
 def _range(number: int | Mapping[int, int]) -> int | str:
     """Return a number; the smallest and the largest if it depends on the length."""
-    return (
-        number
-        if isinstance(number, int)
-        else f"{min(number.values())}-{max(number.values())}"
-    )
+    if isinstance(number, int):
+        return number
+    return f"{min(number.values())}-{max(number.values())}"
 
 
 def _data(task: Task, length: int, root: DataRoot) -> str:
@@ -201,9 +201,9 @@ def _data(task: Task, length: int, root: DataRoot) -> str:
         return "generated"
     if root.mirror:
         return "missing"
-    return (
-        "fetched on first use" if task.is_published_at(length) else "only in a mirror"
-    )
+    if task.is_published_at(length):
+        return "fetched on first use"
+    return "only in a mirror"
 
 
 def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
@@ -214,11 +214,10 @@ def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
         for length in lengths:
             label = "" if length is None else length_label(length)
             at = f"length={label}," if label else ""
-            whole = [
-                name
-                for name, category in benchmark.entries.items()
-                if _is_published(category, length)
-            ]
+            whole = []
+            for name, category in benchmark.entries.items():
+                if _is_published(category, length):
+                    whole.append(name)
             lists = {
                 ("", benchmark.title): [f"{name}:{at}model=text" for name in whole]
             }
@@ -344,10 +343,9 @@ def _print_check(check: DataCheck) -> None:
     print_table(text_table("Data on the hub", SourceShape._fields, check.shapes))
     counts = Counter(shape.result for shape in check.shapes)
     print("; ".join(f"{result}: {count}" for result, count in counts.items()))
-    rows = [
-        (state.page, state.pin[:7] or "none", state.head[:7], state.result)
-        for state in check.repositories
-    ]
+    rows = []
+    for state in check.repositories:
+        rows.append((state.page, state.pin[:7] or "none", state.head[:7], state.result))
     if rows:
         print_table(text_table("Repositories", ("page", "pin", "head", "result"), rows))
     # Servers choose the names of files and repositories.

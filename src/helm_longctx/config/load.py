@@ -69,7 +69,11 @@ def load_config(path: Path | None, options: Options | None = None) -> RunConfig:
     """Load a configuration from a YAML file, if one is given, and from options, or raise an `InputError`."""
     options = options or Options()
     document = _read(path) if path else {}
-    source_map = SourceMap(str(path) if path else "", document, options.names)
+    source_map = SourceMap(
+        file=str(path) if path else "",
+        document=document,
+        options=options.names,
+    )
     try:
         values = _merge(_plain(document), options.values)
     except RecursionError:
@@ -270,7 +274,11 @@ def _find_settings(
         forms = (datum for datum in info.metadata if isinstance(datum, OnCommandLine))
         form = next(forms, None)
         if form:
-            yield _Setting((*path, name), form, info)
+            yield _Setting(
+                path=(*path, name),
+                form=form,
+                field=info,
+            )
         if name == "models":
             yield from _find_settings(Endpoint, ("models",))
             yield from _find_settings(LocalModels, ("models",))

@@ -118,7 +118,10 @@ def _find_paths(path: str) -> list[str]:
     if path in MODELS:
         return [path]
     if glob.has_magic(path):
-        folders = [match for match in sorted(glob.glob(path)) if Path(match).is_dir()]
+        folders = []
+        for match in sorted(glob.glob(path)):
+            if Path(match).is_dir():
+                folders.append(match)
         if not folders:
             raise InputError(
                 f"path={path!r} matches no folder; give folders with config.json and safetensors weights"
@@ -217,7 +220,13 @@ def _read_facts(model: LocalModels) -> _ModelFacts:
         window: int | None = parse_length(model.context)
     else:
         window = _find_window(model, config)
-    return _ModelFacts(path, folder, commit, window, has_template)
+    return _ModelFacts(
+        path=path,
+        folder=folder,
+        commit=commit,
+        window=window,
+        has_template=has_template,
+    )
 
 
 def _read_object(model: LocalModels, path: Path) -> dict[str, Any]:

@@ -165,7 +165,13 @@ def make_plan(config: RunConfig) -> Plan:
     specs = _make_specs(config, entries)
     if config.limits.stop_when:
         group_specs(parse_rule(config.limits.stop_when), specs)
-    book.check_prices(Plan(config, entries, specs).deployments)
+    book.check_prices(
+        Plan(
+            config=config,
+            entries=entries,
+            specs=specs,
+        ).deployments
+    )
     missing = book.missing
     if not config.dry_run:
         book.ask_servers()
@@ -178,7 +184,12 @@ def make_plan(config: RunConfig) -> Plan:
     specs = sorted(
         specs, key=lambda spec: order.get(spec.adapter_spec.model_deployment, -1)
     )
-    return Plan(config, entries, specs, missing if config.dry_run else ())
+    return Plan(
+        config=config,
+        entries=entries,
+        specs=specs,
+        missing=missing if config.dry_run else (),
+    )
 
 
 def make_runner(config: RunConfig) -> LongContextRunner:
@@ -363,7 +374,14 @@ def plan_entries(config: RunConfig) -> list[_PlannedEntry]:
                 f" is missing, and {shorten(text)} names no model; give {allowed}",
             )
         if model or plain_models(config):
-            planned.setdefault(text, _PlannedEntry(text, path, model))
+            planned.setdefault(
+                text,
+                _PlannedEntry(
+                    text=text,
+                    path=path,
+                    model=model,
+                ),
+            )
         # A sampling is a part of a run's entry, so a model with one has entries of its own.
         for named, sampling, sampling_path in [] if model else sampled:
             drawn = {
@@ -373,7 +391,14 @@ def plan_entries(config: RunConfig) -> list[_PlannedEntry]:
             with config.source_map.at(sampling_path):
                 _check(name, drawn)
             text = _format(name, {**drawn, "model": named})
-            planned.setdefault(text, _PlannedEntry(text, path, named))
+            planned.setdefault(
+                text,
+                _PlannedEntry(
+                    text=text,
+                    path=path,
+                    model=named,
+                ),
+            )
     return list(planned.values())
 
 

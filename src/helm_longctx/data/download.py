@@ -203,7 +203,7 @@ class ResumingStream(io.RawIOBase):
                     f"the file has {announced} bytes, but {self.size} were announced; {USE_A_MIRROR}"
                 )
             self.size = announced if self.size is None else self.size
-        # Status 206 is only valid after a Range header, which the first request does not have.
+        # Status 206 is only valid after a Range header, and the first request has none.
         elif status == 206 and self.position:
             match = re.fullmatch(
                 r"bytes (\d+)-\d+/(\d+|\*)",
@@ -536,7 +536,7 @@ def explain_failure(
 ) -> str:
     """Explain an error and what to do about it, in one line.
 
-    The messages of other libraries are omitted, because they quote URLs, which can contain a token.
+    The messages of other libraries are omitted, because they quote URLs that can contain a token.
     """
     if isinstance(error, InputError):
         return str(error)

@@ -17,7 +17,9 @@ def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
     distinct = {tuple(source.paths): source for source in sources}.values()
     absent = [source for source in distinct if not source.is_present(root)]
     if absent and root.mirror:
-        missing = [path for source in absent for path in source.paths]
+        missing = []
+        for source in absent:
+            missing.extend(source.paths)
         raise root.missing_error(missing, command)
     members: dict[Release, list[str]] = {}
     for source in absent:
@@ -69,9 +71,10 @@ def _describe_file(path: Path) -> dict[str, Any]:
     stored = record.get("stored", {}).get(path.name, {})
     if stored.get("size") != path.stat().st_size:
         return describe_stored(path)
-    origin = {
-        name: record[name] for name in ("repo", "commit", "url") if name in record
-    }
+    origin = {}
+    for name in ("repo", "commit", "url"):
+        if name in record:
+            origin[name] = record[name]
     return {**stored, **origin}
 
 

@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Literal, NamedTuple, cast
 from urllib.parse import quote
@@ -58,7 +59,7 @@ _JSON_LINES = ".jsonl"
 _PARTIAL = "partial-"
 """Start of the names of all splits in the conversion of a data set that is too large to be converted whole."""
 _FIRST_DIGITS = re.compile("[0-9a-f]{7,39}")
-"""The first digits of a commit, which public material often names instead of all 40."""
+"""The first digits of a commit. Public material often names these instead of all 40."""
 LOCK_TIMEOUT = 30
 """Seconds to wait for another fetch that writes the same record."""
 
@@ -185,7 +186,7 @@ class HubDataset(Source):
     @property
     def pin(self) -> Pin:
         """The commit, the names or their starts, and the digests that are checked."""
-        files = [name for names in self.files.values() for name in names]
+        files = list(chain.from_iterable(self.files.values()))
         if not files:
             files = [f"{self._own_folder}/{split}-" for split in self.splits]
         return Pin(self.repo_id, "dataset", self.commit, tuple(files), self.sha256)
@@ -239,9 +240,9 @@ class HubDataset(Source):
         if all(files.values()):
             return _ParquetFiles(commit, files, is_conversion=False)
         commit, available = list_files(self.repo_id, _PARQUET_REVISION)
-        converted = {
-            split: self._converted_files(split, available) for split in self.splits
-        }
+        converted = {}
+        for split in self.splits:
+            converted[split] = self._converted_files(split, available)
         return _ParquetFiles(commit, converted, is_conversion=True)
 
     @property
@@ -254,7 +255,9 @@ class HubDataset(Source):
         """Return the names of a split's parquet files in the repository itself."""
         if names := self.files.get(split):
             # A split without one of its files is not the split.
-            return [*names] if {*names} <= {*available} else []
+            if {*names} <= {*available}:
+                return [*names]
+            return []
         folder = re.escape(self._own_folder)
         numbered = re.compile(rf"{folder}/{re.escape(split)}-\d+-of-\d+\.parquet")
         return [name for name in available if numbered.fullmatch(name)]
@@ -263,7 +266,10 @@ class HubDataset(Source):
         """Return the names of a split's files in the parquet conversion, or raise a `ShapeError`."""
         config = self.config or self.parquet
         files = [name for name in available if name.endswith(".parquet")]
-        names = [name for name in files if name.startswith(f"{config}/{split}/")]
+        names = []
+        for name in files:
+            if name.startswith(f"{config}/{split}/"):
+                names.append(name)
         if names:
             return names
         if any(name.startswith(f"{config}/{_PARTIAL}{split}/") for name in files):
@@ -306,8 +312,10 @@ class HubFile(SingleFile):
 
     @property
     def revision(self) -> str:
-        """The commit of the repository to download it from; empty for the latest one."""
-        return self.commit if self.repo_id == self.repo else ""
+        """The commit of the repository to download it from, empty for the latest one."""
+        if self.repo_id == self.repo:
+            return self.commit
+        return ""
 
     @property
     def remedy(self) -> str:
@@ -347,7 +355,9 @@ class HubFile(SingleFile):
     @property
     def stored_sha256(self) -> Mapping[str, str]:
         """The digest of the file under the data root, if it is known."""
-        return {self.path: self.sha256} if self.sha256 else {}
+        if self.sha256:
+            return {self.path: self.sha256}
+        return {}
 
     def find_differences(self) -> list[str]:
         """Compare the digest, if it is known."""
@@ -443,7 +453,9 @@ class HubRows(SingleFile):
         digests: dict[str, str] = {}
         _, available = list_files(self.repo, self.commit)
         names = [name for name in available if name.startswith(self.files)]
-        paths = [download(self.repo, name, self.commit, digests) for name in names]
+        paths = []
+        for name in names:
+            paths.append(download(self.repo, name, self.commit, digests))
         rows = (row for path in paths for row in self._rows(path))
         packed = sum(path.stat().st_size for path in paths)
         _write_rows(part, rows, expected=self.rows, packed=packed, what="the data set")
@@ -759,7 +771,9 @@ def _compare_digests(
 @contextmanager
 def _open_file(repo: str, name: str, commit: str) -> Iterator[BinaryIO]:
     """Open a file of a data set at a commit, by default the latest one, for reading in parts."""
-    commit, available = (commit, [name]) if commit else list_files(repo)
+    available = [name]
+    if not commit:
+        commit, available = list_files(repo)
     if name not in available:
         raise ShapeError(
             f"the repository has no file {name}, but {', '.join(available[:MOST_NAMED])}"
@@ -828,7 +842,7 @@ def _write_rows(
     """Write rows as JSON lines, and check their number.
 
     Args:
-        expected: the number of rows; None for any but 0.
+        expected: the number of rows, or None for any but 0.
         packed: bytes of the files from which the rows come. Parquet can repeat a text a million times in a few bytes.
     """
     count = 0
@@ -890,10 +904,13 @@ def _read_parquet(
         if wanted:
             column, value = wanted
             index = file.schema_arrow.names.index(column)
-            ranges = {
-                n: file.metadata.row_group(n).column(index).statistics for n in groups
-            }
-            groups = [n for n, range_ in ranges.items() if _can_contain(range_, value)]
+            ranges = {}
+            for n in groups:
+                ranges[n] = file.metadata.row_group(n).column(index).statistics
+            groups = []
+            for n, range_ in ranges.items():
+                if _can_contain(range_, value):
+                    groups.append(n)
         for batch in file.iter_batches(
             batch_size=at_once, row_groups=groups, columns=columns and list(columns)
         ):

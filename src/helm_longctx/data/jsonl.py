@@ -100,7 +100,9 @@ def parse_json(text: bytes) -> Any:
     except orjson.JSONDecodeError:
         return json.loads(text.decode())
     # orjson is several times faster than Python's parser, but turns integers of more than 64 bits into floats.
-    return json.loads(text) if _has_large_float([value]) else value
+    if _has_large_float([value]):
+        return json.loads(text)
+    return value
 
 
 def _has_large_float(values: Iterable[Any]) -> bool:
@@ -230,7 +232,9 @@ def first_json_content(file: BinaryIO) -> bytes:
     """Return a file of JSON lines, or of an array of objects, with the first object alone."""
     row, is_array = read_first_row(file)
     content = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
-    return b"[" + content + b"]" if is_array else content
+    if is_array:
+        return b"[" + content + b"]"
+    return content
 
 
 def read_first_row(file: BinaryIO) -> tuple[Mapping[str, Any], bool]:

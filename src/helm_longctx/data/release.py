@@ -1,4 +1,4 @@
-"""Gets files of a benchmark's release, which is one archive on the hub, and small pinned files.
+"""Gets files of a benchmark's release (one archive on the hub), and small pinned files.
 
 HELMET's archive is 11 GB to download and 34 GB unpacked, and a run needs a few files of it. So the archive is streamed
 once, only the requested files are written, and the archive is never stored. Files are moved into the data root only
@@ -51,8 +51,8 @@ class Release:
         setting: environment variable that can name a repository, `org/name[@revision]`, that holds the release
             unpacked, at its top or under `prefix`.
         archive: name of the archive in the repository, a gzip-compressed tar file.
-        commit: commit of the repository; empty for the latest one.
-        sha256: SHA-256 of the archive; empty if it is not known. It is then checked only against the hub's digest.
+        commit: commit of the repository, empty for the latest one.
+        sha256: SHA-256 of the archive, empty if it is not known. It is then checked only against the hub's digest.
     """
 
     repo: str
@@ -135,15 +135,13 @@ class PinnedFile(SingleFile):
         return {self.path: self.sha256}
 
     def find_differences(self) -> list[str]:
-        """Download the file, which is small, and compare its digest."""
+        """Download the small file, and compare its digest."""
         with ResumingStream(self.url) as stream:
             io.BufferedReader(stream).read(_MOST_PINNED)
             sha256 = stream.digest.hexdigest()
-        return (
-            []
-            if sha256 == self.sha256
-            else [f"SHA-256 {sha256}, expected {self.sha256}"]
-        )
+        if sha256 == self.sha256:
+            return []
+        return [f"SHA-256 {sha256}, expected {self.sha256}"]
 
     def write(self, part: Path) -> Mapping[str, object]:
         """Download the file. Its digest is in the code, so it has no record."""
@@ -199,10 +197,10 @@ def _first_members(release: Release) -> Mapping[str, bytes]:
 
     _, url, size, _ = _locate(release)
     with io.BufferedReader(ResumingStream(url, size, get_token())) as file:
-        return {
-            normalize(name) or name: content
-            for name, content in first_in_tar(file).items()
-        }
+        contents = {}
+        for name, content in first_in_tar(file).items():
+            contents[normalize(name) or name] = content
+        return contents
 
 
 def _fetch_archive(
@@ -282,9 +280,10 @@ def _fetch_single(
     commit, available = retry(hub.list_files, repo, revision)
     names = {member: member.removeprefix(release.prefix) for member in wanted}
     # The name without the prefix is used if the repository has it, otherwise the name with the prefix.
-    names = {
-        member: name if name in available else member for member, name in names.items()
-    }
+    available_names = {}
+    for member, name in names.items():
+        available_names[member] = name if name in available else member
+    names = available_names
     if lacking := [
         names[member] for member in wanted if names[member] not in available
     ]:

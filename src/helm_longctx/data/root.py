@@ -75,7 +75,10 @@ class DataRoot:
 
     def find_absent(self, paths: Iterable[str], fetch: str) -> list[str]:
         """Return those files that have to be downloaded, or raise an `InputError` if a mirror lacks them."""
-        absent = [path for path in dict.fromkeys(paths) if not self.has(path)]
+        absent = []
+        for path in dict.fromkeys(paths):
+            if not self.has(path):
+                absent.append(path)
         if absent and self.mirror:
             raise self.missing_error(absent, fetch)
         return absent

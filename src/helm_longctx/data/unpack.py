@@ -251,11 +251,10 @@ def _write_member(
     members: tarfile.TarFile, member: tarfile.TarInfo, archive: str, target: Path
 ) -> Provenance:
     # A sparse member could unpack to any number of zeros, and a link could point out of the folder.
-    content = (
-        members.extractfile(member)
-        if member.isreg() and not member.issparse()
-        else None
-    )
+    if member.isreg() and not member.issparse():
+        content = members.extractfile(member)
+    else:
+        content = None
     if content is None:
         raise InputError(f"{archive}: {normalize(member.name)} is not a regular file")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -274,7 +273,10 @@ def _write_member(
 
 def normalize(name: str) -> str | None:
     """Remove `.` parts from a member's name. Return None for a name that could lead out of the target folder."""
-    parts = [part for part in name.split("/") if part not in ("", ".")]
+    parts = []
+    for part in name.split("/"):
+        if part not in ("", "."):
+            parts.append(part)
     # A backslash separates folders on Windows, and NUL ends a name for the system.
     if name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:
         return None

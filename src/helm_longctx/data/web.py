@@ -128,9 +128,9 @@ class WebFile(SingleFile):
             if len(content) == MOST:
                 return [f"it has more than {MOST >> 20} MiB"]
             blob = object_id("blob", content)
-        return (
-            [] if blob == self.blob else [f"the git id is {blob}, expected {self.blob}"]
-        )
+        if blob == self.blob:
+            return []
+        return [f"the git id is {blob}, expected {self.blob}"]
 
     def first_rows(self) -> Mapping[str, bytes]:
         """Return the first row of a file of JSON lines, or of an array of objects."""
@@ -278,9 +278,10 @@ class RepositoryFolder(Source):
                     f"it has the git tree id {tree}, expected {self.tree}; {USE_A_MIRROR}"
                 )
             # `files` are at the top, and if they exist, the folder counts as complete. So they come last.
-            files = [
-                path.relative_to(part) for path in part.rglob("*") if path.is_file()
-            ]
+            files = []
+            for path in part.rglob("*"):
+                if path.is_file():
+                    files.append(path.relative_to(part))
             for file in sorted(files, key=lambda path: -len(path.parts)):
                 (folder / file).parent.mkdir(parents=True, exist_ok=True)
                 os.replace(part / file, folder / file)

@@ -145,10 +145,9 @@ class SentenceModel(Source):
 
     def fetch(self, folder: Path) -> None:
         """Download the wheel, unpack the files, and check their SHA-256."""
-        members = {
-            f"llama_index/core/_static/nltk_cache/{_NAME}/{name}": sha256
-            for name, sha256 in _FILES.items()
-        }
+        members = {}
+        for name, sha256 in _FILES.items():
+            members[f"llama_index/core/_static/nltk_cache/{_NAME}/{name}"] = sha256
         _unpack_wheel(f"{self.project}=={self.version}", members, folder)
 
 

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -147,10 +147,9 @@ def text_table(
     right: Collection[str] = (),
 ) -> Table:
     """Return a table of texts alone."""
-    heads = [
-        Column(name, is_number=name in right, folds=name not in right)
-        for name in columns
-    ]
+    heads = []
+    for name in columns:
+        heads.append(Column(name, is_number=name in right, folds=name not in right))
     return Table(
         title, title, heads, [[Cell(text) for text in row] for row in rows], about
     )
@@ -164,12 +163,13 @@ def tabulate(
     about: str = "",
 ) -> Table:
     """Return a table with a row for each item. Columns come with what makes their cells; empty ones are left out."""
-    rows = [[cell(item) for _, cell in columns] for item in items]
-    used = [
-        index
-        for index in range(len(columns))
-        if any(row[index].text != DASH for row in rows)
-    ]
+    rows = []
+    for item in items:
+        rows.append([cell(item) for _, cell in columns])
+    used = []
+    for index in range(len(columns)):
+        if any(row[index].text != DASH for row in rows):
+            used.append(index)
     return Table(
         name,
         title,
@@ -270,7 +270,7 @@ class Page:
     @property
     def blocks(self) -> list[Block]:
         """The blocks of all sections."""
-        return [block for section in self.sections for block in section.blocks]
+        return list(chain.from_iterable(section.blocks for section in self.sections))
 
 
 @dataclass(frozen=True)
@@ -339,7 +339,9 @@ def _quote_formula(value: Any) -> Any:
 
     A text that already has such a quotation mark gets one more.
     """
-    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
+    if isinstance(value, str) and _FORMULA.match(value):
+        return f"'{value}"
+    return value
 
 
 def unquote_formula(value: Any) -> Any:

@@ -67,7 +67,9 @@ def range_text(low: float, high: float, show: Callable[[float], str] = percent) 
     end = show(high)
     # A dash before or after a sign would look like another minus.
     is_signed = start.startswith(_SIGNS) or end.startswith(_SIGNS)
-    return f"{start} to {end}" if is_signed else f"{start}–{end}"
+    if is_signed:
+        return f"{start} to {end}"
+    return f"{start}–{end}"
 
 
 def interval_text(
@@ -84,17 +86,23 @@ def interval_text(
 
 def in_brackets(text: str, detail: str) -> str:
     """Return a text with a detail in brackets; the text alone if there is no detail."""
-    return f"{text} ({detail})" if detail else text
+    if detail:
+        return f"{text} ({detail})"
+    return text
 
 
 def add_mark(text: str, is_marked: object = True) -> str:
     """Return the text of a score, with the mark if the score is not comparable."""
-    return f"{text} {MARK}" if is_marked else text
+    if is_marked:
+        return f"{text} {MARK}"
+    return text
 
 
 def decimals(value: float, digits: int = 2) -> str:
     """Return a number that is no share, such as a correlation; a dash if it is not known."""
-    return DASH if math.isnan(value) else f"{value:.{digits}f}"
+    if math.isnan(value):
+        return DASH
+    return f"{value:.{digits}f}"
 
 
 def tenths(value: float) -> str:
@@ -114,19 +122,25 @@ def share(value: float) -> str:
 
 def p_text(p_value: float) -> str:
     """Return a p-value for a table, such as `0.0312` or `< 0.0001`."""
-    return "< 0.0001" if p_value < 0.0001 else f"{p_value:.4f}"
+    if p_value < 0.0001:
+        return "< 0.0001"
+    return f"{p_value:.4f}"
 
 
 def p_sentence(p_value: float) -> str:
     """Return a p-value for a sentence, such as `p = 0.031` or `p < 0.001`."""
-    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+    if p_value < 0.001:
+        return "p < 0.001"
+    return f"p = {p_value:.3f}"
 
 
 def amount(value: float | None) -> str:
-    """Return a number of tokens or dollars, which can be small, or a dash if it is not known."""
+    """Return a number of tokens or dollars, also a small one, or a dash if it is not known."""
     if value is None:
         return DASH
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
 
 
 def count(value: float) -> str:

@@ -313,9 +313,9 @@ def depth_maps(
         },
     }
     text = "format(100 * datum.score, '.1f') + (datum.mark || '')"
-    about = [
-        {"field": name, "title": name} for name in ("model", "length", "depth", "n")
-    ]
+    about = []
+    for name in ("model", "length", "depth", "n"):
+        about.append({"field": name, "title": name})
     scores = [{"field": name, **_PERCENT} for name in ("score", "low", "high")]
     layers = _heat_layers(_HEAT, "datum.score > 0.55", text, [*about, *scores])
     return {
@@ -384,7 +384,9 @@ def heat_tables(parts: Sequence[str], lengths: Sequence[str], x_title: str) -> S
 def mirror(spec: Spec) -> Spec:
     """Return a heat map of a relation without order. It shows each row also with `row` and `column` exchanged."""
     both = {"row_": "[datum.row, datum.column]", "column_": "[datum.column, datum.row]"}
-    pairs = [{"calculate": names, "as": field} for field, names in both.items()]
+    pairs = []
+    for field, names in both.items():
+        pairs.append({"calculate": names, "as": field})
     return {
         **spec,
         "transform": [*pairs, {"flatten": list(both), "as": ["row", "column"]}],
@@ -698,7 +700,10 @@ def _if(test: str, value: Any, otherwise: Any) -> Spec:
 
 def _base(width: Any = None, height: Any = None) -> Spec:
     size = {"width": width, "height": height}
-    given = {name: value for name, value in size.items() if value is not None}
+    given = {}
+    for name, value in size.items():
+        if value is not None:
+            given[name] = value
     return {"$schema": _SCHEMA, "data": {"name": "rows"}, **given}
 
 

@@ -145,10 +145,9 @@ class PageFormat:
 def markdown_table(table: Table) -> str:
     """Return the header and the rows of a table in Markdown. The user's models are bold."""
     align = ["---:" if column.is_number else "---" for column in table.columns]
-    rows = [
-        [_show(cell, escape_markdown, "**{}**", "({})") for cell in row]
-        for row in table.rows
-    ]
+    rows = []
+    for row in table.rows:
+        rows.append([_show(cell, escape_markdown, "**{}**", "({})") for cell in row])
     header = map(escape_markdown, table.header)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, align, *rows))
 
@@ -156,7 +155,10 @@ def markdown_table(table: Table) -> str:
 def latex_table(table: Table, *, is_long: bool = False) -> str:
     """Return a table in LaTeX with booktabs and caption. It may be longer than a page if `is_long`."""
     align = "".join("r" if column.is_number else "l" for column in table.columns)
-    about = f"{table.title}. {table.about}" if table.about else f"{table.title}."
+    if table.about:
+        about = f"{table.title}. {table.about}"
+    else:
+        about = f"{table.title}."
     caption = rf"\caption{{{escape_tex(about)}}}"
     start = [r"\begin{table}", r"\centering", caption, rf"\begin{{tabular}}{{{align}}}"]
     end = [r"\end{tabular}", r"\end{table}"]
@@ -167,9 +169,9 @@ def latex_table(table: Table, *, is_long: bool = False) -> str:
         after_header = [r"\endhead"]
     rows = []
     for row in table.rows:
-        cells = [
-            _show(cell, escape_tex, r"\textbf{{{}}}", r"{{\tiny ({})}}") for cell in row
-        ]
+        cells = []
+        for cell in row:
+            cells.append(_show(cell, escape_tex, r"\textbf{{{}}}", r"{{\tiny ({})}}"))
         text = " & ".join(cells)
         # After the end of a row, a bracket or a star would be an argument of that end.
         guard = "{}" if text.startswith(("[", "*")) else ""
@@ -191,7 +193,9 @@ def latex_table(table: Table, *, is_long: bool = False) -> str:
 def _show(cell: Cell, escape: Callable[[str], str], own: str, detail: str) -> str:
     text = escape(cell.text)
     shown = own.format(text) if cell.tag == "own" else text
-    return f"{shown} {detail.format(escape(cell.detail))}" if cell.detail else shown
+    if cell.detail:
+        return f"{shown} {detail.format(escape(cell.detail))}"
+    return shown
 
 
 _KINDS: Mapping[str, PageFormat] = {
@@ -233,7 +237,10 @@ def _find_browser() -> str:
 def _print_page(browser: str, page: Path, target: Path) -> Path:
     """Print a page into a PDF file. Raises an `InputError` if the browser fails."""
     # Chromium's sandbox does not work for root, who starts browsers only in containers.
-    sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        sandbox = ["--no-sandbox"]
+    else:
+        sandbox = []
     command = [
         browser,
         "--headless",
@@ -280,7 +287,7 @@ def _write(report: Report, folder: Path, kind: PageFormat) -> Path:
         .render(report=report, pages=pages)
     )
     path = folder / kind.file
-    # Texts can contain lone surrogates, which UTF-8 does not allow.
+    # Texts can contain lone surrogates. UTF-8 does not allow these.
     path.write_text(text, encoding="utf-8", errors="replace")
     return path
 
@@ -309,9 +316,9 @@ def _environment(kind: PageFormat) -> Environment:
         return templates()
     # Jinja's usual delimiters are changed, because LaTeX uses braces and percent signs.
     marks = {"block": ("<%", "%>"), "variable": ("<<", ">>"), "comment": ("<#", "#>")}
-    delimiters: dict[str, Any] = {
-        f"{name}_start_string": start for name, (start, _) in marks.items()
-    }
+    delimiters: dict[str, Any] = {}
+    for name, (start, _) in marks.items():
+        delimiters[f"{name}_start_string"] = start
     delimiters |= {f"{name}_end_string": end for name, (_, end) in marks.items()}
     # Jinja escapes nothing here, but the templates pass each text through the filter.
     environment = templates().overlay(autoescape=False, **delimiters)

@@ -41,7 +41,9 @@ def print_table(table: Table) -> None:
 
 def _find_width() -> int:
     """Return the width of the terminal, or 120 columns if standard output is not a terminal."""
-    return Console().width if sys.stdout.isatty() else _WIDTH
+    if sys.stdout.isatty():
+        return Console().width
+    return _WIDTH
 
 
 def _grids(table: Table, width: int) -> Iterator[Grid]:

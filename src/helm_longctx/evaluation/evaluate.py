@@ -51,17 +51,17 @@ def evaluate(
         model: a function, plain or async, of a prompt (`helm_longctx.Prompt`) that returns a text, or with `batch_size`
             of a list of prompts that returns a list of texts; a transformers model, with `tokenizer`, or a pair of
             both; a pipeline; an engine of vLLM or SGLang; the name of a deployment; the address of a server; or a list
-            of these, which are compared in one suite.
+            of these, to compare them in one suite.
         tasks: run entries such as `helmet_recall` or `ruler:task=vt`, or names of benchmarks.
-        lengths: lengths of the tasks, such as `8k`; None for tasks without lengths.
+        lengths: lengths of the tasks, such as `8k`, or None for tasks without lengths.
         name: the model's name in tables, or a list with a name for each model. By default, the name of the function, or
             the last part of the model's folder or hub name.
         tokenizer: tokenizer of transformers, or its hub name or folder. Without it, prompts are not cut.
         context: the model's window in tokens, to which prompts are cut. Default: the window of a transformers model.
-        num_samples: number of questions of each task; None for the official sample.
+        num_samples: number of questions of each task, or None for the official sample.
         arguments: further arguments of all tasks, such as `{"style": "chat"}`.
         suite: name of the suite. HELM's server, the report and `helm-longctx compare` show it.
-        batch_size: most prompts of a list that the function takes; None for a function of a single prompt. Of a
+        batch_size: most prompts of a list that the function takes, or None for a function of a single prompt. Of a
             transformers model, a folder or an engine: most prompts that are answered together. Not for servers.
         parallelism: prompts that are asked at once. By default `batch_size`, 4 for servers and for async functions, and
             1 for other functions and models.
@@ -111,13 +111,12 @@ def _describe_models(
     from helm_longctx.tasks.lengths import parse_length
 
     models = model if isinstance(model, list) else [model]
-    names: list[str | None] = (
-        [name]
-        if isinstance(name, str)
-        else list(name)
-        if name
-        else [None] * len(models)
-    )
+    if isinstance(name, str):
+        names: list[str | None] = [name]
+    elif name:
+        names = list(name)
+    else:
+        names = [None] * len(models)
     if not models or len(names) != len(models):
         raise bad_argument(
             "evaluate",
@@ -130,22 +129,22 @@ def _describe_models(
             "evaluate", "batch_size", batch_size, "a whole number from 1"
         )
     window = None if context is None else parse_length(context, "evaluate: context")
-    given = [
-        describe_given(*each, tokenizer, window, batch_size)
-        for each in zip(models, names, strict=True)
-    ]
+    given = []
+    for one_model, one_name in zip(models, names, strict=True):
+        described = describe_given(one_model, one_name, tokenizer, window, batch_size)
+        given.append(described)
     for argument, value in (
         ("tokenizer", tokenizer),
         ("context", context),
         ("batch_size", batch_size),
     ):
         # In a list, an argument can be meant for another model.
-        if value is not None and all(argument in each.ignored for each in given):
+        if value is not None and all(argument in model.ignored for model in given):
             raise InputError(
                 f"evaluate: {argument}={shorten(value)} has no effect; {given[0].ignored[argument]}"
             )
-    taken = [each.name for each in given]
-    if twice := [each for each in taken if taken.count(each) > 1]:
+    taken = [model.name for model in given]
+    if twice := [name for name in taken if taken.count(name) > 1]:
         raise InputError(
             f"evaluate: two models have the name {twice[0]!r}; give name= with one name for each model"
         )
@@ -157,19 +156,21 @@ def _read_options(arguments: Mapping[str, Any], given: Sequence[GivenModel]) -> 
     from helm_longctx.config.load import Options
 
     def as_list(value: Any) -> Any:
-        return [value] if isinstance(value, str | int) else value and list(value)
+        if isinstance(value, str | int):
+            return [value]
+        return value and list(value)
 
     parallelism = arguments["parallelism"]
     samples = arguments["num_samples"]
     values: dict[str, Any] = {
-        "models": [each.entry for each in given],
+        "models": [model.entry for model in given],
         "tasks": as_list(arguments["tasks"]),
         "lengths": as_list(arguments["lengths"]),
         "arguments": {
             **(arguments["arguments"] or {}),
             **({} if samples is None else {"num_samples": samples}),
         },
-        "parallelism": max(each.parallelism for each in given)
+        "parallelism": max(model.parallelism for model in given)
         if parallelism is None
         else parallelism,
         "judge": {"judges": as_list(arguments["judge"])},
@@ -182,17 +183,18 @@ def _read_options(arguments: Mapping[str, Any], given: Sequence[GivenModel]) -> 
 
     def without_none(value: Any) -> Any:
         if isinstance(value, dict):
-            return {
-                key: kept
-                for key, each in value.items()
-                if (kept := without_none(each)) not in (None, {})
-            }
+            present = {}
+            for key, part in value.items():
+                kept = without_none(part)
+                if kept not in (None, {}):
+                    present[key] = kept
+            return present
         return value
 
     values = without_none(values)
-    names: dict[tuple[str | int, ...], str] = {
-        (key,): f"evaluate: {key}" for key in values
-    }
+    names: dict[tuple[str | int, ...], str] = {}
+    for key in values:
+        names[(key,)] = f"evaluate: {key}"
     names |= {("limits", key): f"evaluate: {key}" for key in values.get("limits", {})}
     return Options(values, names)
 
@@ -215,14 +217,14 @@ def _make_runs(
     from helm_longctx.tasks.registry import BENCHMARKS
 
     config = load_config(None, options)
-    objects = {each.name: each for each in given if each.answer is not None}
+    objects = {model.name: model for model in given if model.answer is not None}
     with ExitStack() as stack:
         stack.enter_context(make_settings(config).use())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         stack.enter_context(restore_registries())
         fill_registries(config.local_path)
-        for each in objects.values():
-            stack.enter_context(register(each, folder))
+        for model in objects.values():
+            stack.enter_context(register(model, folder))
         specs = list(make_plan(config).specs)
         runner = LongContextRunner(
             **runner_arguments(
@@ -233,7 +235,7 @@ def _make_runs(
                 skip_completed_runs=True,
             ),
             strategy=AskObjects(
-                {name: each.identity for name, each in objects.items()}, resume
+                {name: model.identity for name, model in objects.items()}, resume
             ),
         )
         runner.owns_process = False
@@ -247,5 +249,7 @@ def _make_runs(
     results = read_results(suite, BENCHMARKS)
     return EvaluationResult(
         suite,
-        tuple(each for each in results if each.run and each.run.path.name in names),
+        tuple(
+            result for result in results if result.run and result.run.path.name in names
+        ),
     )

@@ -54,8 +54,10 @@ class _Values:
             return
         self._seen.add(id(value))
         if isinstance(value, functools.partial):
-            yield repr([_plain(each) for each in value.args])
-            yield repr({name: _plain(each) for name, each in value.keywords.items()})
+            yield repr([_plain(argument) for argument in value.args])
+            yield repr(
+                {name: _plain(argument) for name, argument in value.keywords.items()}
+            )
             yield from self.describe(value.func)
         elif isinstance(value, types.MethodType):
             yield from self._describe_fields(value.__self__)
@@ -79,8 +81,8 @@ class _Values:
         yield repr([_plain(value) for value in function.__defaults__ or ()])
         yield repr(
             {
-                name: _plain(each)
-                for name, each in (function.__kwdefaults__ or {}).items()
+                name: _plain(default)
+                for name, default in (function.__kwdefaults__ or {}).items()
             }
         )
         for name, cell in zip(
@@ -134,10 +136,12 @@ def _used_names(code: types.CodeType) -> set[str]:
 def _plain(value: Any) -> str:
     """Return the text of plain data; of other data only its type."""
     if isinstance(value, tuple):
-        return repr([_plain(each) for each in value])
+        return repr([_plain(part) for part in value])
     if isinstance(value, frozenset):
-        return repr(sorted(_plain(each) for each in value))
-    return repr(value) if isinstance(value, PLAIN) else type(value).__qualname__
+        return repr(sorted(_plain(part) for part in value))
+    if isinstance(value, PLAIN):
+        return repr(value)
+    return type(value).__qualname__
 
 
 def describe_loaded(model: Any, tokenizer: Any) -> dict[str, Any]:
@@ -161,11 +165,9 @@ def describe_tokenizer(tokenizer: Any) -> dict[str, Any]:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     described = {} if backend is None else {"tokenizer": _digest(backend.to_str())}
     template = getattr(tokenizer, "chat_template", None)
-    return (
-        described
-        if template is None
-        else {**described, "chat_template": _digest(str(template))}
-    )
+    if template is None:
+        return described
+    return {**described, "chat_template": _digest(str(template))}
 
 
 def digest_weights(model: Any) -> str:
@@ -202,16 +204,16 @@ def _view_bits(flat: Any) -> Any:
 
 
 def find_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return what differs between two identities; nothing if there was none before."""
+    """Return what differs between two identities, or nothing if there was none before."""
     if not before:
         return []
     plain: dict[str, Any] = orjson.loads(orjson.dumps(now, default=str))
     names: Iterable[str] = [*plain, *(name for name in before if name not in plain)]
-    return [
-        name
-        for name in names
-        if name not in _NOTES and plain.get(name) != before.get(name)
-    ]
+    changed = []
+    for name in names:
+        if name not in _NOTES and plain.get(name) != before.get(name):
+            changed.append(name)
+    return changed
 
 
 RESUMED = "resumed"

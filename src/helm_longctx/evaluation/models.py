@@ -67,11 +67,11 @@ class GivenModel:
         name: its name as a deployment.
         entry: its value in `models` of a run configuration.
         parallelism: the default number of prompts that are asked at once.
-        answer: the `Function` or the `TransformersModel`; None for a deployment or a server.
+        answer: the `Function` or the `TransformersModel`, or None for a deployment or a server.
         client: class path of the object's client.
         identity: what identifies the object.
-        tokenizer: tokenizer of transformers, or its hub name or folder; None if there is none.
-        window: the object's window in tokens; None if it is not known.
+        tokenizer: tokenizer of transformers, or its hub name or folder, or None if there is none.
+        window: the object's window in tokens, or None if it is not known.
         ignored: arguments of `evaluate` that mean nothing for it, and why.
     """
 
@@ -164,7 +164,9 @@ def describe_given(
             " its tokenizer, a pipeline, an engine, or a list of these"
         )
         raise bad_argument("evaluate", "model", model, allowed)
-    return given if window is None else replace(given, window=window)
+    if window is None:
+        return given
+    return replace(given, window=window)
 
 
 def _describe_server(
@@ -183,7 +185,10 @@ def _describe_server(
             model,
             ignored={"tokenizer": _OWN, "context": _OWN, "batch_size": _ONE_PROMPT},
         )
-    name = name if name and "/" in name else f"endpoint/{name or 'model'}"
+    if name and "/" in name:
+        name = name
+    else:
+        name = f"endpoint/{name or 'model'}"
     entry = {"url": model, "name": name, "tokenizer": tokenizer, "context": window}
     entry = {key: value for key, value in entry.items() if value is not None}
     return GivenModel(name, entry, ignored={"batch_size": _ONE_PROMPT})
@@ -229,13 +234,13 @@ def _describe_transformers(
         allowed = "a function that calls model.generate, because prompts are read in chunks into a cache of another kind"
         raise bad_argument("evaluate", "cache_implementation", cache, allowed)
     loaded = TransformersModel(model, tokenizer, model.training, batch)
-    facts = {
-        key: getattr(loaded, key)
-        for key in ("path", "commit", "dtype", "attn_implementation")
-    }
-    facts["adapters"] = {
-        each: str(config) for each, config in getattr(model, "peft_config", {}).items()
-    }
+    facts = {}
+    for key in ("path", "commit", "dtype", "attn_implementation"):
+        facts[key] = getattr(loaded, key)
+    adapters = {}
+    for adapter, config in getattr(model, "peft_config", {}).items():
+        adapters[adapter] = str(config)
+    facts["adapters"] = adapters
     facts |= describe_loaded(model, tokenizer)
     name = _object_name(name or Path(loaded.path).name)
     return GivenModel(
@@ -252,7 +257,9 @@ def _describe_transformers(
 
 def _object_name(name: str) -> str:
     """Return a name that run entries and folders can have."""
-    return name if "/" in name else f"{_ORGANIZATION}/{make_safe_name(name)}"
+    if "/" in name:
+        return name
+    return f"{_ORGANIZATION}/{make_safe_name(name)}"
 
 
 def _identify(model: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -269,7 +276,7 @@ def register(given: GivenModel, folder: Path) -> Iterator[None]:
     """Register an object with HELM as a deployment of this process. Its client can be made while the block runs.
 
     Args:
-        folder: a folder for the files of its tokenizer, which is needed as long.
+        folder: a folder for the files of its tokenizer. It is needed as long.
 
     Raises:
         InputError: HELM has a deployment of this name, or the tokenizer cannot be loaded.
@@ -288,24 +295,24 @@ def register(given: GivenModel, folder: Path) -> Iterator[None]:
     if source is not None and not isinstance(source, str | PathLike):
         source = folder / _NOT_IN_NAMES.sub("_", given.name)
         given.tokenizer.save_pretrained(source)
-    found = load_tokenizer(str(source)) if source is not None else None
+    tokenizer = load_tokenizer(str(source)) if source is not None else None
     deployment = {
         "name": given.name,
         "model_name": given.name,
         "client_spec": {"class_name": given.client, "args": {"deployment": given.name}},
         **(
-            {"tokenizer_name": found.name if found.registered else given.name}
-            if found
+            {"tokenizer_name": tokenizer.name if tokenizer.registered else given.name}
+            if tokenizer
             else {}
         ),
-        **({"max_sequence_length": given.window} if given.window and found else {}),
+        **({"max_sequence_length": given.window} if given.window and tokenizer else {}),
     }
     files = {
         "model_deployments.yaml": deployment,
         "model_metadata.yaml": describe_model(given.name, "A Python object", can_chat),
         **(
             {"tokenizer_configs.yaml": config}
-            if found and (config := found.config(given.name))
+            if tokenizer and (config := tokenizer.config(given.name))
             else {}
         ),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import io
 import math
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
@@ -54,17 +55,17 @@ class EvaluationResult:
         rows = []
         for board in self._boards:
             tasks = {task.name: task for task in board.benchmark.tasks}
-            for place, result in board.results.items():
-                values = {_name_metric(board, tasks.get(place.part)): result.interval}
+            for key, result in board.results.items():
+                values = {_name_metric(board, tasks.get(key.part)): result.interval}
                 if (perplexity := find_perplexity(result)) is not None:
                     values["perplexity"] = perplexity
                 for metric, interval in values.items():
                     rows.append(
                         {
-                            "model": place.model,
+                            "model": key.model,
                             "benchmark": board.benchmark.name,
-                            "task": place.part,
-                            "length": place.length,
+                            "task": key.part,
+                            "length": key.length,
                             "metric": metric,
                             "score": interval.mean,
                             "low": interval.low,
@@ -115,7 +116,7 @@ class EvaluationResult:
         import pandas as pd
 
         results = [self.results, other.results if other else ()]
-        own, others = ({each.model for each in rows} for rows in results)
+        own, others = ({row.model for row in rows} for rows in results)
         if shared := sorted(own & others):
             raise InputError(
                 f"compare: both results have the model {shared[0]!r}; give one of them a name="
@@ -125,21 +126,21 @@ class EvaluationResult:
         )
         rows: list[dict[str, Any]] = []
         for pairing in table.pairings():
-            found = pairing.comparison
-            failures = found.failures
+            comparison = pairing.comparison
+            failures = comparison.failures
             rows.append(
                 {
                     "one": pairing.one,
                     "other": pairing.other,
                     "by": pairing.by,
                     "part": pairing.part,
-                    "difference": found.effect.mean,
-                    "low": found.effect.low,
-                    "high": found.effect.high,
-                    "n": found.effect.n,
-                    "wins": found.wins,
-                    "losses": found.losses,
-                    "p": found.p_value,
+                    "difference": comparison.effect.mean,
+                    "low": comparison.effect.low,
+                    "high": comparison.effect.high,
+                    "n": comparison.effect.n,
+                    "wins": comparison.wins,
+                    "losses": comparison.losses,
+                    "p": comparison.p_value,
                     "adjusted_p": pairing.adjusted,
                     "better": pairing.better,
                     "verdict": pairing.decision.verdict,
@@ -147,13 +148,51 @@ class EvaluationResult:
                     "other_failed": failures.other.share if failures else 0.0,
                     "failed_p": failures.p_value if failures else math.nan,
                     "failed_as_wrong": (
-                        failures.as_wrong if failures else found
+                        failures.as_wrong if failures else comparison
                     ).effect.mean,
                     "failed_as_right": (
-                        failures.as_right if failures else found
+                        failures.as_right if failures else comparison
                     ).effect.mean,
                 }
             )
+        return pd.DataFrame(rows)
+
+    def compare_groups(
+        self,
+        groups: Mapping[str, Sequence[str]],
+        other: EvaluationResult | None = None,
+        run_noise: float | str | None = None,
+    ) -> pd.DataFrame:
+        """Compare recipes by several training runs of each, over runs and questions.
+
+        Args:
+            groups: the names of the models of each recipe, or patterns such as `a-seed*`.
+            other: another result with further runs.
+            run_noise: an assumption in place of the estimate: the standard deviation between runs in points, or the
+                name of the group whose runs give it. Without it, a recipe with one run is not told from another.
+
+        Returns:
+            A row for each benchmark and pair of recipes, with the columns of `compare --group --json`, in 0 to 1.
+
+        Raises:
+            InputError: a pattern matches no model, or the runs share no question.
+        """
+        import pandas as pd
+
+        from helm_longctx.results.run_groups import compare_groups, find_groups, to_json
+
+        results = self.results + (other.results if other else ())
+        boards = make_boards(results, BENCHMARKS)
+        models = list(dict.fromkeys(result.model for result in results))
+        found = find_groups(groups, models)
+        noise = None if run_noise is None else str(run_noise)
+        rows = []
+        for board in boards:
+            if board.own_models:
+                content = to_json(compare_groups([board], found, run_noise=noise))
+                rows += [
+                    {"benchmark": board.name, **row} for row in content["pairings"]
+                ]
         return pd.DataFrame(rows)
 
     def report(self) -> Path:

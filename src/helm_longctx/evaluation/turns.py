@@ -66,27 +66,28 @@ def _is_awaited(thread: threading.Thread, waiting: set[int]) -> bool:
         waiting: the identifiers of the threads.
     """
     frames = sys._current_frames()
-    stacks = {ident: [*_iterate_frames(frame)] for ident, frame in frames.items()}
+    stacks = {}
+    for ident, frame in frames.items():
+        stacks[ident] = [*_iterate_frames(frame)]
     seen: set[int] = set()
     while waiting:
         seen |= waiting
-        awaited = [
-            each for ident in waiting for each in _find_waits(stacks.get(ident, []))
-        ]
-        if any(each is thread for each in awaited):
+        awaited = []
+        for ident in waiting:
+            awaited.extend(_find_waits(stacks.get(ident, [])))
+        if any(wait is thread for wait in awaited):
             return True
-        computing = {
-            ident
-            for ident, stack in stacks.items()
+        computing = set()
+        for ident, stack in stacks.items():
             if any(
-                each is future
+                computation is future
                 for future in awaited
-                for each in _find_computations(stack)
-            )
-        }
+                for computation in _find_computations(stack)
+            ):
+                computing.add(ident)
         if thread.ident in computing:
             return True
-        ended = {each.ident for each in awaited if isinstance(each, threading.Thread)}
+        ended = {wait.ident for wait in awaited if isinstance(wait, threading.Thread)}
         waiting = {ident for ident in computing | ended if ident is not None} - seen
     return False
 
@@ -114,7 +115,10 @@ def _find_waits(stack: list[FrameType]) -> list[Any]:
 def _find_computations(stack: list[FrameType]) -> list[Any]:
     """Return the futures that a thread computes."""
     run = thread_pools._WorkItem.run.__code__
-    items = [frame.f_locals.get("self") for frame in stack if frame.f_code is run]
+    items = []
+    for frame in stack:
+        if frame.f_code is run:
+            items.append(frame.f_locals.get("self"))
     return [item.future for item in items if item is not None]
 
 

@@ -70,9 +70,10 @@ class LongContextAdapter(Adapter):
         Threads tokenize several prompts at once, because tokenizers release the GIL. Raises a `TooLongError` if the run
         entry has `truncation=error`, and an `InputError` if a prompt cannot be cut so that it fits, or cannot be sent.
         """
-        evaluated = [
-            instance for instance in instances if instance.split in EVAL_SPLITS
-        ]
+        evaluated = []
+        for instance in instances:
+            if instance.split in EVAL_SPLITS:
+                evaluated.append(instance)
         if not evaluated:
             return []
         # All instances of a run have the same.
@@ -238,7 +239,9 @@ def _prompt(instance: Instance, sample: Sample, style: Style) -> str:
     text = str(
         messages[_first_turn(messages)]["content"] if messages else instance.input.text
     )
-    return text if style == "chat" else text + (sample.separator + sample.answer_prefix)
+    if style == "chat":
+        return text
+    return text + (sample.separator + sample.answer_prefix)
 
 
 def _gold(instance: Instance, metric: MetricArgument) -> list[str]:
@@ -258,7 +261,9 @@ def _context(sent: Sample, prompt: str) -> tuple[int, int] | None:
         return None
     start = sent.context_span[0]
     end = len(prompt) - sent.rest
-    return (start, end) if 0 <= start < end else None
+    if 0 <= start < end:
+        return (start, end)
+    return None
 
 
 def _others(instance: Instance) -> list[str]:

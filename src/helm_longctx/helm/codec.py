@@ -1,7 +1,7 @@
-"""Reads HELM's objects from JSON with HELM's codec, which is imported without NLTK, spaCy and PyTorch.
+"""Reads HELM's objects from JSON with HELM's codec, imported without NLTK, spaCy and PyTorch.
 
 HELM's codec (`helm.common.codec`) imports all perturbations. The one that replaces words by synonyms imports NLTK and
-spaCy, and so PyTorch, which takes 4 seconds and 480 MB. It needs them only when it perturbs.
+spaCy, and so PyTorch, in 4 seconds and 480 MB. It needs them only when it perturbs.
 
 A module that imports HELM's summarizer or Slurm runner imports this module first, because they import the codec.
 """
@@ -35,7 +35,10 @@ def _import_synonyms() -> None:
     # These imports come first, so that no other module of HELM is imported while the packages are deferred.
     importlib.import_module("helm.benchmark.runner")
     importlib.import_module("helm.benchmark.augmentations.perturbation")
-    deferred = {name: _Deferred(name) for name in _DEFERRED if name not in sys.modules}
+    deferred = {}
+    for name in _DEFERRED:
+        if name not in sys.modules:
+            deferred[name] = _Deferred(name)
     if "nltk.corpus" in deferred:
         deferred["nltk.corpus"].wordnet = _Deferred("nltk.corpus:wordnet")  # type: ignore[attr-defined]
     sys.modules.update(deferred)

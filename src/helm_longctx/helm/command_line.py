@@ -160,10 +160,9 @@ def make_run_specs(
     # Run specs can depend on the output path.
     output_path.mkdir(parents=True, exist_ok=True)
     set_benchmark_output_path(str(output_path))
-    wanted = [
-        RunEntry(description=entry, priority=1, groups=None)
-        for entry in args.run_entries
-    ]
+    wanted = []
+    for entry in args.run_entries:
+        wanted.append(RunEntry(description=entry, priority=1, groups=None))
     wanted += (
         read_run_entries(args.conf_paths).entries if args.conf_paths else []
     )  # HELM fails at no paths
@@ -211,11 +210,10 @@ def read_conf(path: str, priority: int | None = None) -> list[str] | InputError:
     try:
         entries = parse_hocon(Path(path).read_text(encoding="utf-8"))["entries"]
         # As in HELM, entries without a priority are selected, too.
-        selection = [
-            entry
-            for entry in entries
-            if priority is None or entry.get("priority", priority) <= priority
-        ]
+        selection = []
+        for entry in entries:
+            if priority is None or entry.get("priority", priority) <= priority:
+                selection.append(entry)
         return [str(entry["description"]) for entry in selection]
     except OSError as error:
         return InputError(

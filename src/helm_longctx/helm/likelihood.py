@@ -53,7 +53,9 @@ def _likelihoods(outputs: Sequence[GeneratedOutput], answers: int) -> dict[str, 
     if not (without := outputs[answers:]):
         return values
     bare = _values(without)
-    gains = {f"{name}_gain": values[name] - bare[name] for name in values}
+    gains = {}
+    for name in values:
+        gains[f"{name}_gain"] = values[name] - bare[name]
     return {
         **values,
         **{f"{name}_without_context": value for name, value in bare.items()},

@@ -83,11 +83,10 @@ class LongContextMetric(Metric):
         """Return all statistics of a run."""
         repeats = scenario_state.adapter_spec.num_trials
         # The server's counts of a run's prompts can stop at a number of tokens.
-        answered = [
-            state
-            for state in scenario_state.request_states
-            if state.result and failure_of(state.result) is None
-        ]
+        answered = []
+        for state in scenario_state.request_states:
+            if state.result and failure_of(state.result) is None:
+                answered.append(state)
         self._limit = find_limit(
             (Sample.from_json(state.instance.extra_data), usage.counted_tokens)
             for state in answered
@@ -110,10 +109,11 @@ class LongContextMetric(Metric):
             if request_state.train_trial_index == 0
         )
         counts = Counter(map(MetricContext.from_instance, first_trial)).items()
-        numbers = [
-            add_context(Stat(MetricName("num_instances")).add(count), context)
-            for context, count in counts
-        ]
+        numbers = []
+        for context, count in counts:
+            numbers.append(
+                add_context(Stat(MetricName("num_instances")).add(count), context)
+            )
         return MetricResult(
             [*stats, *jury_stats(rows), *self._passes(rows, repeats), *numbers], rows
         )
@@ -126,13 +126,13 @@ class LongContextMetric(Metric):
         trials: dict[int, dict[MetricName, Stat]] = defaultdict(dict)
         rows = _AnswerRows()
         for state in sorted(
-            scenario_state.request_states, key=lambda each: each.train_trial_index
+            scenario_state.request_states, key=lambda state: state.train_trial_index
         ):
-            place = (state.instance.split, state.instance.sub_split)
-            values = [
-                (_metric_name(name, *place), value)
-                for name, value in self.answer_values(state)
-            ]
+            instance = state.instance
+            values = []
+            for text, value in self.answer_values(state):
+                name = _metric_name(text, instance.split, instance.sub_split)
+                values.append((name, value))
             rows.add(state, values)
             of_trial = trials[state.train_trial_index]
             for name, value in values:
@@ -159,10 +159,10 @@ class LongContextMetric(Metric):
         eval_cache_path: str,
     ) -> list[Stat]:
         """Return the statistics of one answer."""
-        return [
-            Stat(MetricName(name)).add(value)
-            for name, value in self.answer_values(request_state)
-        ]
+        stats = []
+        for name, value in self.answer_values(request_state):
+            stats.append(Stat(MetricName(name)).add(value))
+        return stats
 
     def derive_stats(self, stats_dict: dict[MetricName, Stat]) -> list[Stat]:
         """Return the task's score under its own name, so that each task of a run can have its own column."""
@@ -171,37 +171,38 @@ class LongContextMetric(Metric):
         if not context.sub_split or context.perturbation:
             return []
         task = self.benchmark.task(context.sub_split)
-        means = {
-            name.name: stat.mean
-            for name, stat in stats_dict.items()
-            if stat.mean is not None
-        }
+        means = {}
+        for name, stat in stats_dict.items():
+            if stat.mean is not None:
+                means[name.name] = stat.mean
         score = task.headline_mean(means)
         if score is None:
-            score = means.get(
-                MAIN_METRIC
-            )  # of gold answers, which have no official metric
+            score = means.get(MAIN_METRIC)  # gold answers have no official metric
         if score is None:
             return []
         # With a single headline metric, each answer has this statistic already.
-        several = (
-            [] if MAIN_METRIC in means else [Stat(MetricName(MAIN_METRIC)).add(score)]
-        )
+        if MAIN_METRIC in means:
+            several = []
+        else:
+            several = [Stat(MetricName(MAIN_METRIC)).add(score)]
         return [Stat(MetricName(task_score(task.name))).add(score), *several]
 
     def get_metadata(self) -> list[MetricMetadata]:
         """Return the title and the meaning of each statistic."""
-        return [
-            MetricMetadata(**{"short_display_name": None, **metric_field})
-            for metric_field in metric_fields(self.benchmark)
-        ]
+        fields = []
+        for metric_field in metric_fields(self.benchmark):
+            fields.append(
+                MetricMetadata(**{"short_display_name": None, **metric_field})
+            )
+        return fields
 
     def answer_values(self, state: RequestState) -> Iterator[tuple[str, float | None]]:
         """Yield the name and the value of each statistic of one answer."""
         sample = Sample.from_json(state.instance.extra_data)
-        answer = (
-            answer_of(state.result) if state.result else Answer(failure=Failure.UNKNOWN)
-        )
+        if state.result:
+            answer = answer_of(state.result)
+        else:
+            answer = Answer(failure=Failure.UNKNOWN)
         failure = answer.failure
         if state.result and failure is None:
             yield "request_cached", float(answer.is_cached)
@@ -261,7 +262,7 @@ class LongContextMetric(Metric):
         yield UNREAD, float(is_empty_text or not task.can_read(record))
         scores = task.scores(record)
         score = scores.pop(MAIN_METRIC, None)
-        # A score of several metrics is the mean of their means (`derive_stats`), which can be over different instances.
+        # A score of several metrics is the mean of their means (`derive_stats`), and these can be over different instances.
         if score is not None and len(task.headline) == 1:
             yield MAIN_METRIC, score
             if (depth := sample.depth) is not None:
@@ -282,23 +283,23 @@ class LongContextMetric(Metric):
             for stat in row.stats:
                 if stat.mean is not None:
                     values[stat.name][row.instance_id].append(stat.mean)
-        gaps = {
-            name: Stat(name).add(fmean(map(fmean, by_question.values())))
-            for name, by_question in values.items()
-            if any(len(of_question) < repeats for of_question in by_question.values())
-        }
-        found = {stat.name: gaps.get(stat.name, stat) for stat in stats}
+        gaps = {}
+        for name, by_question in values.items():
+            if any(len(of_question) < repeats for of_question in by_question.values()):
+                gaps[name] = Stat(name).add(fmean(map(fmean, by_question.values())))
+        replaced = {}
+        for stat in stats:
+            replaced[stat.name] = gaps.get(stat.name, stat)
         # Statistics that are derived from the replaced means must be derived again.
         for context in {replace(name, name="") for name in gaps}:
-            of_context = {
-                name: stat
-                for name, stat in found.items()
-                if replace(name, name="") == context
-            }
+            of_context = {}
+            for name, stat in replaced.items():
+                if replace(name, name="") == context:
+                    of_context[name] = stat
             for derived in self.derive_stats(of_context):
                 name = replace(context, name=derived.name.name)
-                found[name] = Stat(name).add(derived.mean)
-        return [*found.values()]
+                replaced[name] = Stat(name).add(derived.mean)
+        return [*replaced.values()]
 
     def _passes(
         self, rows: Collection[PerInstanceStats], repeats: int
@@ -355,9 +356,9 @@ class _AnswerRows:
 
     def __iter__(self) -> Iterator[PerInstanceStats]:
         for instance, trial, names, values in self._rows:
-            stats = [
-                Stat(name).add(value) for name, value in zip(names, values, strict=True)
-            ]
+            stats = []
+            for name, value in zip(names, values, strict=True):
+                stats.append(Stat(name).add(value))
             yield PerInstanceStats(instance, None, trial, stats)
 
 
@@ -379,10 +380,8 @@ def _worst_cases(stats: Iterable[Stat]) -> Iterator[Stat]:
     ]
     for stat in stats:
         if stat.count:
-            yield from (
-                replace(stat, name=replace(stat.name, perturbation=perturbation))
-                for perturbation in worst
-            )
+            for perturbation in worst:
+                yield replace(stat, name=replace(stat.name, perturbation=perturbation))
 
 
 def _efficiency(answer: Answer, seconds: float) -> Iterator[tuple[str, float]]:
@@ -401,18 +400,21 @@ def _efficiency(answer: Answer, seconds: float) -> Iterator[tuple[str, float]]:
             (usage.input_tokens - usage.cached_tokens) / first,
         )
     # An answer of one token has no second one whose time could be measured.
-    tokens, rest = (
-        (usage.output_tokens, seconds)
-        if first is None
-        else (usage.output_tokens - 1, seconds - first)
-    )
+    tokens = usage.output_tokens
+    rest = seconds
+    if first is not None:
+        tokens -= 1
+        rest -= first
     if tokens > 0 and rest > 0:
         yield "decode_tokens_per_second", tokens / rest
 
 
 def _step_values(answer: Answer, sample: Sample) -> Iterator[tuple[str, float]]:
     """Yield the numbers of an answer of several requests: how many, and what its method has noted."""
-    requests = answer.steps.requests if answer.steps else 1 + len(answer.earlier)
+    if answer.steps:
+        requests = answer.steps.requests
+    else:
+        requests = 1 + len(answer.earlier)
     if answer.steps or requests > 1:
         yield "requests", float(requests)
     notes = answer.steps.notes if answer.steps else {}
@@ -438,7 +440,10 @@ def _usage_values(
     yield "cached_share", usage.cached_tokens / usage.input_tokens
     yield "billed_prompt_tokens", values.pop("input_tokens")
     yield from values.items()
-    parts = [prices.dollars(step) for step in steps or [usage]] if prices else [None]
+    if prices:
+        parts = [prices.dollars(step) for step in steps or [usage]]
+    else:
+        parts = [None]
     if prices and None not in parts:
         yield "cost", sum(part or 0.0 for part in parts)
         if prices.date:
@@ -449,13 +454,12 @@ def scored_record(state: RequestState, sample: Sample) -> Record:
     """Return the record that the task's scorer and its judges get (see `tasks/task.py`)."""
     assert state.result
     # The model continued the prefix, and the official code scores both together (HELMET eval.py:101).
-    prefix = (
-        sample.answer_prefix
-        if sample.style == "completion" and sample.prefix_scored
-        else ""
-    )
+    if sample.style == "completion" and sample.prefix_scored:
+        prefix = sample.answer_prefix
+    else:
+        prefix = ""
     answer = answer_of(state.result)
-    # As in the official code, the prefix comes before the reasoning, which is removed with it.
+    # As in the official code, the prefix comes before the reasoning, and is removed with it.
     has_reasoning = answer.reasoning is not None and not answer.has_open_reasoning
     prediction = answer.text if has_reasoning else prefix + answer.text
     record = {
@@ -469,9 +473,10 @@ def scored_record(state: RequestState, sample: Sample) -> Record:
 
 def references(state: RequestState) -> list[str]:
     """Return the reference answers of an instance."""
-    return [
-        reference.output.text for reference in state.instance.all_correct_references
-    ]
+    texts = []
+    for reference in state.instance.all_correct_references:
+        texts.append(reference.output.text)
+    return texts
 
 
 def jury_stats(rows: Iterable[PerInstanceStats]) -> list[Stat]:
@@ -485,19 +490,20 @@ def jury_stats(rows: Iterable[PerInstanceStats]) -> list[Stat]:
             named = read_statistic(stat.name.name)
             # HELM also has statistics without a value, whose mean is None.
             if named.judge and stat.mean is not None:
-                place = MetricName(
+                split_name = MetricName(
                     "", split=stat.name.split, sub_split=stat.name.sub_split
                 )
-                every[named.metric, place][named.judge][row.instance_id] = stat.mean
-    found = []
+                every[named.metric, split_name][named.judge][row.instance_id] = (
+                    stat.mean
+                )
+    jury = []
     for (headline, name), by_judge in every.items():
         instances = sorted(
             {instance for scores in by_judge.values() for instance in scores}
         )
-        ratings = {
-            judge: [scores.get(i, math.nan) for i in instances]
-            for judge, scores in sorted(by_judge.items())
-        }
+        ratings = {}
+        for judge, scores in sorted(by_judge.items()):
+            ratings[judge] = [scores.get(i, math.nan) for i in instances]
         # The judged score is a grade (the correctness of a fluent answer, 0 to 3). An F1 is none.
         has_grades = headline == JUDGED[0]
         values = {
@@ -509,11 +515,11 @@ def jury_stats(rows: Iterable[PerInstanceStats]) -> list[Stat]:
             values[kappa_of(one, other)] = cohen_kappa(
                 ratings[one], ratings[other], "quadratic"
             )
-        found += [
-            Stat(MetricName(metric, split=name.split, sub_split=name.sub_split)).add(
-                value
-            )
-            for metric, value in values.items()
-            if not math.isnan(value)
-        ]
-    return found
+        for metric, value in values.items():
+            if not math.isnan(value):
+                jury.append(
+                    Stat(
+                        MetricName(metric, split=name.split, sub_split=name.sub_split)
+                    ).add(value)
+                )
+    return jury

@@ -87,14 +87,16 @@ class Patch:
         owner = getattr(owner, cls, None) if cls else owner
         # If the function is a static method, so must be the replacement. `getattr` would hide that.
         attribute = inspect.getattr_static(owner, self.name, None)
-        theirs = (
-            attribute.__func__ if isinstance(attribute, staticmethod) else attribute
-        )
+        if isinstance(attribute, staticmethod):
+            theirs = attribute.__func__
+        else:
+            theirs = attribute
         if getattr(theirs, _MARK, False):
             return False
-        there = (
-            tuple(inspect.signature(theirs).parameters) if callable(theirs) else None
-        )
+        if callable(theirs):
+            there = tuple(inspect.signature(theirs).parameters)
+        else:
+            there = None
         if there != self.parameters:
             what = "is gone"
             if there is not None:
@@ -123,7 +125,7 @@ _OF_RUNS: list[Patch] = []
 def _replaces(
     owner: str, name: str, parameters: str = "", of_runs: bool = True
 ) -> Callable[[Callable[..., Any]], Patch]:
-    """Make a patch of the function below, which takes HELM's function and then its parameters.
+    """Make a patch of the function below. It takes HELM's function and then its parameters.
 
     Args:
         parameters: the names of HELM's parameters, if the function below has others.
@@ -183,12 +185,14 @@ def _open_our_store(theirs: Any, config: Any) -> AbstractContextManager[Any]:
         theirs, config
     )
     watch = store_watch.get()
-    return watch(open_store, repr(config)) if watch else open_store()
+    if watch:
+        return watch(open_store, repr(config))
+    return open_store()
 
 
 @_replaces(_CLIENTS, "_get_client")
 def _tell_whose_client(theirs: Any, self: Any, model_deployment_name: str) -> Any:
-    """HELM's cache keys have the engine's name, which two deployments can share. Our cache needs the deployment."""
+    """HELM's cache keys have the engine's name, and two deployments can share it. Our cache needs the deployment."""
     token = client_in_the_making.set(
         _ClientInTheMaking(model_deployment_name, self.credentials)
     )
@@ -270,11 +274,9 @@ def _need_no_credentials(
     has_key = f"{host_organization}ApiKey" in credentials or model in credentials.get(
         "deployments", {}
     )
-    return (
-        None
-        if is_ours and not has_key
-        else theirs(credentials, host_organization, model)
-    )
+    if is_ours and not has_key:
+        return None
+    return theirs(credentials, host_organization, model)
 
 
 @_replaces("helm.benchmark.runner", "downsample_eval_instances")
@@ -353,7 +355,9 @@ def _register_credentials(
 def _redact_errors(theirs: Any, self: Any, request: Request) -> RequestResult:
     """HELM stores the error of a request in `scenario_state.json`, and a provider's error can contain the key."""
     result: RequestResult = theirs(self, request)
-    return replace(result, error=redact(result.error)) if result.error else result
+    if result.error:
+        return replace(result, error=redact(result.error))
+    return result
 
 
 @_replaces("helm.benchmark.model_deployment_registry:ModelDeployment", "__post_init__")
@@ -422,7 +426,9 @@ def _send_seeds(theirs: Any, self: Any, request: Request) -> dict[str, Any]:
     """HELM's client for OpenAI's protocol sends no seed, but the requests of HELMET's judges have one."""
     raw: dict[str, Any] = theirs(self, request)
     seed = getattr(request, "seed", None)
-    return raw if seed is None else {**raw, "seed": seed}
+    if seed is None:
+        return raw
+    return {**raw, "seed": seed}
 
 
 # Applied when a deployment has that client, because the module imports the package `openai`.

@@ -30,11 +30,9 @@ def find_client_arguments(deployment: str) -> Mapping[str, Any]:
     )
 
     registered = DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.get(deployment)
-    return (
-        (registered.client_spec.args or {})
-        if registered and registered.client_spec
-        else {}
-    )
+    if registered and registered.client_spec:
+        return registered.client_spec.args or {}
+    return {}
 
 
 def find_run_spec_function(entry: str) -> Specs | None:

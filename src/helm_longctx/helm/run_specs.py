@@ -160,10 +160,12 @@ def make_annotators(entry: Entry) -> list[AnnotatorSpec]:
 
 def fetch_entries(entries: Sequence[Entry], root: DataRoot) -> dict[str, InputError]:
     """Fetch the data of entries, each file once. Return the error of each entry that lacks data, by its description."""
-    needed = {
-        entry.description: (entry, [*entry.sources, *entry.judge_sources(root)])
-        for entry in entries
-    }
+    needed = {}
+    for entry in entries:
+        needed[entry.description] = (
+            entry,
+            [*entry.sources, *entry.judge_sources(root)],
+        )
     every = []
     for _, sources in needed.values():
         every += sources

@@ -57,7 +57,7 @@ class LongContextScenario(Scenario):
             "comparability": self.benchmark.comparability,
         }
         for name, given in (("revision", revision), ("comparability", comparability)):
-            # None in runs of earlier versions, which did not store the number.
+            # None in runs of earlier versions: they did not store the number.
             if given not in (None, installed[name]):
                 raise InputError(
                     f"{entry}: {name}={given!r} is invalid; the installed package has {installed[name]!r}"
@@ -146,7 +146,7 @@ def to_instance(
         run_max_tokens=run_max_tokens,
         chat=task.chat,
         cut=task.cut,
-        # With another axis the length counts words or output tokens, which limit no prompt. A method has budgets of its
+        # With another axis the length counts words or output tokens, and these limit no prompt. A method has budgets of its
         # own, with which the length would cut the context of the same question more.
         length=settings.length if limits else None,
         context_span=prompt.context,
@@ -196,4 +196,6 @@ def to_instance(
 
 def stop_sequences(task: Task, settings: Settings) -> tuple[str, ...]:
     """Return the stop sequences of completions. A model that thinks gets none (HELMET eval.py:74)."""
-    return () if settings.thinking_tokens else task.variant(settings).stop
+    if settings.thinking_tokens:
+        return ()
+    return task.variant(settings).stop

@@ -103,7 +103,9 @@ def sends_messages(deployment: str) -> bool:
 def _declared_style(deployment: ModelDeployment) -> str | None:
     """Return the style that the client's class declares, if it does: `chat`, `completion` or `both`."""
     declare = getattr(_client_class(deployment), "request_form", None)
-    return declare(deployment.client_spec.args or {}) if declare else None
+    if declare:
+        return declare(deployment.client_spec.args or {})
+    return None
 
 
 def _client_class(deployment: ModelDeployment) -> type:
@@ -151,11 +153,10 @@ def check_drawing(sampling: Sampling, spec: AdapterSpec) -> None:
     declare = getattr(_client_class(deployment), "takes_sampling", None)
     taken = declare(deployment.client_spec.args or {}) if declare else _OF_HELM
     if refused := [name for name in given if name not in taken]:
-        what = (
-            f"it takes {', '.join(taken)}"
-            if taken
-            else "it always takes the most likely token"
-        )
+        if taken:
+            what = f"it takes {', '.join(taken)}"
+        else:
+            what = "it always takes the most likely token"
         raise InputError(
             f"{refused[0]}={given[refused[0]]:.12g} cannot be sent to {spec.model_deployment}: {what}; leave it out"
         )

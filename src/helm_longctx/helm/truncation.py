@@ -188,7 +188,7 @@ class Truncator:
     def _limit(self, sample: Sample, max_tokens: int, style: Style) -> int:
         assert self.window is not None
         if sample.cut == "context_middle":
-            # The official code counts the markup of the chat template, which is not known here, with the context.
+            # The official code counts the markup of the chat template with the context.
             limit = self.window - max(sample.reserved, max_tokens) - CHAT_BUFFER
         elif sample.cut in _MIDDLE:
             limit = self.window - max(cutters.RESERVED, max_tokens + CHAT_BUFFER)
@@ -226,11 +226,9 @@ class Truncator:
 
 
 def _text_to_count(prompt: str, sample: Sample, style: Style) -> str:
-    return (
-        CHAT_HEADER + prompt
-        if style == "chat" and sample.cut not in _MIDDLE
-        else prompt
-    )
+    if style == "chat" and sample.cut not in _MIDDLE:
+        return CHAT_HEADER + prompt
+    return prompt
 
 
 def load_deployment_counter(name: str) -> Callable[[str], int] | None:

@@ -320,12 +320,17 @@ def is_answered(state: RequestState) -> bool:
 def explain(error: Exception) -> str:
     """Return the reason why a judge cannot be used, without secrets."""
     text = describe_error(error)
-    return text if isinstance(error, InputError) else f"{type(error).__name__}: {text}"
+    if isinstance(error, InputError):
+        return text
+    return f"{type(error).__name__}: {text}"
 
 
 def _log_once(logged: set[str], state: RequestState, error: Exception) -> None:
     """Log why an answer is not judged. Each reason is logged once."""
-    what = str(error) if isinstance(error, InputError) else type(error).__name__
+    if isinstance(error, InputError):
+        what = str(error)
+    else:
+        what = type(error).__name__
     if what not in logged:
         _log.error(
             "answer %s (and perhaps others) is not judged: %s", state.instance.id, what

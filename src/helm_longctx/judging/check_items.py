@@ -93,9 +93,9 @@ def observe(
 
 def _row(check: Check, replies: Mapping[str, JudgeReply]) -> dict[str, Any]:
     item = check.item
-    about = {
-        name: getattr(item, name) for name in ("id", "task", "kind", "like", "place")
-    }
+    about = {}
+    for name in ("id", "task", "kind", "like", "place"):
+        about[name] = getattr(item, name)
     row = {
         **about,
         "state": "judged",

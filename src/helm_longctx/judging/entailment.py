@@ -98,9 +98,10 @@ class HubModel:
 
     def __init__(self, model: str):
         self._folder = Path(model) if Path(model).is_dir() else None
-        self._model, _, self._revision = (
-            (model, "", "") if self._folder else model.partition("@")
-        )
+        if self._folder:
+            self._model, _, self._revision = (model, "", "")
+        else:
+            self._model, _, self._revision = model.partition("@")
         self._lock = threading.Lock()
         self._loaded: Any = None
 
@@ -183,11 +184,9 @@ class HubEntailment(HubModel):
             entailed = _entailment_label(self._model, config)
             # The tokenizer comes first: if it cannot be loaded, weights of up to 45 GB need not be downloaded.
             tokenizer = AutoTokenizer.from_pretrained(self._model, **options)
-            kind = (
-                AutoModelForSeq2SeqLM
-                if entailed is None
-                else AutoModelForSequenceClassification
-            )
+            kind: Any = AutoModelForSeq2SeqLM
+            if entailed is not None:
+                kind = AutoModelForSequenceClassification
             options[dtype_argument()] = torch.bfloat16 if gpu else torch.float32
             model = kind.from_pretrained(self._model, **options)
         except InputError:
@@ -232,11 +231,16 @@ class _NliModel:
         form = "premise: {} hypothesis: {}"
         inputs = []
         for pair in pairs:
-            texts = pair if self.entailed is not None else (form.format(*pair),)
-            inputs.append(self.tokenizer(*texts))
+            if self.entailed is not None:
+                inputs.append(self.tokenizer(pair[0], pair[1]))
+            else:
+                inputs.append(self.tokenizer(form.format(pair[0], pair[1])))
         lengths = [len(encoded["input_ids"]) for encoded in inputs]
         # An input beyond the model's positions makes the whole batch fail, and on a GPU all later calls too.
-        fitting = [i for i, length in enumerate(lengths) if length <= self.longest]
+        fitting = []
+        for i, length in enumerate(lengths):
+            if length <= self.longest:
+                fitting.append(i)
         for batch in _batches([lengths[i] for i in fitting]):
             indices = [fitting[i] for i in batch]
             encoded = [inputs[index] for index in indices]
@@ -336,7 +340,9 @@ def _parse_reply(reply: object) -> dict[str, bool] | None:
     # Some models add an explanation after the first word although they were told not to.
     words = reply.split(maxsplit=1) if isinstance(reply, str) else []
     first = words[0].rstrip(".") if words else ""
-    return {"entails": first == "1"} if first in ("0", "1") else None
+    if first in ("0", "1"):
+        return {"entails": first == "1"}
+    return None
 
 
 class CachedEntailment:
@@ -374,11 +380,10 @@ class CachedEntailment:
                 if row:
                     stored[key] = bool(row[1])
         # New pairs are collected by key, so that a pair that occurs several times in one call is judged once.
-        new = {
-            key: pair
-            for key, pair in zip(keys, pairs, strict=True)
-            if key not in stored
-        }
+        new = {}
+        for key, pair in zip(keys, pairs, strict=True):
+            if key not in stored:
+                new[key] = pair
         verdicts: dict[str, bool | None] = {}
         if new:
             # Judging takes minutes, so it happens outside the lock. Two threads may judge the same pair. Both
@@ -386,9 +391,10 @@ class CachedEntailment:
             verdicts = dict(
                 zip(new, self._judge.entails(list(new.values())), strict=True)
             )
-        known = [
-            (key, verdict) for key, verdict in verdicts.items() if verdict is not None
-        ]
+        known = []
+        for key, verdict in verdicts.items():
+            if verdict is not None:
+                known.append((key, verdict))
         with self._lock, self._database:
             self._database.executemany(
                 "INSERT OR REPLACE INTO verdicts VALUES (?, ?)", known

@@ -199,9 +199,9 @@ class Judge:
             # HELM's clients ignore a prompt that comes with messages, or refuse it.
             turns = {"system": request.system, "user": request.prompt}
             prompt = ""
-            messages = [
-                {"role": role, "content": content} for role, content in turns.items()
-            ]
+            messages = []
+            for role, content in turns.items():
+                messages.append({"role": role, "content": content})
         seeded = SampledRequest(
             model=self.model,
             model_deployment=self.name,
@@ -223,11 +223,9 @@ class Judge:
             return f"the call failed: {describe_failure(attempt.result)}"
         # A reply without a verdict is kept, too, because it is paid for: another one is requested under another number.
         attempt.cache_replies()
-        return (
-            attempt.outcome
-            if isinstance(attempt.outcome, RequestResult)
-            else attempt.result
-        )
+        if isinstance(attempt.outcome, RequestResult):
+            return attempt.outcome
+        return attempt.result
 
 
 def reply_text(result: RequestResult) -> tuple[str | None, str]:
@@ -280,9 +278,9 @@ def messages_before(
     declare = getattr(
         get_class_by_name(deployment.client_spec.class_name), "request_form", None
     )
-    return (
-        [] if declare and declare(deployment.client_spec.args or {}) == "both" else None
-    )
+    if declare and declare(deployment.client_spec.args or {}) == "both":
+        return []
+    return None
 
 
 def parse_judges(judge: str) -> list[str]:
@@ -342,16 +340,16 @@ class JudgeSpending:
                 self.input_tokens += usage.input_tokens
                 self.output_tokens += usage.output_tokens
                 # One unknown price makes the sum unknown: a part of it would look like the whole.
-                self.dollars = (
-                    None
-                    if dollars is None or self.dollars is None
-                    else self.dollars + dollars
-                )
+                if dollars is None or self.dollars is None:
+                    self.dollars = None
+                else:
+                    self.dollars = self.dollars + dollars
 
     def __str__(self) -> str:
-        dollars = (
-            "no known price" if self.dollars is None else f"about ${self.dollars:.2f}"
-        )
+        if self.dollars is None:
+            dollars = "no known price"
+        else:
+            dollars = f"about ${self.dollars:.2f}"
         return f"{self.calls} calls, {self.input_tokens:,} tokens in, {self.output_tokens:,} out, {dollars}"
 
 

@@ -73,6 +73,9 @@ def find_embedding_model(
     if judge == "none":
         return None
     # The official model is pinned, because a change of it would change scores without notice.
-    model = official if judge in ("auto", official.partition("@")[0]) else judge
+    if judge in ("auto", official.partition("@")[0]):
+        model = official
+    else:
+        model = judge
     require("similarity", f"judge={model!r}")
     return EmbeddingModel(model, pads_left=model == official)

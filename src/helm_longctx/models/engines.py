@@ -87,7 +87,13 @@ def _find_vllm(engine: Any) -> Engine:
             scores.append([likely[token].logprob for token, likely in tokens])
         return scores
 
-    return Engine(answer, score, str(config.model), tokenizer, config.max_model_len)
+    return Engine(
+        answer=answer,
+        score=score,
+        path=str(config.model),
+        tokenizer=tokenizer,
+        window=config.max_model_len,
+    )
 
 
 def _find_sglang(engine: Any) -> Engine:
@@ -132,11 +138,11 @@ def _find_sglang(engine: Any) -> Engine:
         return scores
 
     return Engine(
-        answer,
-        score,
-        str(manager.server_args.model_path),
-        manager.tokenizer,
-        manager.context_len,
+        answer=answer,
+        score=score,
+        path=str(manager.server_args.model_path),
+        tokenizer=manager.tokenizer,
+        window=manager.context_len,
     )
 
 

@@ -61,13 +61,13 @@ class Board:
 
     Args:
         benchmark: the benchmark. For the user's questions, its tasks are those that were run.
-        folder: the folder of the user's files, without the length if each length has a folder; empty if there are none.
+        folder: the folder of the user's files, without the length if each length has a folder, empty if there are none.
         short_folder: the last parts of the folder, as many as distinguish it from other folders.
         tasks: the results of tasks that count, for each judge apart.
         categories: the results of categories, for each judge apart.
         overalls: the overall scores, also those that a model does not have, whose `caveats` say why.
         folders: the folder of each length, if each length has one.
-        metric: `likelihood` or `perplexity` if given texts are scored; empty for the official metrics.
+        metric: `likelihood` or `perplexity` if given texts are scored, empty for the official metrics.
     """
 
     benchmark: Benchmark
@@ -82,7 +82,7 @@ class Board:
 
     @property
     def name(self) -> str:
-        """The name, such as `helmet`, which no other board has."""
+        """The name, such as `helmet`. No other board has it."""
         return "_".join(filter(None, (self.benchmark.name, self.metric, self.folder)))
 
     @property
@@ -93,7 +93,7 @@ class Board:
         )
 
     def folder_at(self, length: int | None) -> str:
-        """Return the folder of the user's files for a length; empty if there are none."""
+        """Return the folder of the user's files for a length, empty if there are none."""
         return self.folders.get(length, self.folder)
 
     @property
@@ -115,52 +115,46 @@ class Board:
     @cached_property
     def scores(self) -> Mapping[ScoreKey, Result]:
         """The result of each place that has a score."""
-        return {place: each for place, each in self.results.items() if each.has_score}
+        return {key: result for key, result in self.results.items() if result.has_score}
 
     @cached_property
-    def _scores_by_place(
+    def _scores_by_cell(
         self,
     ) -> Mapping[tuple[str, int | None, str], Mapping[ShownModel, Result]]:
         """The scores of each part at a length and in a context, by model, in the order of `models`."""
-        by_place: dict[tuple[str, int | None, str], dict[ShownModel, Result]] = {}
-        for key, result in self.scores.items():
-            by_place.setdefault((key.part, key.length, key.context), {})[key.model] = (
-                result
-            )
+        by_cell: dict[tuple[str, int | None, str], dict[ShownModel, Result]] = {}
         order = {model: index for index, model in enumerate(self.models)}
-        return {
-            place: {
-                model: scores[model] for model in sorted(scores, key=order.__getitem__)
-            }
-            for place, scores in by_place.items()
-        }
+        for key in sorted(self.scores, key=lambda key: order[key.model]):
+            cell = by_cell.setdefault((key.part, key.length, key.context), {})
+            cell[key.model] = self.scores[key]
+        return by_cell
 
     def scores_of(
         self, part: str, length: int | None, context: str = "full"
     ) -> Mapping[ShownModel, Result]:
         """Return the scores of a part by model, the user's own models first."""
-        return self._scores_by_place.get((part, length, context), {})
+        return self._scores_by_cell.get((part, length, context), {})
 
     def score(
         self, model: str, part: str, length: int | None, context: str = "full"
     ) -> Result | None:
-        """Return the score of a part, which can be `OVERALL`; None if the model lacks one."""
+        """Return the score of a part, also of `OVERALL`, or None if the model lacks one."""
         return self.scores_of(part, length, context).get(cast(ShownModel, model))
 
     def find(
         self, model: str, part: str, length: int | None, context: str = "full"
     ) -> Result | None:
-        """Return the result of a part, whose `caveats` say why it has no score; None if the part was not run."""
+        """Return the result of a part, whose `caveats` say why it has no score, or None if the part was not run."""
         return self.results.get(_name_key(model, part, length, context))
 
     @cached_property
     def _scores_by_judge(self) -> Mapping[ScoreKey, Sequence[Result]]:
         """The scores of each task, for each judge apart."""
-        found: dict[ScoreKey, list[Result]] = defaultdict(list)
+        results: dict[ScoreKey, list[Result]] = defaultdict(list)
         for task in self.tasks:
             if task.has_score:
-                found[score_key(task)].append(task)
-        return found
+                results[score_key(task)].append(task)
+        return results
 
     def shared_scores(
         self,
@@ -173,16 +167,18 @@ class Board:
 
         Of several judges, the one with the most instances counts, and of these the official one.
         """
-        found: dict[tuple[str, ...], list[Result]] = defaultdict(list)
+        by_conditions: dict[tuple[str, ...], list[Result]] = defaultdict(list)
         scores = self.scores_of(task, length, context)
         if not all(model in scores for model in models):
             return []
         for model in models:
-            for each in self._scores_by_judge.get(
-                ScoreKey(model, task, length, context), ()
-            ):
-                found[each.conditions].append(each)
-        whole = [rows for rows in found.values() if len(rows) == len(models)]
+            key = ScoreKey(model, task, length, context)
+            for result in self._scores_by_judge.get(key, ()):
+                by_conditions[result.conditions].append(result)
+        whole = []
+        for rows in by_conditions.values():
+            if len(rows) == len(models):
+                whole.append(rows)
         return max(
             whole,
             key=lambda rows: (min(row.interval.n for row in rows), rows[0].is_official),
@@ -192,7 +188,7 @@ class Board:
     @cached_property
     def models(self) -> list[ShownModel]:
         """All models with a score, the user's own first."""
-        names = dict.fromkeys([place.model for place in self.scores])
+        names = dict.fromkeys([key.model for key in self.scores])
         return sorted(names, key=self.published.__contains__)
 
     @cached_property
@@ -226,17 +222,16 @@ class Board:
     def lengths(self) -> list[int | None]:
         """All lengths with a score, ascending."""
         return sorted(
-            {place.length for place in self.scores}, key=lambda length: length or 0
+            {key.length for key in self.scores}, key=lambda length: length or 0
         )
 
     @cached_property
     def columns(self) -> list[str]:
         """The parts whose mean is the overall score: the averaged categories, or the tasks of a single one."""
-        averaged = [
-            entry
-            for entry, category in self.benchmark.entries.items()
-            if category.averaged
-        ]
+        averaged = []
+        for entry, category in self.benchmark.entries.items():
+            if category.averaged:
+                averaged.append(entry)
         if len(averaged) == 1:
             return [task.name for task in self.benchmark.entries[averaged[0]].tasks]
         return averaged
@@ -255,10 +250,9 @@ class Board:
     def titles(self) -> dict[str, str]:
         """The title of each part."""
         tasks = {task.name: task.title for task in self.benchmark.tasks}
-        categories = {
-            name: category.title or self.benchmark.title
-            for name, category in self.benchmark.entries.items()
-        }
+        categories = {}
+        for name, category in self.benchmark.entries.items():
+            categories[name] = category.title or self.benchmark.title
         return {OVERALL: self.benchmark.overall or "Overall", **categories, **tasks}
 
     def parts_at(self, length: int | None, context: str = "full") -> list[str]:
@@ -266,8 +260,9 @@ class Board:
         # With a single column, the overall score would repeat it.
         columns = self.columns_at(length, context)
         parts = [OVERALL, *columns, *self.others]
-        found = [part for part in parts if self._has_scores(part, length, context)]
-        return [part for part in found if part != OVERALL or len(self.columns) > 1]
+        if len(self.columns) < 2:
+            parts.remove(OVERALL)
+        return [part for part in parts if self._has_scores(part, length, context)]
 
     def table_parts(
         self, models: Collection[ShownModel], length: int | None, context: str = "full"
@@ -275,19 +270,18 @@ class Board:
         """Return the parts that models have in tables with all tasks: each category comes before its tasks."""
         parts = [OVERALL] if len(self.benchmark.categories) > 1 else []
         for entry, category in self.benchmark.entries.items():
-            parts += [
-                entry,
-                *(task.name for task in (*category.tasks, *category.variants)),
-            ]
-        return [
-            part
-            for part in dict.fromkeys(parts)
-            if any(
-                (each := self.find(model, part, length, context))
-                and not self.repeats_task(each)
-                for model in models
-            )
-        ]
+            parts.append(entry)
+            for task in (*category.tasks, *category.variants):
+                parts.append(task.name)
+
+        def is_shown(part: str) -> bool:
+            for model in models:
+                result = self.find(model, part, length, context)
+                if result and not self.repeats_task(result):
+                    return True
+            return False
+
+        return [part for part in dict.fromkeys(parts) if is_shown(part)]
 
     def repeats_task(self, result: Result) -> bool:
         """Whether a result is the mean of a category's only task. A published score of the category is not."""
@@ -301,19 +295,18 @@ class Board:
 
     def columns_at(self, length: int | None, context: str = "full") -> list[str]:
         """Return the columns of the mean that exist at a length."""
-        return [
-            part for part in self.columns if self._has_scores(part, length, context)
-        ]
+        columns = self.columns
+        return [part for part in columns if self._has_scores(part, length, context)]
 
     def _has_scores(self, part: str, length: int | None, context: str) -> bool:
         return bool(self.scores_of(part, length, context))
 
     def tasks_of(self, part: str, length: int | None) -> list[str]:
         """Return the tasks of a part."""
-        place = (part, length)
-        if place not in self._tasks_of:
-            self._tasks_of[place] = self._find_tasks(part, length)
-        return list(self._tasks_of[place])
+        key = (part, length)
+        if key not in self._tasks_of:
+            self._tasks_of[key] = self._find_tasks(part, length)
+        return list(self._tasks_of[key])
 
     @cached_property
     def _tasks_of(self) -> dict[tuple[str, int | None], list[str]]:
@@ -322,11 +315,10 @@ class Board:
 
     def _find_tasks(self, part: str, length: int | None) -> list[str]:
         if part == OVERALL:
-            return [
-                task
-                for column in self.columns_at(length)
-                for task in self.tasks_of(column, length)
-            ]
+            tasks = []
+            for column in self.columns_at(length):
+                tasks.extend(self.tasks_of(column, length))
+            return tasks
         if category := self.benchmark.entries.get(part):
             return [task.name for task in category.tasks_at(length)]
         return [part]
@@ -340,17 +332,16 @@ class Board:
         if not self.lengths:
             return None
         models = self.own_models or self.models
-        places = {(place.model, place.length) for place in self.scores}
-        having = {
-            length: len([model for model in models if (model, length) in places])
-            for length in self.lengths
-        }
-        # The lengths are ascending, so the last one is the longest.
-        return [
-            length
-            for length, count in having.items()
-            if 2 * count > max(having.values())
-        ][-1]
+        measured = {(key.model, key.length) for key in self.scores}
+        counts = {}
+        for length in self.lengths:
+            counts[length] = sum((model, length) in measured for model in models)
+        longest = None
+        # The lengths are ascending.
+        for length, count in counts.items():
+            if 2 * count > max(counts.values()):
+                longest = length
+        return longest
 
     def main_part(self, length: int | None) -> str:
         """Return the part by which models are ranked: that with most of the user's models, first the overall score.
@@ -360,10 +351,11 @@ class Board:
         models = set(self.own_models or self.models)
 
         def count(part: str) -> tuple[bool, int, int]:
-            ranked = [each.model in models for each in self.ranking(length, part)]
+            ranked = []
+            for score in self.ranking(length, part):
+                ranked.append(score.model in models)
             scores = self.scores_of(part, length)
-            having = len([model for model in models if model in scores])
-            return bool(ranked), sum(ranked), having
+            return bool(ranked), sum(ranked), len(models & scores.keys())
 
         # `max` returns the first of equal parts, so the overall score is preferred. Without full context there is none.
         return max(self.parts_at(length), key=count, default=OVERALL)
@@ -388,66 +380,70 @@ class Board:
         return {}
 
     def _rank(self, length: int | None, part: str) -> list[Result]:
-        found = self.competing(length, part)
-        own = [each for each in found if not each.is_published] or found
+        competing = self.competing(length, part)
+        own = [score for score in competing if not score.is_published] or competing
         sets = list(map(self.tasks_behind, own))
         whole = frozenset(self.tasks_of(part, length))
         # A score of one task with 100 is not above a mean of four tasks with 99.
-        ranked = (
-            whole
-            if whole in sets
-            else max(
+        if whole in sets:
+            ranked = whole
+        else:
+            ranked = max(
                 sets, key=lambda tasks: (sets.count(tasks), len(tasks)), default=whole
             )
-        )
-        judged = [
-            each for each, tasks in zip(own, sets, strict=True) if tasks == ranked
-        ]
-        origins = Counter((each.judges, each.is_generated) for each in judged)
+        judged = []
+        for score, tasks in zip(own, sets, strict=True):
+            if tasks == ranked:
+                judged.append(score)
+        origins = Counter((score.judges, score.is_generated) for score in judged)
         chosen = max(
             judged,
-            key=lambda each: (
-                origins[each.judges, each.is_generated],
-                each.is_official,
-                not each.is_generated,
+            key=lambda score: (
+                origins[score.judges, score.is_generated],
+                score.is_official,
+                not score.is_generated,
             ),
             default=None,
         )
         if chosen is None:
             return []
-        return [
-            each
-            for each in found
-            if self.tasks_behind(each) == ranked
-            and each.judges == chosen.judges
-            and each.is_generated == chosen.is_generated
-        ]
+        ranking = []
+        for score in competing:
+            if (
+                self.tasks_behind(score) == ranked
+                and score.judges == chosen.judges
+                and score.is_generated == chosen.is_generated
+            ):
+                ranking.append(score)
+        return ranking
 
     def without_rank(self, length: int | None, part: str = OVERALL) -> list[Result]:
         """Return the scores of a part without a rank: of other tasks or questions, or by another judge."""
-        ranked = {each.model for each in self.ranking(length, part)}
-        return [
-            each for each in self.competing(length, part) if each.model not in ranked
-        ]
+        ranked = {score.model for score in self.ranking(length, part)}
+        rest = []
+        for score in self.competing(length, part):
+            if score.model not in ranked:
+                rest.append(score)
+        return rest
 
     def competing(self, length: int | None, part: str = OVERALL) -> list[Result]:
         """Return all scores of a part, the best first, without the floors. They can be means over different tasks."""
         key = (length, part)
         if key not in self._competing:
             scores = self.scores_of(part, length)
-            means = {
-                model: -score.interval.mean
-                for model, score in scores.items()
-                if model not in self._floors
-            }
-            self._competing[key] = [
-                scores[model] for model in sorted(means, key=means.__getitem__)
-            ]
+            means = {}
+            for model, score in scores.items():
+                if model not in self._floors:
+                    means[model] = -score.interval.mean
+            ordered = []
+            for model in sorted(means, key=means.__getitem__):
+                ordered.append(scores[model])
+            self._competing[key] = ordered
         return list(self._competing[key])
 
     @cached_property
     def _competing(self) -> dict[tuple[int | None, str], list[Result]]:
-        """The scores that `competing` returned, which a report asks for many times."""
+        """The scores that `competing` returned, because a report asks for them many times."""
         return {}
 
     def tasks_behind(self, score: Result) -> frozenset[str]:
@@ -478,23 +474,22 @@ class Board:
         return [score for model, score in scores.items() if model in self._floors]
 
     def floor_result_below(self, score: Result) -> Result | None:
-        """Return the best result of the same tasks and questions that needs no understanding; None without one."""
-        comparable = [
-            floor
-            for floor in self.floors(score.part, score.length)
-            if floor.is_generated == score.is_generated
-            and self.tasks_behind(floor) == self.tasks_behind(score)
-        ]
+        """Return the best result of the same tasks and questions that needs no understanding, or None without one."""
+        comparable = []
+        for floor in self.floors(score.part, score.length):
+            has_tasks = self.tasks_behind(floor) == self.tasks_behind(score)
+            if has_tasks and floor.is_generated == score.is_generated:
+                comparable.append(floor)
         return max(comparable, key=lambda floor: floor.interval.mean, default=None)
 
     def floor_below(self, score: Result) -> float | None:
-        """Return the score of `floor_result_below`; None without one."""
+        """Return the score of `floor_result_below`, or None without one."""
         floor = self.floor_result_below(score)
         return floor.interval.mean if floor else None
 
 
 def score_key(result: Result) -> ScoreKey:
-    """Return the place of a result, which results of several judges share."""
+    """Return the key of a result. Results of several judges share it."""
     return ScoreKey(
         result.model, result.task or result.entry, result.length, result.context
     )
@@ -518,7 +513,7 @@ def read_suite(
 
     Args:
         published: whether to add all published results of these benchmarks to those in the suite.
-        keep_answers: whether results have the scores of answers, which comparisons need.
+        keep_answers: whether results have the scores of answers. Comparisons need these.
     """
     benchmarks = tuple(benchmarks)
     results = read_results(suite, benchmarks, keep_answers)
@@ -535,41 +530,39 @@ def make_boards(
     results = list(results)
     groups = defaultdict(list)
     sets = find_question_sets(
-        dict.fromkeys([(each.folder, each.length) for each in results])
+        dict.fromkeys([(result.folder, result.length) for result in results])
     )
     for result in results:
         groups[result.benchmark, result.metric, sets[result.folder]].append(result)
     short = shorten_folders({folder for _, _, folder in groups})
     boards = []
-    for each in benchmarks:
+    for whole in benchmarks:
         for name, metric, folder in sorted(groups):
-            if name == each.name:
-                found = groups[name, metric, folder]
+            if name == whole.name:
+                group = groups[name, metric, folder]
                 if published and not metric:
-                    found = [*found, *published_results(each, known=found)]
-                benchmark, rows = _restrict(each, metric, found)
+                    group = [*group, *published_results(whole, known=group)]
+                benchmark, rows = _restrict(whole, metric, group)
                 # Only one of several runs of a task counts, but a task can be in several categories.
                 tasks = choose_tasks([row for row in rows if row.task])
                 categories = category_results(rows, benchmark)
-                overalls = overall_results(categories, benchmark)
-                runs = list(read_runs(rows))
-                folders = {
-                    row.length: row.folder
-                    for row in rows
-                    if row.folder != folder and not row.is_published
-                }
-                about = (
-                    benchmark,
-                    folder,
-                    short[folder],
-                    tasks,
-                    categories,
-                    overalls,
-                    runs,
-                    folders,
-                    metric,
+
+                folders = {}
+                for row in rows:
+                    if row.folder != folder and not row.is_published:
+                        folders[row.length] = row.folder
+                board = Board(
+                    benchmark=benchmark,
+                    folder=folder,
+                    short_folder=short[folder],
+                    tasks=tasks,
+                    categories=categories,
+                    overalls=overall_results(categories, benchmark),
+                    runs=list(read_runs(rows)),
+                    folders=folders,
+                    metric=metric,
                 )
-                boards.append(Board(*about))
+                boards.append(board)
     # The sort is stable.
     boards.sort(key=lambda board: (not board.runs, not board.benchmark.leads))
     return [board for board in boards if board.runs or board.scores]
@@ -585,53 +578,50 @@ def _restrict(
         )
     own = {result.entry for result in results if not result.is_published}
     if own:  # beside own models, a category in no mean that only published models have would be an empty column
-        entries = {
-            *own,
-            *(
-                entry
-                for entry, category in benchmark.entries.items()
-                if category.averaged
-            ),
-        }
-        results = [result for result in results if result.entry in entries]
-    categories = tuple(
-        replace(category, tasks=tasks_of(category, results), variants=())
-        if category.needs_path
-        else category
-        for category in benchmark.categories
-    )
-    return replace(benchmark, categories=categories), results
+        for entry, category in benchmark.entries.items():
+            if category.averaged:
+                own.add(entry)
+        results = [result for result in results if result.entry in own]
+    categories = []
+    for category in benchmark.categories:
+        if category.needs_path:
+            tasks = tasks_of(category, results)
+            category = replace(category, tasks=tasks, variants=())
+        categories.append(category)
+    return replace(benchmark, categories=tuple(categories)), results
 
 
 def published_boards(benchmarks: Iterable[Benchmark]) -> list[Board]:
     """Return a board of the published results of each benchmark that has some."""
     benchmarks = tuple(benchmarks)
-    return make_boards(
-        [result for benchmark in benchmarks for result in published_results(benchmark)],
-        benchmarks,
-    )
+    results = []
+    for benchmark in benchmarks:
+        results += published_results(benchmark)
+    return make_boards(results, benchmarks)
 
 
-def find_question_sets(places: Iterable[tuple[str, int | None]]) -> dict[str, str]:
+def find_question_sets(folders_at: Iterable[tuple[str, int | None]]) -> dict[str, str]:
     """Return the name of the set of questions in each folder: the folder, or its name without its length.
 
     `law-8k` at the length 8k and `law-32k` at 32k are the set `law`, and so are `law/8k` and `law/32k`. A folder that
     is used at several lengths is a set of its own, and so is one that has no other folder for another length.
     """
     lengths: dict[str, set[int | None]] = defaultdict(set)
-    for folder, length in places:
+    for folder, length in folders_at:
         lengths[folder].add(length)
-    found: dict[str, list[str]] = defaultdict(list)
+    by_name: dict[str, list[str]] = defaultdict(list)
     for folder, (first, *others) in lengths.items():
-        found[
-            folder if others or first is None else _without_length(folder, first)
-        ].append(folder)
+        name = folder
+        if first is not None and not others:
+            name = _without_length(folder, first)
+        by_name[name].append(folder)
     sets = {folder: folder for folder in lengths}
-    for name, folders in found.items():
+    for name, folders in by_name.items():
         # Two folders for one length, or a folder with the set's name, would be mixed.
-        of_lengths = {length for folder in folders for length in lengths[folder]}
-        if len(folders) == len(of_lengths) and name and name not in lengths:
-            sets |= dict.fromkeys(folders if len(folders) > 1 else (), name)
+        of_lengths = set().union(*(lengths[folder] for folder in folders))
+        is_free = bool(name) and name not in lengths
+        if is_free and len(folders) == len(of_lengths) > 1:
+            sets |= dict.fromkeys(folders, name)
     return sets
 
 
@@ -648,19 +638,14 @@ def _without_length(folder: str, length: int) -> str:
 
 def shorten_folders(folders: Iterable[str]) -> dict[str, str]:
     """Return for each folder its last part, or as many of its last parts as distinguish it from the others."""
+    paths = list(folders)
     short: dict[str, str] = {}
-    for folder in (paths := list(folders)):
+    for folder in paths:
         parts = folder.split("/")
-        ends = ("/".join(parts[-count:]) for count in range(1, len(parts) + 1))
-        # The whole folder is the last one, which no other folder ends in unless it is longer.
-        short[folder] = next(
-            (
-                end
-                for end in ends
-                if sum(f"/{other}".endswith(f"/{end}") for other in paths) == 1
-            ),
-            folder,
-        )
+        end = parts.pop()
+        while parts and sum(f"/{other}".endswith(f"/{end}") for other in paths) > 1:
+            end = f"{parts.pop()}/{end}"
+        short[folder] = end
     return short
 
 
@@ -681,11 +666,11 @@ def _choose_by_key(
     """Return the result that counts for each key, as `choose_results` chooses them."""
     best: dict[Key, Result] = {}
     for result in results:
-        place = key(result)
-        earlier = best.setdefault(place, result)
+        at = key(result)
+        earlier = best.setdefault(at, result)
         # The comparison is strict, so that the first of equal results counts.
         if result is not earlier and _weight(result) > _weight(earlier):
-            best[place] = result
+            best[at] = result
     return best
 
 
@@ -703,15 +688,15 @@ def _weight(result: Result) -> tuple[bool, bool, bool, int, bool]:
 def choose_tasks(results: Iterable[Result]) -> list[Result]:
     """Return the results of tasks that count, for each judge apart."""
 
-    def find_place(result: Result) -> tuple[object, ...]:
-        place = (result.model, result.task, result.length, result.context)
+    def find_key(result: Result) -> tuple[object, ...]:
+        cell = (result.model, result.task, result.length, result.context)
         other_judge = result.other_judge if result.caveats else ""
-        return result.benchmark, result.folder, place, other_judge
+        return result.benchmark, result.folder, cell, other_judge
 
-    return choose_results(results, find_place)
+    return choose_results(results, find_key)
 
 
-_place = operator.attrgetter("model", "length", "context")
+_find_cell = operator.attrgetter("model", "length", "context")
 """Returns what the results in a mean share."""
 
 
@@ -732,32 +717,24 @@ def mean_over_tasks(
 def _average_tasks(
     tasks: Iterable[Task], chosen: Mapping[str, Result], metric: str
 ) -> tuple[Interval, tuple[Caveat, ...]]:
-    expected = list(tasks)
-    found = {}
-    for task in expected:
-        if result := chosen.get(task.name):
-            statistic = result.statistics.get(metric)
-            interval = (
-                result.interval
-                if metric == MAIN_METRIC
-                else statistic and statistic.interval
-            )
-            if interval and not math.isnan(interval.mean):
-                found[task.name] = interval
-    missing = [
-        Caveat("missing", task.name) for task in expected if task.name not in found
-    ]
-    others = [caveat for name in found for caveat in chosen[name].caveats]
-    # Of published scores no clusters are known.
-    clusters = [
-        chosen[name].clusters_of(metric)
-        for name in found
-        if not chosen[name].is_published
-    ]
-    if len(clusters) < len(found):
+    missing: list[Caveat] = []
+    others: list[Caveat] = []
+    intervals = []
+    clusters = []
+    for task in tasks:
+        result = chosen.get(task.name)
+        interval = result.find_interval(metric) if result else None
+        if result is None or interval is None or math.isnan(interval.mean):
+            missing.append(Caveat("missing", task.name))
+            continue
+        intervals.append(interval)
+        others += result.caveats
+        # Of published scores no clusters are known.
+        if not result.is_published:
+            clusters.append(result.clusters_of(metric))
+    if len(clusters) < len(intervals):
         clusters = []
-    mean = mean_of_means(list(found.values()), clusters)
-    return mean, (*missing, *others)
+    return mean_of_means(intervals, clusters), (*missing, *others)
 
 
 def mean_of_results(
@@ -771,12 +748,17 @@ def mean_of_results(
     Args:
         weighted: scores with the statistic, each with its weight. The sum of the weights is 1.
     """
-    intervals = [
-        result.interval if metric == MAIN_METRIC else result.statistics[metric].interval
-        for result, _ in weighted
-    ]
-    clusters = [result.clusters_of(metric) for result, _ in weighted]
-    return mean_of_means(intervals, clusters, [weight for _, weight in weighted])
+    intervals = []
+    clusters = []
+    weights = []
+    for result, weight in weighted:
+        interval = result.find_interval(metric)
+        if interval is None:
+            raise KeyError(metric)
+        intervals.append(interval)
+        clusters.append(result.clusters_of(metric))
+        weights.append(weight)
+    return mean_of_means(intervals, clusters, weights)
 
 
 def category_results(results: Iterable[Result], benchmark: Benchmark) -> list[Result]:
@@ -788,7 +770,9 @@ def category_results(results: Iterable[Result], benchmark: Benchmark) -> list[Re
     for result in results:
         if result.benchmark == benchmark.name:
             judge = result.run.judge if result.run else ""
-            groups[(result.entry, result.folder, *_place(result), judge)].append(result)
+            groups[(result.entry, result.folder, *_find_cell(result), judge)].append(
+                result
+            )
     means = []
     tasks_at: dict[tuple[str, int | None], tuple[Task, ...]] = {}
     for rows in groups.values():
@@ -805,7 +789,10 @@ def category_results(results: Iterable[Result], benchmark: Benchmark) -> list[Re
         names = {task.name for task in tasks}
         used = [row for row in rows if row.task in names]
         # A run of a variant alone has no mean.
-        means += whole or ([average(entry, tasks, used)] if used else [])
+        if whole:
+            means += whole
+        elif used:
+            means.append(average(entry, tasks, used))
     return means
 
 
@@ -813,11 +800,12 @@ def tasks_of(category: Category, rows: Iterable[Result]) -> tuple[Task, ...]:
     """Return the tasks whose mean is a category's score; of own questions, those that were run."""
     rows = list(rows)
     if not category.needs_path:
-        return category.tasks_at(rows[0].length) if rows else category.tasks
+        if rows:
+            return category.tasks_at(rows[0].length)
+        return category.tasks
     names = {row.task for row in rows}
-    return tuple(
-        task for task in (*category.tasks, *category.variants) if task.name in names
-    )
+    every = (*category.tasks, *category.variants)
+    return tuple(task for task in every if task.name in names)
 
 
 def average(entry: str, tasks: Sequence[Task], rows: Sequence[Result]) -> Result:
@@ -844,10 +832,10 @@ def average(entry: str, tasks: Sequence[Task], rows: Sequence[Result]) -> Result
 def _of_parts(parts: Sequence[Result]) -> dict[str, Any]:
     """Return the fields of a mean that follow from the results that it is of."""
     return {
-        "judges": frozenset().union(*map(operator.attrgetter("judges"), parts)),
-        "failed": sum(map(operator.attrgetter("failed"), parts)),
+        "judges": frozenset().union(*(part.judges for part in parts)),
+        "failed": sum(part.failed for part in parts),
         "parts": tuple(parts),
-        "is_published": any(map(operator.attrgetter("is_published"), parts)),
+        "is_published": any(part.is_published for part in parts),
     }
 
 
@@ -860,68 +848,63 @@ def overall_results(categories: Iterable[Result], benchmark: Benchmark) -> list[
     Args:
         categories: results of `category_results`, of which the best of each category counts.
     """
-    averaged = [
-        (entry, category)
-        for entry, category in benchmark.entries.items()
-        if category.averaged
-    ]
+    averaged = {}
+    for entry, category in benchmark.entries.items():
+        if category.averaged:
+            averaged[entry] = category
     if len(averaged) > 1 and not benchmark.overall:
         return []
+    used = []
+    for result in categories:
+        if result.context == "full" and result.entry in averaged:
+            used.append(result)
     groups: dict[tuple[object, ...], dict[str, Result]] = defaultdict(dict)
-    entries = {entry for entry, _ in averaged}
-    used = [
-        each for each in categories if each.context == "full" and each.entry in entries
-    ]
     for result in choose_results(
-        used, lambda each: (each.folder, each.entry, *_place(each))
+        used, lambda result: (result.folder, result.entry, *_find_cell(result))
     ):
-        groups[(result.folder, *_place(result))][result.entry] = result
+        groups[(result.folder, *_find_cell(result))][result.entry] = result
     overalls = []
-    for found in groups.values():
-        caveats = (
-            *(
-                Caveat("missing", category.name or entry)
-                for entry, category in averaged
-                if entry not in found
-            ),
-            *(caveat for each in found.values() for caveat in each.caveats),
-            *_mixed_judges(averaged, found),
-        )
+    for by_entry in groups.values():
+        caveats = []
+        for entry, category in averaged.items():
+            if entry not in by_entry:
+                caveats.append(Caveat("missing", category.name or entry))
+        for result in by_entry.values():
+            caveats += result.caveats
+        caveats += _mixed_judges(averaged, by_entry)
         is_whole = all(caveat.kind not in ("missing", "judges") for caveat in caveats)
-        parts = [found[entry] for entry, _ in averaged] if is_whole else []
         tasks = []
-        for part in parts:
-            for task, weight in part.weighted_tasks:
-                tasks.append((task, weight / len(parts)))
-        interval = mean_of_results(tasks)
-        about = {
-            "interval": interval,
-            "caveats": caveats,
-            **_of_parts(list(found.values())),
-        }
-        first = next(iter(found.values()))
-        overalls.append(
-            replace(first, entry=OVERALL, task="", run=None, statistics={}, **about)
+        for entry in averaged if is_whole else ():
+            for task, weight in by_entry[entry].weighted_tasks:
+                tasks.append((task, weight / len(averaged)))
+        overall = replace(
+            next(iter(by_entry.values())),
+            entry=OVERALL,
+            task="",
+            run=None,
+            statistics={},
+            interval=mean_of_results(tasks),
+            caveats=tuple(caveats),
+            **_of_parts(list(by_entry.values())),
         )
+        overalls.append(overall)
     return overalls
 
 
 def _mixed_judges(
-    averaged: Sequence[tuple[str, Category]], found: Mapping[str, Result]
+    averaged: Mapping[str, Category], results: Mapping[str, Result]
 ) -> list[Caveat]:
-    """Return a lack for each official judge in whose place several judged, as one judge gave the published scores."""
+    """Return a caveat for each official judge that several judges replaced, as one judge gave the published scores."""
     judges: dict[str, set[str]] = defaultdict(set)
-    for entry, category in averaged:
-        for official in {
-            task.official_judge for task in category.tasks if task.official_judge
-        }:
-            if entry in found:
-                judges[official] |= found[entry].judges
-    return [
-        Caveat("judges", "", " and ".join(sorted(used)))
-        for used in judges.values()
-        if len(used) > 1
-    ]
+    for entry, category in averaged.items():
+        for task in category.tasks:
+            if task.official_judge and entry in results:
+                judges[task.official_judge] |= results[entry].judges
+    caveats = []
+    for used in judges.values():
+        if len(used) > 1:
+            caveats.append(Caveat("judges", "", " and ".join(sorted(used))))
+    return caveats
 
 
 def own_boards(boards: Iterable[Board]) -> list[Board]:
@@ -932,11 +915,11 @@ def own_boards(boards: Iterable[Board]) -> list[Board]:
 
 @cache
 def label(length: int | None) -> str:
-    """Return a length's label; empty for None."""
+    """Return a length's label, empty for None."""
     return "" if length is None else length_label(length)
 
 
 @cache
 def show_model(model: ShownModel) -> str:
-    """Return a model's name for readers, which pages and plots can show."""
+    """Return a model's name as pages and plots can show it."""
     return one_line(model.label)

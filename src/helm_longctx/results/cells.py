@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import chain, product
 from pathlib import Path
@@ -42,7 +42,15 @@ from helm_longctx.results.boards import (
     show_model,
 )
 from helm_longctx.results.comparability import GENERATED, Caveat, describe
-from helm_longctx.results.reading import CUT, VALUES, WITHOUT_ERRORS, Result
+from helm_longctx.results.reading import (
+    BEST,
+    CUT,
+    LEFT_OUT,
+    VALUES,
+    WITHOUT_ERRORS,
+    WRONG,
+    Result,
+)
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.statistics.ranking import Correlation, Rank
@@ -63,9 +71,9 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
     none. `score_numbers` describes `cut_wrong`, `cut_left_out`, `cut_best` and `without_errors`, and `unread_share`
     `unread`. `perplexity` is None except for tasks with `metric=perplexity`.
     """
-    models = {place.model for place in board.results}
+    models = {key.model for key in board.results}
     floors = {model for model in models if board.is_floor(model)}
-    for place, result in board.results.items():
+    for key, result in board.results.items():
         interval = result.interval
         perplexity = find_perplexity(result) if result.metric == PERPLEXITY else None
         # Of published scores no answers are known.
@@ -74,20 +82,18 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
             "benchmark": board.benchmark.name,
             "folder": board.folder,
             "metric": SCORE_NAMES[board.metric],
-            "part": place.part,
-            "model": place.model,
-            "length": place.length,
-            "context": place.context,
+            "part": key.part,
+            "model": key.model,
+            "length": key.length,
+            "context": key.context,
             "score": interval.mean if result.has_score else None,
             "low": None if math.isnan(interval.low) else interval.low,
             "high": None if math.isnan(interval.high) else interval.high,
             "n": interval.n,
-            "lacking": [caveat.code for caveat in result.caveats]
-            if result.caveats
-            else [],
+            "lacking": [caveat.code for caveat in result.caveats],
             "judges": sorted(result.judges),
             "published": result.is_published,
-            "floor": place.model in floors,
+            "floor": key.model in floors,
             **numbers,
             "unread": None if result.is_published else unread_share(result),
             "perplexity": perplexity.mean if perplexity else None,
@@ -106,7 +112,7 @@ _NO_NUMBERS: dict[str, Any] = {
 def write_scores(boards: Iterable[Board], folder: Path) -> None:
     """Write all scores of the boards to `scores.json` and `scores.csv`."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows = [row for board in boards for row in score_rows(board)]
+    rows = list(chain.from_iterable(map(score_rows, boards)))
     (folder / "scores.json").write_bytes(dump_json(rows))
     cells = []
     for row in rows:
@@ -116,12 +122,12 @@ def write_scores(boards: Iterable[Board], folder: Path) -> None:
 
 
 def own_scores(board: Board) -> list[Result]:
-    """Return the scores of the user's models, without means of a single score, which would repeat it."""
-    return [
-        score
-        for score in board.scores.values()
-        if not score.is_published and len(score.parts) != 1
-    ]
+    """Return the scores of the user's models, without means of a single score: they would repeat it."""
+    scores = []
+    for score in board.scores.values():
+        if not score.is_published and len(score.parts) != 1:
+            scores.append(score)
+    return scores
 
 
 def score_notes(result: Result) -> list[str]:
@@ -141,19 +147,19 @@ def score_notes(result: Result) -> list[str]:
 def score_numbers(result: Result) -> dict[str, Any]:
     """Return for programs, in 0 to 1, what `score_notes` says about cut answers and known errors.
 
-    `cut_wrong`, `cut_left_out` and `cut_best` are the score if cut answers are wrong, left out, or right; None if it is
-    not known which were cut. `without_errors` is the score without questions that have known errors; None without any.
+    `cut_wrong`, `cut_left_out` and `cut_best` are the score if cut answers are wrong, left out, or right, or None if it is
+    not known which were cut. `without_errors` is the score without questions that have known errors, or None without any.
     """
     cut = bounds(result)
     right = without_errors(result)
-    values = {
-        f"cut_{name}": getattr(cut, name) if cut else math.nan
-        for name in ("wrong", "left_out", "best")
-    }
-    values["without_errors"] = right.mean if right else math.nan
-    return {
-        name: None if math.isnan(value) else value for name, value in values.items()
-    }
+    numbers = dict(_NO_NUMBERS)
+    if cut:
+        numbers["cut_wrong"] = cut.wrong
+        numbers["cut_left_out"] = None if math.isnan(cut.left_out) else cut.left_out
+        numbers["cut_best"] = cut.best
+    if right:
+        numbers["without_errors"] = right.mean
+    return numbers
 
 
 def unread_share(result: Result) -> float | None:
@@ -168,14 +174,14 @@ def unread_share(result: Result) -> float | None:
     if result.is_published:
         return None
     if not result.parts:
-        return (
-            result.statistics[UNREAD].interval.mean
-            if UNREAD in result.statistics
-            else None
-        )
+        if UNREAD in result.statistics:
+            return result.statistics[UNREAD].interval.mean
+        return None
     shares = [unread_share(part) for part in result.parts if part.has_score]
     known = [share for share in shares if share is not None]
-    return fmean(known) if known and len(known) == len(shares) else None
+    if known and len(known) == len(shares):
+        return fmean(known)
+    return None
 
 
 @dataclass(frozen=True)
@@ -221,62 +227,69 @@ def bounds(result: Result) -> _CutBounds | None:
         known = [part for part in parts if part is not None]
         if not known or len(known) < len(parts):
             return None
-        return _CutBounds(*map(fmean, zip(*map(astuple, known), strict=True)))
+        return _CutBounds(
+            wrong=fmean(part.wrong for part in known),
+            left_out=fmean(part.left_out for part in known),
+            best=fmean(part.best for part in known),
+            share=fmean(part.share for part in known),
+        )
     if result.run is None or not result.run.tasks or CUT not in result.statistics:
         return None
     score = result.interval.mean
-    found = result.statistics
-    wrong, left_out, best = (
-        found[name].interval.mean if name in found else score for name in VALUES
-    )
+    means = {}
+    for name in VALUES:
+        interval = result.find_interval(name)
+        means[name] = interval.mean if interval else score
     # A sum in another order can differ in its last digit.
     return _CutBounds(
-        min(wrong, score), left_out, max(best, score), found[CUT].interval.mean
+        wrong=min(means[WRONG], score),
+        left_out=means[LEFT_OUT],
+        best=max(means[BEST], score),
+        share=result.statistics[CUT].interval.mean,
     )
 
 
 def find_wide_bounds(result: Result) -> _CutBounds | None:
     """Return the bounds of a score if one of them is outside its 95 % interval; else None."""
-    found = bounds(result)
+    cut = bounds(result)
     interval = result.interval
-    if found is None or found.wrong == found.best:
+    if cut is None or cut.wrong == cut.best:
         return None
     # The interval of a single answer is not known.
-    is_inside = found.wrong >= interval.low and found.best <= interval.high
-    return None if is_inside else found
+    is_inside = cut.wrong >= interval.low and cut.best <= interval.high
+    return None if is_inside else cut
 
 
 def without_errors(result: Result) -> Interval | None:
-    """Return a score, or a mean of tasks, without the questions that have known errors; None if none have."""
+    """Return a score, or a mean of tasks, without the questions that have known errors, or None if none have."""
     if result.is_published or not (result.has_score and _has_errors(result)):
         return None
     if not result.parts:
         interval = result.statistics[WITHOUT_ERRORS].interval
-        return None if math.isnan(interval.mean) else interval
-    intervals: list[Interval] = []
-    for task, _ in result.weighted_tasks:
+        if math.isnan(interval.mean):
+            return None
+        return interval
+    intervals = []
+    clusters = []
+    weights = []
+    for task, weight in result.weighted_tasks:
         known = without_errors(task) if _has_errors(task) else task.interval
         if known is None:
             return None
         intervals.append(known)
-    clusters = [task.clusters_of() for task, _ in result.weighted_tasks]
-    return mean_of_means(
-        intervals, clusters, [weight for _, weight in result.weighted_tasks]
-    )
+        clusters.append(task.clusters_of())
+        weights.append(weight)
+    return mean_of_means(intervals, clusters, weights)
 
 
 def find_perplexity(result: Result) -> Interval | None:
-    """Return the perplexity of a task's texts; None for other metrics and for means of tasks.
+    """Return the perplexity of a task's texts, or None for other metrics and for means of tasks.
 
     It is the exponential of minus the mean log-probability of a token, over texts.
     """
-    if (
-        result.metric != PERPLEXITY
-        or result.parts
-        or MEAN_LOGPROB not in result.statistics
-    ):
+    logprob = result.find_interval(MEAN_LOGPROB)
+    if result.metric != PERPLEXITY or result.parts or logprob is None:
         return None
-    logprob = result.statistics[MEAN_LOGPROB].interval
     return Interval(
         mean=math.exp(-logprob.mean),
         low=math.exp(-logprob.high),
@@ -308,7 +321,7 @@ _PUBLISHED_MODELS = 2
 
 
 class _ScoreColumn(NamedTuple):
-    """A column of scores: its heading, its cells, and the intervals that they show, if any; None for an empty cell."""
+    """A column of scores: its heading, its cells, and the intervals that they show, if any, or None for an empty cell."""
 
     head: Column
     cells: list[Cell]
@@ -324,7 +337,7 @@ def score_columns(
     with_errata: bool = False,
     link_unread: Callable[[Result], str] = lambda result: "",
 ) -> Iterator[_ScoreColumn]:
-    """Yield the columns of scores in a table of models, which the terminal and the report show alike.
+    """Yield the columns of scores in a table of models. The terminal and the report show them alike.
 
     Args:
         parts: tasks, categories, or the overall score. One without a score has no column.
@@ -335,54 +348,56 @@ def score_columns(
     """
     lines = list(lines)
     for part in parts:
-        results = [board.find(model, part, length, context) for model, context in lines]
+        results = []
+        for model, context in lines:
+            results.append(board.find(model, part, length, context))
         scores = [result if result and result.has_score else None for result in results]
         title = board.titles[part]
         is_ranked = part == ranked_by
         if any(scores):
             # A score that is not comparable cannot be the best of its column, and a single one is none.
-            comparable = [
-                each for each in board.ranking(length, part) if not each.caveats
-            ]
+            ranking = board.ranking(length, part)
+            comparable = [score for score in ranking if not score.caveats]
             best = comparable[0].interval.mean if len(comparable) > 1 else None
-            score_name = (
-                f":\n{SCORE_NAMES[PERPLEXITY]}" if board.metric == PERPLEXITY else ""
-            )
+            heading = title
+            if board.metric == PERPLEXITY:
+                heading += f":\n{SCORE_NAMES[PERPLEXITY]}"
             about = "The ranks are by this column." if is_ranked else ""
-            head = Column(f"{title}{score_name}", about, is_ranked=is_ranked)
-            pairs = zip(results, lines, strict=True)
-            cells = [
-                score_cell(each, best if context == "full" else None)
-                for each, (_, context) in pairs
-            ]
+            cells = []
+            for result, (_, context) in zip(results, lines, strict=True):
+                cells.append(score_cell(result, best if context == "full" else None))
             yield _ScoreColumn(
-                head, cells, [score.interval if score else None for score in scores]
+                head=Column(heading, about, is_ranked=is_ranked),
+                cells=cells,
+                intervals=[result.interval if result else None for result in scores],
             )
-        # Published scores have no answers.
-        own = [
-            None if score is None or score.is_published else score for score in scores
-        ]
-        shares = [unread_share(score) if score else None for score in own]
+        own: list[Result | None] = []
+        for result in scores:
+            # Published scores have no answers.
+            own.append(None if result is None or result.is_published else result)
+        shares = [unread_share(result) if result else None for result in own]
         if any(shares):
             head = Column(
                 f"{title}\nunread",
                 "Share of answers in which the scorer found nothing that it could read.",
             )
             cells = []
-            for score, share in zip(scores, shares, strict=True):
-                address = link_unread(score) if score and share else ""
+            for result, share in zip(scores, shares, strict=True):
+                address = link_unread(result) if result and share else ""
                 cells.append(replace(number_cell(share), link=address))
             yield _ScoreColumn(head, cells)
-        perplexities = [find_perplexity(score) if score else None for score in own]
+        perplexities = [find_perplexity(result) if result else None for result in own]
         if any(perplexities):
             cells = [_perplexity_cell(perplexity) for perplexity in perplexities]
             yield _ScoreColumn(Column(f"{title}:\nperplexity"), cells, perplexities)
-        right = [without_errors(score) if score else None for score in own]
+        right = [without_errors(result) if result else None for result in own]
         if with_errata and any(right):
-            cells = [
-                Cell(interval_text(each), each.mean) if each else Cell(DASH)
-                for each in right
-            ]
+            cells = []
+            for interval in right:
+                if interval:
+                    cells.append(Cell(interval_text(interval), interval.mean))
+                else:
+                    cells.append(Cell(DASH))
             yield _ScoreColumn(Column(f"{title} without\nknown errors"), cells, right)
 
 
@@ -408,11 +423,9 @@ def score_tables(
             columns = list(score_columns(board, length, parts, lines, with_errata=True))
             shared = _shared_folder(board, models)
             names = [model.removeprefix(shared) for model in models]
-            yield Table(
-                f"scores-{board.file_name}",
-                _describe_scores(board, length, context, shared),
-                *_arrange(names, columns),
-            )
+            title = _describe_scores(board, length, context, shared)
+            heads, rows = _arrange(names, columns)
+            yield Table(f"scores-{board.file_name}", title, heads, rows)
 
 
 def _choose_parts(
@@ -437,22 +450,25 @@ def _choose_parts(
 
 def _shared_folder(board: Board, models: Sequence[ShownModel]) -> str:
     """Return the first part that the names of all own models share, as those of one endpoint do; else nothing."""
-    own = [
-        model
-        for model in models
-        if model in board.own_models and not board.is_floor(model)
-    ]
+    own = []
+    for model in models:
+        if model in board.own_models and not board.is_floor(model):
+            own.append(model)
     folders = {model.rpartition("/")[0] for model in own}
-    return f"{folders.pop()}/" if len(folders) == 1 < len(own) else ""
+    if len(folders) == 1 < len(own):
+        return f"{folders.pop()}/"
+    return ""
 
 
 def _describe_scores(
     board: Board, length: int | None, context: str, shared: str
 ) -> str:
     parts = [board.title, "closed book" if context == "none" else "", label(length)]
-    title = " ".join(filter(None, parts))
+    title = " ".join(part for part in parts if part)
     about = f"{title}: scores in % ({LEVEL_TEXT} intervals)"
-    return f"{about}, models of {shared}" if shared else about
+    if shared:
+        return f"{about}, models of {shared}"
+    return about
 
 
 def _arrange(
@@ -476,9 +492,13 @@ def _arrange(
 def _title_with_count(column: _ScoreColumn) -> str:
     title = column.head.title
     counts = sorted({interval.n for interval in column.intervals if interval})
-    numbers = "–".join(map(str, dict.fromkeys((*counts[:1], *counts[-1:]))))
+    if not counts:
+        return title
+    numbers = str(counts[0])
+    if len(counts) > 1:
+        numbers += f"–{counts[-1]}"
     between = ", " if "\n" in title else "\n"
-    return f"{title}{between}n={numbers}" if counts else title
+    return f"{title}{between}n={numbers}"
 
 
 def _choose_models(
@@ -486,21 +506,26 @@ def _choose_models(
 ) -> list[ShownModel]:
     """Return the user's models with a score, and the best published ones if there is one of the user's."""
     part = board.main_part(length)
-    having = [place for place in board.scores if place.length == length]
-    models = {place.model for place in having if place.context == context}
-    ranked = [
-        each.model
-        for each in (*board.ranking(length, part), *board.without_rank(length, part))
+    keys = [key for key in board.scores if key.length == length]
+    models = {key.model for key in keys if key.context == context}
+    floors = sorted(board.floors(part, length), key=lambda floor: -floor.interval.mean)
+    scores = [
+        *board.ranking(length, part),
+        *board.without_rank(length, part),
+        *floors,
     ]
-    floors = sorted(board.floors(part, length), key=lambda each: -each.interval.mean)
-    order = dict.fromkeys(
-        [*ranked, *(floor.model for floor in floors), *board.own_models]
-    )
-    own = [model for model in order if model in board.own_models and model in models]
+    order = dict.fromkeys([*(score.model for score in scores), *board.own_models])
+    own = []
+    for model in order:
+        if model in board.own_models and model in models:
+            own.append(model)
     if board.runs and not own:
         return []
-    best = [each.model for each in board.competing(length, part) if each.is_published]
-    return [*own, *(best[:published] if context == "full" else [])]
+    if context != "full":
+        return own
+    competing = board.competing(length, part)
+    best = [score.model for score in competing if score.is_published]
+    return [*own, *best[:published]]
 
 
 def caveat_kinds(caveats: Iterable[Caveat]) -> str:
@@ -515,8 +540,8 @@ def own_first(board: Board, models: Iterable[ShownModel]) -> list[ShownModel]:
 
 def shown_models(ranking: Sequence[Result]) -> list[ShownModel]:
     """Return the models that plots show, best first: the user's own, and then the best published ones."""
-    own = [each.model for each in ranking if not each.is_published]
-    published = [each.model for each in ranking if each.is_published]
+    own = [score.model for score in ranking if not score.is_published]
+    published = [score.model for score in ranking if score.is_published]
     return [*own, *published[: max(SHOWN - len(own), _FEWEST_PUBLISHED)]]
 
 
@@ -537,13 +562,11 @@ def all_models(board: Board) -> list[ShownModel]:
 
 def kind_of(board: Board, model: ShownModel) -> str:
     """Return the kind of a model in the data of plots: `own`, `published` or `floor`."""
-    return (
-        "floor"
-        if board.is_floor(model)
-        else "published"
-        if model in board.published
-        else "own"
-    )
+    if board.is_floor(model):
+        return "floor"
+    if model in board.published:
+        return "published"
+    return "own"
 
 
 @cache
@@ -557,44 +580,47 @@ def model_cell(board: Board, model: ShownModel, context: str = "full") -> Cell:
     if context == "none":
         return Cell(show_model(model), detail="closed book", tag="floor")
     kind = kind_of(board, model)
-    details = {"own": "", "published": "published", "floor": "floor"}
     return Cell(
-        show_model(model), detail=details[kind], tag="" if kind == "published" else kind
+        show_model(model),
+        detail="" if kind == "own" else kind,
+        tag="" if kind == "published" else kind,
     )
 
 
 def score_cell(result: Result | None, best: float | None = None) -> Cell:
     """Return a score with its interval and mark. `best` is the best of its column. The note of a dash explains it."""
-    if result is None or not result.has_score:
-        return Cell(
-            DASH,
-            note="not run"
-            if result is None
-            else "; ".join(describe(result.caveats)) or "no scored answer",
-        )
+    if result is None:
+        return Cell(DASH, note="not run")
+    reasons = describe(result.caveats)
+    if not result.has_score:
+        return Cell(DASH, note="; ".join(reasons) or "no scored answer")
     interval = result.interval
-    notes = [
-        f"n = {interval.n}" if interval.n else "the number of questions is not known"
-    ]
+    if interval.n:
+        notes = [f"n = {interval.n}"]
+    else:
+        notes = ["the number of questions is not known"]
     if not result.is_published:
         notes += score_notes(result)
+    notes += reasons
+    tag = ""
     if result.caveats:
-        notes += describe(result.caveats)
-    tag = "lacking" if result.caveats else "best" if interval.mean == best else ""
+        tag = "lacking"
+    elif interval.mean == best:
+        tag = "best"
     text = add_mark(percent(interval.mean), result.caveats)
     ends = range_text(interval.low, interval.high)
     return Cell(text, interval.mean, ends, "; ".join(notes), tag=tag)
 
 
-def rho_cell(each: Correlation) -> Cell:
+def rho_cell(correlation: Correlation) -> Cell:
     """Return a correlation with its interval; its p-value is a tooltip."""
-    if math.isnan(each.rho):
+    if math.isnan(correlation.rho):
         return Cell(DASH, note="too few different values")
     return Cell(
-        decimals(each.rho),
-        each.rho,
-        range_text(each.low, each.high, decimals),
-        note=p_sentence(each.p_value),
+        decimals(correlation.rho),
+        correlation.rho,
+        range_text(correlation.low, correlation.high, decimals),
+        note=p_sentence(correlation.p_value),
     )
 
 
@@ -611,27 +637,22 @@ def rank_cell(rank: Rank | None, note: str = "no rank") -> Cell:
 
 def plot_row(board: Board, result: Result, **about: str) -> dict[str, Any]:
     """Return a score with its model, its interval and its mark for the data of a plot."""
-    marks = (
-        {"mark": MARK, "note": caveat_kinds(result.caveats)} if result.caveats else {}
-    )
-    kind = kind_of(board, result.model)
-    return {
-        "model": short_name(result.model),
-        **about,
-        **interval_row(result.interval),
-        **marks,
-        "kind": kind,
-    }
+    row: dict[str, Any] = {"model": short_name(result.model), **about}
+    row |= interval_row(result.interval)
+    if result.caveats:
+        row |= {"mark": MARK, "note": caveat_kinds(result.caveats)}
+    row["kind"] = kind_of(board, result.model)
+    return row
 
 
 def interval_row(interval: Interval) -> dict[str, float | None]:
     """Return a mean with its interval for the data of a plot."""
     ends = {"score": interval.mean, "low": interval.low, "high": interval.high}
     # Six digits are exact enough for every use, and keep pages small.
-    return {
-        name: None if math.isnan(value) else round(value, 6)
-        for name, value in ends.items()
-    }
+    row = {}
+    for name, value in ends.items():
+        row[name] = None if math.isnan(value) else round(value, 6)
+    return row
 
 
 SERVER = "http://127.0.0.1:8000"
@@ -654,10 +675,9 @@ def print_scores(
     """
     tables = list(score_tables(boards))
     print_blocks([*tables, others] if others else tables)
-    for line in (
-        *map(escape_invisible, notes(boards)),
-        *_answer_addresses(folder, boards),
-    ):
+    for note in notes(boards):
+        print(escape_invisible(note))
+    for line in _answer_addresses(folder, boards):
         print(line)
     print(
         f"The leaderboard: helm-longctx serve --suite {folder.name} --output-path {folder.parent.parent}"
@@ -668,27 +688,26 @@ def leaderboard_rows(boards: Iterable[Board]) -> Iterator[dict[str, Any]]:
     """Yield a row for each model of each board: its scores in 0 to 1 by column, and why some are not comparable."""
     for board in boards:
         for model in board.models:
-            found = _columns(board, model)
+            scores = _columns(board, model)
+            cut_answers = {}
+            without_known_errors = {}
+            unread = {}
+            for name, score in scores.items():
+                if cut := find_wide_bounds(score):
+                    cut_answers[name] = asdict(cut)
+                if right := without_errors(score):
+                    without_known_errors[name] = right.mean
+                share = unread_share(score)
+                if share is not None:
+                    unread[name] = share
             yield {
                 "leaderboard": board.title,
                 "model": model,
-                "scores": {name: score.interval.mean for name, score in found.items()},
-                "cut_answers": {
-                    name: asdict(cut)
-                    for name, score in found.items()
-                    if (cut := find_wide_bounds(score))
-                },
-                "without_known_errors": {
-                    name: right.mean
-                    for name, score in found.items()
-                    if (right := without_errors(score))
-                },
-                "unread": {
-                    name: share
-                    for name, score in found.items()
-                    if (share := unread_share(score)) is not None
-                },
-                "notes": _notes(found),
+                "scores": {name: score.interval.mean for name, score in scores.items()},
+                "cut_answers": cut_answers,
+                "without_known_errors": without_known_errors,
+                "unread": unread,
+                "notes": _notes(scores),
             }
 
 
@@ -702,17 +721,17 @@ def notes(boards: Iterable[Board]) -> Iterator[str]:
             if text := _notes(_columns(board, model)):
                 reasons[text].append(model)
         for text, models in reasons.items():
-            names = (
-                f"all {len(models)} models"
-                if len(models) == len(board.own_models) > 1
-                else ", ".join(models)
-            )
+            if len(models) == len(board.own_models) > 1:
+                names = f"all {len(models)} models"
+            else:
+                names = ", ".join(models)
             yield f"{MARK} Not comparable: {board.title}, {names}: {text}"
         yield from _notes_on_results(board)
         for _, results in board.runs:
-            for caveat in (caveat for result in results for caveat in result.caveats):
-                if caveat.kind == GENERATED:
-                    generated.setdefault(caveat.task, []).append(caveat.detail)
+            for result in results:
+                for caveat in result.caveats:
+                    if caveat.kind == GENERATED:
+                        generated.setdefault(caveat.task, []).append(caveat.detail)
     if generated:
         yield f"Generated questions, not the benchmarks' own: {', '.join(generated)}"
         entries = dict.fromkeys(chain.from_iterable(generated.values()))
@@ -723,22 +742,25 @@ def notes(boards: Iterable[Board]) -> Iterator[str]:
 
 def _notes_on_results(board: Board) -> Iterator[str]:
     """Yield a line for each score that several judges gave, as a table has one of them, for cut answers and errors."""
-    found: dict[ScoreKey, list[Result]] = defaultdict(list)
+    by_key: dict[ScoreKey, list[Result]] = defaultdict(list)
     for result in (*board.tasks, *board.categories):
         # A mean of a single task repeats it.
         if result.has_score and result.judges and len(result.parts) != 1:
-            found[score_key(result)].append(result)
-    for key, results in found.items():
+            by_key[score_key(result)].append(result)
+    for key, results in by_key.items():
         if len(results) > 1:
-            scores = [
-                f"{interval_text(each.interval, is_marked=each.caveats)} by {' and '.join(sorted(each.judges))}"
-                + " (in the table)" * (each is board.scores.get(key))
-                for each in results
-            ]
+            scores = []
+            for result in results:
+                score_text = interval_text(result.interval, is_marked=result.caveats)
+                score_text += f" by {' and '.join(sorted(result.judges))}"
+                if result is board.scores.get(key):
+                    score_text += " (in the table)"
+                scores.append(score_text)
             yield f"Several judges: {board.title}, {key.model}, {_heading(board, results[0])}: {'; '.join(scores)}"
-    wide = [
-        (score, cut) for score in own_scores(board) if (cut := find_wide_bounds(score))
-    ]
+    wide = []
+    for score in own_scores(board):
+        if cut := find_wide_bounds(score):
+            wide.append((score, cut))
     for score, cut in wide[:_MOST_LINES]:
         yield f"Cut answers: {board.title}, {score.model}, {_heading(board, score)}: {cut.text}"
     if len(wide) > _MOST_LINES:
@@ -754,30 +776,33 @@ def _notes_on_results(board: Board) -> Iterator[str]:
 
 def _answer_addresses(folder: Path, boards: Iterable[Board]) -> Iterator[str]:
     """Yield lines that say where the answers of runs are: their files, and their pages on HELM's server."""
-    names = [run.path.name for board in boards for run, _ in board.runs]
+    names = []
+    for board in boards:
+        for run, _ in board.runs:
+            names.append(run.path.name)
     if names:
         yield f"Answers: {folder}/RUN/{STATES}; with `serve`, {SERVER}/#/runs/RUN. RUN is one of"
-        yield from (f"  {name}" for name in names[:_MOST_RUNS])
+        for name in names[:_MOST_RUNS]:
+            yield f"  {name}"
     if len(names) > _MOST_RUNS:
         yield f"  and {len(names) - _MOST_RUNS} more"
 
 
 def _columns(board: Board, model: ShownModel) -> dict[str, Result]:
     """Return the scores of a model by heading, such as `Recall 8k` and `closed book Recall 8k`."""
-    found = {}
+    scores = {}
     for length in board.lengths:
         for context in ("full", "none"):
             for part in board.parts_at(length, context):
                 if score := board.score(model, part, length, context):
-                    found[_heading(board, score)] = score
-    return found
+                    scores[_heading(board, score)] = score
+    return scores
 
 
 def _heading(board: Board, score: Result) -> str:
     closed = "closed book" if score.context == "none" else ""
-    return " ".join(
-        filter(None, (closed, board.titles[score.part], label(score.length)))
-    )
+    words = [closed, board.titles[score.part], label(score.length)]
+    return " ".join(word for word in words if word)
 
 
 def _notes(scores: dict[str, Result]) -> str:
@@ -785,6 +810,7 @@ def _notes(scores: dict[str, Result]) -> str:
     for heading, score in scores.items():
         for reason in describe(score.caveats):
             columns.setdefault(reason, []).append(heading)
-    return "; ".join(
-        f"{', '.join(headings)}: {reason}" for reason, headings in columns.items()
-    )
+    texts = []
+    for reason, headings in columns.items():
+        texts.append(f"{', '.join(headings)}: {reason}")
+    return "; ".join(texts)

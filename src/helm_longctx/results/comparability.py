@@ -64,7 +64,7 @@ class Caveat(NamedTuple):
             changed since the run), `data` (the questions were read from another version of a publisher's file than the
             pinned one), `remote_code` (the model's code is from the hub), `resumed` (the model has changed between the
             answers), `imported` (without its answers), or the name of a statistic in `SHARES`.
-        task: the task's name; empty for `judges`, and for an imported score of a whole category.
+        task: the task's name, empty for `judges`, and for an imported score of a whole category.
         detail: for `length` its label, for `generated` the run entry that asks the benchmark's own questions, if there
             is one, for `num_samples` the number and the official number, if there is one, for
             `chats`, `method`, `scorer`, `judge` and `judges` the names, for `sampling` its arguments, for `retry_cut`
@@ -85,11 +85,9 @@ class Caveat(NamedTuple):
     @property
     def brief(self) -> str:
         """The reason for people, without its task and without the value of a statistic."""
-        return (
-            "missing tasks"
-            if self.kind == "missing"
-            else SHARES.get(self.kind if self.kind != _EMPTY else "", self.text)
-        )
+        if self.kind == "missing":
+            return "missing tasks"
+        return SHARES.get(self.kind if self.kind != _EMPTY else "", self.text)
 
     @property
     def text(self) -> str:
@@ -100,11 +98,9 @@ class Caveat(NamedTuple):
             return f"{SHARES[self.kind]}: {amount(100 * float(self.detail))} %"
         if self.kind == "num_samples":
             samples, _, official = self.detail.partition("/")
-            return (
-                f"{samples} of the benchmark's {official} examples"
-                if official
-                else f"{samples} of your questions"
-            )
+            if official:
+                return f"{samples} of the benchmark's {official} examples"
+            return f"{samples} of your questions"
         return {
             "missing": "no score",
             "length": f"{self.detail} is not a length of the benchmark",
@@ -146,7 +142,7 @@ def find_outcome(
     """Return the outcome of a benchmark's run.
 
     Args:
-        files: digest of the user's own files when the run was made; None if it has none.
+        files: digest of the user's own files when the run was made, or None if it has none.
         means: the means in `stats.json` by name and task.
     """
     if files is None:
@@ -205,11 +201,10 @@ def task_caveats(outcome: RunOutcome, task: Task) -> Iterator[Caveat]:
     )
     for name in SHARES:
         if share := outcome.means.get((name, task.name)):
-            detail = (
-                f"{share * answers:.0f}/{answers}"
-                if name in _COUNTED
-                else f"{share:.4g}"
-            )
+            if name in _COUNTED:
+                detail = f"{share * answers:.0f}/{answers}"
+            else:
+                detail = f"{share:.4g}"
             yield Caveat(name, task.name, detail)
 
 
@@ -223,10 +218,10 @@ def data_caveats(
     """
     for source in task.sources(length):
         for path, pinned in source.stored_sha256.items():
-            found = digests.get(path, pinned)
-            if found != pinned:
+            digest = digests.get(path, pinned)
+            if digest != pinned:
                 name = path.rpartition("/")[2]
-                detail = f"{name} with SHA-256 {found[:8]} instead of {pinned[:8]}"
+                detail = f"{name} with SHA-256 {digest[:8]} instead of {pinned[:8]}"
                 yield Caveat("data", task.name, detail)
 
 
@@ -235,7 +230,7 @@ def describe(caveats: Iterable[Caveat]) -> list[str]:
     tasks: dict[str, list[str]] = {}
     for caveat in caveats:
         tasks.setdefault(caveat.text, []).append(caveat.task)
-    return [
-        f"{text} ({', '.join(names)})" if any(names) else text
-        for text, names in tasks.items()
-    ]
+    reasons = []
+    for text, names in tasks.items():
+        reasons.append(f"{text} ({', '.join(names)})" if any(names) else text)
+    return reasons

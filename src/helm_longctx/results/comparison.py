@@ -1,7 +1,7 @@
 """Compares models: in pairs on the instances that both answered, by intervals if they share none, and as a ranking."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -60,11 +60,11 @@ the second."""
 
 def add_reverses(decisions: Differences) -> Differences:
     """Return the decisions on pairs, in both directions."""
-    found = dict(decisions)
+    both = dict(decisions)
     for (one, other), decision in decisions.items():
         reverse = reverse_comparison(decision.comparison)
-        found[other, one] = replace(decision, comparison=reverse)
-    return found
+        both[other, one] = replace(decision, comparison=reverse)
+    return both
 
 
 def find_ranks(
@@ -73,31 +73,24 @@ def find_ranks(
     """Return each model's rank, with those that differences leave open; published ones are not compared."""
     scores = {result.model: result.interval.mean for result in ranking}
     # Each pair counts once, but the differences have both directions.
-    return rank_ranges(
-        scores,
-        {
-            pair: differences[pair]
-            for pair in combinations(scores, 2)
-            if pair in differences
-        },
-    )
+    pairs = [pair for pair in combinations(scores, 2) if pair in differences]
+    return rank_ranges(scores, {pair: differences[pair] for pair in pairs})
 
 
 def describe_best(
     best: ShownModel, others: Iterable[ShownModel], differences: Differences
 ) -> str:
-    """Say with which models the best one is tied, or that it is better than all; nothing if there is no other."""
+    """Say with which models the best one is tied, or that it is better than all, or nothing if there is no other."""
     decisions = {other: differences[best, other] for other in others}
     if not decisions:
         return ""
-    open_models = [
-        other for other, decision in decisions.items() if decision.is_left_to_failures
-    ]
-    tied = [
-        other
-        for other, decision in decisions.items()
-        if not decision.is_different and other not in open_models
-    ]
+    open_models = []
+    tied = []
+    for other, decision in decisions.items():
+        if decision.is_left_to_failures:
+            open_models.append(other)
+        elif not decision.is_different:
+            tied.append(other)
     sentences = []
     if tied:
         sentences.append(f"Statistical tie with {_list_models(tied)}.")
@@ -124,7 +117,10 @@ def describe_best(
 
 
 def _list_models(models: Sequence[ShownModel]) -> str:
-    rest = f" and {len(models) - 4} more" if len(models) > 4 else ""
+    if len(models) > 4:
+        rest = f" and {len(models) - 4} more"
+    else:
+        rest = ""
     return f"{', '.join(map(show_model, models[:4]))}{rest}"
 
 
@@ -145,7 +141,7 @@ def describe_pair(one: ShownModel, other: ShownModel, decision: Decision) -> str
 
 
 def describe_failures(one: str, other: str, comparison: Comparison) -> str:
-    """Say how many questions each of two sides did not answer, and what that can change; empty without failures.
+    """Say how many questions each of two sides did not answer, and what that can change, empty without failures.
 
     Args:
         one, other: how readers see the names of the sides.
@@ -159,11 +155,12 @@ def describe_failures(one: str, other: str, comparison: Comparison) -> str:
     )
     if not math.isnan(failures.p_value):
         shares += f" ({p_sentence(failures.p_value)})"
-    bounds = [
-        f"failures as {name} {signed_percent(bound.effect.mean)},"
-        f" {range_text(bound.effect.low, bound.effect.high, signed_percent)}"
-        for name, bound in (("wrong", failures.as_wrong), ("right", failures.as_right))
-    ]
+    bounds = []
+    for name, bound in (("wrong", failures.as_wrong), ("right", failures.as_right)):
+        bounds.append(
+            f"failures as {name} {signed_percent(bound.effect.mean)},"
+            f" {range_text(bound.effect.low, bound.effect.high, signed_percent)}"
+        )
     return "; ".join([shares, *bounds])
 
 
@@ -185,14 +182,17 @@ def find_differences(board: Board, part: str, length: int | None) -> Differences
             continue
         has_published = one.is_published or other.is_published
         shared = board.tasks_behind(one) & board.tasks_behind(other)
-        tasks = [task for task in board.tasks_of(part, length) if task in shared]
+        tasks = []
+        for task in board.tasks_of(part, length):
+            if task in shared:
+                tasks.append(task)
+        comparison = None
         # A published score has no instances to pair.
-        comparison = (
-            _compare_answers(board, one, other, tasks)
-            if tasks and not has_published
-            else None
-        )
-        if comparison or (comparison := _compare_means(board, one, other, tasks)):
+        if tasks and not has_published:
+            comparison = _compare_answers(board, one, other, tasks)
+        if comparison is None:
+            comparison = _compare_means(board, one, other, tasks)
+        if comparison is not None:
             families[has_published][one.model, other.model] = comparison
     return add_reverses(
         decide_differences(families[False]) | decide_differences(families[True])
@@ -202,7 +202,7 @@ def find_differences(board: Board, part: str, length: int | None) -> Differences
 def _compare_answers(
     board: Board, one: Result, other: Result, tasks: Sequence[str]
 ) -> Comparison | None:
-    """Compare two scores on the instances of tasks that both have; None if they share none of a task by one judge."""
+    """Compare two scores on the instances of tasks that both have, or None if they share none of a task by one judge."""
     models = (one.model, other.model)
     cells = _find_cells(board, models, [(task, one.length, "full") for task in tasks])
     # If a task is missing, the weighted mean would be over other tasks than the score.
@@ -218,7 +218,7 @@ def _compare_answers(
 def _compare_means(
     board: Board, one: Result, other: Result, tasks: Sequence[str]
 ) -> Comparison | None:
-    """Compare two scores by their intervals over tasks; None without tasks, and of other judges or questions."""
+    """Compare two scores by their intervals over tasks, or None without tasks, and of other judges or questions."""
     if one.is_generated != other.is_generated:
         return None
     if _judges_of(board, one, tasks) != _judges_of(board, other, tasks):
@@ -228,17 +228,14 @@ def _compare_means(
         if board.tasks_behind(score) == frozenset(tasks):
             ends.append(score.interval)
             continue
-        found = [
-            each
-            for task in tasks
-            if (each := board.score(score.model, task, score.length))
-        ]
-        if not tasks or len(found) < len(tasks):
-            return None
         weights = task_weights(board, tasks, score.length, score.part)
-        ends.append(
-            mean_of_results([(result, weights[result.task]) for result in found])
-        )
+        weighted = []
+        for task in tasks:
+            if result := board.score(score.model, task, score.length):
+                weighted.append((result, weights[task]))
+        if not tasks or len(weighted) < len(tasks):
+            return None
+        ends.append(mean_of_results(weighted))
     return compare_intervals_with_failures(
         ends[0], ends[1], find_failure_share(one), find_failure_share(other)
     )
@@ -259,29 +256,30 @@ def _judges_of(board: Board, score: Result, tasks: Sequence[str]) -> frozenset[s
     """Return the judges of a score over some of its tasks; of all if only its mean is known."""
     if board.tasks_behind(score) == frozenset(tasks):
         return score.judges
-    found = [board.score(score.model, task, score.length) for task in tasks]
-    return (
-        frozenset().union(*(each.judges for each in found if each))
-        if all(found)
-        else score.judges
-    )
+    judges: frozenset[str] = frozenset()
+    for task in tasks:
+        result = board.score(score.model, task, score.length)
+        if result is None:
+            return score.judges
+        judges |= result.judges
+    return judges
 
 
 def by_instance(answers: Iterable[InstanceScore]) -> dict[str, list[InstanceScore]]:
     """Return the repeats of each instance that have a score."""
-    found: dict[str, list[InstanceScore]] = defaultdict(list)
+    repeats: dict[str, list[InstanceScore]] = defaultdict(list)
     for answer in answers:
         if answer.score is not None:
-            found[answer.instance].append(answer)
-    return found
+            repeats[answer.instance].append(answer)
+    return repeats
 
 
 def by_question(answers: Iterable[InstanceScore]) -> dict[str, list[InstanceScore]]:
     """Return all repeats of each instance, also those without a score."""
-    found: dict[str, list[InstanceScore]] = defaultdict(list)
+    repeats: dict[str, list[InstanceScore]] = defaultdict(list)
     for answer in answers:
-        found[answer.instance].append(answer)
-    return found
+        repeats[answer.instance].append(answer)
+    return repeats
 
 
 def _failure_share(repeats: Sequence[InstanceScore]) -> float:
@@ -299,16 +297,21 @@ def task_weights(
 ) -> dict[str, float]:
     """Return each task's weight in a part's score: equal columns, equal tasks in them; 0 if it is in no mean."""
     present = dict.fromkeys(tasks)
-    columns = [part] if part != OVERALL else board.columns
-    found = [
-        [task for task in board.tasks_of(column, length) if task in present]
-        for column in columns
-    ]
-    filled = [each for each in found if each] or [[task] for task in present]
+    parts = [part] if part != OVERALL else board.columns
+    columns = []
+    for name in parts:
+        column = []
+        for task in board.tasks_of(name, length):
+            if task in present:
+                column.append(task)
+        if column:
+            columns.append(column)
+    if not columns:
+        columns = [[task] for task in present]
     weights: dict[str, float] = defaultdict(float)
-    for column in filled:
+    for column in columns:
         for task in column:
-            weights[task] += 1 / (len(filled) * len(column))
+            weights[task] += 1 / (len(columns) * len(column))
     return weights
 
 
@@ -355,10 +358,12 @@ class Pairing:
 
     @property
     def better(self) -> str:
-        """The better model; empty if they are tied."""
+        """The better model, empty if they are tied."""
         if not self.decision.is_different:
             return ""
-        return self.one if self.comparison.effect.mean > 0 else self.other
+        if self.comparison.effect.mean > 0:
+            return self.one
+        return self.other
 
 
 @dataclass(frozen=True)
@@ -389,7 +394,7 @@ class _Cell:
 
     Args:
         answers: the scored answers of each model to the instances that all models answered, by instance.
-        asked: all answers of each model to the instances that were put to all models, with those that failed; empty if
+        asked: all answers of each model to the instances that were put to all models, with those that failed, empty if
             none failed.
     """
 
@@ -428,7 +433,7 @@ class _Question:
 
     @property
     def depth(self) -> int | None:
-        """The depth of the evidence, in percent; None if it has none."""
+        """The depth of the evidence, in percent, or None if it has none."""
         depth = self.repeats[0].depth
         return None if depth is None else nearest_depth(depth)
 
@@ -441,7 +446,7 @@ class _SharedAnswers:
         weights: the weight of each cell in the overall score; 0 if it is in no mean.
 
     Attributes:
-        items: the instances. Their places in this list are the places of `scores`, `groups` and `weights`.
+        items: the instances, in the order of `scores`, `groups` and `weights`.
         scores: the scores of each model, means over repeats.
         questions: the instances, and after them those that were put to all models and that one of them did not answer.
     """
@@ -458,122 +463,160 @@ class _SharedAnswers:
         unanswered: list[_Question] = []
         for cell, weight in zip(cells, weights, strict=True):
             rows = cell.answers[first]
-            answered += [_question(cell, weight, name, rows[name]) for name in rows]
+            for name in rows:
+                answered.append(_question(cell, weight, name, rows[name]))
             asked = cell.asked.get(first, {})
-            unanswered += [
-                _question(cell, weight, name, asked[name])
-                for name in asked
-                if name not in rows
-            ]
+            for name in asked:
+                if name not in rows:
+                    unanswered.append(_question(cell, weight, name, asked[name]))
         self.questions = [*answered, *unanswered]
         self.items = [question.item for question in answered]
         self.weights = [question.weight for question in answered]
         self.groups = [question.group for question in answered]
-        self._rows: dict[str, list[list[InstanceScore]]] = {
-            model: [
-                question.cell.answers[model][question.item.instance]
-                for question in answered
-            ]
-            for model in models
-        }
-        self.scores: dict[str, Floats] = {
-            model: np.array(list(map(mean_of, found)))
-            for model, found in self._rows.items()
-        }
+        self._repeats: dict[str, list[list[InstanceScore]]] = {}
+        self.scores: dict[str, Floats] = {}
+        for model in models:
+            repeats = []
+            for question in answered:
+                repeats.append(question.cell.answers[model][question.item.instance])
+            self._repeats[model] = repeats
+            self.scores[model] = np.array([mean_of(answers) for answers in repeats])
 
-    def answers_of(self, model: str, place: int) -> Sequence[InstanceScore]:
-        """Return the answers of a model to the instance at a place in `items`: its repeats."""
-        return self._rows[model][place]
+    def answers_of(self, model: str, index: int) -> Sequence[InstanceScore]:
+        """Return the answers of a model to `items[index]`: its repeats."""
+        return self._repeats[model][index]
 
-    def depth(self, place: int) -> int | None:
-        """Return the depth of the evidence of the instance at a place in `items`, in percent; None if it has none."""
-        return self.questions[place].depth
+    def depth(self, index: int) -> int | None:
+        """Return the depth of the evidence of `items[index]` in percent, or None if it has none."""
+        return self.questions[index].depth
 
     @property
-    def weighted_places(self) -> list[int]:
-        """The places in `questions` that are in a mean."""
-        return [
-            place for place, question in enumerate(self.questions) if question.weight
-        ]
+    def weighted_indices(self) -> list[int]:
+        """The indices of the `questions` that are in a mean."""
+        questions = self.questions
+        return [index for index, question in enumerate(questions) if question.weight]
 
     def _split(self, part: Callable[[_Question], Part | None]) -> dict[Part, list[int]]:
-        """Return the places in `questions` of each part in which all models answered an instance."""
+        """Return the indices of the `questions` of each part in which all models answered an instance."""
         parts: dict[Part, list[int]] = defaultdict(list)
-        for place, question in enumerate(self.questions):
-            if (name := part(question)) is not None:
-                parts[name].append(place)
-        # The answered questions are the first ones.
-        return {
-            name: places
-            for name, places in parts.items()
-            if places[0] < len(self.items)
-        }
+        for index, question in enumerate(self.questions):
+            name = part(question)
+            # The answered questions are the first ones.
+            if name is not None and (name in parts or index < len(self.items)):
+                parts[name].append(index)
+        return parts
 
-    def compare(self, places: Sequence[int]) -> Comparison:
+    def compare(self, indices: Sequence[int]) -> Comparison:
         """Compare the first model with the second one on a part of the instances.
 
         Args:
-            places: places in `questions`.
+            indices: indices of `questions`.
         """
         one, other, *_ = self.models
-        cells = {
-            id(self.questions[place].cell): self.questions[place].cell
-            for place in places
-        }
-        results = (
-            result
-            for cell in cells.values()
-            for result in cell.results
-            if result.model in (one, other)
-        )
+        cells = {}
+        for index in indices:
+            cells[id(self.questions[index].cell)] = self.questions[index].cell
         # The looks at the run that was looked at most often, until now.
-        looks = max(
-            (run.looks for result in results for run in result.runs),
-            key=len,
-            default=(),
-        )
-        size = sum(place < len(self.items) for place in places)
-        looks = (*looks, size) if looks and size > looks[-1] else looks
-        return compare_parts(self.pair_scores(one, other, places), looks)
+        looks: tuple[int, ...] = ()
+        for cell in cells.values():
+            for result in cell.results:
+                runs = result.runs if result.model in (one, other) else ()
+                for run in runs:
+                    if len(run.looks) > len(looks):
+                        looks = run.looks
+        size = sum(index < len(self.items) for index in indices)
+        if looks and size > looks[-1]:
+            looks = (*looks, size)
+        return compare_parts(self.pair_scores(one, other, indices), looks)
 
-    def pair_scores(self, one: str, other: str, places: Sequence[int]) -> list[Pairs]:
+    def pair_scores(self, one: str, other: str, indices: Sequence[int]) -> list[Pairs]:
         """Return the scores of two models on a part of the instances, by task, with weights of the overall score.
 
         Args:
-            places: places in `questions`.
+            indices: indices of `questions`.
         """
         by_cell: dict[int, list[int]] = defaultdict(list)
-        for place in places:
-            by_cell[id(self.questions[place].cell)].append(place)
+        for index in indices:
+            by_cell[id(self.questions[index].cell)].append(index)
         # The weights of tasks in no mean are 0. Among themselves they are equal.
-        weights = [self.questions[cell[0]].weight for cell in by_cell.values()]
+        weights = []
+        for cell in by_cell.values():
+            weights.append(self.questions[cell[0]].weight)
         total = sum(weights)
-        shares = [weight / total if total else 1 / len(by_cell) for weight in weights]
+        shares = []
+        for weight in weights:
+            shares.append(weight / total if total else 1 / len(by_cell))
         parts = []
         for cell, share in zip(by_cell.values(), shares, strict=True):
             if not share:
                 continue
-            answered = [place for place in cell if place < len(self.items)]
+            answered = [index for index in cell if index < len(self.items)]
             pairs = Pairs(
                 a=self.scores[one][answered],
                 b=self.scores[other][answered],
-                groups=[self.groups[place] for place in answered],
+                groups=[self.groups[index] for index in answered],
                 weight=share,
                 asked=self._pair_questions(one, other, cell),
             )
             parts.append(pairs)
         return parts
 
+    @property
+    def has_failures(self) -> bool:
+        """Whether a question that was put to all models has no answer of one of them."""
+        return any(question.cell.asked for question in self.questions)
+
+    def scores_of_run(
+        self, model: str, failure: float | None = None
+    ) -> tuple[Floats, Floats, list[str]]:
+        """Return a model's scores on the questions of the overall score.
+
+        Args:
+            failure: the score of an answer that is missing. None leaves out the questions that a model did not answer.
+
+        Returns:
+            Shape (questions,) each: the scores, their weights with the sum 1, and the groups of questions.
+        """
+        indices = self.weighted_indices or list(range(len(self.questions)))
+        if failure is None:
+            indices = [index for index in indices if index < len(self.items)]
+        sizes = Counter(id(self.questions[index].cell) for index in indices)
+        scores = []
+        weights = []
+        groups = []
+        for index in indices:
+            question = self.questions[index]
+            scores.append(self._score_of_run(model, index, failure))
+            # The weights of tasks in no mean are 0. Among themselves they are equal.
+            weights.append((question.weight or 1.0) / sizes[id(question.cell)])
+            groups.append(question.group)
+        whole = np.array(weights)
+        return np.array(scores), whole / whole.sum(), groups
+
+    def _score_of_run(self, model: str, index: int, failure: float | None) -> float:
+        question = self.questions[index]
+        asked = question.cell.asked
+        if failure is None or not asked:
+            return float(self.scores[model][index])
+        repeats = asked[model][question.item.instance]
+        failed = _failure_share(repeats)
+        answered = _mean_or_nan(repeats) if failed < 1 else 0.0
+        return answered * (1 - failed) + failure * failed
+
     def _pair_questions(
-        self, one: str, other: str, places: Sequence[int]
+        self, one: str, other: str, indices: Sequence[int]
     ) -> AskedPairs | None:
-        """Return all questions of a cell at places, or nothing if both models answered all of them."""
-        questions = [self.questions[place] for place in places]
+        """Return questions of a cell, or nothing if both models answered all of them."""
+        questions = [self.questions[index] for index in indices]
         asked = questions[0].cell.asked
         if not asked:
             return None
-        first = [asked[one][question.item.instance] for question in questions]
-        second = [asked[other][question.item.instance] for question in questions]
+        first = []
+        for question in questions:
+            first.append(asked[one][question.item.instance])
+        second = []
+        for question in questions:
+            second.append(asked[other][question.item.instance])
         return pair_questions(first, second)
 
 
@@ -588,7 +631,9 @@ def pair_questions(
     Returns:
         Nothing if both models answered all of them.
     """
-    failed = [[_failure_share(repeats) for repeats in side] for side in (one, other)]
+    failed = []
+    for side in (one, other):
+        failed.append([_failure_share(repeats) for repeats in side])
     if not any(failed[0]) and not any(failed[1]):
         return None
     return AskedPairs(
@@ -627,11 +672,9 @@ class SharedTable(_SharedAnswers):
         boards = list(boards)
         known: dict[str, ShownModel] = {}
         for board in boards:
-            known |= {
-                score.model: score.model
-                for score in board.scores.values()
-                if score.answers
-            }
+            for score in board.scores.values():
+                if score.answers:
+                    known[score.model] = score.model
         for name in names:
             if name not in known:
                 raise InputError(
@@ -641,34 +684,21 @@ class SharedTable(_SharedAnswers):
         models = [known[name] for name in names]
         self._suite = boards
         self._length = length
-        places = {
-            board: dict.fromkeys(
-                (each.task, each.length, each.context)
-                for each in board.tasks
-                if each.answers
-            )
-            for board in boards
-        }
-        cells = [
-            cell
-            for board, every in places.items()
-            for cell in _find_cells(
-                board, models, [place for place in every if length in (None, place[1])]
-            )
-        ]
-        # A line for each reason why tasks that all models have are not compared.
-        refusals: dict[str, list[str]] = defaultdict(list)
-        for board, place in (
-            (board, place) for board, every in places.items() for place in every
-        ):
-            if length in (None, place[1]) and (
-                reason := _find_refusal(board, models, place)
-            ):
-                refusals[reason] += [place[0]] * (place[0] not in refusals[reason])
-        self.refusals = [
-            f"{', '.join(names)} cannot be compared: {reason}"
-            for reason, names in refusals.items()
-        ]
+        cells: list[_Cell] = []
+        # The tasks that all models have and that are not compared, by the reason.
+        refusals: dict[str, dict[str, None]] = defaultdict(dict)
+        for board in boards:
+            addresses: dict[tuple[str, int | None, str], None] = {}
+            for result in board.tasks:
+                if result.answers and length in (None, result.length):
+                    addresses[result.task, result.length, result.context] = None
+            cells += _find_cells(board, models, addresses)
+            for address in addresses:
+                if reason := _find_refusal(board, models, address):
+                    refusals[reason][address[0]] = None
+        self.refusals = []
+        for reason, tasks in refusals.items():
+            self.refusals.append(f"{', '.join(tasks)} cannot be compared: {reason}")
         if not cells:
             reason = self.refusals[0] if self.refusals else "run the same tasks"
             raise InputError(
@@ -687,64 +717,53 @@ class SharedTable(_SharedAnswers):
 
     def pairings(self) -> list[Pairing]:
         """Compare every two models on all instances that both answered, and by length, task and depth of these."""
-        pairs = combinations(self.models, 2)
-        tables = (
-            [self]
-            if len(self.models) == 2
-            else [SharedTable(self._suite, pair, self._length) for pair in pairs]
-        )
-        families: dict[tuple[str, ...], list[Pairing]] = defaultdict(list)
-        for each in (part for table in tables for part in table._compare_parts()):
-            # Each length is a question of its own, as on the report's page of that length.
-            families[
-                (each.by, each.part) if each.by in ("all", "length") else (each.by,)
-            ].append(each)
-        found = []
+        families: dict[tuple[str, str], list[Pairing]] = defaultdict(list)
+        for pair in combinations(self.models, 2):
+            table = self
+            if len(self.models) > 2:
+                table = SharedTable(self._suite, pair, self._length)
+            for pairing in table._compare_parts():
+                # Each length is a question of its own, as on the report's page of that length.
+                part = pairing.part if pairing.by in ("all", "length") else ""
+                families[pairing.by, part].append(pairing)
+        pairings = []
         for family in families.values():
             decisions = decide_all([pairing.comparison for pairing in family])
-            found += [
-                replace(
+            for pairing, decision in zip(family, decisions, strict=True):
+                adjusted = replace(
                     pairing,
                     adjusted=decision.adjusted,
                     adjusted_with_failures=decision.adjusted_with_failures,
                 )
-                for pairing, decision in zip(family, decisions, strict=True)
-            ]
+                pairings.append(adjusted)
         # The sort is stable, so that lengths and depths stay in their order.
-        return sorted(
-            found, key=lambda each: ("all", "length", "task", "depth").index(each.by)
-        )
+        order = ("all", "length", "task", "depth")
+        return sorted(pairings, key=lambda pairing: order.index(pairing.by))
 
     def standings(self, pairings: Iterable[Pairing]) -> list[Standing]:
         """Rank the models, best first."""
-        every = {
-            (pairing.one, pairing.other): pairing.comparison
-            for pairing in pairings
-            if pairing.by == "all"
-        }
+        comparisons = {}
+        for pairing in pairings:
+            if pairing.by == "all":
+                comparisons[pairing.one, pairing.other] = pairing.comparison
         cells = self._split(
             lambda question: id(question.cell) if question.weight else None
         )
-        answered = [
-            [place for place in places if place < len(self.items)]
-            for places in cells.values()
-        ]
+        answered = []
+        for indices in cells.values():
+            answered.append([index for index in indices if index < len(self.items)])
+        weights = np.array([self.weights[indices[0]] for indices in answered])
         # A row for each model and a column for each task and length.
-        table = np.array(
-            [
-                [self.scores[model][places].mean() for places in answered]
-                for model in self.models
-            ]
-        )
-        means = table @ np.array([self.weights[places[0]] for places in answered])
-        ranks = rank_ranges(
-            dict(zip(self.models, map(float, means), strict=True)),
-            decide_differences(every),
-        )
-        standings = [
-            Standing(model=model, mean=float(mean), rank=ranks[model])
-            for model, mean in zip(self.models, means, strict=True)
-        ]
+        rows = []
+        for model in self.models:
+            scores = self.scores[model]
+            rows.append([scores[indices].mean() for indices in answered])
+        weighted = (np.array(rows) @ weights).tolist()
+        means = dict(zip(self.models, weighted, strict=True))
+        ranks = rank_ranges(means, decide_differences(comparisons))
+        standings = []
+        for model, mean in means.items():
+            standings.append(Standing(model=model, mean=mean, rank=ranks[model]))
         return sorted(standings, key=lambda standing: standing.rank.rank)
 
     def describe(
@@ -754,18 +773,16 @@ class SharedTable(_SharedAnswers):
         parts: dict[str, dict[tuple[ShownModel, ShownModel], Decision]] = {"": {}}
         # At the other lengths, only some of the models share instances.
         lengths = {cell.length for cell, weight in self._weights if weight}
-        parts |= {
-            label(length): {}
-            for length in sorted(lengths, key=lambda length: length or 0)
-        }
+        for length in sorted(lengths, key=lambda length: length or 0):
+            parts[label(length)] = {}
         for pairing in pairings:
             if pairing.by in ("all", "length") and pairing.part in parts:
                 parts[pairing.part][pairing.one, pairing.other] = pairing.decision
         for part, decisions in parts.items():
-            if decisions and (not part or len(parts) > 2):
-                yield f"At {part} " * bool(part) + self._describe_best(
-                    part, standings[0].model, decisions
-                )
+            if not decisions or (part and len(parts) < 3):
+                continue
+            sentence = self._describe_best(part, standings[0].model, decisions)
+            yield f"At {part} {sentence}" if part else sentence
 
     def _describe_best(
         self, length: str, best: ShownModel, decisions: Differences
@@ -773,18 +790,12 @@ class SharedTable(_SharedAnswers):
         """Say whether the model with the highest mean (`best`, or the best at a length) is better than the others."""
         if length:
             # The mean is over all instances that a model answered, as the report has it.
-            cells = [
-                (cell, weight)
-                for cell, weight in self._weights
-                if label(cell.length) == length
-            ]
-            means = [
-                sum(
-                    weight * cell.results[place].interval.mean for cell, weight in cells
-                )
-                for place in range(len(self.models))
-            ]
-            best = self.models[means.index(max(means))]
+            means = dict.fromkeys(self.models, 0.0)
+            for cell, weight in self._weights:
+                if label(cell.length) == length:
+                    for model, result in zip(self.models, cell.results, strict=True):
+                        means[model] += weight * result.interval.mean
+            best = max(means, key=means.__getitem__)
         others = [model for model in self.models if model != best]
         differences = add_reverses(decisions)
         if len(others) == 1:
@@ -796,27 +807,27 @@ class SharedTable(_SharedAnswers):
     ) -> list[_Contrast]:
         """Return the instances with the largest differences between two models, with wins and losses in turn."""
         gaps = self.scores[one] - self.scores[other]
-        wins = [
-            int(place) for place in np.argsort(-gaps, kind="stable") if gaps[place] > 0
-        ]
-        losses = [
-            int(place) for place in np.argsort(gaps, kind="stable") if gaps[place] < 0
-        ]
-        turns = [place for pair in zip(wins, losses, strict=False) for place in pair]
+        downwards = np.argsort(-gaps, kind="stable").tolist()
+        upwards = np.argsort(gaps, kind="stable").tolist()
+        wins = [index for index in downwards if gaps[index] > 0]
+        losses = [index for index in upwards if gaps[index] < 0]
+        turns: list[int] = []
+        for pair in zip(wins, losses, strict=False):
+            turns += pair
         # If one model wins more often, its further wins follow.
-        rest = [*wins[len(losses) :], *losses[len(wins) :]]
-        return [
-            _Contrast(
-                self.items[place],
-                float(self.scores[one][place]),
-                float(self.scores[other][place]),
-                (
-                    _link(address, self._rows[one][place][0]),
-                    _link(address, self._rows[other][place][0]),
-                ),
+        turns += [*wins[len(losses) :], *losses[len(wins) :]]
+        contrasts = []
+        for index in turns[:most]:
+            first = self.answers_of(one, index)[0]
+            second = self.answers_of(other, index)[0]
+            contrast = _Contrast(
+                item=self.items[index],
+                one=float(self.scores[one][index]),
+                other=float(self.scores[other][index]),
+                links=(_link(address, first), _link(address, second)),
             )
-            for place in [*turns, *rest][:most]
-        ]
+            contrasts.append(contrast)
+        return contrasts
 
     def _compare_parts(self) -> Iterator[Pairing]:
         one, other = self.models
@@ -832,89 +843,95 @@ class SharedTable(_SharedAnswers):
             ),
             "depth": {f"{depth} %": depths[depth] for depth in sorted(depths)},
         }
-        for by, places_of in parts.items():
-            for part, places in places_of.items():
-                yield Pairing(one, other, by, part, self.compare(places))
+        for by, indices_of in parts.items():
+            for part, indices in indices_of.items():
+                yield Pairing(one, other, by, part, self.compare(indices))
 
 
 def _find_cells(
     board: Board,
     models: Sequence[ShownModel],
-    places: Iterable[tuple[str, int | None, str]],
+    addresses: Iterable[tuple[str, int | None, str]],
 ) -> list[_Cell]:
     """Return the tasks, lengths and contexts of which all models have answers to the same instances."""
     cells = []
-    for task, length, context in places:
+    for task, length, context in addresses:
         results = board.shared_scores(models, task, length, context)
         answers = [by_instance(result.answers) for result in results]
         if not answers:
             continue
-        shared = [
-            name for name in answers[0] if all(name in answer for answer in answers)
-        ]
-        if not shared:
+        rows = _keep_shared(models, answers)
+        if not rows[models[0]]:
             continue
-        rows: dict[str, dict[str, list[InstanceScore]]] = {
-            model: {name: answer[name] for name in shared}
-            for model, answer in zip(models, answers, strict=True)
-        }
-        cells.append(
-            _Cell(
-                board=board,
-                entry=" ".join(filter(None, (results[0].entry, board.folder))),
-                task=task,
-                length=length,
-                context=context,
-                answers=rows,
-                asked=_find_questions(models, results),
-                results=results,
-            )
+        entry = results[0].entry
+        cell = _Cell(
+            board=board,
+            entry=f"{entry} {board.folder}".strip(),
+            task=task,
+            length=length,
+            context=context,
+            answers=rows,
+            asked=_find_questions(models, results),
+            results=results,
         )
+        cells.append(cell)
     return cells
+
+
+def _keep_shared(
+    models: Sequence[ShownModel], answers: Sequence[Mapping[str, list[InstanceScore]]]
+) -> dict[str, dict[str, list[InstanceScore]]]:
+    """Return the answers of each model to the instances that all models have, in the order of the first one's."""
+    first, *others = answers
+    names = []
+    for name in first:
+        if all(name in other for other in others):
+            names.append(name)
+    shared: dict[str, dict[str, list[InstanceScore]]] = {}
+    for model, by_name in zip(models, answers, strict=True):
+        shared[model] = {name: by_name[name] for name in names}
+    return shared
 
 
 def _find_questions(
     models: Sequence[ShownModel], results: Sequence[Result]
 ) -> dict[str, dict[str, list[InstanceScore]]]:
-    """Return the answers to the instances that were put to all models, with those that failed; empty if none did."""
-    asked = [by_question(result.answers) for result in results]
-    names = [name for name in asked[0] if all(name in answers for answers in asked)]
-    rows: dict[str, dict[str, list[InstanceScore]]] = {
-        model: {name: answers[name] for name in names}
-        for model, answers in zip(models, asked, strict=True)
-    }
-    has_failed = any(
-        answer.score is None
-        for by_name in rows.values()
-        for repeats in by_name.values()
-        for answer in repeats
-    )
-    return rows if has_failed else {}
+    """Return the answers to the instances that were put to all models, with those that failed, empty if none did."""
+    asked = _keep_shared(models, [by_question(result.answers) for result in results])
+    for by_name in asked.values():
+        for repeats in by_name.values():
+            if any(answer.score is None for answer in repeats):
+                return asked
+    return {}
 
 
 def _find_refusal(
-    board: Board, models: Sequence[ShownModel], place: tuple[str, int | None, str]
+    board: Board, models: Sequence[ShownModel], address: tuple[str, int | None, str]
 ) -> str:
     """Say how results were judged and asked that cannot be compared, and how they can be made comparable."""
-    results = [each for model in models if (each := board.score(model, *place))]
-    if len(results) < len(models) or board.shared_scores(models, *place):
+    task, length, context = address
+    scores = board.scores_of(task, length, context)
+    results = [scores[model] for model in models if model in scores]
+    if len(results) < len(models):
+        return ""
+    if board.shared_scores(models, task, length, context):
         return ""
     has_judges = len({result.judges for result in results}) > 1
     texts = []
     for result in results:
-        others = result.asked_conditions
-        judges = (
-            [f"is judged by {' and '.join(sorted(result.judges))}"]
-            if has_judges
-            else []
-        )
+        conditions = list(result.asked_conditions)
+        if has_judges:
+            judges = " and ".join(sorted(result.judges))
+            conditions.insert(0, f"is judged by {judges}")
+        described = ", ".join(conditions) or "has the default prompts"
+        texts.append(f"{show_model(result.model)} {described}")
+    if has_judges:
         texts.append(
-            f"{show_model(result.model)} {', '.join([*judges, *others]) or 'has the default prompts'}"
+            "judge all with one judge (helm-longctx rejudge --suite … --judge … --to …)"
         )
-    advice = (
-        "judge all with one judge (helm-longctx rejudge --suite … --judge … --to …)"
-    )
-    return f"{'; '.join(texts)}; {advice if has_judges else 'run the same arguments for all'}"
+    else:
+        texts.append("run the same arguments for all")
+    return "; ".join(texts)
 
 
 def _weigh(cells: Sequence[_Cell]) -> list[float]:
@@ -926,14 +943,12 @@ def _weigh(cells: Sequence[_Cell]) -> list[float]:
         lengths[cell.board.name][cell.length, cell.context].append(cell)
     weights = {}
     for by_length in lengths.values():
-        for found in by_length.values():
-            shares = task_weights(
-                found[0].board, [cell.task for cell in found], found[0].length
-            )
-            for cell in found:
-                weights[id(cell)] = shares.get(cell.task, 0.0) / (
-                    len(lengths) * len(by_length)
-                )
+        parts = len(lengths) * len(by_length)
+        for (length, _), group in by_length.items():
+            tasks = [cell.task for cell in group]
+            shares = task_weights(group[0].board, tasks, length)
+            for cell in group:
+                weights[id(cell)] = shares.get(cell.task, 0.0) / parts
     return [weights[id(cell)] for cell in cells]
 
 

@@ -26,8 +26,8 @@ class _Costs:
     Args:
         score: the mean score, 0 to 1, with the weights of the overall score.
         tokens: mean number of tokens of prompt and output of a question, all its requests included, by the provider's
-            count; None if the provider did not count.
-        tokens_per_point, dollars_per_point: of all questions for each point of the score, 0 to 100; None if that is not
+            count, or None if the provider did not count.
+        tokens_per_point, dollars_per_point: of all questions for each point of the score, 0 to 100, or None if that is not
             known.
     """
 
@@ -68,15 +68,15 @@ def find_gains(
     boards = list(boards)
     # The shown name of each model by its name without methods and by the method.
     every: dict[ShownModel, dict[AskedMethod, ShownModel]] = defaultdict(dict)
-    for result in (each for board in boards for each in board.tasks):
-        if result.run and result.answers:
-            model = result.model
-            every[model.without_method][model.setup.method] = model
-    runs = {
-        model: names
-        for model, names in every.items()
-        if PLAIN_PROMPTS in names and len(names) > 1
-    }
+    for board in boards:
+        for result in board.tasks:
+            if result.run and result.answers:
+                model = result.model
+                every[model.without_method][model.setup.method] = model
+    runs = {}
+    for model, names in every.items():
+        if PLAIN_PROMPTS in names and len(names) > 1:
+            runs[model] = names
     for name in models:
         if name not in runs:
             choices = list_choices(name, runs) or "no model of the suite has both"
@@ -92,60 +92,67 @@ def find_gains(
     for model, names in runs.items():
         if models and model not in models:
             continue
-        found = []
+        of_model = []
         plain = names[PLAIN_PROMPTS]
         for method, name in names.items():
             if method:
                 table = SharedTable(boards, (name, plain), length)
                 comparison = compare_parts(
-                    table.pair_scores(name, plain, table.weighted_places)
+                    table.pair_scores(name, plain, table.weighted_indices)
                 )
-                places = [place for place, weight in enumerate(table.weights) if weight]
-                costs, without = (
-                    _measure_costs(table, each, places) for each in (name, plain)
+                weights = enumerate(table.weights)
+                indices = [index for index, weight in weights if weight]
+                gain = Gain(
+                    model=model,
+                    method=method,
+                    comparison=comparison,
+                    adjusted=math.nan,
+                    costs=_measure_costs(table, name, indices),
+                    plain=_measure_costs(table, plain, indices),
+                    not_compared=tuple(table.refusals),
                 )
-                found.append(
-                    Gain(
-                        model,
-                        method,
-                        comparison,
-                        math.nan,
-                        costs,
-                        without,
-                        tuple(table.refusals),
-                    )
-                )
-        decisions = decide_all([gain.comparison for gain in found])
-        gains += [
-            replace(gain, adjusted=decision.adjusted, verdict=decision.verdict)
-            for gain, decision in zip(found, decisions, strict=True)
-        ]
+                of_model.append(gain)
+        decisions = decide_all([gain.comparison for gain in of_model])
+        for gain, decision in zip(of_model, decisions, strict=True):
+            gains.append(
+                replace(gain, adjusted=decision.adjusted, verdict=decision.verdict)
+            )
     return gains
 
 
 def _measure_costs(
-    table: SharedTable, model: ShownModel, places: Sequence[int]
+    table: SharedTable, model: ShownModel, indices: Sequence[int]
 ) -> _Costs:
     def mean(*names: str) -> float | None:
-        """Return the mean over questions of the means over repeats of a sum of statistics; None if one is missing."""
+        """Return the mean over questions of the means over repeats of a sum of statistics, or None if one is missing."""
         means = []
-        for place in places:
-            values = [
-                [each.values.get(name) for name in names]
-                for each in table.answers_of(model, place)
-            ]
-            if any(None in found for found in values):
-                return None
-            means.append(fmean(sum(value or 0 for value in found) for found in values))
+        for index in indices:
+            sums = []
+            for answer in table.answers_of(model, index):
+                if any(answer.values.get(name) is None for name in names):
+                    return None
+                sums.append(sum(answer.values[name] for name in names))
+            means.append(fmean(sums))
         return fmean(means)
 
-    parts = table.pair_scores(model, model, places)
+    parts = table.pair_scores(model, model, indices)
     score = sum(
         part.weight * float(np.mean(np.asarray(part.a, dtype=float))) for part in parts
     )
-    amounts = mean("billed_prompt_tokens", "output_tokens"), mean("cost")
-    per_point = (
-        None if amount is None or score <= 0 else len(places) * amount / (100 * score)
-        for amount in amounts
+
+    def divide(amount: float | None) -> float | None:
+        """Return an amount of all questions for each point of the score."""
+        if amount is None or score <= 0:
+            return None
+        return len(indices) * amount / (100 * score)
+
+    tokens = mean("billed_prompt_tokens", "output_tokens")
+    dollars = mean("cost")
+    return _Costs(
+        questions=len(indices),
+        score=score,
+        tokens=tokens,
+        dollars=dollars,
+        tokens_per_point=divide(tokens),
+        dollars_per_point=divide(dollars),
     )
-    return _Costs(len(places), score, *amounts, *per_point)

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,13 +73,13 @@ from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP, Settings, Task
 CUT = "output_truncated"
 """The statistic that is 1 for answers that the token limit cut."""
 
-_WRONG = "score_cut_as_wrong"
-_LEFT_OUT = "score_cut_left_out"
+WRONG = "score_cut_as_wrong"
+LEFT_OUT = "score_cut_left_out"
 BEST = "score_cut_at_best"
 """The names of the bounds in a result's statistics, and in exports. Tasks without cut answers do not have them."""
 
-VALUES: Mapping[str, float | None] = {_WRONG: 0.0, _LEFT_OUT: None, BEST: 1.0}
-"""The score that a cut answer gets in each of them; None if the answer is left out."""
+VALUES: Mapping[str, float | None] = {WRONG: 0.0, LEFT_OUT: None, BEST: 1.0}
+"""The score that a cut answer gets in each of them, or None if the answer is left out."""
 
 
 def cut_values(
@@ -89,16 +88,16 @@ def cut_values(
     """Return a metric, or the score, of answers, where cut ones have another value, or are left out for None."""
     if value is None:
         return values_of((row for row in rows if not row.values.get(CUT)), metric)
-    # An answer that lacks the metric has no place in its mean, whatever cut it.
-    having = [
-        row
-        for row in rows
-        if (row.values.get(metric) if metric else row.score) is not None
-    ]
-    return [
-        each._replace(value=value) if row.values.get(CUT) else each
-        for row, each in zip(having, values_of(having, metric), strict=True)
-    ]
+    # An answer that lacks the metric is not in its mean, whatever cut it.
+    measured = []
+    for row in rows:
+        if (row.values.get(metric) if metric else row.score) is not None:
+            measured.append(row)
+    values = values_of(measured, metric)
+    for index, row in enumerate(measured):
+        if row.values.get(CUT):
+            values[index] = values[index]._replace(value=value)
+    return values
 
 
 WITHOUT_ERRORS = "score_without_known_errors"
@@ -109,15 +108,22 @@ def _find_errata(
     benchmark: Benchmark, rows: Sequence[InstanceScore]
 ) -> Mapping[str, tuple[Erratum, ...]]:
     """Return the known errors of the questions of a task that were asked, by instance."""
-    errata = [each for each in benchmark.errata() if rows and each.task == rows[0].task]
-    questions = {row.instance: row for row in rows} if errata else {}
-    found = {
-        name: tuple(
-            each for each in errata if each.concerns(name, row.length, row.errata)
-        )
-        for name, row in questions.items()
-    }
-    return {name: each for name, each in found.items() if each}
+    by_instance: dict[str, tuple[Erratum, ...]] = {}
+    errata = []
+    for erratum in benchmark.errata():
+        if erratum.task == rows[0].task:
+            errata.append(erratum)
+    if not errata:
+        return by_instance
+    questions = {row.instance: row for row in rows}
+    for name, row in questions.items():
+        known = []
+        for erratum in errata:
+            if erratum.concerns(name, row.length, row.errata):
+                known.append(erratum)
+        if known:
+            by_instance[name] = tuple(known)
+    return by_instance
 
 
 @dataclass(frozen=True)
@@ -144,57 +150,51 @@ def task_statistics(
     """Return the statistics of a task (None for another package's), with bounds if answers were cut
     (`results/cells.py`), and with the score of the questions without known errors if some have them.
 
-    `means` are the means in the run's files, which are the scores. A mean over the rows can differ: a score of several
+    `means` are the means in the run's files: these are the scores. A mean over the rows can differ: a score of several
     metrics is the mean of their means, and answers without a value are left out.
     """
     values: dict[str, list[tuple[float, str, str]]] = defaultdict(list)
     for row in rows:
-        scores = {
-            **row.values,
-            **({} if row.score is None else {MAIN_METRIC: row.score}),
-        }
+        scores: dict[str, float] = dict(row.values)
+        if row.score is not None:
+            scores[MAIN_METRIC] = row.score
         for name, value in scores.items():
             values[name].append((value, row.group, row.instance))
     total = round(means.get("num_instances", 0))
     is_of_answers = ANSWER_LOGPROB in values
-    found = {
-        name: _statistic(
+    names = dict.fromkeys(means)
+    if MAIN_METRIC in values:
+        # A score of HELM's own scenarios has another name in the files.
+        names[MAIN_METRIC] = None
+    statistics = {}
+    for name in names:
+        statistics[name] = _statistic(
             name, values.get(name, []), means.get(name), total, is_of_answers
         )
-        # A score of HELM's own scenarios has another name in the files.
-        for name in dict.fromkeys(
-            [*means, *([MAIN_METRIC] if MAIN_METRIC in values else [])]
-        )
-    }
-    # A task's score is also stored under a separate name, which only the task's mean has.
+    # A task's score is also stored under a separate name that only the task's mean has.
     own = task_score(rows[0].task)
-    found = (
-        {**found, own: found[MAIN_METRIC]}
-        if own in found and MAIN_METRIC in found
-        else found
-    )
-    if task and MAIN_METRIC in found:
+    if own in statistics and MAIN_METRIC in statistics:
+        statistics[own] = statistics[MAIN_METRIC]
+    if task and MAIN_METRIC in statistics:
         if any(row.values.get(CUT) for row in rows):
-            found |= {
-                name: _score_of(name, task, partial(cut_values, rows, value))
-                for name, value in VALUES.items()
-            }
+            for name, cut_value in VALUES.items():
+                get_values = partial(cut_values, rows, cut_value)
+                statistics[name] = _score_of(name, task, get_values)
         if errata:
             right = [row for row in rows if row.instance not in errata]
-            found[WITHOUT_ERRORS] = _score_of(
+            statistics[WITHOUT_ERRORS] = _score_of(
                 WITHOUT_ERRORS, task, partial(values_of, right)
             )
-    return found
+    return statistics
 
 
 def _score_of(
     name: str, task: Task, values: Callable[[str], Sequence[AnswerValue]]
 ) -> Statistic:
     # A score of several metrics is the mean of their means.
-    means = [
-        mean_over_questions(values(metric))
-        for metric in (task.headline if len(task.headline) > 1 else ("",))
-    ]
+    means = []
+    for metric in task.headline if len(task.headline) > 1 else ("",):
+        means.append(mean_over_questions(values(metric)))
     return _statistic(name, values(""), math.fsum(means) / len(means), 0)
 
 
@@ -225,23 +225,20 @@ def _statistic(
     else:
         interval = mean_interval(numbers, groups, kind)
     interval = replace(interval, n=count)
-    clusters = {
-        text: error
-        for text, error in cluster_errors(numbers, groups).items()
-        if text.startswith(TEXT_GROUP)
-    }
+    clusters = {}
+    for text, error in cluster_errors(numbers, groups).items():
+        if text.startswith(TEXT_GROUP):
+            clusters[text] = error
     if mean is not None:
         # The interval stays within the bounds of scores if it was within them.
         is_share = kind is ValueKind.SCORE and interval.low >= 0 and interval.high <= 1
         by = mean - interval.mean
         low = interval.low + by
         high = interval.high + by
-        interval = Interval(
-            mean,
-            max(low, 0.0) if is_share else low,
-            min(high, 1.0) if is_share else high,
-            count,
-        )
+        if is_share:
+            low = max(low, 0.0)
+            high = min(high, 1.0)
+        interval = Interval(mean, low, high, count)
     return Statistic(interval, standard_error(numbers, groups), clusters)
 
 
@@ -258,11 +255,11 @@ class Run:
     """A finished run.
 
     Args:
-        tasks: the tasks that were run; empty for a scenario of another package.
+        tasks: the tasks that were run, empty for a scenario of another package.
         judge: the judge that the run entry names, if it is not the official one of each judged task; else empty.
         looks: the numbers of instances after which somebody looked and could stop the run.
-        model_facts: what identifies a model that ran in the run's process; empty for others.
-        entry: what the run was asked with; None for another package's scenario.
+        model_facts: what identifies a model that ran in the run's process, empty for others.
+        entry: what the run was asked with, or None for another package's scenario.
     """
 
     path: Path
@@ -295,7 +292,7 @@ class Run:
 
     @property
     def package(self) -> str:
-        """The version of helm-longctx that made the run; empty for older runs."""
+        """The version of helm-longctx that made the run, empty for older runs."""
         packages = (
             metric.get("args", {}).get("package")
             for metric in self.spec.get("metric_specs", [])
@@ -304,7 +301,7 @@ class Run:
 
     @property
     def comparability(self) -> str:
-        """The benchmark's comparability number; empty for older runs."""
+        """The benchmark's comparability number, empty for older runs."""
         return str(self.spec["scenario_spec"].get("args", {}).get("comparability", ""))
 
 
@@ -314,16 +311,16 @@ class Result:
 
     Args:
         entry: the name of the run entry, or `overall` for a benchmark's overall score.
-        task: the task's name; empty for the score of a whole category or benchmark.
+        task: the task's name, empty for the score of a whole category or benchmark.
         model: the model's name; its deployment if the suite has several deployments of the model.
         interval: the score with its 95 % interval and the number of instances. The mean is NaN if there is no score.
         lacks: the reasons why the score is not comparable, or why there is none.
-        run: the run; None for published scores and for means.
-        answers: the scores of the answers; empty if they were not kept, for published scores and for means.
+        run: the run, or None for published scores and for means.
+        answers: the scores of the answers, empty if they were not kept, for published scores and for means.
         failed: the number of requests without an answer. They are in no score.
-        parts: the results that a mean is of; empty for the score of a task.
+        parts: the results that a mean is of, empty for the score of a task.
         errata: the known errors of the task's questions, by the names of the instances that were asked.
-        metric: `likelihood` or `perplexity` if the run scores given texts; empty for the official metrics.
+        metric: `likelihood` or `perplexity` if the run scores given texts, empty for the official metrics.
     """
 
     benchmark: str
@@ -360,11 +357,12 @@ class Result:
         """The results of the user's tasks that the score is of; none if it was published."""
         if self.is_published:
             return []
-        return (
-            [self]
-            if self.task
-            else [task for part in self.parts for task in part.task_results]
-        )
+        if self.task:
+            return [self]
+        tasks = []
+        for part in self.parts:
+            tasks += part.task_results
+        return tasks
 
     @property
     def weighted_tasks(self) -> list[tuple[Result, float]]:
@@ -407,27 +405,21 @@ class Result:
         """What results of a task must share to be compared, apart from the judge: questions, prompts and scorer."""
         entry = self.run.entry if self.run else None
         given = entry.arguments if entry else {}
-        own = [
-            name
-            for name in OF_PROMPTS
-            if str(given.get(name, _DEFAULTS[name])) != str(_DEFAULTS[name])
-        ]
-        # The questions of two sources can have the same names.
-        questions = [f"questions={GENERATED}"] if self.is_generated else []
         scorers = {caveat.detail for caveat in self.caveats if caveat.kind == "scorer"}
-        return (
-            *(f"scorer={scorer}" for scorer in sorted(scorers)),
-            *(f"{name}={given[name]}" for name in own),
-            *questions,
-        )
+        conditions = [f"scorer={scorer}" for scorer in sorted(scorers)]
+        for name in OF_PROMPTS:
+            if str(given.get(name, _DEFAULTS[name])) != str(_DEFAULTS[name]):
+                conditions.append(f"{name}={given[name]}")
+        if self.is_generated:
+            # The questions of two sources can have the same names.
+            conditions.append(f"questions={GENERATED}")
+        return tuple(conditions)
 
     @property
     def conditions(self) -> tuple[str, ...]:
         """What results of a task must share to be compared."""
-        return (
-            *(f"judge={judge}" for judge in sorted(self.judges)),
-            *self.asked_conditions,
-        )
+        judges = [f"judge={judge}" for judge in sorted(self.judges)]
+        return (*judges, *self.asked_conditions)
 
     @property
     def error(self) -> float:
@@ -441,32 +433,45 @@ class Result:
             return (self.interval.high - self.interval.low) / (2 * normal_quantile())
         return self.statistics[MAIN_METRIC].error
 
+    def find_interval(self, metric: str) -> Interval | None:
+        """Return a statistic of the score, or None if it has none of that name."""
+        if metric == MAIN_METRIC:
+            return self.interval
+        statistic = self.statistics.get(metric)
+        return statistic.interval if statistic else None
+
     def clusters_of(self, metric: str = MAIN_METRIC) -> ClusterWeights:
         """Return the `cluster_errors` of a statistic in texts that other tasks can share; of a mean the score's."""
         if self.is_published:
             return {}
         if not self.parts:
-            return self.statistics[metric].clusters if metric in self.statistics else {}
+            if metric in self.statistics:
+                return self.statistics[metric].clusters
+            return {}
         parts = [part.clusters_of() for part in self.parts if part.has_score]
         sums: dict[str, float] = defaultdict(float)
-        for group, error in (item for part in parts for item in part.items()):
-            sums[group] += error / len(parts)
+        for part in parts:
+            for group, error in part.items():
+                sums[group] += error / len(parts)
         return sums
 
     @property
     def runs(self) -> list[Run]:
         """The runs that the score is from, each once; none for a published score."""
-        found = (
-            [self.run]
-            if self.run
-            else [run for part in self.parts for run in part.runs]
-        )
-        return list({run.path: run for run in found}.values())
+        if self.run:
+            return [self.run]
+        by_path = {}
+        for part in self.parts:
+            for run in part.runs:
+                by_path[run.path] = run
+        return list(by_path.values())
 
     @property
     def other_judge(self) -> str:
         """The judge, if it is not the official one; else empty."""
-        return "" if self.is_official else next(iter(self.judges))
+        if self.is_official:
+            return ""
+        return next(iter(self.judges))
 
 
 def read_results(
@@ -478,7 +483,7 @@ def read_results(
     """Read all results of a suite: of its finished runs by name, and the published ones.
 
     Args:
-        keep_answers: whether results have the scores of answers, which need memory.
+        keep_answers: whether results have the scores of answers: these need memory.
         most_models: the largest number of models that the suite may have. None for no limit.
 
     Raises:
@@ -498,8 +503,8 @@ def read_results(
             own.append(result if keep_answers else replace(result, answers=()))
         if most_models is not None and len(models) > most_models:
             raise InputError(
-                f"{suite} has more than {most_models:,} models in {len(folders):,} runs, and each is compared with each"
-                " other one; divide the runs among several suites"
+                f"{suite} has more than {most_models:,} models in {len(folders):,} runs, which take time that grows with"
+                " the square of their number; divide the runs among several suites"
             )
     deployments: dict[str, set[str]] = defaultdict(set)
     for result in own:
@@ -512,11 +517,11 @@ def read_results(
         if run and run.deployment and len(deployments[run.model]) > 1:
             result = replace(result, model=shown_model(run.deployment, run.entry))
         named.append(result)
-    published = (
-        published_results(benchmark, read_reference_rows(suite, benchmark))
-        for benchmark in benchmarks
-    )
-    return [*named, *chain.from_iterable(published)]
+
+    for benchmark in benchmarks:
+        rows = read_reference_rows(suite, benchmark)
+        named += published_results(benchmark, rows)
+    return named
 
 
 def read_run(
@@ -536,45 +541,32 @@ def read_run(
     outcome = find_outcome(entry, arguments.get("files"), means) if entry else None
     tasks = entry.tasks if entry else ()
     judge = entry.settings.judge if entry else ""
-    judge = "" if all(task.is_official(judge) for task in tasks) else judge
+    if all(task.is_official(judge) for task in tasks):
+        judge = ""
     model = read_model(path)
     digests = read_data(path)
     run = Run(path, spec, tasks, judge, read_looks(path), model, entry)
-    code = (
-        f"{model.get('pretrained_model_name_or_path')} at {model.get('revision')}"
-        if model.get("remote_code")
-        else ""
-    )
     answers: dict[str, list[InstanceScore]] = defaultdict(list)
     for answer in read_scores(path, [benchmark] if benchmark else ()):
         answers[answer.task].append(answer)
     results = []
     for name, rows in answers.items():
         first = rows[0]
-        task = next((each for each in tasks if each.name == name), None)
+        task = next((candidate for candidate in tasks if candidate.name == name), None)
         errata = _find_errata(benchmark, rows) if benchmark else {}
-        statistics = task_statistics(
-            task,
-            rows,
-            {each: mean for (each, of), mean in means.items() if of == name},
-            errata,
-        )
-        score = (
-            statistics[MAIN_METRIC].interval
-            if MAIN_METRIC in statistics
-            else without_ends(math.nan)
-        )
-        about = (
-            benchmark.name if benchmark else "",
-            entry.name if entry else first.entry,
-            name,
-            first.model,
-            first.length,
-            first.context,
-        )
-        caveats = (
-            [Caveat("remote_code", name, code)] if model.get("remote_code") else []
-        )
+        task_means = {}
+        for (statistic, of), mean in means.items():
+            if of == name:
+                task_means[statistic] = mean
+        statistics = task_statistics(task, rows, task_means, errata)
+        if MAIN_METRIC in statistics:
+            score = statistics[MAIN_METRIC].interval
+        else:
+            score = without_ends(math.nan)
+        caveats = []
+        if model.get("remote_code"):
+            code = f"{model.get('pretrained_model_name_or_path')} at {model.get('revision')}"
+            caveats.append(Caveat("remote_code", name, code))
         if changed := model.get("resumed"):
             caveats.append(Caveat("resumed", name, ", ".join(changed)))
         if outcome and task:
@@ -582,14 +574,19 @@ def read_run(
             caveats += data_caveats(task, outcome.entry.settings.length, digests)
         results.append(
             Result(
-                *about,
-                score,
-                _judges(task, first.judge),
-                tuple(caveats),
-                folder_name(entry.settings.path) if entry else "",
-                run,
-                statistics,
-                tuple(rows),
+                benchmark=benchmark.name if benchmark else "",
+                entry=entry.name if entry else first.entry,
+                task=name,
+                model=first.model,
+                length=first.length,
+                context=first.context,
+                interval=score,
+                judges=_judges(task, first.judge),
+                caveats=tuple(caveats),
+                folder=folder_name(entry.settings.path) if entry else "",
+                run=run,
+                statistics=statistics,
+                answers=tuple(rows),
                 failed=sum(bool(row.failure) for row in rows),
                 errata=errata,
                 metric=entry.metric if entry else "",
@@ -608,12 +605,11 @@ def _read_means(path: Path, is_ours: bool) -> dict[tuple[str, str], float]:
         ) < len(stats):
             raise ValueError("a statistic is there twice")
         # Some scenarios of HELM have only validation instances. The last one of equal keys counts.
-        stats.sort(key=lambda each: each["name"].get("split") == "test")
-        means = [
-            (stat["name"], stat["mean"])
-            for stat in stats
-            if stat.get("mean") is not None
-        ]
+        stats.sort(key=lambda stat: stat["name"].get("split") == "test")
+        means = []
+        for stat in stats:
+            if stat.get("mean") is not None:
+                means.append((stat["name"], stat["mean"]))
         return {(name["name"], name.get("sub_split", "")): mean for name, mean in means}
 
 
@@ -621,21 +617,22 @@ def _judges(task: Task | None, judge: str) -> frozenset[str]:
     """Return a run's judge: the one that its entry names, or the official one on any host. Empty without a judge."""
     if task is None or task.official_judge is None:
         return frozenset()
-    return frozenset(
-        [task.official_judge if not judge or task.is_official(judge) else judge]
-    )
+    if not judge or task.is_official(judge):
+        return frozenset([task.official_judge])
+    return frozenset([judge])
 
 
 def interval_of(answers: Iterable[InstanceScore]) -> Interval:
     """Return the mean of answers' scores, clustered by their groups, and the number of instances."""
-    scored = [answer for answer in answers if answer.score is not None]
-    interval = mean_interval(
-        [each.score for each in scored if each.score is not None],
-        [each.group for each in scored],
-    )
-    return replace(
-        interval, n=len({(each.task, each.length, each.instance) for each in scored})
-    )
+    scores = []
+    groups = []
+    instances = set()
+    for answer in answers:
+        if answer.score is not None:
+            scores.append(answer.score)
+            groups.append(answer.group)
+            instances.add((answer.task, answer.length, answer.instance))
+    return replace(mean_interval(scores, groups), n=len(instances))
 
 
 def published_results(
@@ -659,10 +656,12 @@ def published_results(
     for row in benchmark.published() if rows is None else rows:
         model = published_model(row.model)
         for task, score in row.scores.items():
-            place = (row.category, task, row.length)
-            if place not in parts:
-                parts[place] = _find_published_part(benchmark, *place)
-            part = parts[place]
+            key = (row.category, task, row.length)
+            if key not in parts:
+                parts[key] = _find_published_part(
+                    benchmark, row.category, task, row.length
+                )
+            part = parts[key]
             count = part.sample if row.samples is None else row.samples
             interval = _widest_interval(score, count)
             if intervals.get((model, part.entry, task, row.length)) == interval:
@@ -695,26 +694,29 @@ def _find_published_part(
 ) -> _PublishedPart:
     """Return what the scores of a task, or of a whole category for an empty name, share at a length."""
     entry = next(
-        entry for entry, each in benchmark.entries.items() if each.name == category
+        entry
+        for entry, candidate in benchmark.entries.items()
+        if candidate.name == category
     )
     if name:
         tasks: tuple[Task, ...] = (benchmark.task(name),)
     else:
         tasks = benchmark.entries[entry].tasks_at(length)
     # The publication does not name the protocol of a model, so the smallest sample is used.
-    samples = [
-        min(
-            task.sample(Settings(length, protocol=protocol))
-            for protocol in task.variants
+    samples = []
+    for task in tasks:
+        samples.append(
+            min(
+                task.sample(Settings(length, protocol=protocol))
+                for protocol in task.variants
+            )
         )
-        for task in tasks
-    ]
     headline = tasks[0].headline if name else ()
-    names = [
-        MAIN_METRIC,
-        *([task_score(name)] if name else []),
-        *(headline if len(headline) == 1 else ()),
-    ]
+    names = [MAIN_METRIC]
+    if name:
+        names.append(task_score(name))
+    if len(headline) == 1:
+        names += headline
     judges = [task.official_judge for task in tasks if task.official_judge]
     return _PublishedPart(
         entry=entry,
@@ -757,11 +759,10 @@ def _published_caveats(
 @cache
 def _widest_interval(mean: float, count: int) -> Interval:
     """Return a mean in 0…1 with the ends of Wilson's interval; of an unknown number of questions without ends."""
-    return Interval(
-        mean,
-        *(wilson(mean, count, normal_quantile()) if count else (math.nan, math.nan)),
-        count,
-    )
+    if not count:
+        return without_ends(mean)
+    low, high = wilson(mean, count, normal_quantile())
+    return Interval(mean, low, high, count)
 
 
 def read_runs(results: Iterable[Result]) -> Iterator[tuple[Run, list[Result]]]:

@@ -100,16 +100,16 @@ class StoppingQuestion:
         # Of one model, the difference to a score of 0 is the score.
         first = means[0]
         second = means[1] if len(means) > 1 else defaultdict(float)
-        self._pairs = [
-            Pairs(
+        self._pairs = []
+        for task, keys in tasks.items():
+            pairs = Pairs(
                 a=[first[key] for key in keys],
                 b=[second[key] for key in keys],
                 groups=[key[1] for key in keys],
                 weight=1 / len(tasks),
                 asked=_find_questions(sides, task),
             )
-            for task, keys in tasks.items()
-        ]
+            self._pairs.append(pairs)
         has_failures = any(answer.score is None for side in scores for answer in side)
         is_bounded = has_failures and self._rule.kind != BETTER
         ends = SCORES if is_bounded else ()
@@ -128,14 +128,17 @@ class StoppingQuestion:
         if self._rule.kind != BETTER:
             return self._decide_score()
         # This is how `compare` decides, so that both agree.
-        found = compare_parts(self._pairs, self._now)
-        better, worse = (
-            self._models if found.effect.mean > 0 else reversed(self._models)
-        )
-        if found.decisive_p_value < SIGNIFICANCE:
-            return StoppingVerdict(f"{better} is better than {worse}", found.effect)
+        comparison = compare_parts(self._pairs, self._now)
+        if comparison.effect.mean > 0:
+            better, worse = self._models
+        else:
+            better, worse = reversed(self._models)
+        if comparison.decisive_p_value < SIGNIFICANCE:
+            return StoppingVerdict(
+                f"{better} is better than {worse}", comparison.effect
+            )
         return StoppingVerdict(
-            "", found.effect, is_left_to_failures=found.p_value < SIGNIFICANCE
+            "", comparison.effect, is_left_to_failures=comparison.p_value < SIGNIFICANCE
         )
 
     def _decide_score(self) -> StoppingVerdict:
@@ -144,8 +147,8 @@ class StoppingQuestion:
         intervals = [answered, *(self._find_interval(pairs) for pairs in self._bounds)]
         interval = replace(
             answered,
-            low=min(each.low for each in intervals),
-            high=max(each.high for each in intervals),
+            low=min(candidate.low for candidate in intervals),
+            high=max(candidate.high for candidate in intervals),
         )
         text = self._read_interval(interval)
         is_left_to_failures = not text and bool(self._read_interval(answered))
@@ -160,27 +163,31 @@ class StoppingQuestion:
         return Interval(mean, low, high, self._now[-1])
 
     def _read_interval(self, interval: Interval) -> str:
-        """Return the answer that the interval of a score gives; empty if it gives none."""
+        """Return the answer that the interval of a score gives, empty if it gives none."""
         model = self._models[0]
         share = self._rule.share
         points = f"{100 * share:g}"
         if self._rule.kind == WIDTH:
             is_narrow = interval.high - interval.low <= share
-            return f"{model} is known to {points} points" if is_narrow else ""
+            if is_narrow:
+                return f"{model} is known to {points} points"
+            return ""
         if interval.low > share:
             return f"{model} is above {points} %"
-        return f"{model} is below {points} %" if interval.high < share else ""
+        if interval.high < share:
+            return f"{model} is below {points} %"
+        return ""
 
 
 def _mean_scores(
     questions: Mapping[TaskName, Sequence[InstanceScore]],
 ) -> dict[TaskName, float]:
     """Return the mean over repeats of the questions that have an answer."""
-    return {
-        key: mean_of(repeats)
-        for key, repeats in questions.items()
-        if any(answer.score is not None for answer in repeats)
-    }
+    means = {}
+    for key, repeats in questions.items():
+        if any(answer.score is not None for answer in repeats):
+            means[key] = mean_of(repeats)
+    return means
 
 
 def _fill_failures(
@@ -213,9 +220,12 @@ def _fill_failures(
 def _find_questions(
     sides: Sequence[Mapping[TaskName, Sequence[InstanceScore]]], task: str
 ) -> AskedPairs | None:
-    """Return the questions of a task that were put to both models; nothing for one model or without failures."""
+    """Return the questions of a task that were put to both models, or nothing for one model or without failures."""
     if len(sides) < 2:
         return None
     one, other = sides
-    keys = [key for key in one if key[0] == task and key in other]
+    keys = []
+    for key in one:
+        if key[0] == task and key in other:
+            keys.append(key)
     return pair_questions([one[key] for key in keys], [other[key] for key in keys])

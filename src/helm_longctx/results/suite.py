@@ -29,7 +29,7 @@ PAGES_RECORD = "pages.json"
 
 
 def suite_path(output_path: Path, suite: str) -> Path:
-    """Return `<output path>/runs/<suite>`, which need not exist, or raise an `InputError` for a wrong name."""
+    """Return `<output path>/runs/<suite>`, even if it does not exist, or raise an `InputError` for a wrong name."""
     if not is_suite_name(suite):
         raise InputError(f"suite={shorten(suite)} is invalid; give {SUITE_NAME}")
     return output_path / "runs" / suite
@@ -40,11 +40,11 @@ def suite_folder(output_path: Path, suite: str) -> Path:
     folder = suite_path(output_path, suite)
     if not folder.is_dir():
         # HELM makes a link `latest` in the folder of the suites.
-        suites = sorted(
-            path.name
-            for path in folder.parent.glob("*")
-            if path.is_dir() and path.name != "latest"
-        )
+        suites = []
+        for path in folder.parent.glob("*"):
+            if path.is_dir() and path.name != "latest":
+                suites.append(path.name)
+        suites = sorted(suites)
         choices = list_choices(suite, suites) or "there is no suite yet"
         raise InputError(f"suite={suite!r} is not in {folder.parent}; {choices}")
     return folder
@@ -70,19 +70,19 @@ def needs_pages(folder: Path) -> bool:
 
 
 def find_chosen_schema(folder: Path) -> Path | None:
-    """Return the schema file with which a suite's pages were written; None for HELM's, or without pages of ours."""
+    """Return the schema file with which a suite's pages were written, or None for HELM's, or without pages of ours."""
     record = folder / PAGES_RECORD
     path = read_json(record)["schema_path"] if record.is_file() else None
     return Path(path) if path else None
 
 
 def report_path(output_path: Path, suite: str) -> Path:
-    """Return the folder of a suite's report, which need not exist. helm-server also serves it."""
+    """Return the folder of a suite's report, even if it does not exist. helm-server also serves it."""
     return output_path / "reports" / suite
 
 
 def report_link(output_path: Path, suite: str) -> list[str]:
-    """Return a link to a suite's report as Markdown, which HELM's pages show; nothing if there is no report."""
+    """Return a link to a suite's report as Markdown for HELM's pages, or nothing if there is no report."""
     if not (report_path(output_path, suite) / "index.html").is_file():
         return []
     # helm-server serves HELM's output folder under this name.
@@ -97,17 +97,14 @@ MAKER = PUBLISHED
 _ROWS = "published.json"
 
 SCENARIO_CLASS = "helm_longctx.helm.scenario.LongContextScenario"
-"""The scenario of runs without instances, which is never made."""
+"""The scenario of runs without instances. It is never made."""
 
 _NO_INSTANCES: dict[str, Any] = {
-    name: []
-    for name in (
-        "stats",
-        "per_instance_stats",
-        "instances",
-        "display_predictions",
-        "display_requests",
-    )
+    "stats": [],
+    "per_instance_stats": [],
+    "instances": [],
+    "display_predictions": [],
+    "display_requests": [],
 }
 
 
@@ -121,12 +118,14 @@ def write_reference(
 
     `models` are patterns of names, in which `*` stands for any characters; case is ignored.
     """
-    rows = [row for row in benchmark.published() if length in (None, row.length)]
-    chosen = [
-        row
-        for row in rows
-        if any(fnmatch(row.model.lower(), pattern.lower()) for pattern in models)
-    ]
+    rows = []
+    for row in benchmark.published():
+        if length in (None, row.length):
+            rows.append(row)
+    chosen = []
+    for row in rows:
+        if any(fnmatch(row.model.lower(), pattern.lower()) for pattern in models):
+            chosen.append(row)
     if not chosen:
         names = (
             ", ".join(dict.fromkeys(row.model for row in rows)) or "none at that length"
@@ -148,7 +147,7 @@ def add_rows(benchmark: Benchmark, folder: Path, rows: Iterable[Published]) -> N
         key = (row.model, row.category, row.length)
         every[key] = every.get(key, row).update(row)
     about = f"Published results, not run here. Source: {benchmark.url}"
-    # The run's page needs the files of instances, which are empty. The run spec makes the run complete, so it is last.
+    # The run's page needs the files of instances. These are empty. The run spec makes the run complete, so it is last.
     files = {
         "scenario": {
             "name": benchmark.name,

@@ -101,7 +101,10 @@ def _store_step(asked: StoredRequest, step: Step, spool: Spool) -> StoredRequest
         # A stop sequence of answers would cut everything else.
         stop_sequences=base.stop_sequences if step.is_official else [],
     )
-    system = [message for message in base.messages or [] if message["role"] == "system"]
+    system = []
+    for message in base.messages or []:
+        if message["role"] == "system":
+            system.append(message)
     if len(step.messages) == 1 and not (step.tools or system):
         prompt = step.messages[0]["content"]
         if step.is_official and sample.style == "completion":
@@ -133,7 +136,10 @@ def _store_step(asked: StoredRequest, step: Step, spool: Spool) -> StoredRequest
     )
     request = without_text(request)
     return StoredRequest(
-        replace(asked.state, instance=instance, request=request), request, own, spool
+        state=replace(asked.state, instance=instance, request=request),
+        request=request,
+        sample=own,
+        spool=spool,
     )
 
 
@@ -430,7 +436,12 @@ class ProgramAsking(Asking):
         assert asked.sample.method
         with Spool(self._folder) as spool:
             most = int(asked.sample.method["arguments"][MAX_REQUESTS])
-            conversation = _Conversation(self, asked, spool, most)
+            conversation = _Conversation(
+                asking=self,
+                asked=asked,
+                spool=spool,
+                most=most,
+            )
             try:
                 result = self._run(conversation)
             finally:

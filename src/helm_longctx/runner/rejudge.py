@@ -156,7 +156,12 @@ class Rejudger(Runner):
             _replace_run(run, target, write)
         old_verdicts, _ = _count_verdicts(before)
         verdicts, missing = _count_verdicts(state)
-        return _Rejudgment(target, verdicts, max(0, verdicts - old_verdicts), missing)
+        return _Rejudgment(
+            folder=target,
+            verdicts=verdicts,
+            recovered=max(0, verdicts - old_verdicts),
+            missing=missing,
+        )
 
 
 def _count_verdicts(state: ScenarioState) -> tuple[int, int]:

@@ -312,7 +312,13 @@ def _store(states: list[RequestState], spool: Spool) -> list[StoredRequest]:
             state, instance=instances.setdefault(id(instance), empty), request=request
         )
         requests.append(
-            StoredRequest(state, request, sample, spool, (shown[0], shown[1]))
+            StoredRequest(
+                state=state,
+                request=request,
+                sample=sample,
+                spool=spool,
+                shown=(shown[0], shown[1]),
+            )
         )
     return requests
 
@@ -362,7 +368,12 @@ def adapt_for_helm(
             [reference.output.text for reference in references], sample
         )
         requests.append(
-            StoredRequest(state, elide_texts(state.request, evidence), sample, spool)
+            StoredRequest(
+                state=state,
+                request=elide_texts(state.request, evidence),
+                sample=sample,
+                spool=spool,
+            )
         )
     texts = (request.text() for request in requests)
     chosen = []
@@ -373,7 +384,10 @@ def adapt_for_helm(
 
 def check_answers(states: Sequence[RequestState], kept: str) -> None:
     """Raise an `InputError` if requests failed. HELM's metrics would score them as empty answers, as refused ones."""
-    results = [state.result for state in states if state.result]
+    results = []
+    for state in states:
+        if state.result:
+            results.append(state.result)
     if failed := sum(
         failure_of(result) not in (None, Failure.REFUSED) for result in results
     ):

@@ -67,9 +67,9 @@ def read_model(run: Path) -> dict[str, Any]:
 def write_model(run: Path, identity: Mapping[str, Any]) -> None:
     """Write what identifies the model of a run."""
     run.mkdir(parents=True, exist_ok=True)
-    (run / MODEL).write_bytes(
-        orjson.dumps(identity, option=orjson.OPT_INDENT_2, default=str)
-    )
+    content = orjson.dumps(identity, option=orjson.OPT_INDENT_2, default=str)
+    # A file that is cut off by an interruption could not be compared when the run goes on.
+    replace_file(run / MODEL, content)
 
 
 def read_data(run: Path) -> dict[str, str]:

@@ -185,14 +185,16 @@ class AnswerFacts:
         Raises:
             ValueError, TypeError, KeyError: a field has another form.
         """
-        names = [part.name for part in fields(cls) if part.name in values]
-        known = {name: values[name] for name in names}
+        known = {}
+        for part in fields(cls):
+            if part.name in values:
+                known[part.name] = values[part.name]
         readers: dict[str, Any] = {
             "failure": Failure,
             "usage": lambda usage: Usage(**usage),
             "calls": lambda calls: tuple(ToolCall(**call) for call in calls),
             "steps": Steps.from_json,
-            "windows": lambda windows: tuple(Window(*window) for window in windows),
+            "windows": lambda windows: tuple(map(Window._make, windows)),
             "distributions": make_distributions,
             "first": AnswerFacts.from_json,
             "earlier": tuple,
@@ -204,19 +206,19 @@ class AnswerFacts:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that are known as plain data."""
-        values = {part.name: getattr(self, part.name) for part in fields(self)}
-        return {
-            name: _to_plain(value)
-            for name, value in values.items()
-            if not _is_unknown(value)
-        }
+        plain = {}
+        for part in fields(self):
+            value = getattr(self, part.name)
+            if not _is_unknown(value):
+                plain[part.name] = _to_plain(value)
+        return plain
 
 
 def make_distributions(
     parts: Iterable[Iterable[Sequence[Any]]],
 ) -> tuple[tuple[Distribution, ...], ...]:
     """Make the distributions of parts of a text from the fields at each token."""
-    return tuple(tuple(Distribution(*values) for values in part) for part in parts)
+    return tuple(tuple(map(Distribution._make, part)) for part in parts)
 
 
 def _is_unknown(value: Any) -> bool:
@@ -313,7 +315,7 @@ class Answer(AnswerFacts):
     def is_only_in_reasoning(self) -> bool:
         """Whether an answer that was not cut has text in its reasoning field, and none in its content.
 
-        Usually the server has a reasoning parser for another model, which takes answers for reasoning.
+        Usually the server has a reasoning parser for another model, and that takes answers for reasoning.
         """
         return self.is_empty and bool((self.thinking or "").strip())
 
@@ -347,7 +349,9 @@ class Answer(AnswerFacts):
         asked = self.sent.get("model")
         if not isinstance(asked, str) or self.served_model is None:
             return None
-        return None if is_same_model(asked, self.served_model) else self.served_model
+        if is_same_model(asked, self.served_model):
+            return None
+        return self.served_model
 
 
 def is_same_model(asked: str, replied: str) -> bool:

@@ -7,7 +7,7 @@ benchmark. A benchmark's folder has the file `benchmark.yaml`:
     revision    repository and commit; on GitHub they are also the `url`, unless the file has one
     axis        the arguments of `Axis`, with lengths such as `16m`; absent if the benchmark has no lengths
     data        the arguments of `Terms`, by address
-    metrics     the arguments of `Metric`, by name; nothing for the metrics of all judges
+    metrics     the arguments of `Metric`, by name, or nothing for the metrics of all judges
     task        the arguments of `Task` that the tasks share, for `task_fields`
 
 The files `published.csv`, `models.csv`, `protocols.yaml`, `errata.jsonl`, `outputs.py` and `proof.py` are recognized by
@@ -71,7 +71,10 @@ class Erratum:
         self, instance: str, length: int | None, rules: Collection[str]
     ) -> bool:
         """Whether an instance of the task has the error."""
-        is_named = self.rule in rules if self.rule else self.instance == instance
+        if self.rule:
+            is_named = self.rule in rules
+        else:
+            is_named = self.instance == instance
         return is_named and self.length in (None, length)
 
 
@@ -226,7 +229,7 @@ def read_published(
 
     Args:
         categories: all categories of the benchmark, if it has several.
-        best: the best score in the file, which becomes 1.
+        best: the best score in the file. It becomes 1.
     """
     category_of_task: dict[str, str] = {}
     for category in categories:
@@ -313,7 +316,10 @@ class Benchmark:
         """The category of each run-entry name."""
         entries = {}
         for category in self.categories:
-            name = f"{self.name}_{category.name}" if category.name else self.name
+            if category.name:
+                name = f"{self.name}_{category.name}"
+            else:
+                name = self.name
             entries[name] = category
         return entries
 
@@ -361,12 +367,10 @@ class Benchmark:
 
     def lengths_of(self, task: Task) -> list[int]:
         """Return the lengths of a task, ascending: its sizes, and the ends of the range if it exists at any length."""
-        ends = (
-            (self.axis.shortest, self.axis.longest)
-            if self.axis and task.any_length
-            else ()
-        )
-        return sorted({*task.sizes, *ends})
+        lengths = set(task.sizes)
+        if self.axis and task.any_length:
+            lengths |= {self.axis.shortest, self.axis.longest}
+        return sorted(lengths)
 
     def find_official_entry(self, entry: str, task: Task, length: int | None) -> str:
         """Return the run entry that asks the benchmark's own questions in place of a task's generated ones.
@@ -376,7 +380,9 @@ class Benchmark:
         """
         if not task.official_task:
             label = "" if length is None else f":length={length_label(length)}"
-            return f"{entry}{label}" if task.paths(length) else ""
+            if task.paths(length):
+                return f"{entry}{label}"
+            return ""
         official = next(
             other for other in self.tasks if other.argument == task.official_task
         )
@@ -422,16 +428,19 @@ def read_benchmark(
 ) -> Benchmark:
     """Make the benchmark of a package from its files. Metrics and terms are added; `further` replaces arguments."""
     folder = resources.files(package)
-    about = {name: value for name, value in _read(package).items() if name != "task"}
+    about = {}
+    for name, value in _read(package).items():
+        if name != "task":
+            about[name] = value
     own = []
     for name, description in about.pop("metrics", {}).items():
         if description is None:
             own.append(OF_JUDGES[name])
         else:
             own.append(Metric(name, **_with_tuples(description)))
-    terms = {
-        address: _read_terms(card) for address, card in about.pop("data", {}).items()
-    }
+    terms = {}
+    for address, card in about.pop("data", {}).items():
+        terms[address] = _read_terms(card)
     axis: dict[str, Any] = {**about.pop("axis", {})}
     axis |= {
         name: parse_length(axis[name])
@@ -476,7 +485,7 @@ def _read_terms(card: Mapping[str, Any]) -> Terms:
 
 
 def _with_tuples(about: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: tuple(each) if isinstance(each, list) else each
-        for name, each in about.items()
-    }
+    given = {}
+    for name, value in about.items():
+        given[name] = tuple(value) if isinstance(value, list) else value
+    return given

@@ -117,9 +117,9 @@ def make_counter(tokenizer: Any) -> CountTokens:
         return lambda *texts: len(" ".join(texts))
     if hasattr(tokenizer, "encode_ordinary_batch"):
         # Bytes that are not text by themselves become U+FFFD. This hides no boundary, because those consist of ASCII.
-        vocabulary = [
-            token.decode("utf-8", "replace") for token in tokenizer.token_byte_values()
-        ]
+        vocabulary = []
+        for token in tokenizer.token_byte_values():
+            vocabulary.append(token.decode("utf-8", "replace"))
         return _count_words(
             lambda texts: [len(tokenizer.encode_ordinary(text)) for text in texts],
             vocabulary,
@@ -150,7 +150,10 @@ def _count_words(
     encode: _Encode, vocabulary: Collection[str], added: Collection[str] = ()
 ) -> CountTokens:
     """Count texts by their words, if the vocabulary of merges allows it. No token of `added` is split."""
-    pairs = {pair for pair in {*pairwise("\0".join(vocabulary))} if "\0" not in pair}
+    pairs = set()
+    for pair in {*pairwise("\0".join(vocabulary))}:
+        if "\0" not in pair:
+            pairs.add(pair)
     if not pairs.isdisjoint(product(_GRAPHIC, _SPACES)):
         return lambda *texts: encode([" ".join(texts)])[0]
     group = 0
@@ -217,7 +220,10 @@ class _WordCounter:
         # Long numbers and compounds hardly ever repeat, but what they consist of does.
         usual = {word for word in distinct if _is_usual(word)}
         # A text of several words is counted by its words, because other texts have them, too.
-        longer = {text: _SPACE.split(text) for text in usual if " " in text}
+        longer = {}
+        for text in usual:
+            if " " in text:
+                longer[text] = _SPACE.split(text)
         single = (usual - longer.keys()).union(*longer.values()).difference(self._words)
         self._remember(self._words, dict.fromkeys(single, "a "))
         sums = {}
@@ -294,7 +300,9 @@ def _join_open(texts: Sequence[str]) -> list[str]:
         if text[-1:] in _GRAPHIC:
             joined.append(" ".join(waiting))
             waiting = []
-    return [*joined, " ".join(waiting)] if waiting else joined
+    if waiting:
+        return [*joined, " ".join(waiting)]
+    return joined
 
 
 def _group_digits(vocabulary: Collection[str], encode: _Encode) -> int:
@@ -307,8 +315,11 @@ def _group_digits(vocabulary: Collection[str], encode: _Encode) -> int:
     numbers = []
     for length in range(1, longest + 1):
         numbers += ["".join(number) for number in product(digits, repeat=length)]
-    numbers += ["".join(rng.choices(digits, k=rng.randint(1, 12))) for _ in range(200)]
-    groups = [before - len(number) // -longest for number in numbers]
+    for _ in range(200):
+        numbers.append("".join(rng.choices(digits, k=rng.randint(1, 12))))
+    groups = []
+    for number in numbers:
+        groups.append(before - len(number) // -longest)
     if encode([f"a{number}" for number in numbers]) != groups:
         return 0
     return longest
@@ -431,7 +442,9 @@ class TextCutter:
         Equal texts are tokenized once, because all questions about a book have the same text.
         """
         # The keys are digests. Texts as keys would keep whole books in memory.
-        keys = [hashlib.sha256(text.encode("utf-8")).digest() for text in texts]
+        keys = []
+        for text in texts:
+            keys.append(hashlib.sha256(text.encode("utf-8")).digest())
         new = {}
         for key, text in zip(keys, texts, strict=True):
             if key not in self._measures:

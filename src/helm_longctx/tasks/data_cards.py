@@ -117,11 +117,11 @@ def _count_rows(source: Source) -> dict[str, int]:
     match source:
         case HubDataset():
             config = f"{source.config} " if source.config else ""
-            return {
-                f"{config}{split}": rows
-                for split, rows in source.splits.items()
-                if rows
-            }
+            sizes = {}
+            for split, rows in source.splits.items():
+                if rows:
+                    sizes[f"{config}{split}"] = rows
+            return sizes
         case HubRows() if source.rows is not None:
             return {source.path: source.rows}
     return {}
@@ -139,12 +139,10 @@ def _list_sources(benchmark: Benchmark) -> Iterator[tuple[Task, str, Source]]:
         lengths: Iterable[int | None] = sorted(task.sizes) or (None,)
         for length in lengths:
             yield from ((task, BEFORE_RUN, source) for source in task.sources(length))
-            yield from (
-                (task, ON_REQUEST, source) for source in task.optional_sources(length)
-            )
-        yield from (
-            (task, FOR_JUDGES, source) for source in task.judge_sources.values()
-        )
+            for source in task.optional_sources(length):
+                yield (task, ON_REQUEST, source)
+        for source in task.judge_sources.values():
+            yield (task, FOR_JUDGES, source)
 
 
 class Origin(NamedTuple):

@@ -136,9 +136,10 @@ class DataCheck:
     def passed_pages(self) -> list[str]:
         """The publishers' pages of which at least one row was compared and nothing failed."""
         compared = set()
-        failed = {
-            state.page for state in self.repositories if state.result in _FAILING_STATES
-        }
+        failed = set()
+        for state in self.repositories:
+            if state.result in _FAILING_STATES:
+                failed.add(state.page)
         for shape in self.shapes:
             page = self.pages.get(shape.source, "")
             if shape.result == "same":
@@ -227,9 +228,10 @@ def check_shapes(entries: Iterable[Entry]) -> Iterator[SourceShape]:
                     )
                 if all(shape.result == "same" for shape in shapes):
                     result, why = _load_first(entry, task, root)
-                    shapes = [
-                        shape._replace(result=result, why=why) for shape in shapes
-                    ]
+                    explained = []
+                    for shape in shapes:
+                        explained.append(shape._replace(result=result, why=why))
+                    shapes = explained
             yield from shapes
 
 
@@ -257,9 +259,9 @@ def _compare(source: Source, root: Path) -> _Finding:
         differences = run_within(_SECONDS, source.find_differences)
     except Exception as error:  # of huggingface_hub, requests and pyarrow
         return _find_reason(source, root, error)
-    return (
-        _Finding("differs", "; ".join(differences)) if differences else _Finding("same")
-    )
+    if differences:
+        return _Finding("differs", "; ".join(differences))
+    return _Finding("same")
 
 
 def _find_reason(source: Source, root: Path, error: Exception) -> _Finding:
@@ -297,7 +299,9 @@ def _peek(entry: str, source: Source, root: Path, compared: _Finding) -> SourceS
         first = row[0] if isinstance(row, list) else row
         columns |= {column: type(value).__name__ for column, value in first.items()}
     text = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-    return shape._replace(columns=text, result="same", why="") if files else shape
+    if files:
+        return shape._replace(columns=text, result="same", why="")
+    return shape
 
 
 def _classify(error: Exception) -> Literal["vanished", "gated", "not read"]:
@@ -388,7 +392,10 @@ def _look_at_hub(pin: Pin) -> _Look:
         before = pinned.files
         after = head.files
         names = before.keys() | after.keys()
-        changed = {name for name in names if before.get(name) != after.get(name)}
+        changed = set()
+        for name in names:
+            if before.get(name) != after.get(name):
+                changed.add(name)
     return _Look(
         name=head.name,
         head=head.commit,
@@ -448,11 +455,10 @@ def _judge(page: str, pin: Pin, look: _Look, is_gated: bool) -> RepositoryState:
     if look.head.startswith(pin.commit):
         return state
     ours = [name for name in look.changed if name.startswith(pin.files)]
-    count = (
-        "newer commits, of which the pin is none"
-        if look.newer is None
-        else _count(look.newer)
-    )
+    if look.newer is None:
+        count = "newer commits, of which the pin is none"
+    else:
+        count = _count(look.newer)
     about = f"{count}, files changed: {_name_some(look.changed)}"
     if not ours:
         return state._replace(result="newer", about=about)
@@ -475,13 +481,19 @@ _NUMBERS = (
 
 
 def _count(commits: int) -> str:
-    number = _NUMBERS[commits] if commits < len(_NUMBERS) else str(commits)
+    if commits < len(_NUMBERS):
+        number = _NUMBERS[commits]
+    else:
+        number = str(commits)
     return f"{number} {'commit' if commits == 1 else 'commits'} newer"
 
 
 def _name_some(names: Iterable[str]) -> str:
     names = [*names]
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    if len(names) > _MOST_NAMED:
+        more = f" and {len(names) - _MOST_NAMED} more"
+    else:
+        more = ""
     return (", ".join(names[:_MOST_NAMED]) or "none") + more
 
 

@@ -1,4 +1,4 @@
-"""Run entries such as `helmet_recall:task=json_kv,length=8k`, which are checked before data is loaded or sent."""
+"""Run entries such as `helmet_recall:task=json_kv,length=8k`. They are checked before data is loaded or sent."""
 
 import math
 import re
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
@@ -48,10 +49,10 @@ ADAPTER_METHOD = "longctx"
 """`AdapterSpec.method` of all our runs. What a run was asked with is in its scenario's arguments (`read_entry`)."""
 
 OUTPUT_LIMITS = ("max_tokens", "max_new_tokens", "max_output_tokens")
-"""Names that APIs give the limit on an output's tokens, which is `num_output_tokens` in HELM's run entries."""
+"""Names that APIs give the limit on an output's tokens. HELM's run entries have `num_output_tokens`."""
 
 
-# Official codes seed NumPy's legacy generator, which refuses larger seeds.
+# Official codes seed NumPy's legacy generator, and that refuses larger seeds.
 _LARGEST_NUMBER = 2**32 - 1
 MOST_REPEATS = 1000
 _MOST_TIMES = 1000
@@ -187,16 +188,17 @@ class Entry:
         judge = self.settings.judge
         closed = self.settings.context == "none"
         folder = folder_name(self.settings.path)
-        found = []
+        groups = []
         for name, tasks in (
             (self.category.name, self.tasks),
             *((task.name, (task,)) for task in self.tasks),
         ):
             # A category is official only if each of its judged tasks has its official judge.
-            other_judge = (
-                "" if all(task.is_official(judge) for task in tasks) else judge
-            )
-            found.append(
+            if all(task.is_official(judge) for task in tasks):
+                other_judge = ""
+            else:
+                other_judge = judge
+            groups.append(
                 group_name(
                     self.benchmark,
                     name,
@@ -207,20 +209,20 @@ class Entry:
                     self.metric,
                 )
             )
-        return found
+        return groups
 
     @property
     def metric(self) -> str:
-        """One of `GIVEN_TEXTS`; empty for the official metrics."""
+        """One of `GIVEN_TEXTS`, empty for the official metrics."""
         metric = self.settings.request.metric
         return metric if metric in GIVEN_TEXTS else ""
 
     @property
     def label(self) -> str:
-        """The length's label; empty if the benchmark has no lengths."""
-        return (
-            "" if self.settings.length is None else length_label(self.settings.length)
-        )
+        """The length's label, empty if the benchmark has no lengths."""
+        if self.settings.length is None:
+            return ""
+        return length_label(self.settings.length)
 
     @property
     def repeats(self) -> int:
@@ -231,9 +233,10 @@ class Entry:
     def title(self) -> str:
         """The title, e.g. `HELMET Recall 8k`; the task's instead of the category's if the entry names a task."""
         task = self.arguments.get(self.benchmark.task_argument)
-        what = (
-            self.category.title if task in (None, *GIVEN_TEXTS) else self.tasks[0].title
-        )
+        if task in (None, *GIVEN_TEXTS):
+            what = self.category.title
+        else:
+            what = self.tasks[0].title
         closed = "closed book" if self.settings.context == "none" else ""
         is_named = self.metric and self.metric != self.tasks[0].metric
         score = SCORE_NAMES[self.metric] if is_named else ""
@@ -243,19 +246,26 @@ class Entry:
     @property
     def description(self) -> str:
         """The entry in normal form: arguments in the usual order, and the length in its shortest notation."""
-        arguments = {**self.arguments, **({"length": self.label} if self.label else {})}
-        pairs = ",".join(
-            f"{key}={arguments[key]}"
-            for key in arguments_of(self.benchmark)
-            if key in arguments
-        )
-        return f"{self.name}:{pairs}" if pairs else self.name
+        arguments = dict(self.arguments)
+        if self.label:
+            arguments["length"] = self.label
+        texts = []
+        for key in arguments_of(self.benchmark):
+            if key in arguments:
+                texts.append(f"{key}={arguments[key]}")
+        pairs = ",".join(texts)
+        if pairs:
+            return f"{self.name}:{pairs}"
+        return self.name
 
     @property
     def max_tokens(self) -> int:
         """The largest output budget of the tasks and of the method, tokens for thinking included."""
         method = METHODS.get(self.settings.method)
-        first = max(method.first_tokens(task) for task in self.tasks) if method else 0
+        if method:
+            first = max(method.first_tokens(task) for task in self.tasks)
+        else:
+            first = 0
         return max(
             first + self.settings.thinking_tokens,
             *(task.budget(self.settings) for task in self.tasks),
@@ -264,11 +274,8 @@ class Entry:
     @property
     def sources(self) -> list[Source]:
         """The data that a run needs."""
-        return [
-            source
-            for task in self.tasks
-            for source in task.sources(self.settings.length)
-        ]
+        length = self.settings.length
+        return list(chain.from_iterable(task.sources(length) for task in self.tasks))
 
     def judge_sources(self, root: DataRoot) -> list[Source]:
         """Return the files that the judge of a run needs.
@@ -281,14 +288,12 @@ class Entry:
         # A pinned file is small (`PinnedFile`). The other files of judges can be models of many gigabytes, which a run
         # must not download unless the user asks for that judge.
         is_named = self.settings.judge != "auto"
-        every = [
-            source for task in self.tasks for source in task.judge_sources.values()
-        ]
-        return [
-            source
-            for source in every
-            if is_named or (isinstance(source, PinnedFile) and not root.mirror)
-        ]
+        chosen = []
+        for task in self.tasks:
+            for source in task.judge_sources.values():
+                if is_named or (isinstance(source, PinnedFile) and not root.mirror):
+                    chosen.append(source)
+        return chosen
 
     def check_machine(self) -> None:
         """Check that the answers can be scored on this machine."""
@@ -300,9 +305,11 @@ class Entry:
 
 
 def digest_own_files(tasks: Iterable[Task], path: str | None) -> str | None:
-    """Return the digest of the files that tasks read in the user's folder; None if there are no such files."""
+    """Return the digest of the files that tasks read in the user's folder, or None if there are no such files."""
     names = sorted({name for task in tasks for name in task.own_files})
-    return digest_files(Path(path) / name for name in names) if path else None
+    if path:
+        return digest_files(Path(path) / name for name in names)
+    return None
 
 
 def fetch_command(entries: Iterable[Entry], root: DataRoot) -> str:
@@ -311,7 +318,7 @@ def fetch_command(entries: Iterable[Entry], root: DataRoot) -> str:
 
 
 def fetch_line(entries: Iterable[str], root: DataRoot | None = None) -> str:
-    """Return the command that fetches the data of run entries, which are given as texts, into a root.
+    """Return the command that fetches the data of run entries into a root. The entries are texts.
 
     Without a root it is the mirror that the environment names, or the cache.
     """
@@ -329,11 +336,13 @@ def find_official_entries(entry: Entry, root: DataRoot) -> dict[str, str]:
     Each has the run entry that asks the benchmark's own questions; an empty text if there is none.
     """
     length = entry.settings.length
-    return {
-        task.name: entry.benchmark.find_official_entry(entry.name, task, length)
-        for task in entry.tasks
-        if task.is_generated(length, root)
-    }
+    official = {}
+    for task in entry.tasks:
+        if task.is_generated(length, root):
+            official[task.name] = entry.benchmark.find_official_entry(
+                entry.name, task, length
+            )
+    return official
 
 
 def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -> Entry:
@@ -356,7 +365,7 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
     allowed = _list_arguments(benchmark, tasks)
     for key in arguments:
         if key not in (*allowed, "method", *METHOD_ARGUMENTS):
-            # All allowed arguments are listed, because `list_choices` would suggest a similar name, which is no help.
+            # All allowed arguments are listed, because `list_choices` would suggest a similar name, and that is no help.
             what = tasks[0].name if len(tasks) == 1 else "these tasks"
             raise InputError(
                 f"{name}: {key}={shorten(arguments[key])} is not an argument of {what};"
@@ -378,19 +387,26 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
         "scorer": _one_of(scorers),
     }
     # An argument of None is not given.
-    given = {k: arguments[k] for k in _READERS if arguments.get(k) is not None}
+    given = {}
+    for k in _READERS:
+        if arguments.get(k) is not None:
+            given[k] = arguments[k]
     if given.get(benchmark.task_argument, GIVEN_TEXTS[0]) not in GIVEN_TEXTS:
         del given[benchmark.task_argument]  # it names a task
-    values = {k: readers[k](name, k, value) for k, value in given.items()}
-    own = {
-        key: values.pop(key, default)
-        for key, default in (method.arguments if method else {}).items()
-    }
+    values = {}
+    for k, value in given.items():
+        values[k] = readers[k](name, k, value)
+    own = {}
+    for key, default in (method.arguments if method else {}).items():
+        own[key] = values.pop(key, default)
     only = tasks[0].metric
     if values.setdefault("metric", only) != only and only != "score":
         raise bad_argument(name, "metric", values["metric"], (only,))
     sampling = Sampling(**{key: values.pop(key) for key in SAMPLING if key in values})
-    of_requests = {key: values.pop(key) for key in _OF_REQUESTS if key in values}
+    of_requests = {}
+    for key in _OF_REQUESTS:
+        if key in values:
+            of_requests[key] = values.pop(key)
     request = RequestSettings(**of_requests, sampling=sampling)
     settings = Settings(length, **values, request=request, method_arguments=own)
     entry = Entry(
@@ -407,11 +423,10 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
 
 def _check_given_texts(entry: Entry) -> None:
     """Raise an `InputError` for an argument that has no meaning where the model writes nothing."""
-    unused = [
-        each
-        for each in ("judge", "repeats", *SAMPLING, "retry_cut", "thinking_tokens")
-        if each in entry.arguments
-    ]
+    unused = []
+    for name in ("judge", "repeats", *SAMPLING, "retry_cut", "thinking_tokens"):
+        if name in entry.arguments:
+            unused.append(name)
     method = METHODS.get(entry.settings.method)
     if method and any(map(method.first_tokens, entry.tasks)):
         unused.append("method")
@@ -447,7 +462,7 @@ def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
 
 
 def split_entry(text: str) -> tuple[str, dict[str, str]]:
-    """Split a run entry into its name and its arguments, which are not checked, or raise an `InputError`."""
+    """Split a run entry into its name and its unchecked arguments, or raise an `InputError`."""
     name, colon, rest = text.strip().partition(":")
     arguments: dict[str, str] = {}
     for part in rest.split(",") if colon else []:
@@ -473,7 +488,9 @@ def select_category(
     if benchmark is None or benchmark.category_argument not in rest:
         return name, rest
     value = rest.pop(benchmark.category_argument)
-    names = {category.name: entry for entry, category in benchmark.entries.items()}
+    names = {}
+    for entry, category in benchmark.entries.items():
+        names[category.name] = entry
     if value not in names:
         raise bad_argument(name, benchmark.category_argument, value, list(names))
     return names[value], rest
@@ -576,12 +593,13 @@ def _read_length(
 def _list_lengths(axis: Axis, tasks: tuple[Task, ...]) -> str:
     # A length is valid if one of the tasks exists at it, so sizes within a range need not be listed.
     if any(task.any_length for task in tasks):
-        sizes = {
-            size for task in tasks for size in task.sizes if not axis.contains(size)
-        }
+        sizes: set[int] = set()
+        for task in tasks:
+            sizes.update(size for size in task.sizes if not axis.contains(size))
         span = f"any number of {axis.unit} from {length_label(axis.shortest)} to {length_label(axis.longest)}"
         return ", ".join([span, *map(length_label, sorted(sizes))])
-    lengths = {length for task in tasks for length in task.sizes}
-    return "one of " * (len(lengths) > 1) + ", ".join(
-        length_label(length) for length in sorted(lengths)
-    )
+    lengths = set(chain.from_iterable(task.sizes for task in tasks))
+    labels = ", ".join(length_label(length) for length in sorted(lengths))
+    if len(lengths) > 1:
+        return f"one of {labels}"
+    return labels

@@ -90,11 +90,10 @@ class Script:
             # The official search asks the first question in all its draws (qa.py:160, 179).
             per_unit = (self.tokens(draw(0, probe)) - self.output) / probe
             # Three times the estimate leaves room for a first draw of long units (niah.py:229).
-            largest = (
-                int(self.length // per_unit) * 2
-                if cwe
-                else int((self.length / per_unit) * 3)
-            )
+            if cwe:
+                largest = int(self.length // per_unit) * 2
+            else:
+                largest = int((self.length / per_unit) * 3)
             low = step
             high = max(largest, 2 * step)
             while low <= high:
@@ -200,7 +199,9 @@ def number_words(words: Sequence[str]) -> list[str]:
 def write_query(keys: Sequence[str]) -> str:
     """Write the keys that are asked for: `a`, or `a, b, and c`."""
     *others, last = keys
-    return f"{', '.join(others)}, and {last}" if others else last
+    if others:
+        return f"{', '.join(others)}, and {last}"
+    return last
 
 
 def write_needles(needles: Sequence[tuple[str, str]], sentence: str) -> list[str]:

@@ -61,13 +61,17 @@ def _file_name(text: str) -> str:
 
 def folder_name(path: str | None) -> str:
     """Return the name of the folder of the user's own files, in tables and run groups. It is empty for None."""
-    return re.sub(r"[^\w./~-]", "-", os.path.normpath(path)) if path else ""
+    if path:
+        return re.sub(r"[^\w./~-]", "-", os.path.normpath(path))
+    return ""
 
 
 def shorten_name(name: str, limit: int) -> str:
     """Return a name of at most `limit` characters: its start and a digest, if it is longer."""
     digest = _digest(name)
-    return name if len(name) <= limit else f"{name[: limit - len(digest) - 1]}~{digest}"
+    if len(name) <= limit:
+        return name
+    return f"{name[: limit - len(digest) - 1]}~{digest}"
 
 
 def _digest(name: str) -> str:

@@ -79,9 +79,10 @@ def main() -> None:
         finally:
             sys.stdout = sys.__stdout__
             sys.stderr = sys.__stderr__
-        values = {
-            name: _plain(space[name]) for name in setup["exports"] if name in space
-        }
+        values = {}
+        for name in setup["exports"]:
+            if name in space:
+                values[name] = _plain(space[name])
         _answer({"text": output.getvalue(), "error": error[-20000:], "values": values})
 
 

@@ -46,18 +46,21 @@ def judge_scores(
 
     Args:
         record: has the replies of one judge under `judge`, or the replies of several judges under `jury`.
-        headline: name of the main score. For a jury it is added as a strict score, which is 0 without any verdict,
+        headline: name of the main score. For a jury it is added as a strict score: it is 0 without any verdict,
             and for each judge of several.
         score: scores the replies of one judge. Without a verdict the result lacks the headline.
     """
     if not record.get("jury"):
         return score(record.get("judge"))
     replies_by_judge = record["jury"].get("replies") or {}
-    all_scores = {judge: score(replies) for judge, replies in replies_by_judge.items()}
+    all_scores = {}
+    for judge, replies in replies_by_judge.items():
+        all_scores[judge] = score(replies)
     # Only judges with a verdict are in the mean: a failed call says nothing about the answer.
-    valid = {
-        judge: scores for judge, scores in all_scores.items() if headline in scores
-    }
+    valid = {}
+    for judge, scores in all_scores.items():
+        if headline in scores:
+            valid[judge] = scores
     names: dict[str, None] = {}
     for scores in valid.values():
         names |= dict.fromkeys(scores)
@@ -67,7 +70,9 @@ def judge_scores(
     # The strict score is 0 where no judge gave a verdict, as if the answer were wrong. The plain score is then absent.
     mean[f"{headline}_strict"] = mean.get(headline, 0.0)
     if len(all_scores) > 1:
-        headlines = {judge: scores[headline] for judge, scores in valid.items()}
+        headlines = {}
+        for judge, scores in valid.items():
+            headlines[judge] = scores[headline]
         for judge, value in headlines.items():
             mean[str(StatisticName(headline, judge=judge))] = value
         # A spread needs two verdicts.
@@ -95,9 +100,9 @@ def cohen_kappa(one: ArrayLike, other: ArrayLike, weights: str | None = None) ->
         At most 1; NaN if there are no items, all ratings are equal, or the ratings are not grades.
     """
     grades = grades_of(np.stack(common_ratings(one, other)))
-    return (
-        math.nan if grades is None else kappa_of_grades(grades[0], grades[1], weights)
-    )
+    if grades is None:
+        return math.nan
+    return kappa_of_grades(grades[0], grades[1], weights)
 
 
 def krippendorff_alpha(ratings: ArrayLike, level: str = "ordinal") -> float:

@@ -48,9 +48,10 @@ def parse_length(value: str | int, where: str = "length") -> int:
     # Nine digits are enough for LARGEST, and `float` is exact for them. The only fraction is 0.5, for LongProc's level
     # 0.5k.
     match = re.fullmatch(r"([1-9][0-9]{0,8}|0\.5)([km]?)", str(value).strip().lower())
-    number = (
-        float(match[1]) * {"": 1, "k": 1024, "m": 1024**2}[match[2]] if match else 0
-    )
+    if match:
+        number = float(match[1]) * {"": 1, "k": 1024, "m": 1024**2}[match[2]]
+    else:
+        number = 0
     if not SMALLEST <= number <= LARGEST:
         allowed = f"{', '.join(STANDARD)}, … {length_label(LARGEST)} or a whole number from {SMALLEST}"
         raise bad_argument(where, "length", value, allowed)
@@ -63,8 +64,6 @@ def length_label(length: int) -> str:
         return "0.5k"
     if length % 1024:
         return str(length)
-    return (
-        f"{length // 1024}k"
-        if length % 1024**2 or not length
-        else f"{length // 1024**2}m"
-    )
+    if length % 1024**2 or not length:
+        return f"{length // 1024}k"
+    return f"{length // 1024**2}m"

@@ -79,12 +79,18 @@ _MOST_FILES = 5
 
 def list_files(task: Task, settings: Settings, root: DataRoot) -> str:
     """Return the names of the existing files that a task is loaded from, of many the first ones, for errors."""
-    own = [Path(settings.path or "") / name for name in task.own_files]
-    files = [root / path for path in task.paths(settings.length) if root.has(path)]
+    own = []
+    for name in task.own_files:
+        own.append(Path(settings.path or "") / name)
+    files = []
+    for path in task.paths(settings.length):
+        if root.has(path):
+            files.append(root / path)
     names = list(map(str, [*files, *(path for path in own if path.is_file())]))
-    more = (
-        [f"{len(names) - _MOST_FILES} more files"] if len(names) > _MOST_FILES else []
-    )
+    if len(names) > _MOST_FILES:
+        more = [f"{len(names) - _MOST_FILES} more files"]
+    else:
+        more = []
     return ", ".join([*names[:_MOST_FILES], *more])
 
 
@@ -111,7 +117,10 @@ def grow(example: Example, tokens: int) -> Iterator[Example]:
             f"stream={tokens} asks {example.id} at {points} points of its context; at most {_MOST_POINTS} are allowed,"
             " so give a larger number of tokens"
         )
-    position = None if example.depth is None else example.depth * len(context)
+    if example.depth is None:
+        position = None
+    else:
+        position = example.depth * len(context)
     for point in range(1, points + 1):
         is_last = point == points
         end = len(context)

@@ -27,7 +27,9 @@ class Distribution(NamedTuple):
     @property
     def best(self) -> str:
         """The most likely token."""
-        return max(self.top, key=lambda text: self.top[text]) if self.top else self.text
+        if self.top:
+            return max(self.top, key=lambda text: self.top[text])
+        return self.text
 
     @property
     def largest_missing(self) -> float:
@@ -36,7 +38,10 @@ class Distribution(NamedTuple):
         It is at most that of the least likely token of the list, and all tokens together have a probability of 1. The
         token that stands there can be told although it is less likely than others, so it is not taken for the list's.
         """
-        listed = [value for text, value in self.top.items() if text != self.text]
+        listed = []
+        for text, value in self.top.items():
+            if text != self.text:
+                listed.append(value)
         told = math.fsum(map(math.exp, {**self.top, self.text: self.logprob}.values()))
         return min([math.log(max(1 - told, _LEAST_LEFT)), *listed])
 
@@ -65,10 +70,10 @@ class Window(NamedTuple):
 
 
 def split_windows(logprobs: Sequence[float]) -> tuple[Window, ...]:
-    """Return the windows of a text, which have all of its tokens but the first.
+    """Return the windows of a text: they have all of its tokens but the first.
 
     Args:
-        logprobs: of all tokens except the first, which no text precedes.
+        logprobs: of all tokens except the first: no text precedes it.
     """
     windows = []
     for start in range(0, len(logprobs) + 1, WINDOW):

@@ -134,11 +134,9 @@ def headline_text(task: Task) -> str:
     """Return the official name of a task's headline metric, e.g. `f1` or `mean of f1, recall`, or why it has none."""
     if not task.headline:
         return f"none: {task.unscored}"
-    return (
-        task.headline[0]
-        if len(task.headline) == 1
-        else f"mean of {', '.join(task.headline)}"
-    )
+    if len(task.headline) == 1:
+        return task.headline[0]
+    return f"mean of {', '.join(task.headline)}"
 
 
 def metric_fields(benchmark: Benchmark) -> list[dict[str, Any]]:

@@ -127,7 +127,9 @@ class FollowUp:
     def prompt(self, answer: str, style: Style | None = "chat") -> str:
         """Return the second prompt, with the first answer without its reasoning and without white space at its ends."""
         text = remove_reasoning(answer).strip().join(self.parts)
-        return text + self.ending if style == "completion" else text
+        if style == "completion":
+            return text + self.ending
+        return text
 
 
 CONTEXT = "context"
@@ -151,7 +153,9 @@ def fill(template: str, fields: Mapping[str, object]) -> str:
     def value(match: re.Match[str]) -> str:
         if match[1] is None:
             return match[0][0]
-        return str(fields[match[1]]) if match[1] in fields else match[0]
+        if match[1] in fields:
+            return str(fields[match[1]])
+        return match[0]
 
     return _PLACEHOLDER.sub(value, template)
 
@@ -188,7 +192,10 @@ class Template:
         # The start is not a constant, because fields before the context, such as demonstrations, have varying lengths.
         before, field, _ = self.user.partition("{" + CONTEXT + "}")
         start = len(before.format(**fields))
-        span = (start, start + len(fields[CONTEXT])) if field else None
+        if field:
+            span = (start, start + len(fields[CONTEXT]))
+        else:
+            span = None
         return Prompt([{"role": "user", "content": user}], self.separator, prefix, span)
 
     def parse(self, prompt: str) -> dict[str, str] | None:

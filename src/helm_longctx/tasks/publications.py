@@ -63,9 +63,10 @@ class Published:
     def update(self, later: Published) -> Published:
         """Return a later row with what it lacks of this one. Scores of tasks replace their category's score."""
         has_tasks = any(later.scores)
-        kept = {
-            task: score for task, score in self.scores.items() if task or not has_tasks
-        }
+        kept = {}
+        for task, score in self.scores.items():
+            if task or not has_tasks:
+                kept[task] = score
         metrics = dict(self.metrics)
         for task, of_task in later.metrics.items():
             metrics[task] = {**self.metrics.get(task, {}), **of_task}
@@ -97,7 +98,9 @@ class ModelProperties:
     @property
     def active(self) -> float | None:
         """Billions of active parameters: all of them, except in mixtures of experts."""
-        return float(self.parameters.partition("/")[0]) if self.parameters else None
+        if self.parameters:
+            return float(self.parameters.partition("/")[0])
+        return None
 
 
 @dataclass(frozen=True)
@@ -244,11 +247,9 @@ class Reported:
     @property
     def label(self) -> str:
         """The model with its effort, such as `GPT-5.5 (xhigh)`."""
-        return (
-            f"{self.model} ({self.effort})"
-            if self.effort not in ("", NO_REASONING)
-            else self.model
-        )
+        if self.effort not in ("", NO_REASONING):
+            return f"{self.model} ({self.effort})"
+        return self.model
 
     @property
     def number_text(self) -> str:
@@ -259,21 +260,26 @@ class Reported:
     def differences(self) -> dict[PublicationSource, Decimal]:
         """The other sources whose number differs by more than rounding to the digits of the coarser one."""
         own = Decimal(self.text or repr(self.value))
-        return {
-            source: other
-            for source, other in self.also.items()
-            if not is_rounded(own, other)
-        }
+        others = {}
+        for source, other in self.also.items():
+            if not is_rounded(own, other):
+                others[source] = other
+        return others
 
     @property
     def origin(self) -> str:
         """Where and when it was published, how sure it is, and what other sources print."""
-        others = [
-            f"{source.title}: {number:f}" for source, number in self.differences.items()
-        ]
-        same = [source.title for source in self.also if source not in self.differences]
+        others = []
+        for source, number in self.differences.items():
+            others.append(f"{source.title}: {number:f}")
+        same = []
+        for source in self.also:
+            if source not in self.differences:
+                same.append(source.title)
         also = [f"also in {', '.join(same)}"] if same else []
-        stated = [f"{name} {text}" for name, text in self.conditions.items()]
+        stated = []
+        for name, text in self.conditions.items():
+            stated.append(f"{name} {text}")
         how = "; ".join(
             [
                 CONFIDENCE[self.confidence],
@@ -345,9 +351,10 @@ class Protocol:
             "temperature": self.temperature,
             "num_output_tokens": self.output_tokens,
         }
-        stated = [
-            f"{name}={value}" for name, value in conditions.items() if value is not None
-        ]
+        stated = []
+        for name, value in conditions.items():
+            if value is not None:
+                stated.append(f"{name}={value}")
         return tuple(_add_arguments(entry, stated) for entry in self.entries)
 
     @property
@@ -415,7 +422,10 @@ def _with_table(
     if "table" not in family:
         return family
     table = family["table"]
-    rows = [row for row in published() if row.category == table["category"]]
+    rows = []
+    for row in published():
+        if row.category == table["category"]:
+            rows.append(row)
     points = {}
     for point, entry in family["points"].items():
         match = _LENGTH.search(entry)
@@ -432,11 +442,13 @@ def _with_table(
                 100 * fmean(row.scores.values()), 6
             )
     shared = {"effort": NO_REASONING, "confidence": "H", "source": table["source"]}
-    made = [
-        {"model": model, "means": of_model, **shared}
-        for model, of_model in values.items()
-    ]
-    kept = {key: value for key, value in family.items() if key != "table"}
+    made = []
+    for model, of_model in values.items():
+        made.append({"model": model, "means": of_model, **shared})
+    kept = {}
+    for key, value in family.items():
+        if key != "table":
+            kept[key] = value
     return {**kept, "rows": made, "is_table": True}
 
 

@@ -386,7 +386,7 @@ class SplitOutput:
     Args:
         answer: the answer without white space at its ends; the whole output if it has no known marks, or if its
             reasoning never ends.
-        reasoning: the reasoning; None if there are no known marks. It is empty if an answer has marks and no reasoning.
+        reasoning: the reasoning, or None if there are no known marks. It is empty if an answer has marks and no reasoning.
         is_open: whether the reasoning begins and never ends, so that there is no answer.
     """
 
@@ -439,10 +439,10 @@ def remove_reasoning(output: str) -> str:
 
 def special_marks() -> frozenset[str]:
     """Return the pieces of marks that tokenizers can have as special tokens, such as `<|channel|>`."""
-    texts = [text for marks in TABLE for text in (marks.opening, marks.closing)]
-    texts += [*ENDS, "<|start|>", "<|constrain|>", "<|call|>"]
-    pieces = [piece for text in texts for piece in _PIECE.findall(text)]
-    return frozenset([*texts, *pieces])
+    texts = {*ENDS, "<|start|>", "<|constrain|>", "<|call|>"}
+    for marks in TABLE:
+        texts.update((marks.opening, marks.closing))
+    return frozenset(texts.union(*map(_PIECE.findall, texts)))
 
 
 _PIECE = re.compile(r"<[^<>\s]{1,60}>")
@@ -522,11 +522,9 @@ def _unwrap(answer: str, rows: Iterable[Marks]) -> str:
             continue
         inner = answer[len(marks.opening) :]
         if marks.is_markup:
-            return (
-                inner.removesuffix(marks.closing)
-                if inner.endswith(marks.closing)
-                else answer
-            )
+            if inner.endswith(marks.closing):
+                return inner.removesuffix(marks.closing)
+            return answer
         return inner.partition(marks.closing)[0]
     return answer
 
@@ -556,11 +554,11 @@ def _is_quoted(output: str, start: int, end: int) -> bool:
 
 @cache
 def _prefilled() -> tuple[Marks, ...]:
-    return tuple(
-        marks
-        for marks in TABLE
-        if marks.is_prefilled and marks not in (_THINK, HARMONY)
-    )
+    prefilled = []
+    for marks in TABLE:
+        if marks.is_prefilled and marks not in (_THINK, HARMONY):
+            prefilled.append(marks)
+    return tuple(prefilled)
 
 
 def _find_lone_closing(output: str) -> tuple[int, int] | None:
@@ -672,21 +670,21 @@ _BARE_HARMONY_STARTS = (
 
 
 def _split_bare_channels(output: str, start: int) -> SplitOutput | None:
-    """Split an output of gpt-oss without special tokens; None if it is a plain answer."""
+    """Split an output of gpt-oss without special tokens, or None if it is a plain answer."""
     opening = next(
         word for word in _BARE_HARMONY_STARTS if output.startswith(word, start)
     )
     begin = start + len(opening)
     is_glued = output[begin : begin + 1].isalnum()
-    place = output.find(BARE_HARMONY.closing, begin)
-    end = place + len(BARE_HARMONY.closing)
+    closing = output.find(BARE_HARMONY.closing, begin)
+    end = closing + len(BARE_HARMONY.closing)
     # A plain answer can begin with the word `analysis`, and quote the other mark.
-    while place >= 0 and not is_glued and _is_quoted(output, place, end):
-        place = output.find(BARE_HARMONY.closing, end)
-        end = place + len(BARE_HARMONY.closing)
-    if place >= 0:
+    while closing >= 0 and not is_glued and _is_quoted(output, closing, end):
+        closing = output.find(BARE_HARMONY.closing, end)
+        end = closing + len(BARE_HARMONY.closing)
+    if closing >= 0:
         return SplitOutput(
-            _strip_ends(output[end:].strip()), output[begin:place].strip()
+            _strip_ends(output[end:].strip()), output[begin:closing].strip()
         )
     # A single word can be a name such as `analysis2`.
     if is_glued and _TWO_WORDS.match(output, begin):

@@ -231,7 +231,10 @@ def find_release(text: str, benchmarks: Iterable[Benchmark]) -> list[ReleaseRow]
             rows += [ReleaseRow(benchmark, protocol, row) for row in protocol.rows]
     words = _words(text)
     models = dict.fromkeys(release.row.model for release in rows)
-    possible = [model for model in models if words and words <= _words(model)]
+    possible = []
+    for model in models:
+        if words and words <= _words(model):
+            possible.append(model)
     matches = [model for model in possible if _words(model) == words] or possible
     # Papers spell models in their own way: `Gpt-4o` and `GPT-4o` are one.
     if len({_words(model) for model in matches}) > 1:
@@ -242,7 +245,10 @@ def find_release(text: str, benchmarks: Iterable[Benchmark]) -> list[ReleaseRow]
 
 
 def _list_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    if len(names) > _MOST_NAMES:
+        more = f" and {len(names) - _MOST_NAMES} more"
+    else:
+        more = ""
     return ", ".join(map(repr, names[:_MOST_NAMES])) + more
 
 
@@ -255,4 +261,6 @@ def _words(text: str) -> frozenset[str]:
 def _normalize_word(word: str) -> str:
     if word[0].isdigit():
         return word.replace("mil", "m")
-    return word.rstrip("s") if len(word) > 3 else word
+    if len(word) > 3:
+        return word.rstrip("s")
+    return word

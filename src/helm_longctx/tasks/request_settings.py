@@ -76,11 +76,10 @@ class RequestSettings:
 
     def to_json(self) -> dict[str, Any]:
         """Return what differs from the defaults as JSON data."""
-        data = {
-            name: getattr(self, name)
-            for name in ("style", "truncation", "metric")
-            if getattr(self, name) != getattr(DEFAULT_REQUEST, name)
-        }
+        data = {}
+        for name in ("style", "truncation", "metric"):
+            if getattr(self, name) != getattr(DEFAULT_REQUEST, name):
+                data[name] = getattr(self, name)
         if self.sampling:
             data["sampling"] = dict(self.sampling.items())
         return data
@@ -88,7 +87,10 @@ class RequestSettings:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RequestSettings:
         """Read what `to_json` has made."""
-        others = {name: value for name, value in data.items() if name != "sampling"}
+        others = {}
+        for name, value in data.items():
+            if name != "sampling":
+                others[name] = value
         return cls(**others, sampling=Sampling(**data.get("sampling", {})))
 
 

@@ -33,7 +33,7 @@ class RunName:
     def with_argument(
         self, argument: str, value: str, ours: Collection[str]
     ) -> RunName:
-        """Return the name with an argument of ours, which comes after others of `ours` and before HELM's own."""
+        """Return the name with an argument of ours, after others of `ours` and before HELM's own."""
         end = sum(name in ours for name, _ in self.arguments)
         arguments = (*self.arguments[:end], (argument, value), *self.arguments[end:])
         return replace(self, arguments=arguments)
@@ -46,7 +46,7 @@ class RunName:
 
 
 def read_run_name(text: str) -> RunName:
-    """Return the parts of a run's name, which HELM keeps only as a text."""
+    """Return the parts of a run's name. HELM keeps it only as a text."""
     entry, _, rest = text.partition(":")
     pairs = []
     for part in rest.split(",") if rest else ():

@@ -30,7 +30,7 @@ class Sample:
         input_tokens: length of the completion prompt, counted by `counter`.
         record: the fields that the scored record has in addition to prediction and references.
         group: the name of what the instance shares with others; see `Example.group`. None in runs of earlier versions.
-        method: the `name` and the `arguments` of the method whose program answers the question; None for other methods.
+        method: the `name` and the `arguments` of the method whose program answers the question, or None for other methods.
         read: see `Example.read`.
         marks: see `Example.marks`; only for such a method.
         answer_tokens: about how many tokens a good answer has; see `Example.answer_tokens`.
@@ -96,9 +96,10 @@ class Sample:
     def from_json(cls, extra: Mapping[str, Any] | None) -> Sample:
         """Read the sample from an instance's `extra_data`. Fields that this version does not have are ignored."""
         extra = extra or {}
-        values = {
-            name: extra[name] for name in cls.__dataclass_fields__ if name in extra
-        }
+        values = {}
+        for name in cls.__dataclass_fields__:
+            if name in extra:
+                values[name] = extra[name]
         if "request" in values:
             values["request"] = RequestSettings.from_json(values["request"])
         return cls(**values)
@@ -161,8 +162,12 @@ def find_cut(sample: Sample, counted: float, limit: float | None = None) -> int 
         limit: the number of tokens at which the server's counts of the run stop; see `find_limit`.
     """
     if sample.prompt_tokens is not None:
-        return sample.prompt_tokens if is_cut(counted, sample.prompt_tokens) else None
+        if is_cut(counted, sample.prompt_tokens):
+            return sample.prompt_tokens
+        return None
     fewest = sample.fewest_tokens or 0
     if limit is not None and counted == limit:
         return max(fewest, int(counted))
-    return fewest if is_cut(counted, fewest, usual=1.0) else None
+    if is_cut(counted, fewest, usual=1.0):
+        return fewest
+    return None

@@ -38,7 +38,9 @@ def take_sample(load: _LoadAll[_Further]) -> _LoadAll[_Further]:
 def number_name(name: str, earlier: Counter[str]) -> str:
     """Return a name, with a number added if earlier rows have the same name, and count it."""
     earlier[name] += 1
-    return name if earlier[name] == 1 else f"{name}-{earlier[name]}"
+    if earlier[name] == 1:
+        return name
+    return f"{name}-{earlier[name]}"
 
 
 def shuffle_order(count: int, seed: int) -> list[int]:
@@ -64,7 +66,10 @@ class UnseededShuffles:
         keys = state["key"]
         position = state["pos"]
         # At the end of the key NumPy would first make a new key, but the library then reads key[0] of the old one.
-        seed = keys[position] if position < len(keys) else keys[0]
+        if position < len(keys):
+            seed = keys[position]
+        else:
+            seed = keys[0]
         self.skip(1)
         return shuffle_order(count, int(seed))
 

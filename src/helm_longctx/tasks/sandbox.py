@@ -382,9 +382,9 @@ def _decide(
     call: int, argument: int, values: Sequence[int], then: int, otherwise: int
 ) -> list[_Step]:
     """Return the steps that end a call by one of its arguments, a C int. Other calls go on after them."""
-    tests = [
-        (_IF_EQUAL, len(values) - index, 0, value) for index, value in enumerate(values)
-    ]
+    tests = []
+    for index, value in enumerate(values):
+        tests.append((_IF_EQUAL, len(values) - index, 0, value))
     steps = [
         (_LOAD, 0, 0, 16 + 8 * argument),
         *tests,

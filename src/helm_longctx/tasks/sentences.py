@@ -56,9 +56,8 @@ class WordsInSentences:
         # Only the end of the text is split again.
         spans = self._before(len(text), self._spans)
         start = spans.pop()[0] if spans else 0
-        spans += [
-            (start + first, start + end) for first, end in self._split(text[start:])
-        ]
+        for first, end in self._split(text[start:]):
+            spans.append((start + first, start + end))
         self._spans = max(self._spans, self._before(len(text), spans), key=len)
         return [text[first:end] for first, end in spans]
 

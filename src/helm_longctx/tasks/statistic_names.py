@@ -27,11 +27,11 @@ class StatisticName:
 
     Args:
         metric: the metric without the facts below.
-        judge: the judge of a jury who gave the score; empty for the metric itself.
-        pair: the two judges whose agreement it is; empty for other statistics.
-        depth: the depth of the evidence in percent; None for all depths.
-        repeats: the number of answers of which one is right; None for a single answer.
-        window: the position at which the window of a text ends; None for the whole text.
+        judge: the judge of a jury who gave the score, empty for the metric itself.
+        pair: the two judges whose agreement it is, empty for other statistics.
+        depth: the depth of the evidence in percent, or None for all depths.
+        repeats: the number of answers of which one is right, or None for a single answer.
+        window: the position at which the window of a text ends, or None for the whole text.
     """
 
     metric: str
@@ -63,7 +63,7 @@ class StatisticName:
 
 @cache
 def read_statistic(name: str) -> StatisticName:
-    """Return the facts in the name of a statistic, which HELM's files have as a text."""
+    """Return the facts in the name of a statistic. HELM's files have it as a text."""
     metric, colon, rest = name.partition(":")
     if colon and metric == _KAPPA:
         return StatisticName(metric, pair=tuple(rest.split("|")))

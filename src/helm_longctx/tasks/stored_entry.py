@@ -26,12 +26,11 @@ _OTHER_ARGUMENTS = ("revision", "comparability", "files")
 
 
 def scenario_arguments(entry: Entry) -> dict[str, Any]:
-    """Return an entry as the arguments of a scenario, which are plain JSON data."""
-    arguments = {
-        name: value
-        for name, value in entry.arguments.items()
-        if name not in _IN_OTHER_FIELDS
-    }
+    """Return an entry as the arguments of a scenario: plain JSON data."""
+    arguments = {}
+    for name, value in entry.arguments.items():
+        if name not in _IN_OTHER_FIELDS:
+            arguments[name] = value
     if entry.settings.length is not None:
         # The length is a number, so that `8k` and `8192` make the same scenario.
         arguments["length"] = entry.settings.length
@@ -64,7 +63,7 @@ def replace_request(entry: Entry, request: RequestSettings) -> Entry:
 
 
 def read_entry(spec: Any) -> Entry | None:
-    """Return what a run was asked with; None for another package's scenario and for published results.
+    """Return what a run was asked with, or None for another package's scenario and for published results.
 
     Args:
         spec: HELM's `RunSpec`, or the content of `run_spec.json`.
@@ -72,9 +71,10 @@ def read_entry(spec: Any) -> Entry | None:
     Raises:
         InputError: the installed version does not know the benchmark or an argument.
     """
-    content: Mapping[str, Any] = (
-        asdict(spec) if is_dataclass(spec) and not isinstance(spec, type) else spec
-    )
+    if is_dataclass(spec) and not isinstance(spec, type):
+        content: Mapping[str, Any] = asdict(spec)
+    else:
+        content = spec
     arguments = dict(content["scenario_spec"].get("args") or {})
     name = arguments.pop("entry", None)
     if name is None:

@@ -349,7 +349,7 @@ class Task:
         most_samples: the largest `num_samples` of a task that can be generated. None if the data sets the limit.
         official_judge: the judge that the benchmark uses for a part of the score. None if no judge is needed. The
             `judge` argument can name another.
-        judgement: how language models judge the answers; None if none does, or if the category's annotator knows it.
+        judgement: how language models judge the answers, or None if none does, or if the category's annotator knows it.
         judge_sources: the files that a judge needs, by role: its `rubric`, the `keypoints` of summaries.
         record_shapes: the kinds of the optional fields that `score` reads from a record.
         cut: the part of a prompt that is cut if the prompt is too long: the end of its `context`; its `middle`, after
@@ -439,11 +439,10 @@ class Task:
 
     def prompt(self, example: Example, system: str | None = None) -> Prompt:
         """Make the prompt of an example, after a system message if the protocol has one."""
-        own = (
-            Prompt(example.messages, context=example.context)
-            if example.messages
-            else None
-        )
+        if example.messages:
+            own = Prompt(example.messages, context=example.context)
+        else:
+            own = None
         prompt = own or (example.template or self.template).render(example.fields)
         return prompt.with_system(system) if system else prompt
 
@@ -531,11 +530,10 @@ class Task:
 
     def output_tokens(self, settings: Settings) -> int:
         """Return the official output budget."""
-        official = (
-            self.max_tokens
-            if isinstance(self.max_tokens, int)
-            else self.max_tokens[settings.level]
-        )
+        if isinstance(self.max_tokens, int):
+            official = self.max_tokens
+        else:
+            official = self.max_tokens[settings.level]
         return self.variant(settings).max_tokens or official
 
     def budget(self, settings: Settings, example: Example | None = None) -> int:
@@ -545,7 +543,9 @@ class Task:
 
     def record_fields(self, settings: Settings) -> dict[str, Any]:
         """Return the fields that a run entry adds to the records of the task's answers."""
-        return {"scorer": settings.scorer} if self.scorers and settings.scorer else {}
+        if self.scorers and settings.scorer:
+            return {"scorer": settings.scorer}
+        return {}
 
     def is_other_scorer(self, scorer: str) -> bool:
         """Whether a value of `scorer` selects another scorer than the default one for this task."""
@@ -557,10 +557,9 @@ class Task:
         At most `MOST_SCORED` characters of the prediction are read.
         """
         scorer = self.scorers.get(record.get("scorer", ""), self.score)
-        scores = {
-            name: float(value)
-            for name, value in scorer(limit_prediction(record)).items()
-        }
+        scores = {}
+        for name, value in scorer(limit_prediction(record)).items():
+            scores[name] = float(value)
         if (mean := self.headline_mean(scores)) is not None:
             scores[MAIN_METRIC] = mean
         return scores
@@ -585,7 +584,9 @@ class Task:
 
     def demonstrations(self, settings: Settings) -> int:
         """Return the number of demonstrations before the question."""
-        return self.shots if settings.shots is None else settings.shots
+        if settings.shots is None:
+            return self.shots
+        return settings.shots
 
     def all_sources(self, length: int | None) -> list[Source]:
         """Return all data that can be fetched for the task at a length."""

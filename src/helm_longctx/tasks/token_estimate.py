@@ -114,12 +114,15 @@ def estimate_fewest_tokens(texts: Iterable[str]) -> int:
     """
     total = 0.0
     for text in texts:
-        pieces = [text] if len(text) <= _SAMPLE * _SAMPLES else _draw_samples(text)
+        if len(text) <= _SAMPLE * _SAMPLES:
+            pieces = [text]
+        else:
+            pieces = _draw_samples(text)
         ascii_pieces = pieces
         if not text.isascii():
-            ascii_pieces = [
-                piece.encode("ascii", "ignore").decode() for piece in pieces
-            ]
+            ascii_pieces = []
+            for piece in pieces:
+                ascii_pieces.append(piece.encode("ascii", "ignore").decode())
         size = sum(map(len, pieces))
         others = size - sum(map(len, ascii_pieces))
         # Tokenizers join spaces and line breaks. One estimate of all pieces takes a third of the time.

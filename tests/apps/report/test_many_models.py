@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.apps.report import build
+from helm_longctx.cli import results
 from helm_longctx.results import reading
 from tests.apps.report.suites import write_suite
 from tests.support.commands import Command
@@ -17,7 +18,7 @@ ENTRY = "helmet_recall:task=json_kv,length=8k"
 def test_more_models_than_a_report_compares(
     tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A report of too many models is refused in one line, soon after the first model too many was read."""
+    """A report and a summary of too many models are refused in one line, soon after the first model too many was read."""
     suite = tmp_path / "runs/s"
     write_suite(suite, [ENTRY], {f"acme/{n}": 0.1 * n for n in range(8)}, instances=2)
     read: list[Path] = []
@@ -36,5 +37,8 @@ def test_more_models_than_a_report_compares(
     assert line.endswith("divide the runs among several suites")
     assert len(read) == 4
     assert not (tmp_path / "reports").exists()
+    monkeypatch.setattr(results, "_MOST_MODELS", 5)
+    assert command("summarize", "--suite", "s", "--output-path", tmp_path) == 2
+    assert f"{suite} has more than 5 models in 8 runs" in command.err
     monkeypatch.setattr(build, "_MOST_MODELS", 8)
     assert command(*report) == 0, command.err

@@ -119,7 +119,12 @@ def find_boundary(
     if not depends:
         return None
     is_counted = all(shot.reply.cached_tokens is not None for shot in shots)
-    return Boundary(first, before, block if block > 1 else 0, is_counted)
+    return Boundary(
+        first=first,
+        before=before,
+        block=block if block > 1 else 0,
+        is_counted=is_counted,
+    )
 
 
 def _find_rare(before: _Shot | None, first: _Shot, shots: Sequence[_Shot]) -> int:
@@ -146,7 +151,12 @@ def _take_shots(replies: Sequence[StateReply], tie: float | None) -> list[_Shot]
             )
             tokens = round(share * (reply.prompt_tokens or reply.length))
         shots.append(
-            _Shot(tokens, question.border, bool(gap > changes.tie or lost > 0), reply)
+            _Shot(
+                tokens=tokens,
+                line=question.border,
+                differs=bool(gap > changes.tie or lost > 0),
+                reply=reply,
+            )
         )
     return shots
 

@@ -68,7 +68,10 @@ def write_script(
 def _list_steps(cell: StateCell, boundary: Boundary | None) -> Iterator[_Step]:
     state = STATES[cell.state]
     if boundary:
-        shots = [shot for shot in (boundary.first, boundary.before) if shot]
+        shots = []
+        for shot in (boundary.first, boundary.before):
+            if shot:
+                shots.append(shot)
         about = "After another prompt with the same beginning of {} tokens"
         questions = {}
         for shot in shots:
@@ -90,9 +93,15 @@ def _make_script(
     server: Server, name: str, steps: Sequence[_Step], aborts: bool
 ) -> str:
     client = server.client
-    path = client.route(server.request(CheckPrompt(0, [(1, 1)], [0]))).removeprefix(
-        client.provider.address_part
-    )
+    path = client.route(
+        server.request(
+            CheckPrompt(
+                copy=0,
+                lines=[(1, 1)],
+                asked_lines=[0],
+            )
+        )
+    ).removeprefix(client.provider.address_part)
     address = shlex.quote(f"{str(client.client.base_url).rstrip('/')}{path}")
     variable = client.settings.api_key_env
     if variable:

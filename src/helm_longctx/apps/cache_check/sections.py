@@ -56,19 +56,19 @@ def cache_blocks(
         Column("", is_number=False),
     ]
     table = Table(
-        "cache-check",
-        f"States of the cache of {model}",
-        columns,
-        [_row(cell) for cell in cells],
+        name="cache-check",
+        title=f"States of the cache of {model}",
+        columns=columns,
+        rows=[_row(cell) for cell in cells],
     )
     return [
         table,
         HeadlineAnswer(
-            QUESTION,
-            _verdict(cells, model),
-            "",
-            not open_cells(cells),
-            " ".join(_notes(cells, replies)),
+            question=QUESTION,
+            verdict=_verdict(cells, model),
+            certainty="",
+            is_sure=not open_cells(cells),
+            note=" ".join(_notes(cells, replies)),
         ),
     ]
 

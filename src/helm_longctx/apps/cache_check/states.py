@@ -106,11 +106,11 @@ class StateReply:
     def question(self, is_spread: bool = False) -> RegisterQuestion:
         """Return the question."""
         return RegisterQuestion(
-            self.seed,
-            lines_for(self.length, self.kind),
-            is_spread,
-            self.kind,
-            self.shared,
+            seed=self.seed,
+            size=lines_for(self.length, self.kind),
+            is_spread=is_spread,
+            kind=self.kind,
+            shared=self.shared,
         )
 
 
@@ -167,7 +167,11 @@ class Server:
         A prompt is sent twice. Fields work if the server says that it read the second one from its cache, and nothing
         of the same prompt with the fields.
         """
-        reply = StateReply(0, seed, "probe")
+        reply = StateReply(
+            length=0,
+            seed=seed,
+            state="probe",
+        )
         prompt = RegisterQuestion(seed, _PROBE_LINES).prompt("probe")
 
         def count_cached(fields: Mapping[str, Any]) -> int | None:
@@ -403,9 +407,9 @@ def plan_questions(
                 for group in Random(number).sample(groups, len(groups)):
                     for state, copy in group:
                         reply = StateReply(
-                            length,
-                            number,
-                            state,
+                            length=length,
+                            seed=number,
+                            state=state,
                             copy=copy,
                             kind=kind,
                             shared=shared,
@@ -428,9 +432,9 @@ def plan_busy(asked: Sequence[StateReply], is_exact: bool) -> list[StateReply]:
         for state in (BUSY, BUSY_CONTROL):
             plan.append(
                 StateReply(
-                    reply.length,
-                    reply.seed,
-                    state,
+                    length=reply.length,
+                    seed=reply.seed,
+                    state=state,
                     copy=copy,
                     kind=reply.kind,
                     shared=reply.shared,
@@ -441,7 +445,10 @@ def plan_busy(asked: Sequence[StateReply], is_exact: bool) -> list[StateReply]:
 
 def _group_states(states: Sequence[str], is_exact: bool) -> list[list[tuple[str, str]]]:
     """Return states, and cold ones with the state whose prompt they ask, in groups that follow each other."""
-    warm = [state for state in states if state not in (COLD, CONTROL)]
+    warm = []
+    for state in states:
+        if state not in (COLD, CONTROL):
+            warm.append(state)
     if not is_exact or not warm:
         return [[(state, "")] for state in states]
     cold = [state for state in states if state in (COLD, CONTROL)]

@@ -140,7 +140,13 @@ def find_where(
                 kept.append(reply)
         boundary = find_boundary(kept, partial(ask_shared, worst.length), tie)
     at_border = tuple(name.removesuffix(" the border") + " the end" for name in border)
-    return Where(worst, without, depths, at_border, boundary)
+    return Where(
+        cell=worst,
+        without=without,
+        depths=depths,
+        at_border=at_border,
+        boundary=boundary,
+    )
 
 
 def _find_depths(

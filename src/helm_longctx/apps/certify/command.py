@@ -79,7 +79,18 @@ def plan_lengths(
     kinds = len(budgets)
     first = design.first
     above, _ = plan_tests(
-        [[PairedAnswer(1.0, 1.0, 0)] * first * design.texts] * kinds,
+        [
+            [
+                PairedAnswer(
+                    expected=1.0,
+                    score=1.0,
+                    question=0,
+                )
+            ]
+            * first
+            * design.texts
+        ]
+        * kinds,
         design.loss,
         design.most,
         design.error,
@@ -105,7 +116,14 @@ def plan_lengths(
             dollars = None
         else:
             dollars = (fewest * of_one, most * of_one)
-        plans.append(_PlannedLength(length, fewest, most, dollars))
+        plans.append(
+            _PlannedLength(
+                length=length,
+                fewest=fewest,
+                most=most,
+                dollars=dollars,
+            )
+        )
     return plans
 
 
@@ -245,7 +263,13 @@ def certify(
             f"at least twice the shortest length, {shortest}",
         )
     design = Design(
-        longest, least, tuple(kinds), loss / 100, error, most, each_kind=each_kind
+        claim=longest,
+        shortest=least,
+        kinds=tuple(kinds),
+        loss=loss / 100,
+        error=error,
+        most=most,
+        each_kind=each_kind,
     )
     if thinking_tokens:
         suffix = f",thinking_tokens={thinking_tokens}"
@@ -398,7 +422,9 @@ def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
     for planned in plans:
         dollars = ["unknown", "unknown"]
         if planned.dollars:
-            dollars = [f"${value:,.2f}" for value in planned.dollars]
+            dollars = []
+            for value in planned.dollars:
+                dollars.append(f"${value:,.2f}")
         if planned.length:
             length = length_label(planned.length)
         else:

@@ -86,7 +86,10 @@ class _Diagnosis:
         for length in self._search.tests:
             if not self._is_refused(length):
                 lengths.append(length)
-        lost = [length for length in lengths if not self._is_effective(length)]
+        lost = []
+        for length in lengths:
+            if not self._is_effective(length):
+                lost.append(length)
         chosen = lost or lengths[:1]
         cells = []
         for length in sorted(chosen, reverse=True):
@@ -146,7 +149,12 @@ class _Diagnosis:
         blocks = []
         for number in range(start, start + max(0, min(count, left))):
             blocks.append(
-                AskedBlock(self._kind.kind, length, self._kind.question(number), 1)
+                AskedBlock(
+                    kind=self._kind.kind,
+                    length=length,
+                    seed=self._kind.question(number),
+                    count=1,
+                )
             )
         return blocks
 
@@ -390,7 +398,9 @@ class CertifyOutcome:
         answers = []
         for answered in blocks:
             replies += answered.replies
-            own_replies = [reply.to_json() for reply in answered.replies]
+            own_replies = []
+            for reply in answered.replies:
+                own_replies.append(reply.to_json())
             answers.append({**asdict(answered.block), "replies": own_replies})
         dollars = []
         for reply in replies:
@@ -467,7 +477,11 @@ def run(design: Design, ask: Ask) -> CertifyOutcome:
             stop = str(error)
         for block in answered:
             search.add(block)
-    return CertifyOutcome(search, _diagnose(search), stop)
+    return CertifyOutcome(
+        search=search,
+        diagnosis=_diagnose(search),
+        stop=stop,
+    )
 
 
 def _diagnose(search: Search) -> _Diagnosis | None:

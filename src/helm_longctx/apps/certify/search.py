@@ -221,10 +221,10 @@ class KindAnswers:
         for number in numbers:
             blocks.append(
                 AskedBlock(
-                    self.kind,
-                    self.design.shortest,
-                    self.question(number),
-                    self.design.texts,
+                    kind=self.kind,
+                    length=self.design.shortest,
+                    seed=self.question(number),
+                    count=self.design.texts,
                     texts=self.design.texts,
                 )
             )
@@ -247,10 +247,10 @@ class KindAnswers:
             error = self.design.error_at(length) / len(self.design.kinds)
             ends = self.base_interval
             self.cells[length] = KindCell(
-                length,
-                ends.high - self.design.loss,
-                ends.low,
-                (error, KIND_SHARE * error),
+                length=length,
+                highest=ends.high - self.design.loss,
+                lowest=ends.low,
+                errors=(error, KIND_SHARE * error),
             )
         return self.cells[length]
 
@@ -259,7 +259,12 @@ class KindAnswers:
         """The score at the shortest length, with its interval over questions. Read it when all are answered."""
         scores, seeds = self._base_scores()
         if not scores:
-            return Interval(0.0, 0.0, 1.0, 0)
+            return Interval(
+                mean=0.0,
+                low=0.0,
+                high=1.0,
+                n=0,
+            )
         interval = mean_interval(scores, seeds)
         # A test needs thresholds between 0 and 1, and few questions cannot show that a score is exactly 1.
         least = 1 / (len(scores) + 2)
@@ -267,7 +272,12 @@ class KindAnswers:
             min(max(end, least), 1 - least)
             for end in (interval.mean, interval.low, interval.high)
         )
-        return Interval(mean, low, high, len(scores))
+        return Interval(
+            mean=mean,
+            low=low,
+            high=high,
+            n=len(scores),
+        )
 
     @cached_property
     def pairing(self) -> float:
@@ -305,7 +315,10 @@ class KindAnswers:
         by_question: dict[int, list[float]] = defaultdict(list)
         for score, seed in zip(scores, seeds, strict=True):
             by_question[seed].append(score)
-        return {seed: fmean(values) for seed, values in by_question.items()}
+        means = {}
+        for seed, values in by_question.items():
+            means[seed] = fmean(values)
+        return means
 
     @property
     def floor(self) -> float:
@@ -564,7 +577,11 @@ class Search:
     @cached_property
     def measured(self) -> list[KindAnswers]:
         """The kinds that can be measured. Read it when the shortest length is answered."""
-        return [kind for kind in self.kinds.values() if kind.is_measurable]
+        kinds = []
+        for kind in self.kinds.values():
+            if kind.is_measurable:
+                kinds.append(kind)
+        return kinds
 
     @cached_property
     def order(self) -> list[tuple[KindAnswers, int]]:
@@ -590,7 +607,13 @@ class Search:
             for kind in kinds:
                 seed = kind.question(SEEDS - 1)
                 blocks.append(
-                    AskedBlock(kind.kind, design.shortest, seed, NO_TEXT, False)
+                    AskedBlock(
+                        kind=kind.kind,
+                        length=design.shortest,
+                        seed=seed,
+                        count=NO_TEXT,
+                        has_text=False,
+                    )
                 )
             for kind in kinds:
                 blocks += kind.base_blocks(range(design.first))
@@ -674,7 +697,14 @@ class Search:
         questions = self.order[test.asked : test.asked + test.next_count]
         blocks = []
         for kind, seed in questions:
-            blocks.append(AskedBlock(kind.kind, length, seed, 1))
+            blocks.append(
+                AskedBlock(
+                    kind=kind.kind,
+                    length=length,
+                    seed=seed,
+                    count=1,
+                )
+            )
         return blocks
 
     def most_at(self, length: int) -> int:
@@ -735,7 +765,14 @@ class Search:
                 for limit, error in limits
             )
             for number in range(start, start + max(count, 1)):
-                blocks.append(AskedBlock(kind.kind, claim, kind.question(number), 1))
+                blocks.append(
+                    AskedBlock(
+                        kind=kind.kind,
+                        length=claim,
+                        seed=kind.question(number),
+                        count=1,
+                    )
+                )
         return blocks
 
 

@@ -61,7 +61,9 @@ def write_certificate(record: CertificateRecord, path: Path) -> None:
     shortest = record["design"]["shortest"]
     grid = []
     for kind in record["kinds"]:
-        row = [_grid_cell(kind, length, shortest) for length in lengths]
+        row = []
+        for length in lengths:
+            row.append(_grid_cell(kind, length, shortest))
         grid.append((kind["name"], row))
     losses = []
     for loss in record["lengths"]:
@@ -315,11 +317,7 @@ def _grid_cell(kind: Mapping[str, Any], length: int, shortest: int) -> dict[str,
         state = "above"
     else:
         state = cell["decision"]
-    return {
-        "text": "refused"
-        if cell["is_refused"]
-        else percent(cell["mean"])
-        if cell["n"]
-        else "–",
-        "state": state,
-    }
+    text = percent(cell["mean"]) if cell["n"] else "–"
+    if cell["is_refused"]:
+        text = "refused"
+    return {"text": text, "state": state}

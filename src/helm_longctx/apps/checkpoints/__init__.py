@@ -16,7 +16,7 @@ APP = App(
             "checkpoints",
             "Checkpoints",
             f"{__name__}.sections:checkpoint_sections",
-            place=62,
+            position=62,
         )
     ],
 )

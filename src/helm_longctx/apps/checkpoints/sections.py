@@ -23,7 +23,7 @@ from helm_longctx.documents.document import (
     number_cell,
     text_columns,
 )
-from helm_longctx.documents.numbers import MARK, range_text, signed_percent
+from helm_longctx.documents.numbers import MARK, percent, range_text, signed_percent
 from helm_longctx.documents.plots import curves
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError
@@ -57,10 +57,10 @@ class _Curve:
     Args:
         family: the name that the checkpoints share, with a star in the place of the step.
         part: the task or the part of the benchmark.
-        length: the length; None for a benchmark without lengths.
+        length: the length, or None for a benchmark without lengths.
         scores: the score of each step, in the order of the steps.
-        floor_result: the best score that needs no understanding; None if no floor was run.
-        trend: the comparison of the last step with an earlier one on the same questions; None if there is none.
+        floor_result: the best score that needs no understanding, or None if no floor was run.
+        trend: the comparison of the last step with an earlier one on the same questions, or None if there is none.
     """
 
     family: str
@@ -72,12 +72,14 @@ class _Curve:
 
     @property
     def floor(self) -> float | None:
-        """The score of the floor; None if no floor was run."""
-        return self.floor_result.interval.mean if self.floor_result else None
+        """The score of the floor, or None if no floor was run."""
+        if self.floor_result:
+            return self.floor_result.interval.mean
+        return None
 
     @property
     def start(self) -> int | None:
-        """The step from which on all scores are surely above the floor; None if there is none, or without a floor's run.
+        """The step from which on all scores are surely above the floor, or None without such a step or a floor's run.
 
         Questions need not fail at random, so those of the steps count as wrong here, and those of the floor as right.
         """
@@ -86,12 +88,12 @@ class _Curve:
         steps = list(self.scores)
         intervals = self._score_intervals(0.0)
         floor = _count_failures(self.floor_result, 1.0)
-        found = None
+        start = None
         for number in range(len(steps), 0, -1):
             if not is_above_floor(intervals[:number], floor):
                 break
-            found = steps[number - 1]
-        return found
+            start = steps[number - 1]
+        return start
 
     def _score_intervals(self, failure: float) -> list[Interval]:
         """Return the score of each step if the questions without an answer have this score."""
@@ -185,11 +187,7 @@ def is_above_floor(scores: Sequence[Interval], floor: Interval) -> bool:
     """
     newest = scores[-1]
     quantile = normal_quantile()
-    noise = _TYPICAL_NOISE
-    if len(scores) >= _FEWEST_STEPS:
-        sampled = ((newest.high - newest.low) / (2 * quantile)) ** 2
-        variance = _find_variance(np.array([score.mean for score in scores]))
-        noise = max(noise, math.sqrt(max(variance - sampled, 0.0)))
+    noise = max(_TYPICAL_NOISE, find_neighbour_noise(scores) or 0.0)
     with_noise = Interval(
         mean=newest.mean,
         low=newest.mean - math.hypot(newest.mean - newest.low, quantile * noise),
@@ -200,6 +198,20 @@ def is_above_floor(scores: Sequence[Interval], floor: Interval) -> bool:
     # The p-value is two-sided, and only scores above the floor count.
     level = 2 * SIGNIFICANCE / (len(scores) * (len(scores) + 1))
     return comparison.effect.mean > 0 and comparison.p_value < level
+
+
+def find_neighbour_noise(scores: Sequence[Interval]) -> float | None:
+    """Return the standard deviation between neighbouring checkpoints besides that of their questions, 0 to 1.
+
+    It is a lower bound of the noise between runs of one recipe, because neighbours share most of their training. None
+    with fewer than `_FEWEST_STEPS`.
+    """
+    if len(scores) < _FEWEST_STEPS:
+        return None
+    newest = scores[-1]
+    sampled = ((newest.high - newest.low) / (2 * normal_quantile())) ** 2
+    variance = _find_variance(np.array([score.mean for score in scores]))
+    return math.sqrt(max(variance - sampled, 0.0))
 
 
 def _find_variance(means: Floats) -> float:
@@ -249,23 +261,20 @@ def _find_curves(board: Board) -> Iterator[_Curve]:
             trainings[step.family][step.number] = result.model
     for family, models in trainings.items():
         for length in board.lengths:
-            tasks = [
-                task.name
-                for task in board.benchmark.tasks
+            tasks = []
+            for task in board.benchmark.tasks:
                 if any(
                     board.score(model, task.name, length) for model in models.values()
-                )
-            ]
-            means = [
-                part
-                for part in board.parts_at(length)
-                if len({*board.tasks_of(part, length)} & {*tasks}) > 1
-            ]
+                ):
+                    tasks.append(task.name)
+            means = []
+            for part in board.parts_at(length):
+                if len({*board.tasks_of(part, length)} & {*tasks}) > 1:
+                    means.append(part)
             for part in (*means, *tasks):
-                found = {
-                    number: board.score(models[number], part, length)
-                    for number in sorted(models)
-                }
+                found = {}
+                for number in sorted(models):
+                    found[number] = board.score(models[number], part, length)
                 scores = {number: score for number, score in found.items() if score}
                 if len(scores) > 1:
                     last = list(scores.values())[-SPAN:]
@@ -276,12 +285,12 @@ def _find_curves(board: Board) -> Iterator[_Curve]:
                     except InputError:
                         pairings = []  # they share no question, or their answers were not kept
                     # Of means only the overall one is compared.
-                    place = ("all", "") if part == OVERALL else ("task", part)
+                    pairing_key = ("all", "") if part == OVERALL else ("task", part)
                     trend = next(
                         (
                             pairing
                             for pairing in pairings
-                            if (pairing.by, pairing.part) == place
+                            if (pairing.by, pairing.part) == pairing_key
                         ),
                         None,
                     )
@@ -319,16 +328,21 @@ def checkpoint_sections(board: Board) -> list[Section]:
         *(
             Column("Change", "Of the last steps, in points."),
             Column("At the end", is_number=False),
+            Column(
+                "Noise, at least",
+                "Standard deviation between neighbouring steps besides that of their questions, in points. Runs of one"
+                " recipe differ by at least as much; see compare --group.",
+            ),
         ),
     ]
     sections = []
-    for number, (family, found) in enumerate(families.items()):
+    for number, (family, of_family) in enumerate(families.items()):
         name = f"checkpoints-{board.file_name}-{number}"
-        rows = [_row(board, each) for each in found]
+        rows = [_row(board, curve) for curve in of_family]
         table = Table(
             f"{name}-table", f"{board.title}: steps of {family}", columns, rows, _ABOUT
         )
-        blocks: list[Block] = [_draw_curves(board, name, family, found), table]
+        blocks: list[Block] = [_draw_curves(board, name, family, of_family), table]
         sections.append(Section(name, f"Scores over the steps of {family}", blocks))
     return sections
 
@@ -338,16 +352,19 @@ def _draw_curves(
 ) -> Figure:
     steps = sorted({step for curve in found for step in curve.scores})
     # Each length is a curve, in the place of a model.
-    rows = [
-        {
-            **plot_row(board, result, part=board.titles[curve.part], step=str(step)),
-            "model": board.titles[curve.part]
-            if curve.length is None
-            else label(curve.length),
-        }
-        for curve in found
-        for step, result in curve.scores.items()
-    ]
+    rows = []
+    for curve in found:
+        for step, result in curve.scores.items():
+            rows.append(
+                {
+                    **plot_row(
+                        board, result, part=board.titles[curve.part], step=str(step)
+                    ),
+                    "model": board.titles[curve.part]
+                    if curve.length is None
+                    else label(curve.length),
+                }
+            )
     parts = list(dict.fromkeys(board.titles[curve.part] for curve in found))
     spec = curves(parts, list(map(str, steps)), "step", over="step")
     about = (
@@ -382,6 +399,11 @@ def _row(board: Board, curve: _Curve) -> list[Cell]:
         if change
         else number_cell(None, note="no question in common"),
         Cell(f"{curve.direction} ({earlier} to {latest})" if curve.direction else ""),
+        number_cell(
+            find_neighbour_noise([score.interval for score in curve.scores.values()]),
+            percent,
+            note=f"fewer than {_FEWEST_STEPS} steps",
+        ),
     ]
 
 
@@ -397,34 +419,38 @@ def checkpoints(
     """
     check_folder("json", json_path)
     boards = read_suite(suite_folder(output_path, suite), BENCHMARKS).boards
-    found = [section for board in boards for section in checkpoint_sections(board)]
-    if not found:
+    sections = []
+    for board in boards:
+        sections.extend(checkpoint_sections(board))
+    if not sections:
         raise InputError(
             f"checkpoints: suite={suite!r} has no two steps of a training; name models as checkpoints/step-1000"
         )
-    for section in found:
+    for section in sections:
         print_blocks(section.blocks)
     if json_path:
-        rows = [
-            {
-                **{
-                    "benchmark": board.name,
-                    "training": curve.family,
-                    "part": curve.part,
-                    "length": curve.length,
-                },
-                "scores": {
-                    step: vars(result.interval) for step, result in curve.scores.items()
-                },
-                **{
-                    "floor": curve.floor,
-                    "above_floor_from": curve.start,
-                    "direction": curve.direction,
-                },
-            }
-            for board in boards
-            for curve in _find_curves(board)
-        ]
+        rows = []
+        for board in boards:
+            for curve in _find_curves(board):
+                rows.append(
+                    {
+                        **{
+                            "benchmark": board.name,
+                            "training": curve.family,
+                            "part": curve.part,
+                            "length": curve.length,
+                        },
+                        "scores": {
+                            step: vars(result.interval)
+                            for step, result in curve.scores.items()
+                        },
+                        **{
+                            "floor": curve.floor,
+                            "above_floor_from": curve.start,
+                            "direction": curve.direction,
+                        },
+                    }
+                )
         json_path.write_bytes(
             orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
         )

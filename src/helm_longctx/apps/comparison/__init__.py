@@ -16,7 +16,7 @@ APP = App(
             "comparison",
             "Comparison",
             f"{__name__}.sections:comparison_sections",
-            place=60,
+            position=60,
         )
     ],
 )

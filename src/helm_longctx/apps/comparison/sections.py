@@ -48,13 +48,22 @@ from helm_longctx.results.comparison import (
 )
 from helm_longctx.results.methods import Gain, find_gains
 from helm_longctx.results.reading import Result
+from helm_longctx.results.run_groups import (
+    compare_groups,
+    describe_noise,
+    find_groups,
+    group_tables,
+    parse_groups,
+    read_groups,
+    to_json,
+)
 from helm_longctx.results.statistics.comparison import (
     FAILURES_DECIDE,
     Decision,
     SideFailures,
 )
 from helm_longctx.results.statistics.level import LEVEL_TEXT, SIGNIFICANCE
-from helm_longctx.results.suite import suite_folder
+from helm_longctx.results.suite import suite_folder, suite_path
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -69,21 +78,22 @@ def comparison_sections(board: Board, length: int | None) -> Section | None:
     differences = find_differences(board, part, length)
     if len(ranking) < 2 and not differences:
         return None
-    scores = {
-        each.model: each for each in (*ranking, *board.without_rank(length, part))
-    }
+    scores = {}
+    for score in (*ranking, *board.without_rank(length, part)):
+        scores[score.model] = score
     # Published models without a rank have no task in common with the user's.
-    compared = [
-        score for score in scores.values() if score in ranking or not score.is_published
-    ]
-    names = {
-        model: add_mark(show_model(model), scores[model].caveats)
-        for model in shown_models(compared)
-    }
+    compared = []
+    for score in scores.values():
+        if score in ranking or not score.is_published:
+            compared.append(score)
+    names = {}
+    for model in shown_models(compared):
+        names[model] = add_mark(show_model(model), scores[model].caveats)
     name = f"comparison-{board.file_name}-{label(length)}".rstrip("-")
     blocks = [
         _matrix(names, differences, name),
         _ranks(board, names, ranking, differences, name),
+        *_recipes(board, length, name),
     ]
     shown = [block for block in blocks if block]
     if not shown:
@@ -100,30 +110,45 @@ def comparison_sections(board: Board, length: int | None) -> Section | None:
     )
 
 
+def _recipes(board: Board, length: int | None, name: str) -> list[Table]:
+    """Return the comparison of recipes, if the suite's configuration has groups of training runs."""
+    folders = {
+        result.run.path.parent for result in board.tasks if result.run is not None
+    }
+    patterns = read_groups(folders.pop()) if len(folders) == 1 else {}
+    if not patterns:
+        return []
+    try:
+        groups = find_groups(patterns, board.own_models)
+        table = compare_groups([board], groups, length)
+    except InputError:  # some runs of the groups have not been made at this length
+        return []
+    return group_tables(table, name)
+
+
 def _matrix(
     names: Mapping[ShownModel, str], differences: Differences, name: str
 ) -> Figure | None:
-    pairs = {
-        pair: differences[pair]
-        for pair in permutations(names, 2)
-        if pair in differences
-    }
+    pairs = {}
+    for pair in permutations(names, 2):
+        if pair in differences:
+            pairs[pair] = differences[pair]
     if not pairs:
         return None
     rows = []
-    for (one, other), each in pairs.items():
-        found = each.comparison
-        effect = each.comparison.effect
-        counts = f"{found.wins} wins, {found.losses} losses, {found.ties} ties"
-        failures = describe_failures(show_model(one), show_model(other), found)
+    for (one, other), decision in pairs.items():
+        comparison = decision.comparison
+        effect = decision.comparison.effect
+        counts = f"{comparison.wins} wins, {comparison.losses} losses, {comparison.ties} ties"
+        failures = describe_failures(show_model(one), show_model(other), comparison)
         rows.append(
             {
                 **{
                     "row": names[one],
                     "column": names[other],
-                    "tied": not each.is_different,
+                    "tied": not decision.is_different,
                 },
-                "open": each.is_left_to_failures,
+                "open": decision.is_left_to_failures,
                 "failures": failures or "none",
                 **{
                     "difference": round(effect.mean, 6),
@@ -131,16 +156,18 @@ def _matrix(
                     "high": round(effect.high, 6),
                 },
                 **{
-                    "p": float(f"{found.p_value:.3g}"),
-                    "adjusted p": float(f"{each.adjusted:.3g}"),
+                    "p": float(f"{comparison.p_value:.3g}"),
+                    "adjusted p": float(f"{decision.adjusted:.3g}"),
                 },
                 "instances": counts
-                if found.wins + found.losses + found.ties
+                if comparison.wins + comparison.losses + comparison.ties
                 else "not the same",
             }
         )
     # With `or 1.0` the ends of the colour scale are never equal.
-    largest = max(abs(each.comparison.effect.mean) for each in pairs.values()) or 1.0
+    largest = (
+        max(abs(decision.comparison.effect.mean) for decision in pairs.values()) or 1.0
+    )
     about = (
         "The score of the row's model minus the score of the column's, in percentage points. An equals sign marks a"
         " statistical tie. In the tooltip, the interval and p are of this pair alone, and the adjusted p, which decides"
@@ -203,11 +230,10 @@ def _shared_blocks(
         ["model", "mean %", "rank"],
         rows,
     )
-    every = {
-        (pairing.one, pairing.other): pairing.decision
-        for pairing in pairings
-        if pairing.by == "all"
-    }
+    every = {}
+    for pairing in pairings:
+        if pairing.by == "all":
+            every[(pairing.one, pairing.other)] = pairing.decision
     both_ways = add_reverses(every)
 
     def show_difference(decision: Decision | None) -> str:
@@ -216,7 +242,9 @@ def _shared_blocks(
         mean = signed_percent(decision.comparison.effect.mean)
         if decision.is_left_to_failures:
             return f"? ({mean})"
-        return mean if decision.is_different else f"= ({mean})"
+        if decision.is_different:
+            return mean
+        return f"= ({mean})"
 
     is_open = any(decision.is_left_to_failures for decision in every.values())
     open_mark = f"; ?: {FAILURES_DECIDE}" if is_open else ""
@@ -241,18 +269,25 @@ def _shared_blocks(
         "losses",
         "ties",
     ]
-    parts = [
-        (
-            *(pairing.by, pairing.part, interval_text(found.effect, signed_percent)),
-            *(
-                p_text(found.p_value),
-                p_text(pairing.adjusted),
-                *map(str, (found.wins, found.losses, found.ties)),
-            ),
-        )
-        for pairing in pairings
-        for found in (pairing.comparison,)
-    ]
+    parts = []
+    for pairing in pairings:
+        for comparison in (pairing.comparison,):
+            parts.append(
+                (
+                    *(
+                        pairing.by,
+                        pairing.part,
+                        interval_text(comparison.effect, signed_percent),
+                    ),
+                    *(
+                        p_text(comparison.p_value),
+                        p_text(pairing.adjusted),
+                        *map(
+                            str, (comparison.wins, comparison.losses, comparison.ties)
+                        ),
+                    ),
+                )
+            )
     return [
         ranking,
         matrix,
@@ -268,7 +303,7 @@ _FAILURES_ABOUT = (
 
 
 def _failure_tables(pairings: Sequence[Pairing]) -> list[Table]:
-    """Return a table of the questions without an answer, by pair and part; nothing if all have answers."""
+    """Return a table of the questions without an answer, by pair and part, or nothing if all have answers."""
     columns = [
         *("pair", "by", "part", "questions", "no answer %", "p"),
         *(
@@ -299,7 +334,9 @@ def _failure_tables(pairings: Sequence[Pairing]) -> list[Table]:
             ]
         )
     title = "Questions without an answer (the difference is also given with them as wrong and as right)"
-    return [text_table(title, columns, rows, _FAILURES_ABOUT)] if rows else []
+    if rows:
+        return [text_table(title, columns, rows, _FAILURES_ABOUT)]
+    return []
 
 
 def _show_other_score(side: SideFailures) -> str:
@@ -313,30 +350,35 @@ def _gain_blocks(gains: Sequence[Gain]) -> list[Table]:
     """Return a table of what the methods of a model gain, and one of what a question and a point cost."""
     names = [gain.method.title for gain in gains]
     model = gains[0].model
-    scores = [
-        (
-            *(
-                name,
-                str(each.costs.questions),
-                in_brackets(percent(each.costs.score), percent(each.plain.score)),
-            ),
-            interval_text(each.comparison.effect, signed_percent),
-            *map(p_text, (each.comparison.p_value, each.adjusted)),
-            each.verdict,
-        )
-        for name, each in zip(names, gains, strict=True)
-    ]
-    fields = ("tokens", "dollars", "tokens_per_point", "dollars_per_point")
-    prices = [
-        [name]
-        + [
-            in_brackets(
-                *(amount(getattr(costs, field)) for costs in (each.costs, each.plain))
+    scores = []
+    for name, gain in zip(names, gains, strict=True):
+        scores.append(
+            (
+                *(
+                    name,
+                    str(gain.costs.questions),
+                    in_brackets(percent(gain.costs.score), percent(gain.plain.score)),
+                ),
+                interval_text(gain.comparison.effect, signed_percent),
+                *map(p_text, (gain.comparison.p_value, gain.adjusted)),
+                gain.verdict,
             )
-            for field in fields
-        ]
-        for name, each in zip(names, gains, strict=True)
-    ]
+        )
+    fields = ("tokens", "dollars", "tokens_per_point", "dollars_per_point")
+    prices = []
+    for name, gain in zip(names, gains, strict=True):
+        prices.append(
+            [name]
+            + [
+                in_brackets(
+                    *(
+                        amount(getattr(costs, field))
+                        for costs in (gain.costs, gain.plain)
+                    )
+                )
+                for field in fields
+            ]
+        )
     columns = [
         "method",
         "questions",
@@ -394,6 +436,18 @@ def compare(
             help="Compare each model's methods with its plain prompts instead.",
         ),
     ] = False,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Compare recipes by their training runs: NAME=PATTERN of models, e.g. recipe-a=ckpt/a-seed*. Repeat it."
+        ),
+    ] = None,
+    run_noise: Annotated[
+        str | None,
+        typer.Option(
+            help="Assumed standard deviation between runs of a recipe, in points, or the group whose runs give it."
+        ),
+    ] = None,
     instances: Annotated[
         int,
         typer.Option(
@@ -411,20 +465,39 @@ def compare(
     Each benchmark is compared on its own, unless --pool is given. The test changes the signs of paired differences, and
     keeps questions of one group together. Holm's method adjusts its p-values for all pairs of the models that are
     named. Models whose difference is not significant are tied (=).
+
+    With --group, recipes are compared by several training runs of each, over runs and questions. The noise between runs
+    is estimated from all groups; with one run of a recipe it is unknown, and nothing is decided.
     """
     check_folder("json", json_path)
     models = models or []
-    if not methods and (len(set(models)) < 2 or len(set(models)) < len(models)):
+    patterns = parse_groups(group or ())
+    if not (patterns or models or methods):
+        patterns = read_groups(suite_path(output_path, suite))
+    if not patterns and run_noise is not None:
+        raise InputError(f"compare: --run-noise={run_noise} needs groups; give --group")
+    if group and (models or methods):
+        raise InputError(
+            "compare: --group names the models; leave out models and --methods"
+        )
+    if not (methods or patterns) and (
+        len(set(models)) < 2 or len(set(models)) < len(models)
+    ):
         raise InputError(
             f"compare: models={' '.join(models)!r} is invalid; give two or more different models"
         )
-    names = [each.name for each in BENCHMARKS]
+    names = [benchmark.name for benchmark in BENCHMARKS]
     if benchmark is not None and benchmark not in names:
         raise bad_argument("compare", "benchmark", benchmark, names)
     tokens = parse_length(length, "compare") if length else None
     every = read_suite(suite_folder(output_path, suite), BENCHMARKS).boards
-    boards = [board for board in every if benchmark in (None, board.benchmark.name)]
-    if methods:
+    boards = []
+    for board in every:
+        if benchmark in (None, board.benchmark.name):
+            boards.append(board)
+    if patterns:
+        content = _show_groups(boards, patterns, tokens, run_noise)
+    elif methods:
         content = _show_methods(find_gains(boards, models, tokens))
     else:
         content = _show_comparisons(
@@ -438,16 +511,42 @@ def compare(
         json_path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
 
 
+def _show_groups(
+    boards: Sequence[Board],
+    patterns: Mapping[str, Sequence[str]],
+    length: int | None,
+    run_noise: str | None,
+) -> dict[str, Any]:
+    """Print how recipes compare in each benchmark, and return it for programs."""
+    models = list(
+        dict.fromkeys(model for board in boards for model in board.own_models)
+    )
+    groups = find_groups(patterns, models)
+    members = {model for group in groups for model in group.models}
+    content = {}
+    for board in boards:
+        if not members <= {*board.own_models}:
+            continue
+        table = compare_groups([board], groups, length, run_noise)
+        print(f"{board.title}: {describe_noise(table)}")
+        print_blocks(group_tables(table, board.file_name))
+        content[board.name] = to_json(table)
+    if not content:
+        raise InputError("compare: no benchmark has scores of all runs of the groups")
+    return content
+
+
 def _show_comparisons(
     table: SharedTable, length: int | None, pool: bool, instances: int, address: str
 ) -> dict[str, Any]:
     for line in table.refusals:
         print(line)
-    tables = (
-        [table]
-        if pool
-        else [SharedTable([board], table.models, length) for board in table.boards]
-    )
+    if pool:
+        tables = [table]
+    else:
+        tables = []
+        for board in table.boards:
+            tables.append(SharedTable([board], table.models, length))
     content: dict[str, Any] = {
         "standings": [],
         "pairings": [],
@@ -487,12 +586,10 @@ def _show(
         f"{title}: {len(table.items)} instances that all {len(models)} models answered"
     )
     print(*table.describe(pairings, standings), sep="\n")
-    others = {
-        model
-        for board in table.boards
-        for model in board.competitors
-        if model in board.own_models
-    } - {*models}
+    others: set[ShownModel] = set()
+    for board in table.boards:
+        others.update(set(board.competitors).intersection(board.own_models))
+    others.difference_update(models)
     if others:
         print(
             f"P-values are adjusted for these {len(models)} models; the report has {len(models) + len(others)}."
@@ -502,24 +599,26 @@ def _show(
             f"Not in the means, because the benchmark leaves them out: {', '.join(table.outside)}"
         )
     print_blocks(_shared_blocks(models, pairings, standings))
-    contrasts = table.contrasts(*models, instances, address) if len(models) == 2 else []
+    contrasts = []
+    if len(models) == 2:
+        one, other = models
+        contrasts = table.contrasts(one, other, instances, address)
     for contrast in contrasts:
         item = contrast.item
         at = f" at {label(item.length)}" if item.length is not None else ""
-        print(
-            f"{item.task or item.entry}{at}, {item.instance}: {percent(contrast.one)} and {percent(contrast.other)}"
-        )
-        print(*(f"  {link}" for link in contrast.links), sep="\n")
+        scores = f"{percent(contrast.one)} and {percent(contrast.other)}"
+        print(f"{item.task or item.entry}{at}, {item.instance}: {scores}")
+        for link in contrast.links:
+            print(f"  {link}")
+    rows = []
+    for pairing in pairings:
+        row = asdict(pairing)
+        row["better"] = pairing.better
+        row["verdict"] = pairing.decision.verdict
+        rows.append(row)
     return {
         "standings": [asdict(standing) for standing in standings],
-        "pairings": [
-            {
-                **asdict(pairing),
-                "better": pairing.better,
-                "verdict": pairing.decision.verdict,
-            }
-            for pairing in pairings
-        ],
+        "pairings": rows,
         "differences": [
             {**contrast._asdict(), "item": contrast.item._asdict()}
             for contrast in contrasts

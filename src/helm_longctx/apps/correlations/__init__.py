@@ -13,11 +13,16 @@ APP = App(
     ],
     pages=[
         ReportPage(
-            "tasks", "Correlations", f"{__name__}.sections:task_sections", place=70
+            "tasks", "Correlations", f"{__name__}.sections:task_sections", position=70
         ),
-        ReportPage("models", "Models", f"{__name__}.sections:model_sections", place=80),
         ReportPage(
-            "judged", "Judged scores", f"{__name__}.sections:judged_sections", place=90
+            "models", "Models", f"{__name__}.sections:model_sections", position=80
+        ),
+        ReportPage(
+            "judged",
+            "Judged scores",
+            f"{__name__}.sections:judged_sections",
+            position=90,
         ),
     ],
 )

@@ -39,7 +39,7 @@ _FEWEST_MODELS = 5
 """Fewest models over which a correlation is shown."""
 
 _CLOSE = 0.01
-"""Largest difference from a printed correlation, which has two digits, of one that is equal to it."""
+"""Largest difference from a printed correlation (of two digits) of one that is equal to it."""
 
 ScoresByModel = Mapping[str, Mapping[str, float]]
 """For each task or run entry the models' scores."""
@@ -88,26 +88,27 @@ def correlations(
             f"correlations: models={models!r} chooses {len(names)} models with scores at {_label(tokens)},"
             f" and a correlation needs {_FEWEST_MODELS}"
         )
-    found = _correlate(scores)
+    correlations_of_rows = _correlate(scores)
     printed = [row for row in chosen.correlations() if row.length == tokens]
     titles = {name: _title(chosen, name) for name in scores}
     print(
         f"{chosen.title} {_label(tokens)}: Spearman's correlations over {len(names)} models"
     )
     # All pairs of tasks would be hundreds of lines.
-    of_entries = {
-        pair: rho for pair, rho in found.items() if chosen.entries.keys() >= {*pair}
-    }
-    _print_correlations(of_entries or found, titles)
-    if len(found) > len(of_entries) > 0:
+    of_entries = {}
+    for pair, rho in correlations_of_rows.items():
+        if chosen.entries.keys() >= {*pair}:
+            of_entries[pair] = rho
+    _print_correlations(of_entries or correlations_of_rows, titles)
+    if len(correlations_of_rows) > len(of_entries) > 0:
         print(
-            f"The {len(found) - len(of_entries)} pairs with a single task are in the file of --json."
+            f"The {len(correlations_of_rows) - len(of_entries)} pairs with a single task are in the file of --json."
         )
     comparisons = [compare(row, scores) for row in printed]
     if comparisons:
         _print_comparisons(comparisons, titles)
     if json_path:
-        content = _describe(chosen, tokens, names, found, comparisons)
+        content = _describe(chosen, tokens, names, correlations_of_rows, comparisons)
         json_path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
 
 
@@ -117,7 +118,10 @@ def _choose_length(benchmark: Benchmark, length: str | None) -> int | None:
     printed = [row.length for row in benchmark.correlations()]
     if printed:
         return printed[0]
-    lengths = [row.length for row in benchmark.published() if row.length is not None]
+    lengths = []
+    for row in benchmark.published():
+        if row.length is not None:
+            lengths.append(row.length)
     return max(lengths, default=None)
 
 
@@ -173,11 +177,11 @@ def _correlate_rows(
 
 def _correlate(scores: ScoresByModel) -> dict[tuple[str, str], Correlation]:
     """Return the correlations of all pairs of rows that share enough models."""
-    found = {}
+    correlations = {}
     for one, other in combinations(scores, 2):
         if len(scores[one].keys() & scores[other].keys()) >= _FEWEST_MODELS:
-            found[one, other] = _correlate_rows(scores[one], scores[other])
-    return found
+            correlations[one, other] = _correlate_rows(scores[one], scores[other])
+    return correlations
 
 
 def compare(row: PrintedCorrelation, scores: ScoresByModel) -> dict[str, Any]:
@@ -186,7 +190,10 @@ def compare(row: PrintedCorrelation, scores: ScoresByModel) -> dict[str, Any]:
     for column in row.columns:
         if row.row in scores and column in scores:
             rhos.append(_correlate_rows(scores[row.row], scores[column]).rho)
-    ours = fmean(rhos) if len(rhos) == len(row.columns) else None
+    if len(rhos) == len(row.columns):
+        ours = fmean(rhos)
+    else:
+        ours = None
     return {
         "figure": row.figure,
         "row": row.row,
@@ -200,10 +207,10 @@ def compare(row: PrintedCorrelation, scores: ScoresByModel) -> dict[str, Any]:
 
 
 def _print_correlations(
-    found: Mapping[tuple[str, str], Correlation], titles: Mapping[str, str]
+    correlations: Mapping[tuple[str, str], Correlation], titles: Mapping[str, str]
 ) -> None:
     rows = []
-    for (one, other), correlation in found.items():
+    for (one, other), correlation in correlations.items():
         ends = range_text(correlation.low, correlation.high, decimals)
         rows.append(
             (
@@ -226,7 +233,10 @@ def _print_comparisons(
     for comparison in comparisons:
         columns = comparison["columns"]
         names = [titles.get(column, column) for column in columns]
-        other = names[0] if len(names) == 1 else f"mean of {len(names)}"
+        if len(names) == 1:
+            other = names[0]
+        else:
+            other = f"mean of {len(names)}"
         ours = comparison["ours"]
         rows.append(
             (
@@ -253,11 +263,11 @@ def _describe(
     benchmark: Benchmark,
     length: int | None,
     models: Sequence[str],
-    found: Mapping[tuple[str, str], Correlation],
+    correlations: Mapping[tuple[str, str], Correlation],
     comparisons: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     pairs = []
-    for (one, other), correlation in found.items():
+    for (one, other), correlation in correlations.items():
         pairs.append(
             {
                 "one": one,

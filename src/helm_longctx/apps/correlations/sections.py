@@ -56,9 +56,10 @@ def task_sections(board: Board) -> list[Section]:
     Where the publication prints correlations over instruction-tuned models, these are a choice of their own.
     """
     sections = _sections_of_all(board)
-    instruct = {
-        name for name, model in board.benchmark.models().items() if model.in_figures
-    }
+    instruct = set()
+    for name, model in board.benchmark.models().items():
+        if model.in_figures:
+            instruct.add(name)
     for length in dict.fromkeys(row.length for row in board.benchmark.correlations()):
         section = _task_section(board, length, instruct)
         if section is not None:
@@ -77,16 +78,14 @@ def _task_section(
     """Return the section of a length with enough models.
 
     Args:
-        instruct: the published models that count besides the user's own; empty for all.
+        instruct: the published models that count besides the user's own, empty for all.
     """
     columns = board.columns_at(length)
     # A category with one task has that task's scores.
-    tasks = [
-        task
-        for part in columns
-        if len(of := board.tasks_of(part, length)) > 1
-        for task in of
-    ]
+    tasks = []
+    for part in columns:
+        if len(of := board.tasks_of(part, length)) > 1:
+            tasks.extend(of)
     parts = [
         OVERALL,
         *columns,
@@ -109,18 +108,16 @@ def _task_section(
     parts = [part for part in parts if counts[part] >= _FEWEST_MODELS]
     if len(parts) < 3:
         return None
-    found = correlate_pairs(
-        {
-            part: [values.get(part, math.nan) for values in scores.values()]
-            for part in parts
-        }
-    )
+    by_part = {}
+    for part in parts:
+        by_part[part] = [values.get(part, math.nan) for values in scores.values()]
+    correlations = correlate_pairs(by_part)
     choice = f"{label(length)}, instruction-tuned" if instruct else label(length)
     ending = "-instruct" if instruct else ""
     name = f"tasks-{board.file_name}-{label(length)}".rstrip("-") + ending
     figures = [
-        _heat_map(board, parts, found, name),
-        _draw_points(board, parts, scores, found, name),
+        _heat_map(board, parts, correlations, name),
+        _draw_points(board, parts, scores, correlations, name),
     ]
     about = f"Over {len(scores)} models. Floors are left out."
     if instruct:
@@ -134,47 +131,39 @@ def _draw_points(
     board: Board,
     parts: Sequence[str],
     scores: ScoresByShownModel,
-    found: _Correlations,
+    correlations: _Correlations,
     name: str,
 ) -> Figure:
-    rows: list[dict[str, Any]] = [
-        {"model": show_model(model), **{part: each.get(part) for part in parts}}
-        for model, each in scores.items()
-    ]
-    rows += [
-        {
-            "row": one,
-            "column": other,
-            "label": f"rho = {decimals(each.rho)}, {p_sentence(each.p_value)}, n = {each.n}",
-        }
-        for (one, other), each in found.items()
-        if not math.isnan(each.rho)
-    ]
+    rows: list[dict[str, Any]] = []
+    for model, by_part in scores.items():
+        values = {part: by_part.get(part) for part in parts}
+        rows.append({"model": show_model(model), **values})
+    for (one, other), correlation in correlations.items():
+        if not math.isnan(correlation.rho):
+            p_value = p_sentence(correlation.p_value)
+            text = f"rho = {decimals(correlation.rho)}, {p_value}, n = {correlation.n}"
+            rows.append({"row": one, "column": other, "label": text})
     about = "Each point is a model. Choose the two parts below the plot; the correlation is Spearman's."
     spec = scatter({part: board.titles[part] for part in parts}, parts[1], parts[2])
     return Figure(f"{name}-scatter", "Any part against any other", about, spec, rows)
 
 
 def _heat_map(
-    board: Board, parts: Sequence[str], found: _Correlations, name: str
+    board: Board, parts: Sequence[str], correlations: _Correlations, name: str
 ) -> Figure:
-    rows = [
-        {
-            **{
+    rows = []
+    for (one, other), correlation in correlations.items():
+        if not math.isnan(correlation.rho):
+            row = {
                 "row": board.titles[one],
                 "column": board.titles[other],
-                "rho": round(each.rho, 4),
-            },
-            **{
-                "p": float(f"{each.p_value:.3g}"),
-                "low": round(each.low, 3),
-                "high": round(each.high, 3),
-                "n": each.n,
-            },
-        }
-        for (one, other), each in found.items()
-        if not math.isnan(each.rho)
-    ]
+                "rho": round(correlation.rho, 4),
+                "p": float(f"{correlation.p_value:.3g}"),
+                "low": round(correlation.low, 3),
+                "high": round(correlation.high, 3),
+                "n": correlation.n,
+            }
+            rows.append(row)
     about = (
         "Spearman's rank correlation between the scores of models in two parts of the benchmark. Parts with a high"
         " correlation rank models alike."
@@ -219,15 +208,12 @@ def _find_model_scores(
 ) -> list[_ModelScore]:
     """Return the scores of a part whose models have properties, the best first, without floors."""
     models = board.benchmark.models()
-    found = (
-        (result, models.get(show_model(result.model)))
-        for result in board.competing(length, part)
-    )
-    return [
-        _ModelScore(result, properties)
-        for result, properties in found
-        if properties and result.is_published
-    ]
+    scores = []
+    for result in board.competing(length, part):
+        properties = models.get(show_model(result.model))
+        if properties and result.is_published:
+            scores.append(_ModelScore(result, properties))
+    return scores
 
 
 UNKNOWN = "unknown"
@@ -274,25 +260,23 @@ def model_sections(board: Board, length: int | None) -> Section | None:
     rows = []
     for row in scores:
         texts = row.texts
-        found = row.properties
-        window = number_cell(found.window, count) if found.window else unknown
-        size = Cell(found.parameters, found.active) if found.parameters else unknown
-        rest = [
-            *(
-                texts[each]
-                for each in ("architecture", "positions", "training", "family")
-            ),
-            found.source,
+        properties = row.properties
+        window = number_cell(properties.window, count) if properties.window else unknown
+        size = unknown
+        if properties.parameters:
+            size = Cell(properties.parameters, properties.active)
+        cells = [
+            Cell(show_model(row.result.model)),
+            score_cell(row.result),
+            window,
+            size,
+            Cell(texts["architecture"]),
+            Cell(texts["positions"]),
+            Cell(texts["training"]),
+            Cell(texts["family"]),
+            Cell(properties.source),
         ]
-        rows.append(
-            [
-                Cell(show_model(row.result.model)),
-                score_cell(row.result),
-                window,
-                size,
-                *map(Cell, rest),
-            ]
-        )
+        rows.append(cells)
     table = Table(f"{name}-table", "Models", _MODEL_HEADS, rows, about, search=True)
     blocks: list[Block] = [scatter, _property_table(scores, name), table]
     title = f"{board.titles[part]} and the models' properties {label(length)}".strip()
@@ -306,37 +290,35 @@ def _property_plot(
     scores: Sequence[_ModelScore],
     name: str,
 ) -> Figure:
-    parts = [
-        each
-        for each in board.parts_at(length)
-        if _find_model_scores(board, each, length)
-    ]
-    rows = [
-        {
-            "model": show_model(row.result.model),
-            "window": row.properties.window,
-            "parameters": row.properties.active,
-            **row.texts,
-            **{
-                each: round(result.interval.mean, 6)
-                for each in parts
-                if (result := board.score(row.result.model, each, length))
-            },
+    parts = []
+    for other in board.parts_at(length):
+        if _find_model_scores(board, other, length):
+            parts.append(other)
+    rows = []
+    for score in scores:
+        model = score.result.model
+        row = {
+            "model": show_model(model),
+            "window": score.properties.window,
+            "parameters": score.properties.active,
+            **score.texts,
         }
-        for row in scores
-    ]
+        for other in parts:
+            if result := board.score(model, other, length):
+                row[other] = round(result.interval.mean, 6)
+        rows.append(row)
+    filters = {}
+    for field in ("positions", "architecture", "family", "training"):
+        filters[field] = sorted({str(row[field]) for row in rows})
     about = (
         "Each point is a model. Choose the axes, and which models are shown, below the plot. Both properties have"
         " logarithmic axes; models whose property is unknown have no point. Colours show how positions are encoded."
     )
     spec = property_scatter(
         {"window": "window in tokens", "parameters": "billions of active parameters"},
-        {each: board.titles[each] for each in parts},
+        {other: board.titles[other] for other in parts},
         part,
-        {
-            field: sorted({str(row[field]) for row in rows})
-            for field in ("positions", "architecture", "family", "training")
-        },
+        filters,
     )
     return Figure(f"{name}-plot", "Score and claimed window", about, spec, rows)
 
@@ -371,20 +353,18 @@ def _property_table(scores: Sequence[_ModelScore], name: str) -> Table:
     rows = []
     for group, models in groups.items():
         means = [row.result.interval.mean for row in models]
-        found = [
-            spearman([math.nan if value is None else value for value in values], means)
-            for values in (
-                [row.properties.window for row in models],
-                [row.properties.active for row in models],
-            )
-        ]
-        if max(each.n for each in found) >= _FEWEST_MODELS:
-            cells = [
-                cell
-                for each in found
-                for cell in (rho_cell(each), number_cell(each.n, count))
-            ]
-            rows.append([Cell(group), *cells])
+        cells = [Cell(group)]
+        most = 0
+        for values in (
+            [row.properties.window for row in models],
+            [row.properties.active for row in models],
+        ):
+            numbers = [math.nan if value is None else value for value in values]
+            correlation = spearman(numbers, means)
+            most = max(most, correlation.n)
+            cells += [rho_cell(correlation), number_cell(correlation.n, count)]
+        if most >= _FEWEST_MODELS:
+            rows.append(cells)
     about = (
         f"Rank correlations over models, by training, size and family, for at least {_FEWEST_MODELS} models. The"
         " p-values in the tooltips are not adjusted for the number of groups."
@@ -414,21 +394,18 @@ class _JudgedAnswers:
 
     def over_answers(self, one: str, other: str) -> Correlation:
         """Correlate two metrics over answers. The interval counts all answers to a question or book as one."""
-        rows = [answer for answers in self.answers.values() for answer in answers]
-        first, second = (
-            [row.values[metric] for row in rows] for metric in (one, other)
-        )
+        rows = list(chain.from_iterable(self.answers.values()))
+        first = [row.values[one] for row in rows]
+        second = [row.values[other] for row in rows]
         return spearman(first, second, len({row.group for row in rows}))
 
     def over_models(self, one: str, other: str) -> Correlation:
         """Correlate the models' means of two metrics."""
-        first, second = (
-            [
-                fmean(row.values[metric] for row in rows)
-                for rows in self.answers.values()
-            ]
-            for metric in (one, other)
-        )
+        first = []
+        second = []
+        for rows in self.answers.values():
+            first.append(fmean(row.values[one] for row in rows))
+            second.append(fmean(row.values[other] for row in rows))
         return spearman(first, second)
 
 
@@ -439,39 +416,31 @@ def _judged_answers(
     for model, result in board.scores_of(task.name, length).items():
         if not result.is_published and not board.is_floor(model):
             rows[model] += result.answers
-    answers = [row.values for each in rows.values() for row in each]
-    values = {
-        name: {answer[name] for answer in answers if name in answer}
-        for name in shares.intersection(task.metrics)
-    }
+    values: dict[str, set[float]] = defaultdict(set)
+    for answer in chain.from_iterable(rows.values()):
+        for name in shares.intersection(answer.values):
+            values[name].add(answer.values[name])
     # A metric that is the same for all answers has no correlation.
-    values = {name: found for name, found in values.items() if len(found) > 1}
-    # The judged metric is the task's score, if a judge gives that.
-    judged = next(
-        (
-            name
-            for name in (*task.headline, *task.metrics)
-            if read_statistic(name).is_judged and name in values
-        ),
-        "",
-    )
-    others = tuple(
-        name
-        for name in task.metrics
-        if name in values and not read_statistic(name).is_judged
-    )
-    if not judged or not others:
+    metrics = []
+    for name in task.metrics:
+        if len(values[name]) > 1:
+            metrics.append(name)
+    judges = [name for name in metrics if read_statistic(name).is_judged]
+    others = tuple(name for name in metrics if name not in judges)
+    if not judges or not others:
         return None
-    complete = {
-        model: [row for row in each if row.values.keys() >= {judged, *others}]
-        for model, each in rows.items()
-    }
-    return _JudgedAnswers(
-        task.name,
-        judged,
-        others,
-        {model: each for model, each in complete.items() if each},
-    )
+    # The judged metric is the task's score, if a judge gives that.
+    headline = [name for name in task.headline if name in judges]
+    judged = [*headline, *judges][0]
+    complete = {}
+    for model, of_model in rows.items():
+        answers = []
+        for row in of_model:
+            if row.values.keys() >= {judged, *others}:
+                answers.append(row)
+        if answers:
+            complete[model] = answers
+    return _JudgedAnswers(task.name, judged, others, complete)
 
 
 _ABOUT_JUDGED = (
@@ -504,37 +473,34 @@ _ABOUT_TABLE = (
 @for_each_length
 def judged_sections(board: Board, length: int | None) -> Section | None:
     """Return the section of a length at which answers have a judged score and another metric."""
-    shares = {
-        metric.name for metric in board.benchmark.metrics if metric.range == (0.0, 1.0)
-    }
-    found = [
-        each
-        for task in board.benchmark.tasks
-        if (each := _judged_answers(board, task, length, shares))
-    ]
-    if not found:
+    shares = set()
+    for metric in board.benchmark.metrics:
+        if metric.range == (0.0, 1.0):
+            shares.add(metric.name)
+    judged_tasks = []
+    for task in board.benchmark.tasks:
+        if judged := _judged_answers(board, task, length, shares):
+            judged_tasks.append(judged)
+    if not judged_tasks:
         return None
     name = f"judged-{board.file_name}-{label(length)}".rstrip("-")
     titles = {metric.name: metric.title for metric in board.benchmark.metrics}
-    figures = [_judged_plot(board, each, titles, name) for each in found]
-    rows = [
-        [
-            *map(Cell, names),
-            rho_cell(answers),
-            number_cell(answers.n, count),
-            rho_cell(models),
-            number_cell(models.n, count),
-        ]
-        for each in found
-        for other in each.others
-        for names in [(board.titles[each.task], titles[each.metric], titles[other])]
-        for answers, models in [
-            (
-                each.over_answers(each.metric, other),
-                each.over_models(each.metric, other),
-            )
-        ]
-    ]
+    figures = [_judged_plot(board, judged, titles, name) for judged in judged_tasks]
+    rows = []
+    for judged in judged_tasks:
+        for other in judged.others:
+            answers = judged.over_answers(judged.metric, other)
+            models = judged.over_models(judged.metric, other)
+            row = [
+                Cell(board.titles[judged.task]),
+                Cell(titles[judged.metric]),
+                Cell(titles[other]),
+                rho_cell(answers),
+                number_cell(answers.n, count),
+                rho_cell(models),
+                number_cell(models.n, count),
+            ]
+            rows.append(row)
     table = Table(
         f"{name}-table",
         "Rank correlations with the judge",
@@ -548,39 +514,37 @@ def judged_sections(board: Board, length: int | None) -> Section | None:
 
 
 def _judged_plot(
-    board: Board, found: _JudgedAnswers, titles: dict[str, str], name: str
+    board: Board, judged: _JudgedAnswers, titles: dict[str, str], name: str
 ) -> Figure:
-    metrics = [found.metric, *found.others]
-    rows: list[dict[str, Any]] = [
-        {
-            **{"model": short_name(model), "instance": answer.instance},
-            **{metric: round(answer.values[metric], 4) for metric in metrics},
-        }
-        for model, answers in found.answers.items()
-        for answer in answers
-    ]
-    rows += [
-        {
-            "row": one,
-            "column": other,
-            "label": f"rho = {in_brackets(decimals(each.rho), ends)}, n = {each.n}",
-        }
-        for one, other in combinations(metrics, 2)
-        if not math.isnan((each := found.over_answers(one, other)).rho)
-        for ends in [range_text(each.low, each.high, decimals)]
-    ]
-    rho = {other: found.over_answers(found.metric, other).rho for other in found.others}
-    best = max(
-        rho, key=lambda other: -math.inf if math.isnan(rho[other]) else rho[other]
-    )
+    metrics = [judged.metric, *judged.others]
+    rows: list[dict[str, Any]] = []
+    for model, answers in judged.answers.items():
+        for answer in answers:
+            values = {}
+            for metric in metrics:
+                values[metric] = round(answer.values[metric], 4)
+            row = {"model": short_name(model), "instance": answer.instance, **values}
+            rows.append(row)
+    for one, other in combinations(metrics, 2):
+        correlation = judged.over_answers(one, other)
+        if not math.isnan(correlation.rho):
+            ends = range_text(correlation.low, correlation.high, decimals)
+            rho = in_brackets(decimals(correlation.rho), ends)
+            text = f"rho = {rho}, n = {correlation.n}"
+            rows.append({"row": one, "column": other, "label": text})
+    rhos = {}
+    for other in judged.others:
+        rho_with_judge = judged.over_answers(judged.metric, other).rho
+        rhos[other] = -math.inf if math.isnan(rho_with_judge) else rho_with_judge
+    best = max(rhos, key=rhos.__getitem__)
     about = (
-        f"{board.titles[found.task]}: each point is the answers with these two values; its area is their number. Choose"
+        f"{board.titles[judged.task]}: each point is the answers with these two values; its area is their number. Choose"
         " the metrics below the plot. The correlation is Spearman's."
     )
     spec = scatter(
         {metric: titles[metric] for metric in metrics},
         best,
-        found.metric,
+        judged.metric,
         counts="answers",
     )
-    return Figure(f"{name}-{found.task}", board.titles[found.task], about, spec, rows)
+    return Figure(f"{name}-{judged.task}", board.titles[judged.task], about, spec, rows)

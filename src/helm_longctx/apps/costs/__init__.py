@@ -5,7 +5,10 @@ from helm_longctx.apps.app import App, ReportPage
 APP = App(
     pages=[
         ReportPage(
-            "costs", "Score and cost", f"{__name__}.sections:cost_sections", place=115
+            "costs",
+            "Score and cost",
+            f"{__name__}.sections:cost_sections",
+            position=115,
         )
     ]
 )

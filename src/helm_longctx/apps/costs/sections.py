@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from statistics import fmean
 
 from helm_longctx.apps.app import for_each_length
@@ -49,10 +50,10 @@ class Costs:
     Args:
         score: the score of the part.
         requests: number of requests.
-        input_tokens, cached_tokens, output_tokens: by the provider's count; None if it did not count.
-        dollars: by list prices; None if they are not known.
+        input_tokens, cached_tokens, output_tokens: by the provider's count, or None if it did not count.
+        dollars: by list prices, or None if they are not known.
         seconds: time of the requests one after the other; of those at the same time, the slowest counts.
-        retained_tokens, compactions: of a method that compacts; None for others.
+        retained_tokens, compactions: of a method that compacts, or None for others.
     """
 
     score: Result
@@ -72,73 +73,65 @@ class Costs:
 
     @property
     def tokens(self) -> float | None:
-        """Tokens of prompts and outputs; None if they are not known."""
+        """Tokens of prompts and outputs, or None if they are not known."""
         is_known = None not in (self.input_tokens, self.output_tokens)
-        return (
-            (self.input_tokens or 0.0) + (self.output_tokens or 0.0)
-            if is_known
-            else None
-        )
+        if is_known:
+            return (self.input_tokens or 0.0) + (self.output_tokens or 0.0)
+        return None
 
 
 def find_costs(board: Board, length: int | None, part: str) -> list[Costs]:
     """Return the costs of the user's models with a whole score of a part, the best score first."""
-    scores = [
-        score
-        for model in board.own_models
-        if (score := board.score(model, part, length))
-    ]
-
-    def mean(score: Result, name: str, otherwise: float | None = None) -> float | None:
-        # The score is a mean over tasks, and so are its costs.
-        statistics = [task.statistics.get(name) for task in score.task_results]
-        values = [
-            statistic.interval.mean if statistic else otherwise
-            for statistic in statistics
-        ]
-        return None if None in values else fmean(value or 0.0 for value in values)
-
-    fields = (
-        "billed_prompt_tokens",
-        "cached_tokens",
-        "output_tokens",
-        "cost",
-        "request_seconds",
-    )
-    costs = [
-        Costs(
-            score,
-            mean(score, "requests", 1.0) or 1.0,
-            *(
-                mean(score, name)
-                for name in (*fields, "retained_tokens", "compactions")
-            ),
+    costs = []
+    for model in board.own_models:
+        score = board.score(model, part, length)
+        if score is None or not score.is_complete or not score.task_results:
+            continue
+        of_model = Costs(
+            score=score,
+            requests=_average(score, "requests", 1.0) or 1.0,
+            input_tokens=_average(score, "billed_prompt_tokens"),
+            cached_tokens=_average(score, "cached_tokens"),
+            output_tokens=_average(score, "output_tokens"),
+            dollars=_average(score, "cost"),
+            seconds=_average(score, "request_seconds"),
+            retained_tokens=_average(score, "retained_tokens"),
+            compactions=_average(score, "compactions"),
         )
-        for score in scores
-        if score.is_complete and score.task_results
-    ]
-    return sorted(costs, key=lambda each: -each.score.interval.mean)
+        costs.append(of_model)
+    return sorted(costs, key=lambda row: -row.score.interval.mean)
+
+
+def _average(score: Result, name: str, otherwise: float | None = None) -> float | None:
+    """Return the mean of a statistic over the tasks of a score, or None if a task lacks it."""
+    values = []
+    for task in score.task_results:
+        interval = task.find_interval(name)
+        value = interval.mean if interval else otherwise
+        if value is None:
+            return None
+        values.append(value)
+    return fmean(values)
 
 
 _Amount = Callable[[Costs], float | None]
-"""Returns what a row costs; None if that is not known."""
+"""Returns what a row costs, or None if that is not known."""
 
 
 def find_frontier(costs: Sequence[Costs], amount: _Amount) -> list[Costs]:
     """Return those that no other one beats: none has at least the score for less, or a better score for as much."""
-    rows = [
-        (each, cost, each.score.interval.mean)
-        for each in costs
-        if (cost := amount(each)) is not None
-    ]
-    return [
-        each
-        for each, cost, score in rows
-        if not any(
-            other <= cost and mean >= score and (other < cost or mean > score)
-            for _, other, mean in rows
-        )
-    ]
+    rows = []
+    for candidate in costs:
+        cost = amount(candidate)
+        if cost is not None:
+            rows.append((candidate, cost, candidate.score.interval.mean))
+
+    def is_beaten(cost: float, score: float) -> bool:
+        rivals = [(other, mean) for _, other, mean in rows]
+        rivals = [pair for pair in rivals if pair[0] <= cost and pair[1] >= score]
+        return any(rival != (cost, score) for rival in rivals)
+
+    return [row for row, cost, score in rows if not is_beaten(cost, score)]
 
 
 def find_unsure(
@@ -195,18 +188,19 @@ def find_accuracies(answers: Iterable[InstanceScore]) -> list[_Compacted]:
     for answer in answers:
         times = answer.values.get("fact_compactions")
         if times is not None and answer.score is not None and answer.depth is not None:
-            groups[int(times)][_DEPTHS[min(4, int(5 * answer.depth))]].append(
-                answer.score
-            )
-    return [
-        _Compacted(
-            times,
-            sum(map(len, depths.values())),
-            fmean(score for scores in depths.values() for score in scores),
-            {depth: (len(scores), fmean(scores)) for depth, scores in depths.items()},
+            depth = _DEPTHS[min(4, int(5 * answer.depth))]
+            groups[int(times)][depth].append(answer.score)
+    accuracies = []
+    for number, by_depth in sorted(groups.items()):
+        every = list(chain.from_iterable(by_depth.values()))
+        depths = {}
+        for depth, scores in by_depth.items():
+            depths[depth] = (len(scores), fmean(scores))
+        accuracy = _Compacted(
+            times=number, n=len(every), score=fmean(every), depths=depths
         )
-        for times, depths in sorted(groups.items())
-    ]
+        accuracies.append(accuracy)
+    return accuracies
 
 
 @dataclass(frozen=True)
@@ -215,7 +209,7 @@ class _Point:
 
     Args:
         tokens: tokens of the context that had come.
-        after, before: mean scores of questions whose evidence had come, and of others; None without such questions.
+        after, before: mean scores of questions whose evidence had come, and of others, or None without such questions.
         n: number of answers.
     """
 
@@ -226,23 +220,25 @@ class _Point:
 
 
 def find_points(answers: Iterable[InstanceScore]) -> list[_Point]:
-    """Return the scores after each part of growing contexts. Evidence without a place counts as come."""
-    scores: dict[int, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+    """Return the scores after each part of growing contexts. Evidence without a depth counts as come."""
+    after: dict[int, list[float]] = defaultdict(list)
+    before: dict[int, list[float]] = defaultdict(list)
     for answer in answers:
         tokens = answer.values.get("stream_tokens")
         if tokens is not None and answer.score is not None:
-            scores[int(tokens)][not answer.values.get("evidence_read", 1.0)].append(
-                answer.score
-            )
-    return [
-        _Point(
-            tokens,
-            fmean(after) if after else None,
-            fmean(before) if before else None,
-            len(after) + len(before),
+            has_come = answer.values.get("evidence_read", 1.0)
+            scores = after if has_come else before
+            scores[int(tokens)].append(answer.score)
+    points = []
+    for size in sorted(after.keys() | before.keys()):
+        point = _Point(
+            tokens=size,
+            after=fmean(after[size]) if after[size] else None,
+            before=fmean(before[size]) if before[size] else None,
+            n=len(after[size]) + len(before[size]),
         )
-        for tokens, (after, before) in sorted(scores.items())
-    ]
+        points.append(point)
+    return points
 
 
 _ABOUT = (
@@ -311,8 +307,10 @@ def cost_sections(board: Board, length: int | None) -> Section | None:
     parts = dict.fromkeys((board.main_part(length), *board.parts_at(length), *tasks))
     for part in parts:
         # All rows have scores of the same tasks.
-        found = find_costs(board, length, part)
-        costs = [each for each in found if each.tokens is not None or each.requests > 1]
+        costs = []
+        for cost in find_costs(board, length, part):
+            if cost.tokens is not None or cost.requests > 1:
+                costs.append(cost)
         if len(costs) > 1:
             break
     else:
@@ -323,11 +321,13 @@ def cost_sections(board: Board, length: int | None) -> Section | None:
         "tokens": lambda cost: cost.tokens,
         "dollars": lambda cost: cost.dollars,
     }
-    ways = {way: find_frontier(whole, amount) for way, amount in amounts.items()}
+    ways = {}
+    for way, find_amount in amounts.items():
+        ways[way] = find_frontier(whole, find_amount)
     differences = find_differences(board, part, length)
-    unsure = {
-        way: find_unsure(ways[way], whole, amounts[way], differences) for way in ways
-    }
+    unsure = {}
+    for way in ways:
+        unsure[way] = find_unsure(ways[way], whole, amounts[way], differences)
     rows = []
     for cost in costs:
         names = []
@@ -337,23 +337,24 @@ def cost_sections(board: Board, length: int | None) -> Section | None:
         rows.append((cost, names))
     figures = []
     for way, best in ways.items():
-        points = [
-            {
-                "model": show_model(each.score.model),
-                "score": each.score.interval.mean,
-                way: value,
-                "best": each in best,
-            }
-            for each in whole
-            if (value := getattr(each, way))  # a logarithm has no place for 0
-        ]
+        if not best:
+            continue
+        points = []
+        for cost in whole:
+            value = amounts[way](cost)
+            # The axis is logarithmic.
+            if value:
+                point = {
+                    "model": show_model(cost.score.model),
+                    "score": cost.score.interval.mean,
+                    way: value,
+                    "best": cost in best,
+                }
+                points.append(point)
         about = f"The score against the {way} of a question. The line joins the rows that no other one beats."
-        if best:
-            figures.append(
-                Figure(
-                    f"{name}-{way}", f"Score and {way}", about, frontier(way), points
-                )
-            )
+        title = f"Score and {way}"
+        figure = Figure(f"{name}-{way}", title, about, frontier(way), points)
+        figures.append(figure)
     title = f"Score and cost of a question: {board.titles.get(part, board.title)}"
     blocks: list[Block] = [
         tabulate(f"{name}-table", title, _COLUMNS, rows),
@@ -378,11 +379,9 @@ def _gains(board: Board, length: int | None, name: str) -> list[Table]:
         return []
 
     def ratio(gain: Gain) -> float | None:
-        return (
-            gain.costs.tokens / gain.plain.tokens
-            if gain.costs.tokens and gain.plain.tokens
-            else None
-        )
+        if gain.costs.tokens and gain.plain.tokens:
+            return gain.costs.tokens / gain.plain.tokens
+        return None
 
     columns: Sequence[tuple[Column, Callable[[Gain], Cell]]] = (
         (_MODEL, lambda gain: Cell(show_model(gain.model))),
@@ -416,17 +415,17 @@ def _gains(board: Board, length: int | None, name: str) -> list[Table]:
 def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
     """Return a table of what compactions leave, and one of the accuracy by how often the evidence was compacted."""
     sizes: Sequence[tuple[Column, Callable[[Costs], Cell]]] = (
-        (_MODEL, lambda each: Cell(show_model(each.score.model))),
+        (_MODEL, lambda costs: Cell(show_model(costs.score.model))),
         (
             Column("Compactions", "How often the context was replaced by a summary."),
-            lambda each: number_cell(each.compactions, tenths),
+            lambda costs: number_cell(costs.compactions, tenths),
         ),
         (
             Column(
                 "Retained tokens",
                 "Tokens that are left at the end: the last summary, and what came after it.",
             ),
-            lambda each: number_cell(each.retained_tokens, count),
+            lambda costs: number_cell(costs.retained_tokens, count),
         ),
     )
 
@@ -446,30 +445,29 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
             for depth in _DEPTHS
         ),
     )
-    rows = [
-        (cost.score.model, compacted)
-        for cost in costs
-        for compacted in find_accuracies(
-            answer for task in cost.score.task_results for answer in task.answers
-        )
-    ]
+    rows = []
+    for cost in costs:
+        for compacted in find_accuracies(_answers_of(cost)):
+            rows.append((cost.score.model, compacted))
     about = "The columns at the right have the scores by the depth of the evidence in the stream, with their number."
     title = (
         "Score by how often the evidence was compacted, and by its depth in the stream"
     )
     compacting = [cost for cost in costs if cost.compactions is not None]
-    return [
-        *(
-            [tabulate(f"{name}-retained", "What compactions leave", sizes, compacting)]
-            if compacting
-            else []
-        ),
-        *(
-            [tabulate(f"{name}-compacted", title, accuracies, rows, about)]
-            if rows
-            else []
-        ),
-    ]
+    tables = []
+    if compacting:
+        title_of_sizes = "What compactions leave"
+        table = tabulate(f"{name}-retained", title_of_sizes, sizes, compacting)
+        tables.append(table)
+    if rows:
+        table = tabulate(f"{name}-compacted", title, accuracies, rows, about)
+        tables.append(table)
+    return tables
+
+
+def _answers_of(costs: Costs) -> Iterator[InstanceScore]:
+    for task in costs.score.task_results:
+        yield from task.answers
 
 
 def _points(costs: Sequence[Costs], name: str) -> list[Table]:
@@ -490,22 +488,11 @@ def _points(costs: Sequence[Costs], name: str) -> list[Table]:
             lambda row: number_cell(row[1].before, percent),
         ),
     )
-    rows = [
-        (cost.score.model, point)
-        for cost in costs
-        for point in find_points(
-            answer for task in cost.score.task_results for answer in task.answers
-        )
-    ]
-    return (
-        [
-            tabulate(
-                f"{name}-stream",
-                "What is known after each part of the stream",
-                columns,
-                rows,
-            )
-        ]
-        if rows
-        else []
-    )
+    rows = []
+    for cost in costs:
+        for point in find_points(_answers_of(cost)):
+            rows.append((cost.score.model, point))
+    if not rows:
+        return []
+    title = "What is known after each part of the stream"
+    return [tabulate(f"{name}-stream", title, columns, rows)]

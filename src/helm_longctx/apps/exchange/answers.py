@@ -74,7 +74,12 @@ def make_runs(answers: Sequence[ForeignAnswer], entry: str) -> list[OutputRun]:
     for (own, model), rows in runs.items():
         outputs = [_output(own, row) for row in rows]
         output_runs.append(
-            OutputRun(own, model, outputs, [row.location for row in rows])
+            OutputRun(
+                entry=own,
+                model=model,
+                outputs=outputs,
+                locations=[row.location for row in rows],
+            )
         )
     return output_runs
 

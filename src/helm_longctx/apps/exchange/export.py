@@ -496,7 +496,9 @@ class TaskResult:
             by_name[metric.name] = metric
         for metric in (
             Metric(
-                MAIN_METRIC, "Score", "The task's official headline metric, 0 to 1."
+                name=MAIN_METRIC,
+                title="Score",
+                description="The task's official headline metric, 0 to 1.",
             ),
             *(by_name[name] for name in self.task.metrics if name in by_name),
         ):
@@ -529,7 +531,11 @@ def task_results(
             entry = _narrow_entry(run, result.task)
         except InputError as error:
             raise InputError(f"{run.path / RUN_SPEC}: {error}") from error
-        yield TaskResult(result, run, entry)
+        yield TaskResult(
+            result=result,
+            run=run,
+            entry=entry,
+        )
 
 
 LONGEST_NAME = 255

@@ -142,7 +142,10 @@ def import_files(
                 raise InputError(f"{run.locations[0]}: {about}")
             name = f"{_ORGANIZATION}/{last}"
         named.append((own, run, name))
-    scores = [score for score in imported if isinstance(score, OutputScore)]
+    scores = []
+    for score in imported:
+        if isinstance(score, OutputScore):
+            scores.append(score)
     # Runs and scores are the same if model, entry, task, length and context are.
     answered = set()
     for own, run, _ in named:
@@ -177,7 +180,11 @@ def import_files(
     counts = {
         name: sum(len(row.scores) for row in added) for name, added in rows.items()
     }
-    return Imported(folders, counts, left_out)
+    return Imported(
+        runs=folders,
+        scores=counts,
+        left_out=left_out,
+    )
 
 
 def _read(
@@ -476,4 +483,12 @@ def _instance(entry: Entry, task: Task, output: ForeignOutput) -> Instance:
 
 
 def _evidence(output: ForeignOutput) -> list[str]:
-    return evidence_of(output.references, Sample("", 0, 0, record=output.record))
+    return evidence_of(
+        output.references,
+        Sample(
+            source="",
+            max_tokens=0,
+            run_max_tokens=0,
+            record=output.record,
+        ),
+    )

@@ -137,7 +137,9 @@ def _read_archive(path: Path) -> tuple[_Row, Iterator[tuple[str, Any]]]:
         raise InputError(
             f"{path}: it has {len(members)} files; an archive may have {_MOST_FILES}"
         )
-    by_name = {member.filename: member for member in members}
+    by_name = {}
+    for member in members:
+        by_name[member.filename] = member
     # The log of an unfinished evaluation has only its start.
     start = "_journal/start.json"
     header = next(
@@ -261,7 +263,12 @@ def _answer(about: _Row, sample: Any, location: str) -> ForeignAnswer:
     }
     task = str(about.get("task") or "").rpartition("/")[2]
     return ForeignAnswer(
-        location, task, text, fields, answer, str(about.get("model") or "")
+        location=location,
+        task=task,
+        text=text,
+        fields=fields,
+        output=answer,
+        model=str(about.get("model") or ""),
     )
 
 

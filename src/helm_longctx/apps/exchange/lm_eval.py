@@ -58,7 +58,9 @@ def write_results(
         by_model[task_result.result.model][task_result.name] = task_result
     means: list[Result] = []
     for board in suite.boards:
-        means += [category for category in board.categories if category.has_score]
+        for category in board.categories:
+            if category.has_score:
+                means.append(category)
     date = datetime.now().isoformat().replace(":", "-")
     taken: set[str] = set()
     for model, by_name in by_model.items():
@@ -260,7 +262,11 @@ def _sample(
 ) -> dict[str, Any]:
     """Return a line without responses. `doc` has the data that an import needs to score the answer again."""
     prompt = asked.prompt
-    sample = asked.sample or Sample("", 0, 0)
+    sample = asked.sample or Sample(
+        source="",
+        max_tokens=0,
+        run_max_tokens=0,
+    )
     doc: dict[str, Any] = {
         "id": asked.key[1],
         "model": result.result.model,
@@ -350,7 +356,14 @@ def _answers(row: FileRow, task: str) -> Iterator[ForeignAnswer]:
             depth=doc["depth"] if is_number(doc.get("depth")) else None,
             is_generated=doc.get("source") == GENERATED_SOURCE,
         )
-        yield ForeignAnswer(location, task, text, fields, output, model)
+        yield ForeignAnswer(
+            location=location,
+            task=task,
+            text=text,
+            fields=fields,
+            output=output,
+            model=model,
+        )
 
 
 READER = OutputReader(

@@ -96,7 +96,13 @@ def wide_tables(boards: Iterable[Board]) -> Iterator[_Wide]:
                         rows[model][part] = result
                 if parts:
                     columns = {part: board.titles[part] for part in parts}
-                    yield _Wide(board, length, context, columns, rows)
+                    yield _Wide(
+                        board=board,
+                        length=length,
+                        context=context,
+                        columns=columns,
+                        rows=rows,
+                    )
 
 
 def write_tables(
@@ -275,7 +281,14 @@ def _answer(row: _Row, location: str, entry: str) -> ForeignAnswer:
         text = str(row["answer"])
     task = str(row.get("task") or "")
     model = str(row.get("model") or "")
-    return ForeignAnswer(location, task, text, fields, output, model)
+    return ForeignAnswer(
+        location=location,
+        task=task,
+        text=text,
+        fields=fields,
+        output=output,
+        model=model,
+    )
 
 
 def _score(row: _Row, location: str) -> Iterator[OutputScore]:
@@ -294,7 +307,10 @@ def _score(row: _Row, location: str) -> Iterator[OutputScore]:
     metric = str(row.get("metric") or MAIN_METRIC)
     task = str(row.get("task") or "")
     if benchmark:
-        tasks = [known for known in benchmark.tasks if known.name == task]
+        tasks = []
+        for known in benchmark.tasks:
+            if known.name == task:
+                tasks.append(known)
     else:
         tasks = []
     if metric != MAIN_METRIC and not _is_needed(metric, tasks, bool(published_model)):
@@ -314,15 +330,20 @@ def _score(row: _Row, location: str) -> Iterator[OutputScore]:
     else:
         metrics[task] = {metric: value}
     published = Published(
-        model,
-        benchmark.entries[name].name,
-        length,
-        scores,
+        model=model,
+        category=benchmark.entries[name].name,
+        length=length,
+        scores=scores,
         # A score of a run is marked, because nobody can see its answers.
         source="" if published_model else Path(location.rpartition(":")[0]).name,
         metrics=metrics,
     )
-    yield OutputScore(name, location, published, str(row.get("context") or "full"))
+    yield OutputScore(
+        entry=name,
+        location=location,
+        row=published,
+        context=str(row.get("context") or "full"),
+    )
 
 
 def _is_needed(metric: str, tasks: Iterable[Task], is_published: bool) -> bool:
@@ -425,7 +446,13 @@ def _table(wide: _Wide) -> Table:
             details = ", ".join(filter(None, (cell.detail, failed, unread)))
             cells.append(replace(cell, detail=details))
         rows.append(cells)
-    return Table("scores", wide.title, heads, rows, _list_reasons(wide))
+    return Table(
+        name="scores",
+        title=wide.title,
+        columns=heads,
+        rows=rows,
+        about=_list_reasons(wide),
+    )
 
 
 def _list_reasons(wide: _Wide) -> str:

@@ -172,12 +172,12 @@ def _agreement(part: str, pairs: Sequence[AnswerPair]) -> ArmAgreement:
         if pair.difference is not None:
             differences.append(pair.difference)
     return ArmAgreement(
-        part,
-        len(pairs),
-        fmean(pair.are_equal for pair in pairs),
-        fmean(pair.equal_tokens for pair in pairs),
-        fmean(abs(difference) < EQUAL for difference in differences)
+        part=part,
+        answers=len(pairs),
+        equal=fmean(pair.are_equal for pair in pairs),
+        equal_tokens=fmean(pair.equal_tokens for pair in pairs),
+        equal_scores=fmean(abs(difference) < EQUAL for difference in differences)
         if differences
         else None,
-        fmean(differences) if differences else None,
+        difference=fmean(differences) if differences else None,
     )

@@ -106,7 +106,14 @@ def plan_lengths(samples: Iterable[TaskSample], goal: Goal) -> list[LengthPlan]:
         )
         needed = math.ceil(needed * questions / clusters)
         plans.append(
-            LengthPlan(part_name(length), questions, clusters, needed, passes, worse)
+            LengthPlan(
+                part=part_name(length),
+                questions=questions,
+                clusters=clusters,
+                needed=needed,
+                power=passes,
+                worse_from=worse,
+            )
         )
     return plans
 

@@ -168,9 +168,9 @@ def gate(
     from helm_longctx.apps.gate.asking import Goal
 
     goal = Goal(
-        (max_drop or (chosen.max_drop if chosen else _MAX_DROP)) / 100,
-        power,
-        noise / 100,
+        margin=(max_drop or (chosen.max_drop if chosen else _MAX_DROP)) / 100,
+        power=power,
+        noise=noise / 100,
     )
     with set_log_levels(quiet, verbose) as prints:
         if logprobs:
@@ -447,7 +447,13 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
     check_samples(chosen, others)
     lengths = plan_lengths(_list_samples(chosen), goal)
     depths = plan_depths(_list_samples(chosen), goal)
-    return _Sample((base, candidate), (chosen, others), lengths, needed, depths)
+    return _Sample(
+        plans=(base, candidate),
+        estimates=(chosen, others),
+        lengths=lengths,
+        needed=needed,
+        depths=depths,
+    )
 
 
 def _estimate(plan: Plan) -> list[Estimate]:

@@ -375,7 +375,14 @@ def compare(
         fault = _find_fault(base, row, written[key])
         faults[key] = "" if fault == own else fault
     noise = faults.get((0, True))
-    compared.written.append(Written(asked.length, asked.group, faults[1, False], noise))
+    compared.written.append(
+        Written(
+            length=asked.length,
+            group=asked.group,
+            fault=faults[1, False],
+            noise=noise,
+        )
+    )
     return compared
 
 
@@ -484,7 +491,14 @@ def compare_texts(
     noise = None
     if (0, True) in answers:
         noise = _find_written_fault(answer, answers[0, True], base_rows)
-    compared.written.append(Written(asked.length, asked.group, fault, noise))
+    compared.written.append(
+        Written(
+            length=asked.length,
+            group=asked.group,
+            fault=fault,
+            noise=noise,
+        )
+    )
     return compared
 
 

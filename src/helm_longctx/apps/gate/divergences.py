@@ -359,7 +359,15 @@ def _judge(values: Floats, measure: _Measure, error: float, passing: float) -> _
         verdict = Verdict.WORSE
     elif high < measure.margin:
         verdict = Verdict.NO_WORSE
-    return _Judged(Interval(float(values.mean()), low, high, len(values)), verdict)
+    return _Judged(
+        Interval(
+            mean=float(values.mean()),
+            low=low,
+            high=high,
+            n=len(values),
+        ),
+        verdict,
+    )
 
 
 def _judge_answers(written: Sequence[Written], levels: _Levels) -> list[_AnswerPart]:
@@ -382,7 +390,10 @@ def _judge_answers(written: Sequence[Written], levels: _Levels) -> list[_AnswerP
             verdict = Verdict.WORSE
         described = _describe_answers(length, rows, verdict)
         interval = Interval(
-            float(values.mean()), described.share.low, min(high, 1.0), len(values)
+            mean=float(values.mean()),
+            low=described.share.low,
+            high=min(high, 1.0),
+            n=len(values),
         )
         parts.append(
             _AnswerPart(
@@ -692,7 +703,10 @@ def explain(decision: DivergenceDecision) -> str:
 def _list_reasons(decision: DivergenceDecision) -> list[str]:
     margin = decision.margin
     change = largest_change(margin)
-    worse = [part for part in decision.parts if part.verdict is Verdict.WORSE]
+    worse = []
+    for part in decision.parts:
+        if part.verdict is Verdict.WORSE:
+            worse.append(part)
     reasons = []
     if any(part.divergence.low > margin for part in worse):
         reasons.append(

@@ -62,17 +62,35 @@ def _find_cuts(pairs: Sequence[AnswerPair]) -> list[Finding]:
     findings = []
     if number := len(_cut_pairs(counted)):
         text = f"{CANDIDATE} counts far fewer prompt tokens than {BASE}, so it cuts these prompts silently"
-        findings.append(Finding("cut", number, text))
+        findings.append(
+            Finding(
+                kind="cut",
+                requests=number,
+                text=text,
+            )
+        )
     if number := len(_cut_pairs([_swap(pair) for pair in counted])):
         text = f"{BASE} counts far fewer prompt tokens than {CANDIDATE}, so it cuts these prompts silently"
-        findings.append(Finding("base cut", number, text))
+        findings.append(
+            Finding(
+                kind="base cut",
+                requests=number,
+                text=text,
+            )
+        )
     both = []
     for pair in counted:
         if _is_short(pair.base) and _is_short(pair.candidate):
             both.append(pair)
     if both:
         text = "both count far fewer prompt tokens than the tokenizer, so both cut these prompts silently"
-        findings.append(Finding("both cut", len(both), text))
+        findings.append(
+            Finding(
+                kind="both cut",
+                requests=len(both),
+                text=text,
+            )
+        )
     return findings
 
 
@@ -112,19 +130,37 @@ def _find_missing(pairs: Sequence[AnswerPair]) -> list[Finding]:
             too_long.append(pair)
     if too_long:
         text = f"{CANDIDATE} refuses these prompts as too long, and {BASE} answers them"
-        findings.append(Finding("refused", len(too_long), text))
+        findings.append(
+            Finding(
+                kind="refused",
+                requests=len(too_long),
+                text=text,
+            )
+        )
     number = sum(_lacks_score(pair) for pair in pairs if pair.may_pass)
     if number:
         text = (
             "one deployment has not answered for a reason that can pass, such as a limit of the provider; the same"
             " command sends these requests again"
         )
-        findings.append(Finding("passing", number, text))
+        findings.append(
+            Finding(
+                kind="passing",
+                requests=number,
+                text=text,
+            )
+        )
     lasting = sum(_lacks_score(pair) for pair in pairs if not pair.may_pass)
     number = lasting - len(too_long)
     if number:
         text = "only one deployment has a scored answer; the same command sends failed requests again"
-        findings.append(Finding("unanswered", number, text))
+        findings.append(
+            Finding(
+                kind="unanswered",
+                requests=number,
+                text=text,
+            )
+        )
     return findings
 
 
@@ -145,11 +181,23 @@ def _find_counts(pairs: Sequence[AnswerPair]) -> list[Finding]:
             f"prompt-token counts differ, by {median(different):+g} tokens in the median and from {min(different):+g}"
             f" to {max(different):+g}: another chat template, another tokenizer, or cut prompts"
         )
-        findings.append(Finding("counts", len(different), text))
+        findings.append(
+            Finding(
+                kind="counts",
+                requests=len(different),
+                text=text,
+            )
+        )
     number = len(answered) - len(counts)
     if number:
         text = "the servers do not report the tokens of these prompts, so cuts cannot be found in their counts"
-        findings.append(Finding("uncounted", number, text))
+        findings.append(
+            Finding(
+                kind="uncounted",
+                requests=number,
+                text=text,
+            )
+        )
     return findings
 
 
@@ -167,8 +215,8 @@ def _is_short(score: InstanceScore) -> bool:
 
 def _swap(pair: AnswerPair) -> AnswerPair:
     return AnswerPair(
-        pair.candidate,
-        pair.base,
-        (pair.texts[1], pair.texts[0]),
-        not pair.is_base_first,
+        base=pair.candidate,
+        candidate=pair.base,
+        texts=(pair.texts[1], pair.texts[0]),
+        is_base_first=not pair.is_base_first,
     )

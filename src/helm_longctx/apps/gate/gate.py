@@ -188,16 +188,16 @@ def read_gate(
     parts = _pair_parts(table, _split(table)) | _pair_missing(pairs)
     tasks = _pair_parts(table, _split_tasks(table))
     return Gate(
-        question,
-        _decide(parts, question),
-        _decide(tasks, question),
-        by_length,
-        by_order,
-        find_differences(pairs),
-        pairs,
-        boards,
+        question=question,
+        parts=_decide(parts, question),
+        tasks=_decide(tasks, question),
+        lengths=by_length,
+        orders=by_order,
+        findings=find_differences(pairs),
+        pairs=pairs,
+        boards=boards,
         # Among themselves, tasks that are in no mean have equal weights.
-        table.outside if any(table.weights) else (),
+        outside=table.outside if any(table.weights) else (),
     )
 
 
@@ -260,7 +260,16 @@ def _pair_missing(pairs: Sequence[AnswerPair]) -> dict[str, list[Pairs]]:
             groups.append(pair.base.group)
     if all(candidate) and all(base):
         return {}
-    return {ANSWERS: [Pairs(candidate, base, groups, 1.0)]}
+    return {
+        ANSWERS: [
+            Pairs(
+                a=candidate,
+                b=base,
+                groups=groups,
+                weight=1.0,
+            )
+        ]
+    }
 
 
 def _split_tasks(table: SharedTable) -> dict[str, list[int]]:
@@ -277,7 +286,11 @@ def _decide(
     drops = decide_drops(pairs, question.margin, question.power, question.looks, depths)
     parts = {}
     for name, drop in drops.items():
-        parts[name] = GatePart(_mean(pairs[name], "b"), _mean(pairs[name], "a"), drop)
+        parts[name] = GatePart(
+            base=_mean(pairs[name], "b"),
+            candidate=_mean(pairs[name], "a"),
+            drop=drop,
+        )
     return parts
 
 

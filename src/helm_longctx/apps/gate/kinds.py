@@ -67,7 +67,13 @@ def find_main_kind(points: Iterable[Point]) -> _KindChange | None:
         if p_value * len(kinds) < ONE_SIDED:
             change = float(np.mean(inside, axis=0)[0])
             elsewhere = float(np.mean(outside, axis=0)[0])
-            changes.append(_KindChange(kind, change, elsewhere))
+            changes.append(
+                _KindChange(
+                    kind=kind,
+                    change=change,
+                    elsewhere=elsewhere,
+                )
+            )
     return max(
         changes, key=lambda kind: kind.change / max(kind.elsewhere, TINY), default=None
     )

@@ -64,46 +64,76 @@ def write_gate_page(
         name: the gate's name.
     """
     made = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, helm-longctx {VERSION}"
-    page = Page("index.html", "Result", "Gate", sections)
+    page = Page(
+        file="index.html",
+        title="Result",
+        group="Gate",
+        sections=sections,
+    )
     write_scores(gate.boards, folder / "data")
-    return write_site(Report(f"Gate: {name}", name, made, [page]), folder)[0]
+    return write_site(
+        Report(
+            title=f"Gate: {name}",
+            suite=name,
+            made=made,
+            pages=[page],
+        ),
+        folder,
+    )[0]
 
 
 def gate_sections(gate: Gate) -> list[Section]:
     """Return the sections of a gate's page."""
     sections = [
-        Section("verdict", "Verdict", [_answer(gate)]),
         Section(
-            "scores",
-            "Scores",
-            [
+            name="verdict",
+            title="Verdict",
+            blocks=[_answer(gate)],
+        ),
+        Section(
+            name="scores",
+            title="Scores",
+            blocks=[
                 _plot(gate),
                 _parts("scores-lengths", "By length", gate.parts, gate.question),
             ],
         ),
         Section(
-            "answers",
-            "Answers",
-            [_agreements("answers-lengths", "By length", "length", gate.lengths)],
+            name="answers",
+            title="Answers",
+            blocks=[
+                _agreements("answers-lengths", "By length", "length", gate.lengths)
+            ],
         ),
         Section(
-            "orders",
-            "Order",
-            [_agreements("answers-order", "By order", "order", gate.orders)],
+            name="orders",
+            title="Order",
+            blocks=[_agreements("answers-order", "By order", "order", gate.orders)],
             about=_ORDER,
         ),
-        Section("findings", "Requests", [_findings(gate.findings)]),
         Section(
-            "tasks",
-            "Tasks",
-            [_parts("scores-tasks", "By task", gate.tasks, gate.question)],
+            name="findings",
+            title="Requests",
+            blocks=[_findings(gate.findings)],
+        ),
+        Section(
+            name="tasks",
+            title="Tasks",
+            blocks=[_parts("scores-tasks", "By task", gate.tasks, gate.question)],
             about=_TASKS,
         ),
     ]
-    different = [pair for pair in gate.pairs if pair.is_answered and not pair.are_equal]
+    different = []
+    for pair in gate.pairs:
+        if pair.is_answered and not pair.are_equal:
+            different.append(pair)
     if different:
         sections.append(
-            Section("different", "Different answers", [_different(different)])
+            Section(
+                name="different",
+                title="Different answers",
+                blocks=[_different(different)],
+            )
         )
     return sections
 
@@ -205,11 +235,11 @@ def _answer(gate: Gate) -> HeadlineAnswer:
         " somebody looks again after more instances."
     )
     return HeadlineAnswer(
-        f"Is {one_line(question.candidate)} (candidate) worse than {one_line(question.base)} (base)?",
-        explain(gate),
-        different,
-        verdict is Verdict.NO_WORSE,
-        level,
+        question=f"Is {one_line(question.candidate)} (candidate) worse than {one_line(question.base)} (base)?",
+        verdict=explain(gate),
+        certainty=different,
+        is_sure=verdict is Verdict.NO_WORSE,
+        note=level,
     )
 
 
@@ -227,7 +257,14 @@ def _plot(gate: Gate) -> Figure:
     rows.append(
         {
             "model": "largest drop",
-            **interval_row(Interval(margin, margin, margin, 0)),
+            **interval_row(
+                Interval(
+                    mean=margin,
+                    low=margin,
+                    high=margin,
+                    n=0,
+                )
+            ),
             "kind": "floor",
         }
     )
@@ -236,7 +273,13 @@ def _plot(gate: Gate) -> Figure:
         " largest drop that is accepted. Left of it, the candidate is worse."
     )
     spec = interval_plot("candidate minus base", list(gate.parts), floors=True)
-    return Figure("scores-differences", "Differences", about, spec, rows)
+    return Figure(
+        name="scores-differences",
+        title="Differences",
+        about=about,
+        spec=spec,
+        rows=rows,
+    )
 
 
 def _parts(
@@ -258,7 +301,10 @@ def _parts(
         Column("missing", "instances that are still needed to decide"),
     )
     return Table(
-        name, title, columns, [_part_row(row, part) for row, part in parts.items()]
+        name=name,
+        title=title,
+        columns=columns,
+        rows=[_part_row(row, part) for row, part in parts.items()],
     )
 
 
@@ -273,7 +319,11 @@ def _part_row(name: str, part: GatePart) -> list[Cell]:
         Cell(name),
         number_cell(part.base),
         number_cell(part.candidate),
-        Cell(f"{100 * effect.mean:+.1f}", effect.mean, ends),
+        Cell(
+            text=f"{100 * effect.mean:+.1f}",
+            value=effect.mean,
+            detail=ends,
+        ),
         *(Cell(f"{number:,}", number) for number in numbers),
         Cell(
             "< 0.0001" if drop.p_worse < 0.0001 else f"{drop.p_worse:.4f}", drop.p_worse
@@ -297,7 +347,12 @@ def _agreements(
         Column("equal scores", "share of requests with the same score"),
         Column("difference", "mean score of the candidate minus that of the base"),
     )
-    return Table(name, title, columns, [_agreement_row(row) for row in rows])
+    return Table(
+        name=name,
+        title=title,
+        columns=columns,
+        rows=[_agreement_row(row) for row in rows],
+    )
 
 
 def _agreement_row(agreement: ArmAgreement) -> list[Cell]:
@@ -336,7 +391,12 @@ def _findings(findings: Sequence[Finding]) -> Table:
             Cell("all prompts have equal counts of tokens, and all have an answer"),
         ]
     ]
-    return Table("findings", "What was found in the requests", columns, rows or nothing)
+    return Table(
+        name="findings",
+        title="What was found in the requests",
+        columns=columns,
+        rows=rows or nothing,
+    )
 
 
 def _different(pairs: Sequence[AnswerPair]) -> Table:
@@ -359,7 +419,12 @@ def _different(pairs: Sequence[AnswerPair]) -> Table:
     for pair in order[:_MOST_ANSWERS]:
         rows.append(_different_row(pair))
     return Table(
-        "different-answers", "Answers that differ", columns, rows, about, search=True
+        name="different-answers",
+        title="Answers that differ",
+        columns=columns,
+        rows=rows,
+        about=about,
+        search=True,
     )
 
 

@@ -114,7 +114,13 @@ def read_questions(
             else:
                 messages = request.messages or []
             group = f"{prepared.state.instance.sub_split} {prepared.sample.group or prepared.state.instance.id}"
-            yield Asked(length, request.prompt, request.answers[0], group, messages)
+            yield Asked(
+                length=length,
+                prompt=request.prompt,
+                gold=request.answers[0],
+                group=group,
+                messages=messages,
+            )
 
 
 def spread_numbers(count: int) -> list[int]:

@@ -126,7 +126,9 @@ def _interval_text(
 
 def _percent_text(value: float | None, show: Callable[[float], str] = percent) -> str:
     """Return a share in percent, or a number as another function shows it; a dash if it is not defined."""
-    return "-" if value is None or math.isnan(value) else show(value)
+    if value is None or math.isnan(value):
+        return "-"
+    return show(value)
 
 
 def _number_text(value: float | None) -> str:
@@ -246,16 +248,20 @@ def _ask(judge: str, repeats: int, output_path: Path, local_path: Path) -> Resul
 def _report(rows: pd.DataFrame) -> dict[str, Any]:
     from helm_longctx.apps.judge_checks import measures
 
-    by_judge = {
-        str(name): of_judge for name, of_judge in rows.groupby("judge", sort=False)
-    }
-    kinds = {name: measures.by_kind(of_judge) for name, of_judge in by_judge.items()}
-    measures_by_judge = {
-        name: measures.measures(of_judge) for name, of_judge in by_judge.items()
-    }
+    by_judge = {}
+    for name, of_judge in rows.groupby("judge", sort=False):
+        by_judge[str(name)] = of_judge
+    kinds = {}
+    for name, of_judge in by_judge.items():
+        kinds[name] = measures.by_kind(of_judge)
+    measures_by_judge = {}
+    for name, of_judge in by_judge.items():
+        measures_by_judge[name] = measures.measures(of_judge)
     compared = list(measures.agreements(rows))
     differences = measures.differences(rows)
-    tables = [_make_kind_table(judge, of_judge) for judge, of_judge in kinds.items()]
+    tables = []
+    for judge, of_judge in kinds.items():
+        tables.append(_make_kind_table(judge, of_judge))
     tables += _make_tables(measures_by_judge, differences)
     title = "Agreement with the expected scores and of the judges"
     tables.append(_agreement_table(title, compared))

@@ -130,9 +130,10 @@ def agreement_of_all(ratings: Sequence[ArrayLike]) -> RaterAgreement:
     table = np.stack([np.asarray(rating, dtype=float) for rating in ratings])
     pairable = table[:, (~np.isnan(table)).sum(axis=0) >= 2]
     grades = grades_of(pairable)
-    alpha = (
-        _estimate_of_scores(pairable) if grades is None else _estimate_of_grades(grades)
-    )
+    if grades is None:
+        alpha = _estimate_of_scores(pairable)
+    else:
+        alpha = _estimate_of_grades(grades)
     undefined = _Estimate(math.nan)
     # The table stands for the grades, because a missing kappa needs no explanation for more than two raters.
     return RaterAgreement(
@@ -461,10 +462,9 @@ def plot_judges(rows: pd.DataFrame) -> _Spec:
         label = f"{judge}: {(of_judge['state'] == 'judged').sum()} of {len(of_judge)} judged"
         table = by_kind(of_judge)
         scores = zip(table.index, table["score"], table["expected_score"], strict=True)
-        kinds = [
-            _point(str(kind).replace("_", " "), score, expected=expected)
-            for kind, score, expected in scores
-        ]
+        kinds = []
+        for kind, score, expected in scores:
+            kinds.append(_point(str(kind).replace("_", " "), score, expected=expected))
         panels = {_KINDS: kinds, **{title: [] for title in _PANELS.values()}}
         for measure in measures(of_judge):
             if measure.good in _PANELS:
@@ -479,9 +479,8 @@ def plot_judges(rows: pd.DataFrame) -> _Spec:
                     _point(name, alpha.value, alpha.low, alpha.high)
                 )
         for panel, panel_points in panels.items():
-            points += [
-                {**point, "judge": label, "panel": panel} for point in panel_points
-            ]
+            for point in panel_points:
+                points.append({**point, "judge": label, "panel": panel})
     drawn = []
     for title in (_KINDS, *_PANELS.values()):
         smallest = -1 if title in _PANELS.values() else 0

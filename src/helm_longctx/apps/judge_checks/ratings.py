@@ -133,11 +133,10 @@ def rating_tables(
         )
     # A label is compared with each judge and with the mean of several judges.
     labels = pd.concat([labels, labels.assign(metric=labels["metric"] + f", {_MEAN}")])
-    shared = [
-        metric
-        for metric in judged["metric"].unique()
-        if metric in set(labels["metric"])
-    ]
+    shared = []
+    for metric in judged["metric"].unique():
+        if metric in set(labels["metric"]):
+            shared.append(metric)
     if not shared:
         raise InputError(
             f"labels have none of the judged metrics; add a column {', '.join(judged['metric'].unique())}"
@@ -151,7 +150,9 @@ def rating_tables(
             f"no labelled answer was judged; ids of judged answers look like {shorten(judged['id'].iloc[0])}"
         )
     both = pd.concat([judged, labels[is_judged]])
-    tables = {metric: _table(both[both["metric"] == metric], keys) for metric in shared}
+    tables = {}
+    for metric in shared:
+        tables[metric] = _table(both[both["metric"] == metric], keys)
     return tables, labels[~is_judged].drop_duplicates(keys).shape[0]
 
 
@@ -236,7 +237,9 @@ def digest_checks(checks: Sequence[Check]) -> str:
     """
     digest = hashlib.sha256()
     for check in checks:
-        prompts = {part: request.prompt for part, request in check.requests.items()}
+        prompts = {}
+        for part, request in check.requests.items():
+            prompts[part] = request.prompt
         digest.update(
             orjson.dumps(
                 [check.item.id, prompts, check.item.expected],

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 from helm_longctx.apps.app import for_each_length
@@ -43,6 +44,7 @@ from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.benchmark import Benchmark, Sweep
 from helm_longctx.tasks.metric_names import DEPTHS, nearest_depth
+from helm_longctx.tasks.task import Task
 
 _ABOUT_SWEEPS = (
     "The tasks of a panel differ in one property alone, so the fall of a curve is what this property costs. Bold lines"
@@ -56,43 +58,40 @@ _Levels = Mapping[str, Result]
 @for_each_length
 def sweep_sections(board: Board, length: int | None) -> Section | None:
     """Return the section of a length at which a model has several levels of a sweep."""
-    found: list[tuple[Sweep, dict[ShownModel, _Levels]]] = []
+    swept: list[tuple[Sweep, dict[ShownModel, _Levels]]] = []
     for sweep in board.benchmark.sweeps:
         models: dict[ShownModel, _Levels] = {}
-        results = {
-            level: board.scores_of(task, length) for level, task in sweep.tasks.items()
-        }
+        results = {}
+        for level, task in sweep.tasks.items():
+            results[level] = board.scores_of(task, length)
         for model in all_models(board):
-            levels = {
-                level: scores[model]
-                for level, scores in results.items()
-                if model in scores
-            }
-            if len(levels) >= 2:
-                models[model] = levels
+            at_levels = {}
+            for level, scores in results.items():
+                if model in scores:
+                    at_levels[level] = scores[model]
+            if len(at_levels) >= 2:
+                models[model] = at_levels
         if models:
-            found.append((sweep, models))
-    if not found:
+            swept.append((sweep, models))
+    if not swept:
         return None
-    rows = [
-        plot_row(board, score, part=sweep.title, level=level)
-        for sweep, models in found
-        for levels in models.values()
-        for level, score in levels.items()
-    ]
     name = f"complexity-{board.file_name}-{label(length)}".rstrip("-")
-    about = " ".join(f"{sweep.title}: {sweep.about}" for sweep, _ in found)
-    order = dict.fromkeys(level for sweep, _ in found for level in sweep.tasks)
-    spec = curves(
-        [sweep.title for sweep, _ in found], list(order), "level", over="level"
-    )
+    about = " ".join(f"{sweep.title}: {sweep.about}" for sweep, _ in swept)
+    rows = []
+    order: dict[str, None] = {}
+    tables = []
+    for sweep, models in swept:
+        order |= dict.fromkeys(sweep.tasks)
+        for levels in models.values():
+            for level, score in levels.items():
+                rows.append(plot_row(board, score, part=sweep.title, level=level))
+        table = _sweep_table(board, sweep, models, f"{name}-{sweep.title.lower()}")
+        tables.append(table)
+    titles = [sweep.title for sweep, _ in swept]
+    spec = curves(titles, list(order), "level", over="level")
     figure = Figure(
         f"{name}-curves", "Score by complexity", about, spec, rows, by_model=True
     )
-    tables = [
-        _sweep_table(board, sweep, models, f"{name}-{sweep.title.lower()}")
-        for sweep, models in found
-    ]
     title = f"Scores by complexity {label(length)}".strip()
     return Section(name, title, [figure, *tables], _ABOUT_SWEEPS, choice=label(length))
 
@@ -100,11 +99,10 @@ def sweep_sections(board: Board, length: int | None) -> Section | None:
 def _sweep_table(
     board: Board, sweep: Sweep, models: Mapping[ShownModel, _Levels], name: str
 ) -> Table:
-    there = [
-        level
-        for level in sweep.tasks
-        if any(level in levels for levels in models.values())
-    ]
+    there = []
+    for level in sweep.tasks:
+        if any(level in levels for levels in models.values()):
+            there.append(level)
     columns = [
         Column("Model", is_number=False),
         *(Column(level, board.titles[sweep.tasks[level]]) for level in there),
@@ -120,35 +118,34 @@ def _sweep_table(
     ]
     rows = []
     for model, levels in models.items():
-        # Levels need not be numbers, so their places stand for them.
-        places = {there.index(level): score.interval for level, score in levels.items()}
-        means = {place: interval.mean for place, interval in places.items()}
-        loss = drop(places)
-        effective = (
-            effective_length(means, share_of_shortest(means))
-            if means[min(means)]
-            else None
-        )
-        possible = ", ".join(
-            there[place] for place in possible_lengths(places) if place is not None
-        )
+        # Levels need not be numbers, so their positions stand for them.
+        by_index = {}
+        for level, score in levels.items():
+            by_index[there.index(level)] = score.interval
+        means = {index: interval.mean for index, interval in by_index.items()}
+        loss = drop(by_index)
+        if means[min(means)]:
+            effective = effective_length(means, share_of_shortest(means))
+        else:
+            effective = None
+        possible_levels = []
+        for index in possible_lengths(by_index):
+            if index is not None:
+                possible_levels.append(there[index])
+        possible = ", ".join(possible_levels)
         lacking = caveat_kinds(
             caveat for score in levels.values() for caveat in score.caveats
         )
         longest = DASH if effective is None else there[effective]
         note = f"possible at {LEVEL_TEXT}: {possible}"
-        rows.append(
-            [
-                model_cell(board, model),
-                *(score_cell(levels.get(level)) for level in there),
-                number_cell(
-                    loss.mean,
-                    note=f"{LEVEL_TEXT} interval {range_text(loss.low, loss.high)}",
-                    lacking=lacking,
-                ),
-                Cell(longest, note=note if possible else ""),
-            ]
-        )
+        ends = f"{LEVEL_TEXT} interval {range_text(loss.low, loss.high)}"
+        row = [
+            model_cell(board, model),
+            *(score_cell(levels.get(level)) for level in there),
+            number_cell(loss.mean, note=ends, lacking=lacking),
+            Cell(longest, note=note if possible else ""),
+        ]
+        rows.append(row)
     return Table(name, sweep.title, columns, rows, sweep.about)
 
 
@@ -166,35 +163,30 @@ def heat_sections(board: Board) -> list[Section]:
     if len(board.lengths) < 2:
         return []
     name = f"heat-{board.file_name}"
-    parts = [
-        *([OVERALL] if len(board.columns) > 1 else []),
-        *board.columns,
-        *board.others,
-    ]
+    parts = [*board.columns, *board.others]
+    if len(board.columns) > 1:
+        parts.insert(0, OVERALL)
     categories = _heat_table(board, f"{name}-categories", "Scores by length", parts)
     # Each task is shown once, and none that the first table has.
     shown = {*board.columns, *board.others}
     tasks = []
     for part, category in board.benchmark.entries.items():
         # The score of a category with one task is the task's.
-        names = [
-            task.name
-            for task in category.tasks
-            if task.name not in shown and len(category.tasks) > 1
-        ]
+        names = []
+        for task in category.tasks:
+            if task.name not in shown and len(category.tasks) > 1:
+                names.append(task.name)
         shown |= set(names)
         if figure := _heat_table(board, f"{name}-{part}", board.titles[part], names):
             tasks.append(figure)
-    sections = (
-        [Section(name, "Scores of models by length", [categories], _ABOUT_HEAT)]
-        if categories
-        else []
-    )
-    return (
-        [*sections, Section(f"{name}-tasks", "Scores of tasks by length", tasks)]
-        if tasks
-        else sections
-    )
+    sections = []
+    if categories:
+        title = "Scores of models by length"
+        sections.append(Section(name, title, [categories], _ABOUT_HEAT))
+    if tasks:
+        title = "Scores of tasks by length"
+        sections.append(Section(f"{name}-tasks", title, tasks))
+    return sections
 
 
 def _heat_table(
@@ -203,20 +195,20 @@ def _heat_table(
     rows: list[dict[str, Any]] = []
     models = all_models(board)
     for part in parts:
-        scores_at = {
-            label(length): board.scores_of(part, length) for length in board.lengths
-        }
+        scores_at = {}
+        for length in board.lengths:
+            scores_at[label(length)] = board.scores_of(part, length)
         for model in models:
             row: dict[str, Any] = {
                 "model": short_name(model),
                 "part": board.titles[part],
             }
             marked = []
-            for length, scores in scores_at.items():
+            for column, scores in scores_at.items():
                 if score := scores.get(model):
-                    row[length] = round(score.interval.mean, 6)
+                    row[column] = round(score.interval.mean, 6)
                     if score.caveats:
-                        marked.append(length)
+                        marked.append(column)
             if marked:
                 row["marked"] = marked
             if len(row) > 2:
@@ -232,38 +224,36 @@ def _heat_table(
 
 
 def length_sections(board: Board) -> list[Section]:
-    """Return curves over length by category, and a table with means and drop; nothing for a single length."""
+    """Return curves over length by category, and a table with means and drop, or nothing for a single length."""
     name = f"length-{board.file_name}"
-    found = [_curves(board, f"{name}-curves"), _table(board, f"{name}-table")]
-    blocks: list[Block] = [block for block in found if block]
+    blocks: list[Block] = []
+    if figure := _curves(board, f"{name}-curves"):
+        blocks.append(figure)
+    if table := _table(board, f"{name}-table"):
+        blocks.append(table)
     sections = [Section(name, "Scores over length", blocks)] if blocks else []
     rows = []
     order = all_models(board)
-    traits = splits(board.tasks, board.benchmark) if len(board.lengths) > 1 else []
+    if len(board.lengths) > 1:
+        traits = splits(board.tasks, board.benchmark)
+    else:
+        traits = []
     for split in sorted(traits, key=lambda split: order.index(split.model)):
         overall = board.score(split.model, OVERALL, split.length)
-        mark = (
-            {"mark": MARK, "note": caveat_kinds(overall.caveats)}
-            if overall and overall.caveats
-            else {}
-        )
         for part, interval in (
             (f"With {split.trait}", split.with_it),
             (f"Without {split.trait}", split.without),
         ):
-            row = {
+            row: dict[str, Any] = {
                 "model": short_name(split.model),
                 "part": part,
                 "length": label(split.length),
             }
-            rows.append(
-                {
-                    **row,
-                    **interval_row(interval),
-                    **mark,
-                    "kind": kind_of(board, split.model),
-                }
-            )
+            row |= interval_row(interval)
+            if overall and overall.caveats:
+                row |= {"mark": MARK, "note": caveat_kinds(overall.caveats)}
+            row["kind"] = kind_of(board, split.model)
+            rows.append(row)
     if not rows:
         return sections
     parts = list(dict.fromkeys(str(row["part"]) for row in rows))
@@ -283,17 +273,18 @@ def depth_sections(board: Board) -> list[Section]:
     For a single task the second one would repeat the first one.
     """
     # The results whose answers have a depth, by task, in the order of the models.
-    found: dict[str, list[Result]] = {task.name: [] for task in board.benchmark.tasks}
-    answered = [
-        result
-        for result in board.scores.values()
-        if result.answers and result.context == "full"
-    ]
+    with_depth: dict[str, list[Result]] = {}
+    for task in board.benchmark.tasks:
+        with_depth[task.name] = []
+    answered = []
+    for result in board.scores.values():
+        if result.answers and result.context == "full":
+            answered.append(result)
     order = all_models(board)
-    for result in sorted(answered, key=lambda each: order.index(each.model)):
+    for result in sorted(answered, key=lambda result: order.index(result.model)):
         if any(answer.depth is not None for answer in result.answers):
-            found[result.task].append(result)
-    tasks = {task: results for task, results in found.items() if results}
+            with_depth[result.task].append(result)
+    tasks = {task: results for task, results in with_depth.items() if results}
     if not tasks:
         return []
     name = f"depth-{board.file_name}"
@@ -302,30 +293,25 @@ def depth_sections(board: Board) -> list[Section]:
         " A weaker middle row than first and last row means that a model loses what stands in the middle."
         f" {MARK} marks a mean over fewer tasks than all models together have at that length."
     )
-    every = [result for results in tasks.values() for result in results]
+    every = []
+    for results in tasks.values():
+        every.extend(results)
     mean = _depth_maps(board, every, f"{name}-maps", "Score by depth and length", about)
     sections = [Section(name, "Scores over depth", [mean])]
     if len(tasks) == 1:
         return sections
-    maps = [
-        _depth_maps(
-            board,
-            results,
-            f"{name}-{task}",
-            board.titles[task],
-            "The score in percent by depth and length.",
-        )
-        for task, results in tasks.items()
-    ]
+    about = "The score in percent by depth and length."
+    maps = []
+    for task_name, results in tasks.items():
+        title = board.titles[task_name]
+        maps.append(_depth_maps(board, results, f"{name}-{task_name}", title, about))
     about = (
         "A map for each task and model. A row that is weak at all lengths means a place that the model reads badly; a"
         " column that is weak at all depths means a length that is too long for it. The tooltips have the number of"
         " instances in a cell and the interval, which is wide for few instances."
     )
-    return [
-        *sections,
-        Section(f"{name}-tasks", "Scores over depth by task", maps, about),
-    ]
+    title = "Scores over depth by task"
+    return [*sections, Section(f"{name}-tasks", title, maps, about)]
 
 
 def _depth_maps(
@@ -337,27 +323,20 @@ def _depth_maps(
         groups[result.model, result.length].append(result)
         tasks[result.length].add(result.task)
     rows = []
-    for (model, length), found in groups.items():
-        mark = {"mark": MARK} if len(found) < len(tasks[length]) else {}
-        row = {
-            "model": short_name(model),
-            "length": label(length),
-            **mark,
-            "kind": kind_of(board, model),
-        }
-        for depth, interval in by_depth(
-            [each for result in found for each in result.answers]
-        ).items():
-            rows.append(
-                {
-                    **row,
-                    "depth": f"{depth} %",
-                    **interval_row(interval),
-                    "n": interval.n,
-                }
-            )
+    for (model, length), group in groups.items():
+        row: dict[str, Any] = {"model": short_name(model), "length": label(length)}
+        if len(group) < len(tasks[length]):
+            row["mark"] = MARK
+        row["kind"] = kind_of(board, model)
+        answers = chain.from_iterable(result.answers for result in group)
+        for depth, interval in by_depth(answers).items():
+            cell = {"depth": f"{depth} %", **interval_row(interval), "n": interval.n}
+            rows.append({**row, **cell})
     there = {row["length"] for row in rows}
-    lengths = [label(length) for length in board.lengths if label(length) in there]
+    lengths = []
+    for length in board.lengths:
+        if label(length) in there:
+            lengths.append(label(length))
     models = list(dict.fromkeys(str(row["model"]) for row in rows))
     spec = depth_maps(models, [f"{depth} %" for depth in DEPTHS], lengths, _unit(board))
     return Figure(name, title, about, spec, rows, by_model=True)
@@ -365,31 +344,31 @@ def _depth_maps(
 
 def _curves(board: Board, name: str) -> Figure | None:
     # A part with a single length has no curve.
-    lengths = {
-        part: {place.length for place in board.scores if place.part == part}
-        for part in board.titles
-    }
-    parts = [
-        part
-        for part in (OVERALL, *board.columns, *board.others)
-        if len(lengths.get(part, ())) > 1
-    ]
+    lengths = {}
+    for part in board.titles:
+        lengths[part] = {key.length for key in board.scores if key.part == part}
+    parts = []
+    for part in (OVERALL, *board.columns, *board.others):
+        if len(lengths.get(part, ())) > 1:
+            parts.append(part)
     parts = [part for part in parts if part != OVERALL or len(board.columns) > 1]
-    rows = [
-        plot_row(board, result, part=board.titles[part], length=label(length))
-        for model in all_models(board)
-        for part in parts
-        for length in board.lengths
-        if (result := board.score(model, part, length))
-    ]
-    rows += [
-        {
-            **plot_row(board, result, part=board.titles[part], length=label(length)),
-            **{"model": f"{short_name(model)}, closed book", "kind": "floor"},
-        }
-        for (model, part, length, context), result in board.scores.items()
-        if part in parts and context == "none"
-    ]
+
+    def make_row(result: Result) -> dict[str, Any]:
+        title = board.titles[result.part]
+        return plot_row(board, result, part=title, length=label(result.length))
+
+    rows = []
+    for model in all_models(board):
+        for part in parts:
+            for length in board.lengths:
+                if result := board.score(model, part, length):
+                    rows.append(make_row(result))
+    for key, result in board.scores.items():
+        if key.part in parts and key.context == "none":
+            row = make_row(result)
+            row["model"] = f"{short_name(key.model)}, closed book"
+            row["kind"] = "floor"
+            rows.append(row)
     if not rows:
         return None
     about = (
@@ -407,32 +386,27 @@ def _curves(board: Board, name: str) -> Figure | None:
 
 def _table(board: Board, name: str) -> Table | None:
     part = board.main_part(board.main_length)
-    scores = {
-        model: {
-            length: score
-            for length in board.lengths
-            if length and (score := board.score(model, part, length))
-        }
-        for model in all_models(board)
-    }
-    # A published model with one length has nothing to show here.
-    found = {
-        model: each
-        for model, each in scores.items()
-        if len(each) > 1 or (each and model in board.own_models)
-    }
-    lengths = sorted({length for each in found.values() for length in each})
+    shown = {}
+    for model in all_models(board):
+        by_length = {}
+        for length in board.lengths:
+            score = board.score(model, part, length)
+            if length and score:
+                by_length[length] = score
+        # A published model with one length has nothing to show here.
+        if len(by_length) > 1 or (by_length and model in board.own_models):
+            shown[model] = by_length
+    lengths = sorted({length for by_length in shown.values() for length in by_length})
     if len(lengths) < 2:
         return None
-    sets = [list(each) for each in found.values()]
+    sets = [list(by_length) for by_length in shown.values()]
     # The lengths that most models have; of several such sets the largest.
     usual = max(sets, key=lambda lengths: (sets.count(lengths), len(lengths)))
     own = board.benchmark.effective_score
-    least = (
-        f"{share(NOLIMA_SHARE)} of that at the shortest"
-        if own is None
-        else f"{percent(own)} %, as the publication has it"
-    )
+    if own is None:
+        least = f"{share(NOLIMA_SHARE)} of that at the shortest"
+    else:
+        least = f"{percent(own)} %, as the publication has it"
     columns = [
         Column("Model", is_number=False),
         *(Column(label(length)) for length in lengths),
@@ -453,23 +427,20 @@ def _table(board: Board, name: str) -> Table | None:
         ),
     ]
     rows = []
-    for model, each in found.items():
+    for model, by_length in shown.items():
         # The tooltips have the intervals.
-        cells = [replace(score_cell(each.get(length)), detail="") for length in lengths]
-        others = (
-            ""
-            if list(each) == usual
-            else f"over {', '.join(label(length) for length in each)}"
-        )
-        is_marked = any(score.caveats for score in each.values())
-        lacking = others or ("some scores are not comparable" if is_marked else "")
-        values = length_means(
-            {length: score.interval.mean for length, score in each.items()}
-        )
-        means = [number_cell(value, lacking=lacking) for value in values]
-        rows.append(
-            [model_cell(board, model), *cells, *means, *_changes(board, each, lacking)]
-        )
+        row = [model_cell(board, model)]
+        for length in lengths:
+            row.append(replace(score_cell(by_length.get(length)), detail=""))
+        lacking = ""
+        if list(by_length) != usual:
+            lacking = f"over {', '.join(label(length) for length in by_length)}"
+        elif any(score.caveats for score in by_length.values()):
+            lacking = "some scores are not comparable"
+        means = {length: score.interval.mean for length, score in by_length.items()}
+        row += [number_cell(mean, lacking=lacking) for mean in length_means(means)]
+        row += _changes(board, by_length, lacking)
+        rows.append(row)
     about = (
         f"{board.titles[part]} in percent, with the change from the shortest to the longest length. {MARK} marks scores"
         " that are not comparable, and means over other lengths than most models have"
@@ -481,7 +452,7 @@ def _table(board: Board, name: str) -> Table | None:
 
 
 def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[Cell]:
-    """Return the cells of the drop and of the effective length, which a single length does not have."""
+    """Return the cells of the drop and of the effective length. A single length has neither."""
     if len(scores) < 2:
         return [number_cell(None, note="one length")] * 2
     intervals = {length: score.interval for length, score in scores.items()}
@@ -493,35 +464,24 @@ def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[C
     # With a score of zero at the shortest length, every length would reach 85 % of it.
     longest = effective if means[min(means)] else None
     possible = possible_lengths(intervals, score=board.benchmark.effective_score)
-    ends = [
-        label(length) if length else "none" for length in (possible[:1] + possible[-1:])
-    ]
-    text = label(longest) + (f" ({ends[0]}–{ends[1]})" if len(possible) > 1 else "")
-    note = (
-        f"possible at {LEVEL_TEXT}: {', '.join(label(each) if each else 'none' for each in possible)}"
-        if possible
-        else ""
-    )
+    labels = [label(length) if length else "none" for length in possible]
+    text = label(longest)
+    if len(labels) > 1:
+        text += f" ({labels[0]}–{labels[-1]})"
+    notes = [] if longest else ["no length"]
+    if labels:
+        notes.append(f"possible at {LEVEL_TEXT}: {', '.join(labels)}")
+    ends = f"{LEVEL_TEXT} interval {range_text(loss.low, loss.high)}"
     return [
-        number_cell(
-            loss.mean,
-            note=f"{LEVEL_TEXT} interval {range_text(loss.low, loss.high)}",
-            lacking=lacking,
-        ),
-        number_cell(
-            longest,
-            lambda _: text,
-            "",
-            note if longest else f"no length; {note}".rstrip("; "),
-            lacking,
-        ),
+        number_cell(loss.mean, note=ends, lacking=lacking),
+        number_cell(longest, lambda _: text, "", "; ".join(notes), lacking),
     ]
 
 
 def _unit(board: Board) -> str:
-    return (
-        f"length in {board.benchmark.axis.unit}" if board.benchmark.axis else "length"
-    )
+    if board.benchmark.axis:
+        return f"length in {board.benchmark.axis.unit}"
+    return "length"
 
 
 class PropertySplit(NamedTuple):
@@ -556,32 +516,27 @@ def splits(results: Iterable[Result], benchmark: Benchmark) -> list[PropertySpli
             and result.context == "full"
         ):
             cells[result.model, result.length][result.task] = result
-    tasks = [
-        task
-        for category in benchmark.categories
-        if category.averaged
-        for task in category.tasks
-    ]
-    found = []
+    tasks: list[Task] = []
+    for category in benchmark.categories:
+        if category.averaged:
+            tasks += category.tasks
+    traits = []
     for trait in dict.fromkeys(task.trait for task in tasks if task.trait):
         for (model, length), scores in cells.items():
             there = [task for task in tasks if task.exists_at(length)]
-            parts = [
-                [task.name for task in there if (task.trait == trait) == has]
-                for has in (True, False)
-            ]
-            if all(part and scores.keys() >= set(part) for part in parts):
-                with_it, without = (
-                    mean_of_results([(scores[name], 1 / len(part)) for name in part])
-                    for part in parts
+            having = [task.name for task in there if task.trait == trait]
+            lacking = [task.name for task in there if task.trait != trait]
+            if having and lacking and scores.keys() >= {*having, *lacking}:
+                split = PropertySplit(
+                    model=model,
+                    length=length,
+                    trait=trait,
+                    with_it=_average(scores, having),
+                    without=_average(scores, lacking),
                 )
-                found.append(
-                    PropertySplit(
-                        model=model,
-                        length=length,
-                        trait=trait,
-                        with_it=with_it,
-                        without=without,
-                    )
-                )
-    return found
+                traits.append(split)
+    return traits
+
+
+def _average(scores: Mapping[str, Result], tasks: Sequence[str]) -> Interval:
+    return mean_of_results([(scores[task], 1 / len(tasks)) for task in tasks])

@@ -16,7 +16,7 @@ APP = App(
             "likelihood",
             "Likelihood",
             f"{__name__}.sections:likelihood_sections",
-            place=62,
+            position=62,
             whole=True,
         )
     ],

@@ -103,19 +103,19 @@ def likelihood_sections(boards: Sequence[Board]) -> list[Section]:
             ]
             sections.append(
                 Section(
-                    board.file_name,
-                    f"What does the context give? {board.title}",
-                    blocks,
-                    _ABOUT,
+                    name=board.file_name,
+                    title=f"What does the context give? {board.title}",
+                    blocks=blocks,
+                    about=_ABOUT,
                 )
             )
         elif board.metric == PERPLEXITY:
             sections.append(
                 Section(
-                    board.file_name,
-                    f"Loss over the position: {board.title}",
-                    list(_positions(board)),
-                    _ABOUT_LOSS,
+                    name=board.file_name,
+                    title=f"Loss over the position: {board.title}",
+                    blocks=list(_positions(board)),
+                    about=_ABOUT_LOSS,
                 )
             )
     return sections
@@ -134,9 +134,9 @@ def _nats(interval: Interval | None, show: Callable[[float], str] = decimals) ->
     if interval is None or math.isnan(interval.mean):
         return Cell(DASH, note="the prompts have no context apart from the question")
     return Cell(
-        show(interval.mean),
-        interval.mean,
-        range_text(interval.low, interval.high, show),
+        text=show(interval.mean),
+        value=interval.mean,
+        detail=range_text(interval.low, interval.high, show),
     )
 
 
@@ -194,10 +194,10 @@ def _answers(board: Board, official: Board | None) -> Iterator[Block]:
         )
     if rows:
         yield Table(
-            f"{board.file_name}-answers",
-            f"Gold answers: {board.title}",
-            _COLUMNS,
-            rows,
+            name=f"{board.file_name}-answers",
+            title=f"Gold answers: {board.title}",
+            columns=_COLUMNS,
+            rows=rows,
             search=True,
         )
 
@@ -213,7 +213,10 @@ def _misses(board: Board) -> Iterator[Block]:
     """Yield what stands beside the means, because a few very unlikely answers decide these."""
     rows = []
     for result in _own(board):
-        answers = [answer for answer in result.answers if MEAN_LOGPROB in answer.values]
+        answers = []
+        for answer in result.answers:
+            if MEAN_LOGPROB in answer.values:
+                answers.append(answer)
         if not answers:
             continue
         groups = [answer.group for answer in answers]
@@ -225,9 +228,9 @@ def _misses(board: Board) -> Iterator[Block]:
             _nats(whole.median),
             number_cell(whole.trimmed_mean, decimals),
             Cell(
-                percent(whole.misses.mean),
-                whole.misses.mean,
-                range_text(whole.misses.low, whole.misses.high),
+                text=percent(whole.misses.mean),
+                value=whole.misses.mean,
+                detail=range_text(whole.misses.low, whole.misses.high),
             ),
         ]
         if with_gain:
@@ -257,11 +260,11 @@ def _misses(board: Board) -> Iterator[Block]:
         Column("Trimmed gain", "Mean gain without the lowest and the highest tenth."),
     ]
     yield Table(
-        f"{board.file_name}-misses",
-        f"Beside the means: {board.title}",
-        columns,
-        rows,
-        _ABOUT_MISSES,
+        name=f"{board.file_name}-misses",
+        title=f"Beside the means: {board.title}",
+        columns=columns,
+        rows=rows,
+        about=_ABOUT_MISSES,
         search=True,
     )
 
@@ -296,10 +299,10 @@ def _depths(board: Board) -> Iterator[Block]:
             Column("Median gain", "Median over questions, with its interval."),
         ]
         yield Table(
-            f"{board.file_name}-depths",
-            f"Gain by depth: {board.title}",
-            columns,
-            rows,
+            name=f"{board.file_name}-depths",
+            title=f"Gain by depth: {board.title}",
+            columns=columns,
+            rows=rows,
             search=True,
         )
 
@@ -354,11 +357,11 @@ def _separation(board: Board, official: Board | None) -> Iterator[Block]:
             " separates these models better. Below 1 they are not told apart."
         )
         yield Table(
-            f"{board.file_name}-separation",
-            "Which separates the models better?",
-            columns,
-            rows,
-            about_table,
+            name=f"{board.file_name}-separation",
+            title="Which separates the models better?",
+            columns=columns,
+            rows=rows,
+            about=about_table,
         )
 
 
@@ -393,7 +396,12 @@ def _positions(board: Board) -> Iterator[Block]:
     ends = set()
     for result in _own(board):
         for end, values in _windows(result):
-            loss = Interval(-values.mean, -values.high, -values.low, values.n)
+            loss = Interval(
+                mean=-values.mean,
+                low=-values.high,
+                high=-values.low,
+                n=values.n,
+            )
             ends.add(end)
             rows.append(
                 [
@@ -417,11 +425,11 @@ def _positions(board: Board) -> Iterator[Block]:
     parts = list(dict.fromkeys(str(point["part"]) for point in points))
     spec = curves(parts, levels, "Position (tokens)", "position", is_share=False)
     yield Figure(
-        f"{board.file_name}-curve",
-        "Loss over the position",
-        _ABOUT_LOSS,
-        spec,
-        points,
+        name=f"{board.file_name}-curve",
+        title="Loss over the position",
+        about=_ABOUT_LOSS,
+        spec=spec,
+        rows=points,
         by_model=True,
     )
     columns = [
@@ -431,10 +439,10 @@ def _positions(board: Board) -> Iterator[Block]:
         Column("Loss", "In nats."),
     ]
     yield Table(
-        f"{board.file_name}-positions",
-        f"Loss over the position: {board.title}",
-        columns,
-        rows,
+        name=f"{board.file_name}-positions",
+        title=f"Loss over the position: {board.title}",
+        columns=columns,
+        rows=rows,
         search=True,
     )
 
@@ -448,7 +456,10 @@ def _windows(result: Result) -> list[tuple[int, Interval]]:
         match = _WINDOW.fullmatch(name)
         if not match:
             continue
-        texts = [answer for answer in result.answers if name in answer.values]
+        texts = []
+        for answer in result.answers:
+            if name in answer.values:
+                texts.append(answer)
         ends.append(int(match[1]))
         samples.append([answer.values[name] for answer in texts])
         groups.append([answer.group for answer in texts])

@@ -8,7 +8,7 @@ APP = App(
             "all-instances",
             "All instances",
             f"{__name__}.sections:pooling_sections",
-            place=200,
+            position=200,
             whole=True,
         )
     ]

@@ -98,7 +98,7 @@ def pool(
 ) -> _Pooling:
     """Rank models by the instances on which they differ.
 
-    The intervals are from the sandwich estimate of the variance over groups, which is at least the variance of
+    The intervals are from the sandwich estimate of the variance over groups. It is at least the variance of
     independent comparisons.
 
     Args:
@@ -117,14 +117,12 @@ def pool(
     strengths, errors, comparisons = _fit(table, codes, names)
     if failed is not None and any(np.any(rows) for rows in failed.values()):
         is_failed = np.array([np.asarray(failed[name], dtype=bool) for name in names])
-        worst, best = (
-            _fit(np.where(is_failed, value, table), codes, names)[2]
-            for value in (-math.inf, math.inf)
-        )
-        comparisons = {
-            pair: _add_failures(pair, comparison, worst[pair], best[pair], failed)
-            for pair, comparison in comparisons.items()
-        }
+        worst = _fit(np.where(is_failed, -math.inf, table), codes, names)[2]
+        best = _fit(np.where(is_failed, math.inf, table), codes, names)[2]
+        for pair, comparison in comparisons.items():
+            comparisons[pair] = _add_failures(
+                pair, comparison, worst[pair], best[pair], failed
+            )
     decisions = find_differences(comparisons)
     ranks = rank_ranges(dict(zip(names, strengths, strict=True)), decisions)
     counts = (~np.isnan(table)).sum(axis=1)
@@ -148,7 +146,9 @@ def _add_failures(
     as_right: Comparison,
     failed: Mapping[str, ArrayLike],
 ) -> Comparison:
-    shares = [float(np.mean(np.asarray(failed[model], dtype=bool))) for model in pair]
+    shares = []
+    for model in pair:
+        shares.append(float(np.mean(np.asarray(failed[model], dtype=bool))))
     if not any(shares):
         return comparison
     failures = Failures(
@@ -226,7 +226,7 @@ def _covariances(
     return np.asarray(inverse, dtype=float), np.asarray(clustered, dtype=float)
 
 
-class _Place(NamedTuple):
+class _Cell(NamedTuple):
     """A task at a length, with the judge and the arguments of the prompts."""
 
     board: str
@@ -256,7 +256,7 @@ class _PooledRanking:
 
 
 def pool_boards(boards: Iterable[Board]) -> _PooledRanking | None:
-    """Rank the user's models, without floors and closed books; None if no two of them differ on an instance.
+    """Rank the user's models, without floors and closed books, or None if no two of them differ on an instance.
 
     Instances are clustered by their groups. Equal questions at several lengths are one cluster.
 
@@ -264,55 +264,52 @@ def pool_boards(boards: Iterable[Board]) -> _PooledRanking | None:
         InputError: the package choix is not installed.
     """
     # Each model's results of tasks whose answers were kept.
-    results: dict[str, dict[_Place, Result]] = defaultdict(dict)
+    results: dict[str, dict[_Cell, Result]] = defaultdict(dict)
     for board in boards:
-        for place, result in board.scores.items():
-            if (
-                result.answers
-                and place.context == "full"
-                and not board.is_floor(place.model)
-            ):
-                results[place.model][
-                    _Place(board.name, result.task, place.length, result.conditions)
-                ] = result
+        for key, result in board.scores.items():
+            is_counted = result.answers and key.context == "full"
+            if is_counted and not board.is_floor(key.model):
+                cell = _Cell(board.name, result.task, key.length, result.conditions)
+                results[key.model][cell] = result
     # The group of each instance, and the score of each model on it.
-    groups: dict[tuple[_Place, str], str] = {}
-    found: dict[str, dict[tuple[_Place, str], float]] = defaultdict(dict)
-    failed: dict[str, set[tuple[_Place, str]]] = defaultdict(set)
+    groups: dict[tuple[_Cell, str], str] = {}
+    pooled: dict[str, dict[tuple[_Cell, str], float]] = defaultdict(dict)
+    failed: dict[str, set[tuple[_Cell, str]]] = defaultdict(set)
     for model, cells in results.items():
         for cell, result in cells.items():
             answered = by_instance(result.answers)
             for name, repeats in by_question(result.answers).items():
                 groups[cell, name] = f"{cell.board} {repeats[0].group}"
                 if name in answered:
-                    found[model][cell, name] = mean_of(answered[name])
+                    pooled[model][cell, name] = mean_of(answered[name])
                 else:
                     failed[model].add((cell, name))
-    table = {
-        model: np.array([scores.get(key, math.nan) for key in groups])
-        for model, scores in found.items()
-    }
-    # A comparison with NaN is false.
-    models = [
-        model
-        for model, scores in table.items()
-        if any(((scores > other) | (scores < other)).any() for other in table.values())
-    ]
+    table = {}
+    for model, by_instance_name in pooled.items():
+        values = [by_instance_name.get(instance, math.nan) for instance in groups]
+        table[model] = np.array(values)
+    models = []
+    for model, scores in table.items():
+        # A comparison with NaN is false.
+        if any(((scores > other) | (scores < other)).any() for other in table.values()):
+            models.append(model)
     if not models:
         return None
     shared = np.sum([~np.isnan(table[model]) for model in table], axis=0) > 1
+    has_failed = {}
+    means = {}
+    all_cells: set[tuple[object, ...]] = set()
+    for model in models:
+        has_failed[model] = [instance in failed[model] for instance in groups]
+        of_model = results[model]
+        means[model] = fmean(result.interval.mean for result in of_model.values())
+        all_cells.update(cell[:3] for cell in of_model)
+    ranked = {model: table[model] for model in models}
     return _PooledRanking(
-        pool(
-            {model: table[model] for model in models},
-            list(groups.values()),
-            {model: [key in failed[model] for key in groups] for model in models},
-        ),
-        {
-            model: fmean(each.interval.mean for each in results[model].values())
-            for model in models
-        },
+        pool(ranked, list(groups.values()), has_failed),
+        means,
         {model: len(results[model]) for model in models},
-        len({cell[:3] for model in models for cell in results[model]}),
+        len(all_cells),
         int(shared.sum()),
         tuple(model for model in table if model not in models),
     )
@@ -331,9 +328,9 @@ _ABOUT = (
 
 
 def pooling_sections(boards: Iterable[Board]) -> list[Section]:
-    """Return the section of the ranking; nothing if no two of the user's models differ on an instance."""
+    """Return the section of the ranking, or nothing if no two of the user's models differ on an instance."""
     try:
-        found = pool_boards(boards)
+        pooled = pool_boards(boards)
     except InputError as error:
         return [
             Section(
@@ -346,17 +343,20 @@ def pooling_sections(boards: Iterable[Board]) -> list[Section]:
                 ],
             )
         ]
-    if not found:
+    if not pooled:
         return []
-    order = sorted(found.means, key=lambda model: -found.pooling.strengths[model].mean)
-    rows = [
-        {
-            "model": one_line(model),
-            **interval_row(_chance(found.pooling.strengths[model])),
-            "kind": "own",
-        }
-        for model in order
-    ]
+    order = sorted(
+        pooled.means, key=lambda model: -pooled.pooling.strengths[model].mean
+    )
+    rows = []
+    for model in order:
+        rows.append(
+            {
+                "model": one_line(model),
+                **interval_row(_chance(pooled.pooling.strengths[model])),
+                "kind": "own",
+            }
+        )
     about = (
         "The chance that a model is better than a model of average strength on an instance on which they differ, with"
         f" {LEVEL_TEXT} intervals. {_ABOUT}"
@@ -366,32 +366,34 @@ def pooling_sections(boards: Iterable[Board]) -> list[Section]:
     )
     figure = Figure(f"{NAME}-plot", "Strength over all instances", about, spec, rows)
     return [
-        Section(NAME, _QUESTION, [_answer(found, order), figure, _table(found, order)])
+        Section(
+            NAME, _QUESTION, [_answer(pooled, order), figure, _table(pooled, order)]
+        )
     ]
 
 
-def _answer(found: _PooledRanking, order: Sequence[str]) -> HeadlineAnswer:
+def _answer(pooled: _PooledRanking, order: Sequence[str]) -> HeadlineAnswer:
     best = order[0]
-    ranks = found.pooling.ranks
-    verdict = f"{one_line(best)} ranks first of {len(order)} models over {count(found.instances)} instances."
+    ranks = pooled.pooling.ranks
+    verdict = f"{one_line(best)} ranks first of {len(order)} models over {count(pooled.instances)} instances."
     is_sure = ranks[best].high == 1
-    others = (
-        "leave it no other rank"
-        if is_sure
-        else f"also leave it the ranks up to {ranks[best].high}"
-    )
+    if is_sure:
+        others = "leave it no other rank"
+    else:
+        others = f"also leave it the ranks up to {ranks[best].high}"
     certainty = f"The comparisons of all pairs {others}."
-    if open_pairs := found.pooling.open_pairs:
+    if open_pairs := pooled.pooling.open_pairs:
         pairs = ", ".join(" and ".join(map(one_line, pair)) for pair in open_pairs[:4])
-        more = f" and {len(open_pairs) - 4} more" if len(open_pairs) > 4 else ""
+        if len(open_pairs) > 4:
+            more = f" and {len(open_pairs) - 4} more"
+        else:
+            more = ""
         certainty += f" {FAILURES_DECIDE.capitalize()} about {pairs}{more}."
-    left_out = ", ".join(map(one_line, found.left_out))
-    note = (
-        f"Not ranked, because they differ from no other model on any instance: {left_out}."
-        if left_out
-        else ""
-    )
-    agreement = found.pooling.agreement(found.means)
+    left_out = ", ".join(map(one_line, pooled.left_out))
+    note = ""
+    if left_out:
+        note = f"Not ranked, because they differ from no other model on any instance: {left_out}."
+    agreement = pooled.pooling.agreement(pooled.means)
     text = "A rank correlation with the means needs three models."
     if not math.isnan(agreement.rho):
         ends = range_text(agreement.low, agreement.high, decimals)
@@ -406,17 +408,26 @@ def _answer(found: _PooledRanking, order: Sequence[str]) -> HeadlineAnswer:
 
 def _chance(strength: Interval) -> Interval:
     """Return the chance to beat a model of mean strength."""
-    mean, low, high = (
-        1 / (1 + math.exp(-each))
-        for each in (strength.mean, strength.low, strength.high)
+
+    def logistic(logit: float) -> float:
+        return 1 / (1 + math.exp(-logit))
+
+    return Interval(
+        mean=logistic(strength.mean),
+        low=logistic(strength.low),
+        high=logistic(strength.high),
+        n=strength.n,
     )
-    return Interval(mean, low, high, strength.n)
 
 
-def _table(found: _PooledRanking, order: Sequence[str]) -> Table:
+def _table(pooled: _PooledRanking, order: Sequence[str]) -> Table:
     # Means over other tasks and lengths have no rank beside means over all.
-    whole = [model for model in found.means if found.cells[model] == found.most_cells]
-    by_mean = sorted(whole, key=lambda model: -found.means[model])
+    cells = pooled.cells
+    whole = []
+    for model in pooled.means:
+        if cells[model] == pooled.most_cells:
+            whole.append(model)
+    by_mean = sorted(whole, key=lambda model: -pooled.means[model])
     heads = [
         Column(
             "Rank",
@@ -432,30 +443,27 @@ def _table(found: _PooledRanking, order: Sequence[str]) -> Table:
         Column("Mean", "The mean over the tasks and lengths that the model has."),
         Column("Rank by mean"),
     ]
-    about = f"{MARK} marks means over fewer tasks and lengths than the {found.most_cells} that all models together have."
+    about = f"{MARK} marks means over fewer tasks and lengths than the {pooled.most_cells} that all models together have."
     rows = []
     for model in order:
-        strength = found.pooling.strengths[model]
-        lacking = (
-            "" if model in whole else f"over {found.cells[model]} of {found.most_cells}"
-        )
-        rank = (
-            Cell(DASH, note="a mean over fewer tasks and lengths")
-            if lacking
-            else number_cell(by_mean.index(model) + 1, count)
-        )
+        strength = pooled.pooling.strengths[model]
+        if model in whole:
+            lacking = ""
+            rank = number_cell(by_mean.index(model) + 1, count)
+        else:
+            lacking = f"over {cells[model]} of {pooled.most_cells}"
+            rank = Cell(DASH, note="a mean over fewer tasks and lengths")
         ends = range_text(strength.low, strength.high, signed_decimals)
-        rows.append(
-            [
-                rank_cell(found.pooling.ranks[model]),
-                Cell(one_line(model), tag="own"),
-                Cell(signed_decimals(strength.mean), strength.mean, ends),
-                number_cell(_chance(strength).mean),
-                number_cell(strength.n, count),
-                number_cell(found.means[model], lacking=lacking),
-                rank,
-            ]
-        )
+        row = [
+            rank_cell(pooled.pooling.ranks[model]),
+            Cell(one_line(model), tag="own"),
+            Cell(signed_decimals(strength.mean), strength.mean, ends),
+            number_cell(_chance(strength).mean),
+            number_cell(strength.n, count),
+            number_cell(pooled.means[model], lacking=lacking),
+            rank,
+        ]
+        rows.append(row)
     return Table(
         f"{NAME}-table",
         "Ranks over all instances and by means",

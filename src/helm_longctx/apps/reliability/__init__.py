@@ -8,7 +8,7 @@ APP = App(
             "scrutiny",
             "Cut answers and errors",
             f"{__name__}.sections:scrutiny_sections",
-            place=100,
+            position=100,
         ),
     ]
 )

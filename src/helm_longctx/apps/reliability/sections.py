@@ -36,31 +36,35 @@ _ERRATA = (
 def scrutiny_sections(board: Board) -> list[Section]:
     """Return a section about cut answers and one about known errors, if there are such scores."""
     sections = []
-    rows = [
-        [
-            *_about(board, score),
-            score_cell(score),
-            *map(number_cell, (cut.share, cut.wrong, cut.left_out, cut.best)),
-        ]
-        for score in own_scores(board)
-        if (cut := find_wide_bounds(score))
-    ]
+    rows = []
+    for score in own_scores(board):
+        cut = find_wide_bounds(score)
+        if cut:
+            rows.append(
+                [
+                    *_about(board, score),
+                    score_cell(score),
+                    *map(number_cell, (cut.share, cut.wrong, cut.left_out, cut.best)),
+                ]
+            )
     if rows:
         name = f"cut-{board.file_name}"
         table = Table(
             f"{name}-table", "Bounds of scores", _CUT_HEADS, rows, search=True
         )
         sections.append(Section(name, "Cut answers", [table], _CUT))
-    rows = [
-        [
-            *_about(board, score),
-            score_cell(score),
-            number_cell(right.mean),
-            number_cell(right.n, count),
-        ]
-        for score in own_scores(board)
-        if (right := without_errors(score))
-    ]
+    rows = []
+    for score in own_scores(board):
+        right = without_errors(score)
+        if right:
+            rows.append(
+                [
+                    *_about(board, score),
+                    score_cell(score),
+                    number_cell(right.mean),
+                    number_cell(right.n, count),
+                ]
+            )
     if rows:
         name = f"errata-{board.file_name}"
         table = Table(
@@ -123,23 +127,21 @@ def _make_question_table(board: Board, name: str) -> Table:
     rows = []
     for (task, length, instance), by_model in questions.items():
         errata = next(iter(by_model.values())).errata[instance]
-        repeats = {
-            model: by_instance(result.answers).get(instance)
-            for model, result in by_model.items()
-        }
-        scores = [
-            mean_of(found) if (found := repeats.get(model)) else None
-            for model in models
-        ]
+        repeats = {}
+        for model, result in by_model.items():
+            repeats[model] = by_instance(result.answers).get(instance)
+        scores = []
+        for model in models:
+            scores.append(mean_of(answers) if (answers := repeats.get(model)) else None)
         about = [
             Cell(board.titles[task]),
             Cell(label(length), length or 0),
             Cell(instance),
         ]
         texts = (
-            "; ".join(each.what for each in errata),
-            min(each.since for each in errata).isoformat(),
-            ", ".join(dict.fromkeys(each.source for each in errata)),
+            "; ".join(erratum.what for erratum in errata),
+            min(erratum.since for erratum in errata).isoformat(),
+            ", ".join(dict.fromkeys(erratum.source for erratum in errata)),
         )
         rows.append([*about, *map(Cell, texts), *map(number_cell, scores)])
     return Table(name, "Questions that are left out", heads, rows, search=True)

@@ -8,7 +8,10 @@ APP = App(
     ],
     pages=[
         ReportPage(
-            "", "Leaderboard", f"{__name__}.leaderboard:leaderboard_sections", place=0
+            "",
+            "Leaderboard",
+            f"{__name__}.leaderboard:leaderboard_sections",
+            position=0,
         )
     ],
 )

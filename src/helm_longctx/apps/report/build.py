@@ -1,13 +1,13 @@
 """`report` builds a site or a document: pages from a suite's results, and pages to look into runs, with all answers.
 
-Prompts are shown elided. What a list needs is in one file, and the texts are in further files, which the page loads
+Prompts are shown elided. What a list needs is in one file, and the texts are in further files that the page loads
 when an instance is opened. They are scripts, since without a server a browser reads no other files.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
@@ -112,7 +112,7 @@ class _Instance:
 
 
 def _helm_page(server: str, run: Run, instance: str = "") -> str:
-    """Return the address of a run's page in HELM, or of an instance on it; empty without a server."""
+    """Return the address of a run's page in HELM, or of an instance on it, empty without a server."""
     if not server:
         return ""
     at = f"?instance={quote(instance, safe='')}" if instance else ""
@@ -132,7 +132,7 @@ def write_instance_pages(
                 )
     for (group, name), runs in entries.items():
         # The page shows the answers of the first runs at first.
-        ordered = sorted(runs, key=lambda each: each[1][0].model in FLOORS)
+        ordered = sorted(runs, key=lambda run: run[1][0].model in FLOORS)
         _write_page(report, group, ordered, folder / name, server)
     return [folder / name for _, name in entries]
 
@@ -154,7 +154,9 @@ def _write_page(
         )
     rows = []
     for key, instance in instances.items():
-        answers = [instance.answers.get(number) for number in range(len(runs))]
+        answers = []
+        for number in range(len(runs)):
+            answers.append(instance.answers.get(number))
         rows.append(
             {
                 **{
@@ -181,11 +183,11 @@ def _write_page(
         "folder": texts.name,
         "runs": [
             {
-                "name": each[0].path.name,
-                "model": each[1][0].model,
-                "page": _helm_page(server, each[0]),
+                "name": run[0].path.name,
+                "model": run[1][0].model,
+                "page": _helm_page(server, run[0]),
             }
-            for each in runs
+            for run in runs
         ],
         "rows": rows,
     }
@@ -256,10 +258,9 @@ def _add_record(
     prompts = instances[record.key].prompts
     prompt = [("", elide(request["prompt"], evidence))]
     if messages := request.get("messages"):
-        prompt = [
-            (elide_message["role"], elide_message["content"])
-            for elide_message in elide_messages(messages, evidence)
-        ]
+        prompt = []
+        for elide_message in elide_messages(messages, evidence):
+            prompt.append((elide_message["role"], elide_message["content"]))
     # Prompts depend on the model's tokenizer and style. Equal prompts are stored once.
     if prompt not in prompts:
         prompts.append(prompt)
@@ -282,18 +283,19 @@ def _add_record(
 
 def _describe_error(record: QuestionRecord) -> str:
     answer = record.answer
-    return "" if answer.is_answered else str(answer.problem)
+    if answer.is_answered:
+        return ""
+    return str(answer.problem)
 
 
 def _step(step: Mapping[str, Any]) -> dict[str, Any]:
     """Return the data of a request of a method: what it was for and cost in a line, and its texts."""
     usage = step["usage"]
     dollars = step["dollars"]
-    cached = (
-        f" ({usage['cached_tokens']:,} cached)"
-        if usage and usage["cached_tokens"]
-        else ""
-    )
+    if usage and usage["cached_tokens"]:
+        cached = f" ({usage['cached_tokens']:,} cached)"
+    else:
+        cached = ""
     facts = [
         step["label"] or "request",
         f"{usage['input_tokens']:,}{cached} + {usage['output_tokens']:,} tokens"
@@ -324,7 +326,7 @@ _LEFT_OUT = (
 
 
 def _condition_sections(board: Board, server: str) -> list[Section]:
-    """Return a table with a row for each of the user's runs; nothing without runs."""
+    """Return a table with a row for each of the user's runs, or nothing without runs."""
     if not board.runs:
         return []
     # Statistics that are 0 in all runs have no column.
@@ -348,10 +350,9 @@ def _condition_sections(board: Board, server: str) -> list[Section]:
             is_number=False,
         ),
     ]
-    rows = [
-        _row(run, results, names, _helm_page(server, run))
-        for run, results in board.runs
-    ]
+    rows = []
+    for run, results in board.runs:
+        rows.append(_row(run, results, names, _helm_page(server, run)))
     name = f"runs-{board.file_name}"
     about = (
         "Shares are in percent of the requests, tokens are means, and the cost is the cost of the whole run. The run"
@@ -365,11 +366,14 @@ def _row(
     run: Run, results: Sequence[Result], names: Sequence[str], page: str
 ) -> list[Cell]:
     first = results[0]
-    answers = [answer for result in results for answer in result.answers]
-    scored = sum(each.score is not None for each in answers)
-    caveats = [caveat for result in results for caveat in result.caveats]
+    answers = list(chain.from_iterable(result.answers for result in results))
+    scored = sum(answer.score is not None for answer in answers)
+    caveats = list(chain.from_iterable(result.caveats for result in results))
     # The cost is the sum over all answers of the run, and the other statistics are means.
-    costs = [answer.values["cost"] for answer in answers if "cost" in answer.values]
+    costs = []
+    for answer in answers:
+        if "cost" in answer.values:
+            costs.append(answer.values["cost"])
     total = sum(costs) if costs else None
     numbers = []
     for name in names:
@@ -397,12 +401,13 @@ def _row(
 
 
 def _mean(results: Sequence[Result], name: str) -> float | None:
-    values = [
-        result.statistics[name].interval.mean
-        for result in results
-        if name in result.statistics
-    ]
-    return sum(values) / len(values) if values else None
+    values = []
+    for result in results:
+        if name in result.statistics:
+            values.append(result.statistics[name].interval.mean)
+    if values:
+        return sum(values) / len(values)
+    return None
 
 
 def write_report(
@@ -417,8 +422,8 @@ def write_report(
     """Write a report and return the file to open first.
 
     Args:
-        suite: the suite's folder; None for published results alone.
-        server: base address of helm-server for links to its pages; empty for none.
+        suite: the suite's folder, or None for published results alone.
+        server: base address of helm-server for links to its pages, empty for none.
 
     Raises:
         InputError: there are no scores; there are too many models; a file of a run is damaged; or Chromium is missing
@@ -428,21 +433,19 @@ def write_report(
     boards = published_boards(benchmarks) if published and not suite else []
     if suite:
         # A suite can have published results, too.
-        results = [
-            result
-            for result in read_results(suite, benchmarks, most_models=_MOST_MODELS)
-            if published or not result.is_published
-        ]
+        results = []
+        for result in read_results(suite, benchmarks, most_models=_MOST_MODELS):
+            if published or not result.is_published:
+                results.append(result)
         boards = own_boards(make_boards(results, benchmarks, published))
     if not any(board.scores for board in boards):
         raise InputError(
             f"{suite or 'report'} has no scores to report; first use helm-longctx run with it"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    pages = sorted(
-        (page for app in find_apps() for page in app.pages), key=lambda page: page.place
-    )
-    first, *rest = [made for board in boards for made in _pages(board, pages, server)]
+    pages = list(chain.from_iterable(app.pages for app in find_apps()))
+    pages.sort(key=lambda page: page.position)
+    first, *rest = chain.from_iterable(_pages(board, pages, server) for board in boards)
     for page in pages:
         if page.whole and (sections := page.sections(boards)):
             rest.append(
@@ -467,11 +470,10 @@ def write_report(
 
 def _pages(board: Board, pages: Iterable[ReportPage], server: str) -> Iterator[Page]:
     """Yield the pages about a board. The last one lists its runs, with links to their own pages."""
-    of_board = [
-        (page.name, page.title, page.sections(board))
-        for page in pages
-        if not page.whole
-    ]
+    of_board = []
+    for page in pages:
+        if not page.whole:
+            of_board.append((page.name, page.title, page.sections(board)))
     models = first_models(board)
     for part, title, sections in [
         *of_board,
@@ -480,11 +482,10 @@ def _pages(board: Board, pages: Iterable[ReportPage], server: str) -> Iterator[P
         if not sections:
             continue
         chosen = {section.choice for section in sections}
-        lengths = [
-            label(length)
-            for length in board.lengths
-            if length is not None and label(length) in chosen
-        ]
+        lengths = []
+        for length in board.lengths:
+            if length is not None and label(length) in chosen:
+                lengths.append(label(length))
         file = "-".join(filter(None, (board.file_name, part))) + ".html"
         choices = lengths if len(lengths) > 1 else []  # a single length is no choice
         yield Page(
@@ -502,18 +503,24 @@ def choose_models(
     models: Mapping[str, bool], sections: Sequence[Section]
 ) -> dict[str, bool]:
     """Return the models that readers can choose on a page: those in the data of its plots."""
-    figures = [
-        block
-        for section in sections
-        for block in section.blocks
-        if isinstance(block, Figure)
-    ]
-    names = {
-        row["model"] for figure in figures if figure.by_model for row in figure.rows
-    }
-    found = {model: shown for model, shown in models.items() if model in names}
+    figures = []
+    for section in sections:
+        for block in section.blocks:
+            if isinstance(block, Figure):
+                figures.append(block)
+    names = set()
+    for figure in figures:
+        if figure.by_model:
+            for row in figure.rows:
+                names.add(row["model"])
+    named = {}
+    for model, shown in models.items():
+        if model in names:
+            named[model] = shown
     # Without a model that is shown at first, a plot would be empty.
-    return found if any(found.values()) else dict.fromkeys(found, True)
+    if any(named.values()):
+        return named
+    return dict.fromkeys(named, True)
 
 
 Format = Literal["html", "markdown", "latex", "pdf"]

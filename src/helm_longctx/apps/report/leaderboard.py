@@ -96,15 +96,20 @@ def _answer(
     differences: Differences,
 ) -> HeadlineAnswer:
     asked = "How good is the model" if len(ranking) == 1 else "Which model is better"
-    question = f"{asked} at {label(length)}?" if length is not None else f"{asked}?"
-    what, where = (
-        ("overall score", "")
-        if part == OVERALL
-        else ("score", f" in {board.titles[part]}")
-    )
-    own = [each for each in ranking if not each.is_published]
+    if length is not None:
+        asked += f" at {label(length)}"
+    question = f"{asked}?"
+    what = "overall score"
+    where = ""
+    if part != OVERALL:
+        what = "score"
+        where = f" in {board.titles[part]}"
+    own = [score for score in ranking if not score.is_published]
     compared = own or ranking
-    floors = [floor for floor in board.floors(part, length) if not floor.is_published]
+    floors = []
+    for floor in board.floors(part, length):
+        if not floor.is_published:
+            floors.append(floor)
     if not compared or (floors and not own):
         return _floor_answer(question, board, ranking, floors)
     best = compared[0]
@@ -121,13 +126,13 @@ def _answer(
     )
     certainty = _certainty(ranking, own, differences)
     is_sure = len(own) > 1 and all(
-        differences[best.model, each.model].is_different for each in own[1:]
+        differences[best.model, score.model].is_different for score in own[1:]
     )
     lacking = f"{MARK} The score of {show_model(best.model)} is not comparable: {caveat_kinds(best.caveats)}."
     notes = [
         lacking if best.caveats else "",
         outside,
-        _WIDEST if any(each.is_published for each in ranking) else "",
+        _WIDEST if any(score.is_published for score in ranking) else "",
     ]
     return HeadlineAnswer(
         question, verdict, certainty, is_sure, " ".join(filter(None, notes))
@@ -145,7 +150,7 @@ def _floor_answer(
             about,
             False,
         )
-    best = max(floors, key=lambda each: each.interval.mean)
+    best = max(floors, key=lambda floor: floor.interval.mean)
     verdict = f"Only floors were run here. {show_model(best.model)} has {_score_text(best)} in {board.titles[best.part]}."
     if ranking:
         first = ranking[0]
@@ -158,14 +163,12 @@ def _certainty(
 ) -> str:
     """Say how the best of the user's models compares with the others, and with the published ones."""
     if not own:
-        return (
-            "Published scores are not compared with each other, because only means are known."
-            if ranking[1:]
-            else ""
-        )
+        if ranking[1:]:
+            return "Published scores are not compared with each other, because only means are known."
+        return ""
     best = own[0]
-    published = [each for each in ranking if each.is_published]
-    texts = [describe_best(best.model, [each.model for each in own[1:]], differences)]
+    published = [score for score in ranking if score.is_published]
+    texts = [describe_best(best.model, [score.model for score in own[1:]], differences)]
     if published and ranking[0] is best:
         texts += [f"It is the highest of all {len(ranking)} models with this score."]
     elif published:
@@ -176,18 +179,17 @@ def _certainty(
             f"Of all {len(ranking)} models with this score, {name} has the highest: {score}."
         ]
     if published:
-        verdicts = [differences[best.model, each.model].verdict for each in published]
+        verdicts = [differences[best.model, score.model].verdict for score in published]
         outcomes = {
             "better": "better than",
             "tie": "in a statistical tie with",
             "worse": "worse than",
             FAILURES_DECIDE: "by its failures not comparable with",
         }
-        counts = [
-            f"{outcome} {verdicts.count(verdict)}"
-            for verdict, outcome in outcomes.items()
-            if verdict in verdicts
-        ]
+        counts = []
+        for verdict, outcome in outcomes.items():
+            if verdict in verdicts:
+                counts.append(f"{outcome} {verdicts.count(verdict)}")
         texts += [
             f"{show_model(best.model)} is {', '.join(counts)} of the {len(published)} published models."
         ]
@@ -203,16 +205,15 @@ def _outside(
         if not other.is_published:
             pair = differences.get((other.model, best.model))
             there = board.tasks_behind(other)
-            tasks = ", ".join(
-                board.titles[task]
-                for task in board.tasks_of(other.part, other.length)
-                if task in there
-            )
-            verdict = (
-                f"; on the tasks that both have, {describe_pair(other.model, best.model, pair)}"
-                if pair
-                else ""
-            )
+            titles = []
+            for task in board.tasks_of(other.part, other.length):
+                if task in there:
+                    titles.append(board.titles[task])
+            tasks = ", ".join(titles)
+            if pair:
+                verdict = f"; on the tasks that both have, {describe_pair(other.model, best.model, pair)}"
+            else:
+                verdict = ""
             reason = f"its mean is over other tasks ({tasks})"
             if other.is_generated != best.is_generated:
                 reason = f"it has {'generated' if other.is_generated else 'official'} questions"
@@ -240,18 +241,16 @@ def _plot(
     floors = board.floors(part, length)
     if not models or len(models) + len(floors) < 2:
         return None
-    by_model = {each.model: each for each in ranking}
-    rows = [
-        plot_row(board, each)
-        for each in (*(by_model[model] for model in models), *floors)
-    ]
-    which = (
-        f"{len(models)} of the {len(ranking)} models"
-        if len(ranking) > 1
-        else "The one model"
-    )
+    by_model = {score.model: score for score in ranking}
+    rows = []
+    for score in (*(by_model[model] for model in models), *floors):
+        rows.append(plot_row(board, score))
+    if len(ranking) > 1:
+        which = f"{len(models)} of the {len(ranking)} models"
+    else:
+        which = "The one model"
     about = f"{which} with this score, with {LEVEL_TEXT} intervals."
-    if any(each.is_published for each in ranking):
+    if any(score.is_published for score in ranking):
         about += " Full points were run here; hollow points are published."
     if floors:
         about += f" Dashed lines are floors: {', '.join(short_name(floor.model) for floor in floors)}."
@@ -270,7 +269,7 @@ def _table(
     name: str,
 ) -> Table:
     there = {*board.parts_at(length), *board.parts_at(length, "none")}
-    parts = [each for each in (OVERALL, *board.columns, *board.others) if each in there]
+    parts = [name for name in (OVERALL, *board.columns, *board.others) if name in there]
     lines = _lines(board, part, length, ranks)
     floors = board.floors(part, length)
     columns = list(
@@ -287,22 +286,21 @@ def _table(
     for (name_cell, model, context), *cells in zip(
         lines, *(column.cells for column in columns), strict=True
     ):
-        above = (
-            [_above(board, board.score(model, part, length, context))] if floors else []
-        )
+        if floors:
+            above = [_above(board, board.score(model, part, length, context))]
+        else:
+            above = []
         rank = ranks.get(model) if context == "full" else None
-        why = (
-            "of other tasks or questions, or by another judge, than the ranked scores"
-            if name_cell.tag == _UNRANKED
-            else "no rank"
-        )
+        if name_cell.tag == _UNRANKED:
+            why = "of other tasks or questions, or by another judge, than the ranked scores"
+        else:
+            why = "no rank"
         # Published models are not compared with each other, so it is not known which ranks are open.
         is_alone = rank is not None and name_cell.tag != "own"
-        first = (
-            replace(rank_cell(rank, why), detail="")
-            if is_alone
-            else rank_cell(rank, why)
-        )
+        if is_alone:
+            first = replace(rank_cell(rank, why), detail="")
+        else:
+            first = rank_cell(rank, why)
         rows.append([first, name_cell, *cells, *above])
     title = f"All models at {label(length)}" if length is not None else "All models"
     heads = _headings(
@@ -325,10 +323,11 @@ def _lines(
 
     The user's models come first by rank, then those without a rank, floors and closed books, and published models.
     """
-    there = {
-        (place.model, place.context) for place in board.scores if place.length == length
-    }
-    unranked = {each.model: None for each in board.without_rank(length, part)}
+    there = set()
+    for key in board.scores:
+        if key.length == length:
+            there.add((key.model, key.context))
+    unranked = {score.model: None for score in board.without_rank(length, part)}
     models = dict.fromkeys([*ranks, *unranked, *board.models])
     lines = []
     for context, model in product(("full", "none"), models):
@@ -351,7 +350,9 @@ def _headings(title: str, scores: Iterable[Column], has_floors: bool) -> list[Co
         " and with the published ones."
     )
     heads = [Column("Rank", rank), Column("Model", is_number=False), *scores]
-    return [*heads, Column("Above floor", about)] if has_floors else heads
+    if has_floors:
+        return [*heads, Column("Above floor", about)]
+    return heads
 
 
 def _about(board: Board, columns: Sequence[str], has_floors: bool) -> str:
@@ -360,12 +361,14 @@ def _about(board: Board, columns: Sequence[str], has_floors: bool) -> str:
         * has_floors
     )
     mean = f" {board.titles[OVERALL]} is the mean of all columns; a model that lacks one has none."
-    others = [board.titles[column] for column in columns if column in board.others]
-    rest = (
-        f" In no mean: {', '.join(others)}."
-        if others and len(columns) > len(others)
-        else ""
-    )
+    others = []
+    for column in columns:
+        if column in board.others:
+            others.append(board.titles[column])
+    if others and len(columns) > len(others):
+        rest = f" In no mean: {', '.join(others)}."
+    else:
+        rest = ""
     return (
         f"Scores in percent with their {LEVEL_TEXT} intervals.{mean if OVERALL in columns else ''}{rest}"
         f" {MARK} marks scores that are not comparable.{floor}"
@@ -384,16 +387,15 @@ def _above(board: Board, score: Result | None) -> Cell:
 
 
 _FEWEST_MODELS = 3
-"""Smallest number of models for a signal, which is a standard deviation over models."""
+"""Smallest number of models for a signal: a standard deviation over models."""
 
 
 def find_signal(board: Board, task: str, length: int | None) -> SignalToNoise | None:
     """Return how well a task tells models apart, without floors. There is none for fewer than three models."""
-    scores = [
-        score
-        for score in board.competing(length, task)
-        if score.is_complete and not math.isnan(score.error)
-    ]
+    scores = []
+    for score in board.competing(length, task):
+        if score.is_complete and not math.isnan(score.error):
+            scores.append(score)
     if len(scores) < _FEWEST_MODELS:
         return None
     return signal_to_noise(
@@ -442,28 +444,30 @@ def _task_table(board: Board, length: int | None, name: str) -> Table | None:
 
     There is none if it would only repeat the leaderboard's columns.
     """
-    results = [
-        each for each in board.tasks if each.length == length and not each.is_published
-    ]
-    signals = {
-        task: find_signal(board, task, length)
-        for task in dict.fromkeys(result.task for result in results)
-    }
+    results = []
+    for result in board.tasks:
+        if result.length == length and not result.is_published:
+            results.append(result)
+    signals = {}
+    for task in dict.fromkeys(result.task for result in results):
+        signals[task] = find_signal(board, task, length)
     noises = {id(result): find_seed_noise(result) for result in results}
-    columns = [board.tasks_of(part, length) for part in (*board.columns, *board.others)]
-    places = {score_key(result) for result in results}
-    is_repeated = len(places) == len(results) and all(
+    columns = []
+    for part in (*board.columns, *board.others):
+        columns.append(board.tasks_of(part, length))
+    keys = {score_key(result) for result in results}
+    is_repeated = len(keys) == len(results) and all(
         [row.task] in columns for row in results
     )
     if is_repeated and not any(signals.values()) and not any(noises.values()):
         return None
     order = [task.name for task in board.benchmark.tasks]
     results.sort(
-        key=lambda each: (
-            order.index(each.task),
-            each.context,
-            not each.has_score,
-            -each.interval.mean,
+        key=lambda result: (
+            order.index(result.task),
+            result.context,
+            not result.has_score,
+            -result.interval.mean,
         )
     )
     rows = []
@@ -501,7 +505,9 @@ def _task_table(board: Board, length: int | None, name: str) -> Table | None:
 def first_models(board: Board) -> dict[str, bool]:
     """Return the models that readers can choose, and whether plots show them at first: own and the best others."""
     length = board.main_length
-    ranked = [each.model for each in board.ranking(length, board.main_part(length))]
+    ranked = []
+    for score in board.ranking(length, board.main_part(length)):
+        ranked.append(score.model)
     every = own_first(board, dict.fromkeys([*ranked, *board.competitors]))
     own = [model for model in every if model in board.own_models]
     best = [model for model in every if model not in board.own_models][

@@ -8,7 +8,7 @@ from helm_longctx.tasks.task import UNREAD
 
 
 def page_name(run: Run) -> str:
-    """Return the file of the page with a run's instances, which the runs of one entry share."""
+    """Return the file of the page with a run's instances. The runs of one entry share it."""
     entry = run.shared_name
     # The name alone is not unique, because characters are replaced and its end can be cut.
     readable = re.sub(r"[^A-Za-z0-9]+", "-", entry).strip("-")[:80]
@@ -16,6 +16,8 @@ def page_name(run: Run) -> str:
 
 
 def link_unread(result: Result) -> str:
-    """Return the address of a score's unread answers; empty if the score is of several run entries."""
+    """Return the address of a score's unread answers, empty if the score is of several run entries."""
     pages = {page_name(run) for run in result.runs}
-    return f"{pages.pop()}#show={UNREAD}" if len(pages) == 1 else ""
+    if len(pages) == 1:
+        return f"{pages.pop()}#show={UNREAD}"
+    return ""

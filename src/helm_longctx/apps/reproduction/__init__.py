@@ -8,7 +8,7 @@ APP = App(
             "reported",
             "Reported",
             f"{__name__}.reproduction:reported_sections",
-            place=50,
+            position=50,
         )
     ]
 )

@@ -118,7 +118,10 @@ def print_comparisons(
             rows[own.model] = of_model
         best = sorted(protocol.rows, key=lambda row: -row.value)[:_MOST_ROWS]
         compared = list(chain.from_iterable(rows.values()))
-        shown = [row for row in protocol.rows if row in best or row in compared]
+        shown = []
+        for row in protocol.rows:
+            if row in best or row in compared:
+                shown.append(row)
         print_table(_table(protocol, measured, shown))
         if len(shown) < len(protocol.rows):
             print(
@@ -190,18 +193,18 @@ def _find_obstacle(release: ReleaseRow) -> str:
     return ""
 
 
-def describe_runs(each: ReleaseRow) -> str:
+def describe_runs(row: ReleaseRow) -> str:
     """Say whether a number can be run as it was reported, and if not, why."""
-    if obstacle := _find_obstacle(each):
+    if obstacle := _find_obstacle(row):
         return f"no: {obstacle}"
     # What the page does not say, so that no measurement is comparable with the number.
     doubts = ", ".join(
         [
-            *each.protocol.not_stated,
-            *([] if each.row.effort else ["the reasoning effort"]),
+            *row.protocol.not_stated,
+            *([] if row.row.effort else ["the reasoning effort"]),
         ]
     )
-    judge = f", with the judge {each.protocol.judge}" if each.protocol.judge else ""
+    judge = f", with the judge {row.protocol.judge}" if row.protocol.judge else ""
     return f"yes{judge}" + (
         f"; not comparable, because the page does not say {doubts}" if doubts else ""
     )
@@ -267,7 +270,10 @@ def print_release_comparison(
             benchmark = release.benchmark
             own_numbers = measure(protocol, benchmark, results(benchmark.name))
         # An own number has the digits of the published one.
-        digits = len(row.text.partition(".")[2]) if row.text else 1
+        if row.text:
+            digits = len(row.text.partition(".")[2])
+        else:
+            digits = 1
         for own in own_numbers:
             if deployments and own.deployment not in deployments:
                 continue

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 from helm_longctx.documents.document import (
+    Block,
     Cell,
     Column,
     Figure,
@@ -144,7 +145,10 @@ def _choose_result(
         key = (result.entry, result.task, result.length)
         if key != (entry.name, task, entry.settings.length):
             continue
-        given = result.run.entry.arguments if result.run and result.run.entry else {}
+        if result.run and result.run.entry:
+            given = result.run.entry.arguments
+        else:
+            given = {}
         # A run asks the questions of an entry, or some of them.
         asks = all(
             str(given.get(name)) == str(entry.arguments.get(name))
@@ -235,7 +239,10 @@ def _measure_results(
         best = _aggregate(protocol, entries, best_cases).mean
     # The protocol's own temperature is no other setup.
     wanted = Setup(sampling=Sampling(temperature=protocol.temperature))
-    model = ShownModel(first.model.base) if first.model.setup == wanted else first.model
+    if first.model.setup == wanted:
+        model = ShownModel(first.model.base)
+    else:
+        model = first.model
     generated = []
     for result in results:
         generated += [caveat for caveat in result.caveats if caveat.kind == GENERATED]
@@ -282,7 +289,10 @@ def _aggregate(
         instances = set()
         for result in results:
             for row in result.answers:
-                value = row.score if metric == MAIN_METRIC else row.values.get(metric)
+                if metric == MAIN_METRIC:
+                    value = row.score
+                else:
+                    value = row.values.get(metric)
                 if value is None:
                     continue
                 values.append(value)
@@ -314,16 +324,15 @@ def published_interval(
             has as many as the published number.
     """
     value = row.value / 100
-    whole = (
-        [number.interval.n for number in own if not number.reasons]
-        if protocol.asks_all
-        else []
-    )
+    if protocol.asks_all:
+        whole = [number.interval.n for number in own if not number.reasons]
+    else:
+        whole = []
     samples = protocol.samples or max(whole, default=0)
-    ends = (
-        wilson(value, samples, normal_quantile()) if samples else (math.nan, math.nan)
-    )
-    return Interval(value, *ends, samples)
+    low = high = math.nan
+    if samples:
+        low, high = wilson(value, samples, normal_quantile())
+    return Interval(value, low, high, samples)
 
 
 def find_rows(rows: Iterable[Reported], model: str) -> list[Reported]:
@@ -369,7 +378,10 @@ def judge_agreement(
         f"the difference is {100 * (own.interval.mean - published.mean):+.1f} points"
     )
     least = detectable_from(own.interval, published)
-    size = f"one of {100 * least:.1f} points" if least < math.inf else "none"
+    if least < math.inf:
+        size = f"one of {100 * least:.1f} points"
+    else:
+        size = "none"
     power = f"{size} is found in 80 % of cases"
     if kind == "cannot tell" and least > _LARGEST_UNSEEN:
         power = f"the questions are too few to contradict, because {power}"
@@ -418,11 +430,9 @@ def _compare(own: Interval, published: Interval) -> _Kind:
         return "differs"
     # Of few unknown questions, the published number could be any distance from the truth.
     is_far = is_unknown and not own.low <= published.mean <= own.high
-    return (
-        "cannot tell"
-        if is_far or detectable_from(own, published) > _LARGEST_UNSEEN
-        else "agrees"
-    )
+    if is_far or detectable_from(own, published) > _LARGEST_UNSEEN:
+        return "cannot tell"
+    return "agrees"
 
 
 _ABOUT = (
@@ -453,63 +463,54 @@ _HEADS = (
 
 def reported_sections(board: Board) -> list[Section]:
     """Return a section for each family of reported protocols of which the user's models have numbers."""
-    results = [each for _, rows in board.runs for each in rows]
-    families: dict[str, list[tuple[Protocol, list[Measurement]]]] = {}
-    # The published tables of benchmarks are on the leaderboard.
-    for protocol in (
-        find_protocols(board.benchmark) if board.runs and not board.folder else ()
-    ):
-        if (
-            protocol.rows
-            and not protocol.is_table
-            and (found := measure(protocol, board.benchmark, results))
-        ):
-            families.setdefault(protocol.family, []).append((protocol, found))
-    own = [_make_section(board, family, points) for family, points in families.items()]
+    results: list[Result] = []
+    for _, of_run in board.runs:
+        results += of_run
+    families: dict[str, list[tuple[Protocol, list[Measurement]]]] = defaultdict(list)
+    for protocol in _protocols_of(board) if results else ():
+        if not protocol.rows:
+            continue
+        if measured := measure(protocol, board.benchmark, results):
+            families[protocol.family].append((protocol, measured))
+    own = []
+    for family, points in families.items():
+        own.append(_make_section(board, family, points))
     return [*own, *_published_sections(board)]
 
 
 def _make_section(
     board: Board, family: str, points: Sequence[tuple[Protocol, list[Measurement]]]
 ) -> Section:
-    name = (
-        f"reported-{board.file_name}-{re.sub('[^a-z0-9]+', '-', family.lower())}".strip(
-            "-"
-        )
-    )
-    own = list(dict.fromkeys(each.model for _, found in points for each in found))
-    published = list(
-        dict.fromkeys(row.label for protocol, _ in points for row in protocol.rows)
-    )
+    words = re.sub("[^a-z0-9]+", "-", family.lower())
+    name = f"reported-{board.file_name}-{words}".strip("-")
+    own: dict[ShownModel, None] = {}
+    published: dict[str, None] = {}
+    for protocol, measurements in points:
+        own |= dict.fromkeys(measurement.model for measurement in measurements)
+        published |= dict.fromkeys(row.label for row in protocol.rows)
     columns = [
         *text_columns("Reported"),
         *(Column(show_model(model)) for model in own),
         *map(Column, published),
     ]
     rows = []
-    for protocol, found in points:
-        measured, reported = (
-            {each: Cell("") for each in names} for names in (own, published)
-        )
-        for each in found:
-            interval = each.interval
-            tag = "lacking" if each.reasons else ""
+    for protocol, measurements in points:
+        measured = {model: Cell("") for model in own}
+        reported = {row_label: Cell("") for row_label in published}
+        for measurement in measurements:
+            interval = measurement.interval
+            tag = "lacking" if measurement.reasons else ""
             ends = range_text(interval.low, interval.high) or "unknown"
-            text = add_mark(percent(interval.mean), each.reasons)
-            note = "; ".join(each.reasons)
-            measured[each.model] = Cell(text, interval.mean, ends, note, tag=tag)
+            text = add_mark(percent(interval.mean), measurement.reasons)
+            note = "; ".join(measurement.reasons)
+            measured[measurement.model] = Cell(text, interval.mean, ends, note, tag=tag)
         for row in protocol.rows:
-            interval = published_interval(row, protocol, found)
+            interval = published_interval(row, protocol, measurements)
             ends = range_text(interval.low, interval.high) or "unknown"
             note = f"{row.origin}. {row.source.settings}".strip()
             reported[row.label] = Cell(row.number_text, interval.mean, ends, note)
-        rows.append(
-            [
-                Cell(protocol.point or protocol.title),
-                *measured.values(),
-                *reported.values(),
-            ]
-        )
+        point = Cell(protocol.point or protocol.title)
+        rows.append([point, *measured.values(), *reported.values()])
     first = points[0][0]
     about = f"{first.about} Conditions: {'; '.join(first.conditions)}. {_ABOUT}"
     return Section(name, family, [Table(name, family, columns, rows, about)])
@@ -517,48 +518,48 @@ def _make_section(
 
 def _published_sections(board: Board) -> list[Section]:
     """Return a section with all published numbers of a benchmark over time, if it has a ledger."""
-    protocols = [
-        each
-        for each in find_protocols(board.benchmark)
-        if not each.is_table and not board.folder
-    ]
-    rows = sorted(
-        ((protocol, row) for protocol in protocols for row in protocol.rows),
-        key=lambda each: (each[1].source.date, each[0].title, -each[1].value),
-    )
+    rows = []
+    for protocol in _protocols_of(board):
+        for row in protocol.rows:
+            rows.append((protocol, row))
     if not rows:
         return []
+    rows.sort(key=lambda pair: (pair[1].source.date, pair[0].title, -pair[1].value))
     name = f"published-{board.file_name}"
-    cells = [
-        [
+    lines = []
+    points = []
+    for protocol, row in rows:
+        obstacles = [f"not stated: {what}" for what in protocol.not_stated]
+        line = [
             Cell(row.source.date),
             Cell(row.label),
             Cell(row.vendor),
             Cell(protocol.title),
             Cell(row.number_text, row.value / 100, "", row.origin),
-            Cell(
-                protocol.obstacle
-                or ", ".join(f"not stated: {what}" for what in protocol.not_stated)
-            ),
+            Cell(protocol.obstacle or ", ".join(obstacles)),
         ]
-        for protocol, row in rows
-    ]
-    points = [
-        {
-            "date": row.source.date,
-            "score": row.value / 100,
-            "model": row.label,
-            "protocol": protocol.family,
-        }
-        for protocol, row in rows
-        if row.source.date != UNKNOWN
-    ]
+        lines.append(line)
+        if row.source.date != UNKNOWN:
+            point = {
+                "date": row.source.date,
+                "score": row.value / 100,
+                "model": row.label,
+                "protocol": protocol.family,
+            }
+            points.append(point)
     table = Table(
-        f"{name}-table", "All published numbers", _HEADS, cells, _OVER_TIME, search=True
+        f"{name}-table", "All published numbers", _HEADS, lines, _OVER_TIME, search=True
     )
     figure = Figure(
         f"{name}-plot", "Published numbers over time", _OVER_TIME, over_time(), points
     )
-    return [
-        Section(name, "Published over time", [figure, table] if points else [table])
-    ]
+    blocks: list[Block] = [figure, table] if points else [table]
+    return [Section(name, "Published over time", blocks)]
+
+
+def _protocols_of(board: Board) -> list[Protocol]:
+    """Return the reported protocols of a board. The published tables of benchmarks are on the leaderboard."""
+    if board.folder:
+        return []
+    protocols = find_protocols(board.benchmark)
+    return [protocol for protocol in protocols if not protocol.is_table]

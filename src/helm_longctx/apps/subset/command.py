@@ -172,7 +172,9 @@ def agreement(
         table = scores.table + noise * random.standard_normal(noise.shape)
         chosen = table[:, subset.rows][:, :, subset.columns]
         correlations.append(spearman(chosen.mean(axis=(1, 2)), reference))
-    rows = [(drawn.rho, drawn.p_value, drawn.low, drawn.high) for drawn in correlations]
+    rows = []
+    for drawn in correlations:
+        rows.append((drawn.rho, drawn.p_value, drawn.low, drawn.high))
     rho, p_value, low, high = (float(mean) for mean in np.mean(rows, axis=0))
     return Correlation(rho, p_value, low, high, correlations[0].n)
 
@@ -299,10 +301,14 @@ class _Proposal:
         """Return the price of the subset, or of everything, in the unit of `price`."""
         cells = list(self.selection())
         if whole:
-            cells = [(row, length, 1.0) for row in self.rows for length in self.lengths]
-        return sum(
-            share * _price_of(row.tasks, length, price) for row, length, share in cells
-        )
+            cells = []
+            for row in self.rows:
+                for length in self.lengths:
+                    cells.append((row, length, 1.0))
+        prices = []
+        for row, length, share in cells:
+            prices.append(share * _price_of(row.tasks, length, price))
+        return sum(prices)
 
     def conf(self) -> str:
         """Return the file with its run entries, for `helm-run --conf-paths`."""
@@ -424,13 +430,13 @@ def _arrange(
         if not category.averaged:
             continue
         if by_task:
-            rows += [
-                SubsetPart(entry, task.title, category, (task,))
-                for task in category.tasks
-            ]
+            for task in category.tasks:
+                rows.append(SubsetPart(entry, task.title, category, (task,)))
         else:
             rows.append(SubsetPart(entry, category.title, category, category.tasks))
-    keys = [(row.entry, row.tasks[0].name if by_task else "") for row in rows]
+    keys = []
+    for row in rows:
+        keys.append((row.entry, row.tasks[0].name if by_task else ""))
     scores = {}
     models: dict[ShownModel, None] = {}
     used = set()
@@ -449,7 +455,10 @@ def _arrange(
                     (model, key, length), math.nan
                 )
     # Means over different cells could not be ranked.
-    complete = table[~np.isnan(table).any(axis=(1, 2))] if table.size else table
+    if table.size:
+        complete = table[~np.isnan(table).any(axis=(1, 2))]
+    else:
+        complete = table
     return tuple(rows), tuple(lengths), complete
 
 
@@ -591,10 +600,9 @@ def _print(proposal: _Proposal, dollars: _Price | None) -> None:
         lengths.setdefault(key, []).append(
             "" if length is None else length_label(length)
         )
-    rows = [
-        (title, questions, ", ".join(labels))
-        for (title, questions), labels in lengths.items()
-    ]
+    rows = []
+    for (title, questions), labels in lengths.items():
+        rows.append((title, questions, ", ".join(labels)))
     title = f"A part of {proposal.benchmark.title}"
     print_table(text_table(title, ("part", "questions", "lengths"), rows))
     unit = proposal.benchmark.axis.unit if proposal.benchmark.axis else "tokens"

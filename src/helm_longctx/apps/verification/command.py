@@ -34,7 +34,10 @@ def verify(
     with_proof = {known.name: known for known in BENCHMARKS if known.proof}
     if benchmark not in (_ALL, *with_proof):
         raise bad_argument("verify", "benchmark", benchmark, (_ALL, *with_proof))
-    chosen = list(with_proof.values()) if benchmark == _ALL else [with_proof[benchmark]]
+    if benchmark == _ALL:
+        chosen = list(with_proof.values())
+    else:
+        chosen = [with_proof[benchmark]]
     root = DataRoot.find()
     verifications = []
     for known in chosen:

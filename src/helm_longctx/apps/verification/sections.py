@@ -34,16 +34,17 @@ when it is scored ([Data](data.md)). With a [mirror folder](data.md), the files 
 
 def summarize(verifications: Sequence[Verification]) -> Table:
     """Return the table of counts."""
-    rows = [
-        [
-            verification.benchmark.title,
-            verification.proof.title,
-            f"{verification.outputs:,}",
-            f"{len(verification.cells):,}",
-            *(f"{verification.counts[verdict]:,}" for verdict in ScoreVerdict),
-        ]
-        for verification in verifications
-    ]
+    rows = []
+    for verification in verifications:
+        rows.append(
+            [
+                verification.benchmark.title,
+                verification.proof.title,
+                f"{verification.outputs:,}",
+                f"{len(verification.cells):,}",
+                *(f"{verification.counts[verdict]:,}" for verdict in ScoreVerdict),
+            ]
+        )
     return text_table(
         "Published outputs, scored again",
         (
@@ -60,17 +61,18 @@ def summarize(verifications: Sequence[Verification]) -> Table:
 
 def tabulate_cells(verification: Verification) -> Table:
     """Return the table of all cells."""
-    rows = [
-        [
-            verified.cell.model,
-            verified.cell.column,
-            verified.cell.text,
-            _format_score(verified),
-            verified.verdict.value,
-            verified.reason,
-        ]
-        for verified in verification.cells
-    ]
+    rows = []
+    for verified in verification.cells:
+        rows.append(
+            [
+                verified.cell.model,
+                verified.cell.column,
+                verified.cell.text,
+                _format_score(verified),
+                verified.verdict.value,
+                verified.reason,
+            ]
+        )
     return text_table(
         f"{verification.benchmark.title}: {verification.proof.title}",
         ("model", "task", "printed", "from the outputs", "verdict", "reason"),
@@ -80,7 +82,9 @@ def tabulate_cells(verification: Verification) -> Table:
 
 
 def _format_score(verified: VerifiedScore) -> str:
-    return "" if verified.percent is None else f"{verified.percent:.2f}"
+    if verified.percent is None:
+        return ""
+    return f"{verified.percent:.2f}"
 
 
 def write_page(verifications: Sequence[Verification]) -> str:
@@ -93,11 +97,10 @@ def write_page(verifications: Sequence[Verification]) -> str:
 
 def _describe(verification: Verification) -> Iterator[str]:
     proof = verification.proof
-    publisher = (
-        ""
-        if proof.is_by_authors
-        else " They are not published by the benchmark's authors."
-    )
+    if proof.is_by_authors:
+        publisher = ""
+    else:
+        publisher = " They are not published by the benchmark's authors."
     yield f"## {verification.benchmark.title}"
     yield ""
     yield (
@@ -112,15 +115,15 @@ def _describe(verification: Verification) -> Iterator[str]:
         yield "Explained:"
         yield ""
         for reason, cells in reasons:
-            check = (
-                "Computed in this way, the score is the printed one."
-                if all(cell.is_computed for cell in cells)
-                else "No computation gives the printed score."
-            )
+            if all(cell.is_computed for cell in cells):
+                check = "Computed in this way, the score is the printed one."
+            else:
+                check = "No computation gives the printed score."
             yield f"- {_name_cells(cells)}: {reason} {check}"
-    different = [
-        cell for cell in verification.cells if cell.verdict is ScoreVerdict.DIFFERENT
-    ]
+    different = []
+    for cell in verification.cells:
+        if cell.verdict is ScoreVerdict.DIFFERENT:
+            different.append(cell)
     if different:
         yield ""
         yield f"Different, without a known reason: {_name_cells(different, len(different))}."
@@ -143,32 +146,35 @@ def _tabulate_models(verification: Verification) -> Table:
     models = dict.fromkeys(verified.cell.model for verified in verification.cells)
     rows = []
     for model in models:
-        cells = [each for each in verification.cells if each.cell.model == model]
-        counts = [
-            sum(cell.verdict is verdict for cell in cells) for verdict in ScoreVerdict
-        ]
+        cells = []
+        for cell in verification.cells:
+            if cell.cell.model == model:
+                cells.append(cell)
+        counts = []
+        for verdict in ScoreVerdict:
+            counts.append(sum(cell.verdict is verdict for cell in cells))
         rows.append([model, str(len(cells)), *map(str, counts)])
     names = [verdict.value for verdict in ScoreVerdict]
     return text_table("", ("model", "cells", *names), rows, right=("cells", *names))
 
 
 def _name_cells(cells: Sequence[VerifiedScore], most: int = _MOST_NAMES) -> str:
-    names = [
-        f"{verified.cell.model} {verified.cell.column}"
-        f" (printed {verified.cell.text}, from the outputs {_format_score(verified) or 'none'})"
-        for verified in cells[:most]
-    ]
+    names = []
+    for verified in cells[:most]:
+        names.append(
+            f"{verified.cell.model} {verified.cell.column}"
+            f" (printed {verified.cell.text}, from the outputs {_format_score(verified) or 'none'})"
+        )
     rest = len(cells) - len(names)
     return "; ".join(names) + (f"; and {rest} more" if rest else "")
 
 
 def _format_table(table: Table) -> Iterable[str]:
     """Yield the lines of a table in Markdown. Columns of zeros are left out."""
-    shown = [
-        index
-        for index, column in enumerate(table.columns)
-        if not column.is_number or any(row[index].text != "0" for row in table.rows)
-    ]
+    shown = []
+    for index, column in enumerate(table.columns):
+        if not column.is_number or any(row[index].text != "0" for row in table.rows):
+            shown.append(index)
     columns = [table.columns[index] for index in shown]
     yield "| " + " | ".join(column.title for column in columns) + " |"
     yield (

@@ -105,7 +105,10 @@ def verify_benchmark(benchmark: Benchmark, root: DataRoot) -> Verification:
     for source in proof.sources:
         paths += source.paths
     missing = [path for path in paths if not root.has(path)]
-    cells = list(proof.read_cells(root)) if len(missing) < len(paths) else []
+    if len(missing) < len(paths):
+        cells = list(proof.read_cells(root))
+    else:
+        cells = []
     if not cells:
         # Hundreds of names would not fit into one line.
         raise root.missing_error(missing[:_MOST_NAMES], command)

@@ -163,7 +163,13 @@ def _load_1_1(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
 def _example(number: int, row: Mapping[str, str], context: str) -> Example:
     fields = {"context": context, "question": row["question"]}
     group = f"documents {digest(context)[:12]}"
-    return Example(f"aa_lcr-{number}", fields, [row["answer"]], "official", group=group)
+    return Example(
+        id=f"aa_lcr-{number}",
+        fields=fields,
+        references=[row["answer"]],
+        source="official",
+        group=group,
+    )
 
 
 def _plain_name(name: str) -> str:

@@ -82,10 +82,10 @@ def _load_questions(
         fields = {"question": row["question"], "context": listed}
         group = f"question {row['question_id']}"
         yield Example(
-            name,
-            fields,
-            [row["answer"]],
-            "official",
+            id=name,
+            fields=fields,
+            references=[row["answer"]],
+            source="official",
             record={"num_choice": len(answers)},
             group=group,
         )
@@ -108,10 +108,10 @@ def _load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
         fields = {"context": row["prompt"]}
         group = f"book {row['book_id']}"
         yield Example(
-            name,
-            fields,
-            [json.dumps(order)],
-            "official",
+            id=name,
+            fields=fields,
+            references=[json.dumps(order)],
+            source="official",
             record={"order": order},
             group=group,
         )
@@ -148,7 +148,10 @@ def _find_order(answer: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        orders = [order for order in _ORDERS if _occur_in_sequence(order, text)]
+        orders = []
+        for order in _ORDERS:
+            if _occur_in_sequence(order, text):
+                orders.append(order)
     if len(orders) == 1:
         return [int(digit) for digit in orders[0]]
     return _NO_ORDER

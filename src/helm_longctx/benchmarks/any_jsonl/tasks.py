@@ -167,11 +167,11 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         except InputError as error:
             raise InputError(f"{folder / QUESTIONS}:{row.number}: {error}") from error
         yield Example(
-            name,
-            fields,
-            row["answers"],
-            "official",
-            depth,
+            id=name,
+            fields=fields,
+            references=row["answers"],
+            source="official",
+            depth=depth,
             record=record,
             messages=messages,
             group=group,

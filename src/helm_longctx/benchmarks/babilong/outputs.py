@@ -63,7 +63,12 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
             answer = row["output"]
         name = f"{match['task']}-{number}"
         outputs.append(
-            Output(name, answer, [row["target"]], {"question": row["question"]})
+            Output(
+                id=name,
+                prediction=answer,
+                references=[row["target"]],
+                record={"question": row["question"]},
+            )
         )
         locations.append(f"{path}: row {number + 1}")
     # The script's folders are RESULTS/ORGANIZATION/MODEL, or RESULTS/MODEL.
@@ -78,7 +83,12 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     if name == "babilong" and not re.fullmatch("qa[1-5]", match["task"]):
         name = "babilong_more"
     own = f"{name}:task={match['task']},length={match['length']}{arguments}"
-    yield OutputRun(entry or own, model, outputs, locations)
+    yield OutputRun(
+        entry=entry or own,
+        model=model,
+        outputs=outputs,
+        locations=locations,
+    )
 
 
 READER = OutputReader(

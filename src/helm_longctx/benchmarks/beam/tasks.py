@@ -92,7 +92,10 @@ def read_texts(root: DataRoot) -> OfficialTexts:
             ast.parse((root.path / file.path).read_text(encoding="utf-8"))
             for file in (PROMPTS, EVALUATION, METHODS)
         )
-        assignments = [node for node in prompts.body if isinstance(node, ast.Assign)]
+        assignments = []
+        for node in prompts.body:
+            if isinstance(node, ast.Assign):
+                assignments.append(node)
         (judge,) = (
             ast.literal_eval(node.value)
             for node in assignments
@@ -104,7 +107,12 @@ def read_texts(root: DataRoot) -> OfficialTexts:
         raise InputError(
             f"{root.path / 'beam'}: not BEAM's files; get them with: helm-longctx fetch beam"
         ) from error
-    return OfficialTexts(question, judge, system, same)
+    return OfficialTexts(
+        question=question,
+        judge=judge,
+        system=system,
+        same=same,
+    )
 
 
 def _find_contents(module: ast.Module, function: str) -> list[list[str]]:
@@ -227,7 +235,7 @@ def read_item(reply: Any) -> Any:
 def find_fenced(text: str) -> str:
     r"""Return the first object or list between fences, up to the last closing bracket before one, or empty without any.
 
-    It is what the official pattern "```(?:json)?\s*(\[.*\]|\{.*\})\s*```" finds, which takes time that is quadratic in
+    It is what the official pattern "```(?:json)?\s*(\[.*\]|\{.*\})\s*```" finds, but that one's time is quadratic in
     a text of fences that do not close.
     """
     last = {}
@@ -244,7 +252,7 @@ def find_fenced(text: str) -> str:
 def find_part(text: str) -> str:
     """Return the first text from a bracket to the next closing one of its kind, or empty without any.
 
-    It is what the official pattern "(\\{.*?\\}|\\[.*?\\])" finds, which takes time that is quadratic in a text of
+    It is what the official pattern "(\\{.*?\\}|\\[.*?\\])" finds, but that one's time is quadratic in a text of
     brackets that do not close.
     """
     spans = []
@@ -548,7 +556,9 @@ def _read_truncated(path: Path, whole: _Batches, is_long: bool) -> _Batches:
     try:
         content = orjson.loads(path.read_bytes())
         if is_long:
-            plans = [next(iter(plan.values())) for plan in content]
+            plans = []
+            for plan in content:
+                plans.append(next(iter(plan.values())))
         else:
             plans = [content]
         chat = []

@@ -116,10 +116,10 @@ def load(
             group = ""
         # The official code inserts the answer into the judge's prompt with `str.format`.
         yield Example(
-            row["id"],
-            fields,
-            [str(row["answer"])],
-            "hub",
+            id=row["id"],
+            fields=fields,
+            references=[str(row["answer"])],
+            source="hub",
             messages=messages,
             group=group,
         )

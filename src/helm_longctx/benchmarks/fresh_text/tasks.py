@@ -105,7 +105,12 @@ class _Material:
         while True:
             said, asked = self.random.choice(associations())
             category, things = self.random.choice(categories())
-            owned = _Owned(said, self.random.choice(things), asked, category)
+            owned = _Owned(
+                said=said,
+                thing=self.random.choice(things),
+                asked=asked,
+                category=category,
+            )
             if owned.question not in self._used:
                 return owned
 
@@ -168,7 +173,9 @@ def _insert(
     lines: list[str], hidden: Sequence[str], depths: Sequence[float]
 ) -> list[str]:
     """Return the lines with others between them, each at its depth, 0 (start) to 1 (end)."""
-    positions = [round(depth * len(lines)) for depth in depths]
+    positions = []
+    for depth in depths:
+        positions.append(round(depth * len(lines)))
     # From the back, so that an insertion does not move the positions before it.
     result = list(lines)
     for position, text in sorted(zip(positions, hidden, strict=True), reverse=True):
@@ -192,9 +199,11 @@ def categories() -> list[tuple[str, list[str]]]:
 def _read_words(kind: str) -> list[str]:
     """Return the words of a kind, `adjective` or `noun`, of the package wonderwords that are plain words."""
     words = " ".join(generation.read_words(f"{kind}list.txt")).split()
-    return sorted(
-        {word for word in words if word.isascii() and word.isalpha() and word.islower()}
-    )
+    chosen = set()
+    for word in words:
+        if word.isascii() and word.isalpha() and word.islower():
+            chosen.add(word)
+    return sorted(chosen)
 
 
 _VERBS = (
@@ -384,7 +393,9 @@ def _draw_conversation(
     turns: list[tuple[str, list[str] | None]] = []
     for _ in range(max(1, size - _MENTIONS)):
         turns.append((filler.other().text, None))
-    positions = [round(depth * len(turns)) for depth in depths]
+    positions = []
+    for depth in depths:
+        positions.append(round(depth * len(turns)))
     # From the back, so that an insertion does not move the positions before it.
     for number, position in reversed([*enumerate(positions)]):
         turns.insert(position, (topic.text, items if number == which else None))
@@ -393,7 +404,13 @@ def _draw_conversation(
         messages.append({"role": "user", "content": f"Tell me about the {text}."})
         messages.append({"role": "assistant", "content": _reply(filler, named)})
     messages.append({"role": "user", "content": question})
-    return Example(name, {}, items, "official", messages=messages)
+    return Example(
+        id=name,
+        fields={},
+        references=items,
+        source="official",
+        messages=messages,
+    )
 
 
 def _reply(material: _Material, items: list[str] | None = None) -> str:
@@ -417,7 +434,11 @@ def _example(
     else:
         text = ""
     return Example(
-        name, {CONTEXT: text, "question": question}, references, "official", depth=depth
+        id=name,
+        fields={CONTEXT: text, "question": question},
+        references=references,
+        source="official",
+        depth=depth,
     )
 
 
@@ -466,7 +487,10 @@ def _score_towns(record: Record) -> Scores:
         part.strip(" .:-*").casefold()
         for part in _SEPARATOR.split(record["prediction"])
     )
-    towns = {part for part in parts if part and not _NUMBER.search(part)}
+    towns = set()
+    for part in parts:
+        if part and not _NUMBER.search(part):
+            towns.add(part)
     numbers = _NUMBER.findall(record["prediction"])
     expected = set()
     for town in record["references"]:

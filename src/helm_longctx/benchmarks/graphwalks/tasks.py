@@ -222,10 +222,10 @@ def _load_hub(
             nodes = [node for node in nodes if kind == "bfs" or node != operation.node]
         messages = [{"role": "user", "content": prompt}]
         yield Example(
-            f"{kind}-{number}",
-            {},
-            nodes,
-            "hub",
+            id=f"{kind}-{number}",
+            fields={},
+            references=nodes,
+            source="hub",
             messages=messages,
             errata=_find_errata(prompt, nodes),
         )
@@ -286,10 +286,10 @@ def generate(
         lines = "\n".join(f"{source} -> {target}" for source, target in graph)
         prompt = prompts.PROMPT.format(edges=lines, operation=wording)
         yield Example(
-            f"{kind}-{number}",
-            {},
-            nodes,
-            "generated",
+            id=f"{kind}-{number}",
+            fields={},
+            references=nodes,
+            source="generated",
             messages=[{"role": "user", "content": prompt}],
         )
 

@@ -156,10 +156,10 @@ def generate(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example
             "question": str(problem.value),
         }
         yield Example(
-            f"{operations}-{number}",
-            fields,
-            problem.variables,
-            "official",
+            id=f"{operations}-{number}",
+            fields=fields,
+            references=problem.variables,
+            source="official",
             record={"value": problem.value},
         )
 
@@ -217,7 +217,13 @@ def _select(rows: JsonLines) -> Iterator[Example]:
         for turn in row["messages"]:
             messages.append({"role": turn["role"], "content": turn["content"]})
         kinds[kind].append(
-            Example(f"{row['op']}-{number}", {}, [reference], "hub", messages=messages)
+            Example(
+                id=f"{row['op']}-{number}",
+                fields={},
+                references=[reference],
+                source="hub",
+                messages=messages,
+            )
         )
         if all(len(of_kind) == wanted[name] for name, of_kind in kinds.items()):
             break

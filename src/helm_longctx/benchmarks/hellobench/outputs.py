@@ -66,10 +66,10 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
             notes = {}
         outputs.append(
             Output(
-                row["id"],
-                row["response"],
-                [],
-                record,
+                id=row["id"],
+                prediction=row["response"],
+                references=[],
+                record=record,
                 prompt=row["instruction"],
                 notes=notes,
             )
@@ -82,7 +82,12 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     # The official scripts name the folder after the model.
     model = path.resolve().parent.name
     locations = [f"{path}:{row.number}" for row in rows]
-    yield OutputRun(entry or own, model, outputs, locations)
+    yield OutputRun(
+        entry=entry or own,
+        model=model,
+        outputs=outputs,
+        locations=locations,
+    )
 
 
 def _choose(paths: Sequence[Path]) -> Iterable[Path]:

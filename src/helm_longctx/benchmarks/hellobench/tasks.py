@@ -91,7 +91,12 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         )
         fields = {"input": row["instruction"]}
         yield Example(
-            row["id"], fields, [], "official", record=record, answer_tokens=tokens
+            id=row["id"],
+            fields=fields,
+            references=[],
+            source="official",
+            record=record,
+            answer_tokens=tokens,
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from helm_longctx.benchmarks.helmet.scoring import normalize_answer
@@ -23,9 +24,7 @@ OFFICIAL = ("citation_rec", "citation_prec")
 METRICS = (
     *(
         f"{by}{name}{of}"
-        for by in ("", "judge_")
-        for of in ("", "_shown")
-        for name in OFFICIAL
+        for by, of, name in product(("", "judge_"), ("", "_shown"), OFFICIAL)
     ),
     *("judge_score", "hidden_citations"),
 )
@@ -69,7 +68,10 @@ def score_qampari(record: Record) -> Scores:
     scores: Scores = {"length": len(text.split())}
     if record.get("answers"):
         # Only items of which nothing is left are dropped; repeated items count each time (HELMET eval_alce.py:456).
-        answers = [answer for answer in map(normalize_answer, _items(text)) if answer]
+        answers = []
+        for answer in map(normalize_answer, _items(text)):
+            if answer:
+                answers.append(answer)
         correct = []
         for names in record["answers"]:
             correct.append({normalize_answer(name) for name in names})

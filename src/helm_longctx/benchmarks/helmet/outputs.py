@@ -88,7 +88,12 @@ def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
     for number, location in enumerate(locations):
         outputs.append(_output(name, rows, number, location, judged))
     model = str(arguments.get("model_name_or_path") or "")
-    yield OutputRun(entry or _entry(name, arguments, judged), model, outputs, locations)
+    yield OutputRun(
+        entry=entry or _entry(name, arguments, judged),
+        model=model,
+        outputs=outputs,
+        locations=locations,
+    )
 
 
 def parse_name(path: Path) -> _Name:
@@ -105,12 +110,12 @@ def parse_name(path: Path) -> _Name:
     shots = int(match["shots"])
     seed = int(match["seed"])
     return _Name(
-        HELMET.task(match["task"]),
-        int(match["length"]),
-        size,
-        shots,
-        match["chat"] == "True",
-        seed,
+        task=HELMET.task(match["task"]),
+        length=int(match["length"]),
+        size=size,
+        shots=shots,
+        chat=match["chat"] == "True",
+        seed=seed,
     )
 
 
@@ -270,13 +275,17 @@ def _score(path: Path, name: _Name, averages: _Row) -> OutputScore:
         metrics = {}
     # The folder of a model's outputs has the model's name in the official scripts.
     row = Published(
-        path.resolve().parent.name,
-        HELMET.entries[entry].name,
-        name.length,
-        score,
+        model=path.resolve().parent.name,
+        category=HELMET.entries[entry].name,
+        length=name.length,
+        scores=score,
         metrics=metrics,
     )
-    return OutputScore(entry, str(path), row)
+    return OutputScore(
+        entry=entry,
+        location=str(path),
+        row=row,
+    )
 
 
 def _choose(paths: Sequence[Path]) -> Iterable[Path]:

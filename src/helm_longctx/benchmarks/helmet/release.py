@@ -73,13 +73,26 @@ def published_results(categories: Sequence[Category]) -> tuple[Published, ...]:
                 scores[task.name] = of_task.pop("", mean)
                 metrics[task.name] = of_task
             results.append(
-                Published(model, category.name, size, scores, metrics=metrics)
+                Published(
+                    model=model,
+                    category=category.name,
+                    length=size,
+                    scores=scores,
+                    metrics=metrics,
+                )
             )
     for row in read_table(__package__, "published_categories.csv"):
         model = row.pop("model")
         size = parse_length(row.pop("length"))
         for name, percent in row.items():
-            results.append(Published(model, name, size, {"": float(percent) / 100}))
+            results.append(
+                Published(
+                    model=model,
+                    category=name,
+                    length=size,
+                    scores={"": float(percent) / 100},
+                )
+            )
     return tuple(results)
 
 

@@ -190,7 +190,13 @@ def checks(root: DataRoot) -> list[Check]:
     for item in items:
         script = root / rubrics[item.task].paths[0]
         requests = RUBRICS[item.task].questions(script, item.record)
-        checks.append(Check(item, requests, partial(_SCORERS[item.task], item.record)))
+        checks.append(
+            Check(
+                item=item,
+                requests=requests,
+                score=partial(_SCORERS[item.task], item.record),
+            )
+        )
     return checks
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 from helm_longctx.benchmarks.helmet.verdicts import score_answer, score_summary
@@ -35,7 +36,10 @@ _ALL_OR_NOTHING = {"yes", "no", "noanswer"}
 
 RANKING_CUTS = (1, 5, 10, 20, 50, 100, 200, 500, 1000)
 RANKING_METRICS = (
-    *(f"{name}@{k}" for name in ("NDCG", "MAP", "Recall", "P") for k in RANKING_CUTS),
+    *(
+        f"{name}@{k}"
+        for name, k in product(("NDCG", "MAP", "Recall", "P"), RANKING_CUTS)
+    ),
     "MRR",
     "num_preds",
 )

@@ -6,6 +6,7 @@ no published numbers for those lengths.
 """
 
 from functools import partial
+from itertools import product
 
 from helm_longctx.benchmarks.helmet import asking, citations, prompts, scoring, verdicts
 from helm_longctx.benchmarks.helmet.data import books, passages, recall
@@ -66,7 +67,10 @@ def sizes(*official: int, most: int | None = None) -> dict[int, int]:
     Args:
         most: number of units that the data has. Lengths that need more are left out.
     """
-    beyond = [length for length in STANDARD.values() if length > _OFFICIAL[-1]]
+    beyond = []
+    for length in STANDARD.values():
+        if length > _OFFICIAL[-1]:
+            beyond.append(length)
     # HELMET has no configuration beyond 128k at this commit, so there is nothing official to follow.
     further = {}
     for length in beyond:
@@ -680,8 +684,7 @@ HELMET = read_benchmark(
             f"{name}@{cut}",
             f"{about} The ranking is cut at rank {cut}.",
         )
-        for name, about in _RANKINGS.items()
-        for cut in scoring.RANKING_CUTS
+        for (name, about), cut in product(_RANKINGS.items(), scoring.RANKING_CUTS)
     ],
     data=SENTENCE_TERMS,
     published=partial(

@@ -56,10 +56,19 @@ def read_file(
         if not isinstance(answer, str):
             raise InputError(f"{row}: 'prediction' must be text")
         references = read_answers(match["task"], row.get(label), str(row))
-        outputs.append(Output(f"{match['task']}-{row.get('id')}", answer, references))
+        outputs.append(
+            Output(
+                id=f"{match['task']}-{row.get('id')}",
+                prediction=answer,
+                references=references,
+            )
+        )
     own = f"{_ENTRIES.get(model, 'infinite_bench_base')}:task={match['task']}"
     return OutputRun(
-        entry or own, model, outputs, [f"{path}:{row.number}" for row in rows]
+        entry=entry or own,
+        model=model,
+        outputs=outputs,
+        locations=[f"{path}:{row.number}" for row in rows],
     )
 
 

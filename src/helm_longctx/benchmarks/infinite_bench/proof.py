@@ -5,6 +5,7 @@ Source: OpenBMB/InfiniteBench at 88b3daa, results and README.md. The table is th
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import product
 
 from helm_longctx.benchmarks.infinite_bench.outputs import read_file
 from helm_longctx.benchmarks.infinite_bench.tasks import (
@@ -49,7 +50,7 @@ _OUTPUTS = RepositoryFolder(
     folder="results",
     tree="07e0587280edc4224c1b6180ca9276a2dab85e44",
     path=FOLDER,
-    files=tuple(f"{model}/preds_{task}.jsonl" for model in MODELS for task in ROWS),
+    files=tuple(f"{model}/preds_{task}.jsonl" for model, task in product(MODELS, ROWS)),
     # Snapshots of the repository without files of 4 MB and more lack it.
     blobs={
         "yarn-mistral/preds_math_calc.jsonl": "b3d253a8443f1b19e27b4a15b6b74715e0e7387f"
@@ -124,7 +125,9 @@ _REASONS = {
 
 def _read_cells(root: DataRoot) -> Iterator[PrintedScore]:
     """Yield the cells of the table in README.md."""
-    names = {row.title: name for name, row in ROWS.items()}
+    names = {}
+    for name, row in ROWS.items():
+        names[row.title] = name
     for line in (root / TABLE).read_text(encoding="utf-8").splitlines():
         title, *texts = (part.strip() for part in line.strip().strip("|").split("|"))
         if title not in names or len(texts) != len(MODELS):

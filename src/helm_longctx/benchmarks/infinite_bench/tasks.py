@@ -281,10 +281,10 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         messages = () if task.template.names else _make_calculation(text)
         group = text_group(text[:_BEGINNING] if _REAL_TEXTS.match(name) else text)
         yield Example(
-            f"{name}-{number}",
-            fields,
-            references,
-            "hub",
+            id=f"{name}-{number}",
+            fields=fields,
+            references=references,
+            source="hub",
             messages=messages,
             group=group,
         )
@@ -501,7 +501,12 @@ def _category(
         _task(task, f"_{name}" if name else "", templates, variant, chat)
         for task in ROWS
     )
-    return Category(name, title, tuple(tasks), averaged=not name)
+    return Category(
+        name=name,
+        title=title,
+        tasks=tuple(tasks),
+        averaged=not name,
+    )
 
 
 _CATEGORIES = (

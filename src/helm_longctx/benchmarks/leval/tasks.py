@@ -293,7 +293,13 @@ def _examples(
             "question": asked,
             "words": str(len(answer.split())),
         }
-        yield Example(number, fields, [answer], "official", group=group)
+        yield Example(
+            id=number,
+            fields=fields,
+            references=[answer],
+            source="official",
+            group=group,
+        )
         return
     start = prompts.CLOSED.index("{context}")
     text = prompts.CLOSED.format(context=document, question=asked)
@@ -311,10 +317,10 @@ def _examples(
         messages = ({"role": "system", "content": prompts.SYSTEM[name]}, *turns)
         context = (start, start + len(document))
         yield Example(
-            f"{number}-{kind}",
-            {},
-            [right],
-            "official",
+            id=f"{number}-{kind}",
+            fields={},
+            references=[right],
+            source="official",
             messages=messages,
             group=group,
             context=context,

@@ -192,7 +192,13 @@ def load(
         record = {}
         for name in task.record_shapes:
             record[name] = row[name]
-        yield Example(row["_id"], fields, row["answers"], "official", record=record)
+        yield Example(
+            id=row["_id"],
+            fields=fields,
+            references=row["answers"],
+            source="official",
+            record=record,
+        )
 
 
 def _repeat_line(messages: Sequence[Message]) -> str | None:

@@ -98,10 +98,10 @@ def load(
             second = None
         group = text_group(fields["context"])
         yield Example(
-            row["_id"],
-            fields,
-            [row["answer"]],
-            "hub",
+            id=row["_id"],
+            fields=fields,
+            references=[row["answer"]],
+            source="hub",
             record=about,
             group=group,
             follow_up=second,

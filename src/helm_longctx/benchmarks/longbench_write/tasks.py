@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from statistics import fmean
 from typing import Any
 
@@ -86,10 +87,10 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         tokens = round(_TOKENS_OF_A_WORD * row["length"])
         fields = {"input": row["prompt"]}
         yield Example(
-            f"{task.name}-{number}",
-            fields,
-            [],
-            "official",
+            id=f"{task.name}-{number}",
+            fields=fields,
+            references=[],
+            source="official",
             record=record,
             answer_tokens=tokens,
         )
@@ -113,7 +114,7 @@ CLASSES = {
 }
 """The paper's classes of required length, and the upper limit of each. The limit is not in the class."""
 _HEADLINE = ("length_score", "judge_score")
-_BY_CLASS = tuple(f"{name}_{length}" for name in _HEADLINE for length in CLASSES)
+_BY_CLASS = tuple(map("_".join, product(_HEADLINE, CLASSES)))
 
 _CHINESE_CHARACTER = re.compile(r"[\u4e00-\u9fff]")
 _ENGLISH_WORD = re.compile(r"\b[a-zA-Z]+\b")

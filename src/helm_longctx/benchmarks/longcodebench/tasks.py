@@ -101,10 +101,10 @@ def load(
             "question": after + POSTFIX * boxed,
         }
         yield Example(
-            str(number),
-            fields,
-            [row["correct_letter"]],
-            "hub",
+            id=str(number),
+            fields=fields,
+            references=[row["correct_letter"]],
+            source="hub",
             group=text_group(context),
         )
 

@@ -107,10 +107,10 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         tokens = task.output_tokens(settings)
         record = {**{name: row[name] for name in COLUMNS}, "average_checks": average}
         yield Example(
-            f"{task.name}-{number}",
-            fields,
-            [],
-            "official",
+            id=f"{task.name}-{number}",
+            fields=fields,
+            references=[],
+            source="official",
             record=record,
             answer_tokens=tokens,
         )

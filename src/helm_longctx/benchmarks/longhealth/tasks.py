@@ -102,10 +102,10 @@ def load(
                 else:
                     references = find_letters(question)
                 yield Example(
-                    f"{patient}-{number}-{repeat}",
-                    fields,
-                    references,
-                    "official",
+                    id=f"{patient}-{number}-{repeat}",
+                    fields=fields,
+                    references=references,
+                    source="official",
                     group=patient,
                 )
 

@@ -53,7 +53,10 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
         outputs.append(_output(row, questions, is_judged))
     suffix = "" if entry or is_judged else ",judge=none"
     yield OutputRun(
-        f"{own}{suffix}", model, outputs, [f"{path}:{row.number}" for row in rows]
+        entry=f"{own}{suffix}",
+        model=model,
+        outputs=outputs,
+        locations=[f"{path}:{row.number}" for row in rows],
     )
 
 

@@ -56,7 +56,11 @@ class Trip:
             LookupError, TypeError, ValueError: the row is malformed.
         """
         flights = frozenset((origin, city) for origin, city in row["connected_cities"])
-        return Trip(row["num_cities"], row["constraints"], flights)
+        return Trip(
+            count=row["num_cities"],
+            constraints=row["constraints"],
+            flights=flights,
+        )
 
     @cached_property
     def fixed_stays(self) -> list[_Constraint]:
@@ -178,7 +182,12 @@ class _Search:
         if fixed:
             self._write(depth, prompts.TRAVEL_IS_FIXED, day=day, city=fixed["city"])
             stops = [
-                _Stop(fixed["city"], fixed["end_day"] - day + 1, day, fixed["end_day"])
+                _Stop(
+                    city=fixed["city"],
+                    days=fixed["end_day"] - day + 1,
+                    start=day,
+                    end=fixed["end_day"],
+                )
             ]
         else:
             possible = ", ".join(city["city"] for city in free)
@@ -186,7 +195,14 @@ class _Search:
             stops = []
             for city in free:
                 days = city["num_days"]
-                stops.append(_Stop(city["city"], days, day, day + days - 1))
+                stops.append(
+                    _Stop(
+                        city=city["city"],
+                        days=days,
+                        start=day,
+                        end=day + days - 1,
+                    )
+                )
         for stop in stops:
             if self._is_feasible(stop, plan, depth + 1):
                 left = [city for city in free if city["city"] != stop.city]

@@ -235,7 +235,13 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         text = {"context": row["input"]}
         group = text_group(row["input"])
         if task.name == SUMMARY:
-            yield Example(f"{number}-0", text, [row["output"]], "hub", group=group)
+            yield Example(
+                id=f"{number}-0",
+                fields=text,
+                references=[row["output"]],
+                source="hub",
+                group=group,
+            )
             continue
         pairs: Any = row["qa_pairs"]
         try:
@@ -252,10 +258,10 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
                 if isinstance(answer, dict):
                     reference = json.dumps(answer, ensure_ascii=False)
                 yield Example(
-                    f"{number}-{index}",
-                    {**text, "question": pair["Q"]},
-                    [reference],
-                    "hub",
+                    id=f"{number}-{index}",
+                    fields={**text, "question": pair["Q"]},
+                    references=[reference],
+                    source="hub",
                     group=group,
                 )
         except (ValueError, SyntaxError, TypeError, KeyError) as error:

@@ -56,12 +56,24 @@ def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
             "size": row.get("length"),
         }
         name = f"{match['name']}-{name_question(row, earlier)}"
-        outputs.append(Output(name, row["pred"], row["answers"], record))
+        outputs.append(
+            Output(
+                id=name,
+                prediction=row["pred"],
+                references=row["answers"],
+                record=record,
+            )
+        )
     # The official scripts name the folder after the model.
     model = path.resolve().parent.name
     locations = [f"{path}:{row.number}" for row in rows]
     own = f"lv_eval:dataset={match['name']},length={match['length']}"
-    yield OutputRun(entry or own, model, outputs, locations)
+    yield OutputRun(
+        entry=entry or own,
+        model=model,
+        outputs=outputs,
+        locations=locations,
+    )
 
 
 def _scores(path: Path) -> Iterator[OutputScore]:
@@ -76,8 +88,17 @@ def _scores(path: Path) -> Iterator[OutputScore]:
                 f"{path}: {column!r}: expected a data set with its length, and a score in percent"
             )
         score = {match["name"]: percent / 100}
-        row = Published(model, "", LENGTHS[match["length"]], score)
-        yield OutputScore("lv_eval", f"{path}: {column}", row)
+        row = Published(
+            model=model,
+            category="",
+            length=LENGTHS[match["length"]],
+            scores=score,
+        )
+        yield OutputScore(
+            entry="lv_eval",
+            location=f"{path}: {column}",
+            row=row,
+        )
 
 
 def _choose(paths: Sequence[Path]) -> Iterator[Path]:

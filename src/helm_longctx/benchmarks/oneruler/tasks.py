@@ -408,7 +408,7 @@ def score(record: Record, compare: _Compare, language: str) -> Scores:
 def find_answer(output: str) -> str:
     """Return the first answer in tags that begins and ends in one line, or empty without any.
 
-    It is what the official pattern "<Answer>.*?</Answer>" finds, which takes time that is quadratic in a line of tags.
+    It is what the official pattern "<Answer>.*?</Answer>" finds, but that one's time is quadratic in a line of tags.
     """
     for line in output.split("\n"):
         start = line.find(_START)
@@ -549,11 +549,11 @@ def load(
             depth = None
         messages = [{"role": "user", "content": sample.prompt}]
         yield Example(
-            f"{task.name}-{number}",
-            {},
-            sample.answers,
-            "official",
-            depth,
+            id=f"{task.name}-{number}",
+            fields={},
+            references=sample.answers,
+            source="official",
+            depth=depth,
             messages=messages,
         )
 
@@ -598,7 +598,12 @@ def _category(language: _Language) -> Category:
         _task(language, name, title, partial(_list_words, kind), has_words, words)
         for name, (title, kind) in LISTS.items()
     )
-    return Category(language.code, language.title, needles, variants=lists)
+    return Category(
+        name=language.code,
+        title=language.title,
+        tasks=needles,
+        variants=lists,
+    )
 
 
 ONERULER = read_benchmark(__package__, tuple(map(_category, LANGUAGES)))

@@ -145,7 +145,12 @@ def load_real(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
         fields = {"context": row[TEXT], "question": row["question"]}
         messages = _make_messages(settings, **fields)
         yield Example(
-            name, fields, [str(row["answer"])], "hub", messages=messages, group=group
+            id=name,
+            fields=fields,
+            references=[str(row["answer"])],
+            source="hub",
+            messages=messages,
+            group=group,
         )
 
 
@@ -238,7 +243,13 @@ def load_pairs(task: Task, settings: Settings, root: DataRoot) -> Iterator[Examp
             references = []
             for role in _find_roles(condition, users):
                 references.append(", ".join(sorted(role, key=int)))
-            yield Example(f"{window}-{number}", fields, references, "hub", group=window)
+            yield Example(
+                id=f"{window}-{number}",
+                fields=fields,
+                references=references,
+                source="hub",
+                group=window,
+            )
 
 
 def _read_users(text: str) -> _Users:

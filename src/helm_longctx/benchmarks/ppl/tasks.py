@@ -50,7 +50,13 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
                 f"{file.stem}-{start // settings.level}",
                 f"{TEXT_GROUP}{file.name}",
             )
-            yield Example(name, {"context": text}, [], "official", group=group)
+            yield Example(
+                id=name,
+                fields={"context": text},
+                references=[],
+                source="official",
+                group=group,
+            )
     if not is_long_enough:
         raise InputError(
             f"ppl: no text ({_PATTERN}) in {settings.path} has {settings.level} tokens; give longer texts"

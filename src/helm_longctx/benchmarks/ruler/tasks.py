@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache, partial
-from itertools import chain, islice, pairwise, repeat
+from itertools import chain, islice, pairwise, product, repeat
 from math import pi
 from random import Random
 from string import ascii_lowercase, ascii_uppercase
@@ -118,7 +118,8 @@ def _read_squad(root: DataRoot) -> _Documents:
         articles.append(article["paragraphs"])
     contexts: list[str] = []
     for article in articles:
-        contexts += [paragraph["context"] for paragraph in article]
+        for paragraph in article:
+            contexts.append(paragraph["context"])
     texts, number = _number_texts(contexts)
     questions = []
     for article in articles:
@@ -131,7 +132,12 @@ def _read_squad(root: DataRoot) -> _Documents:
                 if not qa["is_impossible"]:
                     answers = [answer["text"] for answer in qa["answers"]]
                     questions.append(
-                        DocumentQuestion(qa["question"], answers, [own], related)
+                        DocumentQuestion(
+                            text=qa["question"],
+                            answers=answers,
+                            documents=[own],
+                            related=related,
+                        )
                     )
     return questions, texts
 
@@ -150,7 +156,12 @@ def _read_hotpotqa(root: DataRoot) -> _Documents:
     for row, context in zip(rows, contexts, strict=True):
         documents = [number[text] for text in context]
         questions.append(
-            DocumentQuestion(row["question"], [row["answer"]], documents, [])
+            DocumentQuestion(
+                text=row["question"],
+                answers=[row["answer"]],
+                documents=documents,
+                related=[],
+            )
         )
     return questions, texts
 
@@ -260,7 +271,11 @@ def _draw_needles(
         answers: list[str] = []
         for _, values_of_key in wanted:
             answers += values_of_key
-        return Draw({"type_needle_v": kind, "query": query}, context, answers)
+        return Draw(
+            fields={"type_needle_v": kind, "query": query},
+            context=context,
+            answers=answers,
+        )
 
     # The step is in words of essays, or in lines. The official steps for lengths below 4,096 tokens (niah.py:221) are
     # not needed, because 4k is the shortest length.
@@ -327,13 +342,13 @@ def draw_chain(
         chain.append([prompts.LINK.format(name=name, previous=previous)])
     context = join_texts(hide([_NOISE] * size, chain, rng), "\n")
     return Draw(
-        {
+        fields={
             "example": "",
             "query": value,
             "num_v": str(_HOPS + 1),
         },
-        context,
-        names,
+        context=context,
+        answers=names,
     )
 
 
@@ -362,9 +377,11 @@ def _list_common_words(script: Script) -> Iterator[Draw]:
         ).text("completion")
         context, answers = draw_list(size, 30)
         return Draw(
-            {"example": f"{example} {' '.join(generation.number_words(common))}\n"},
-            context,
-            answers,
+            fields={
+                "example": f"{example} {' '.join(generation.number_words(common))}\n"
+            },
+            context=context,
+            answers=answers,
         )
 
     return script.draw_all(draw, 10, script.search_size(draw, 10, cwe=True))
@@ -407,7 +424,11 @@ def _write_text(vocabulary: list[str], count: int, seed: int) -> Draw:
     times = (count * shares / _ZETA_2).astype(int).tolist()
     words = shuffle([*chain.from_iterable(map(repeat, vocabulary, times))], seed)
     # The question says that the dots (they stand most often) do not count.
-    return Draw({}, words, vocabulary[1:4])
+    return Draw(
+        fields={},
+        context=words,
+        answers=vocabulary[1:4],
+    )
 
 
 def _ask_questions(
@@ -440,7 +461,9 @@ def _ask_questions(
             first, *rest = parts[document]
             documents.append([start, label.format(i=index, document=first), *rest])
         return Draw(
-            {"query": question.text}, join_texts(documents, "\n\n"), question.answers
+            fields={"query": question.text},
+            context=join_texts(documents, "\n\n"),
+            answers=question.answers,
         )
 
     return islice(script.draw_all(draw, 10), len(questions))
@@ -602,8 +625,7 @@ _TASKS = (
 
 _MORE_NEEDLES = tuple(
     _needles(f"{part}_{number}", f"{number} {part.title()}", "essay", **{part: number})
-    for part in ("keys", "values", "queries")
-    for number in (2, 8, 16)
+    for part, number in product(("keys", "values", "queries"), (2, 8, 16))
 )
 """Needles as in RULER's tasks with four keys, values or queries. There are only 40 depths for needles in essays."""
 
@@ -612,9 +634,9 @@ def _sweep(part: str, four: str, about: str) -> Sweep:
     """Return the tasks with 1 to 16 keys, values or queries, of which RULER has those with one and with four."""
     own = {1: "niah_single_2", 4: four}
     return Sweep(
-        part.title(),
-        about,
-        {str(n): own.get(n, f"niah_{part}_{n}") for n in (1, 2, 4, 8, 16)},
+        title=part.title(),
+        about=about,
+        tasks={str(n): own.get(n, f"niah_{part}_{n}") for n in (1, 2, 4, 8, 16)},
     )
 
 

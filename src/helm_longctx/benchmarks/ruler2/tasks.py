@@ -144,7 +144,14 @@ def read_hotpotqa(root: DataRoot) -> tuple[list[_Asked], list[str]]:
                 related.append(text)
         if not own:
             raise InputError(f"{row}: 'supporting_facts' names no title of 'context'")
-        asked.append(_Asked(row["question"], row["answer"], own, related))
+        asked.append(
+            _Asked(
+                text=row["question"],
+                answer=row["answer"],
+                documents=own,
+                related=related,
+            )
+        )
     return asked, [*texts]
 
 
@@ -212,9 +219,9 @@ def _draw_needles(script: Script, count: int, values: int) -> Iterator[Draw]:
         rng.sample(range(1), 1)
         kind = "numbers" if values > 1 else "number"
         return Draw(
-            {"type_needle_v": kind, "query": key},
-            write_needles(lines, prompts.NEEDLE),
-            answers,
+            fields={"type_needle_v": kind, "query": key},
+            context=write_needles(lines, prompts.NEEDLE),
+            answers=answers,
         )
 
     return islice(script.draw_all(draw, 5), count)
@@ -298,7 +305,11 @@ def _number_questions(
             "texts": [other.text for other in questions],
             "letter": [question.letter],
         }
-        return Draw(fields, join_texts(texts, "\n\n"), answers[wanted])
+        return Draw(
+            fields=fields,
+            context=join_texts(texts, "\n\n"),
+            answers=answers[wanted],
+        )
 
     size = script.search_size(draw, 10)
     # The official script draws the questions after its search, and another number of samples gives other questions.
@@ -362,7 +373,11 @@ def _number_documents(script: Script, count: int, wanted: str) -> Iterator[Draw]
             asked_for = own[0][1]
         else:
             asked_for = question.text
-        return Draw({"query": asked_for}, join_texts(texts, "\n\n"), answers[wanted])
+        return Draw(
+            fields={"query": asked_for},
+            context=join_texts(texts, "\n\n"),
+            answers=answers[wanted],
+        )
 
     return islice(script.draw_all(draw, 5), min(count, len(asked)))
 
@@ -402,7 +417,7 @@ def match_part(output: str, references: Sequence[str]) -> float:
 def drop_copied_documents(output: str) -> str:
     r"""Return an output without the documents that it copies, each to its first empty line.
 
-    It is what is left by the official pattern "Document \d+:(?:.*\n)+?\n", which takes time that is quadratic in a
+    It is what is left by the official pattern "Document \d+:(?:.*\n)+?\n", but that one's time is quadratic in a
     text of headings without an empty line.
     """
     kept = []

@@ -124,7 +124,7 @@ def find_function(output: str, language: str) -> str:
 def find_blocks(output: str) -> Iterator[str]:
     r"""Yield the text of each block of code.
 
-    It is what the official pattern "^```(?:\w+)?\s*\n(.*?)(?=^```)```" finds, which takes time that is quadratic in a
+    It is what the official pattern "^```(?:\w+)?\s*\n(.*?)(?=^```)```" finds, but that one's time is quadratic in a
     text of empty lines or of fences that do not close.
     """
     position = 0

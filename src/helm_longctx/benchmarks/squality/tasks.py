@@ -57,7 +57,13 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
                 what = "a story needs passage_id, question_text and response_text"
                 raise InputError(f"{row}: {what} ({error})") from error
             fields = {"context": row["document"], "question": question}
-            yield Example(f"{name}-{number}", fields, summaries, "official", group=name)
+            yield Example(
+                id=f"{name}-{number}",
+                fields=fields,
+                references=summaries,
+                source="official",
+                group=name,
+            )
 
 
 def score(record: Record) -> Scores:

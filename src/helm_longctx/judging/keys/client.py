@@ -146,10 +146,13 @@ def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
     own = getattr(client, "provider", None)
     if own:
         # The key of our client's library is for no other address.
-        return (None, False) if spec.args.get("base_url") else (own.key_prefix, True)
-    bases = [
-        base for base in client.__mro__ if base.__module__.startswith("helm.clients.")
-    ]
+        if spec.args.get("base_url"):
+            return (None, False)
+        return (own.key_prefix, True)
+    bases = []
+    for base in client.__mro__:
+        if base.__module__.startswith("helm.clients."):
+            bases.append(base)
     names = [base.__name__ for base in bases]
     # Grok's client inherits from OpenAI's. So its library needs a key, but it must not get the one for OpenAI.
     library = _LIBRARIES.get(names[0]) if names else None
@@ -172,7 +175,7 @@ def family_of(name: str) -> str | None:
 
 
 def describe_key(family: str | None, origin: str, is_own: bool) -> str:
-    """Say where a judge's key comes from, for the log, in the words of NVIDIA's fork of HELM, which people search for.
+    """Say where a judge's key comes from, for the log, in the words of NVIDIA's fork of HELM, for which people search.
 
     Args:
         family: the judge's family, as in `FAMILIES`.
@@ -303,7 +306,9 @@ class RenewingClient(Client):
             return make_failure(
                 Failure.BAD_KEY, f"{self._origin} was refused: {result.error}"
             )
-        return replace(result, error=redact(result.error)) if result.error else result
+        if result.error:
+            return replace(result, error=redact(result.error))
+        return result
 
     def current(self) -> Client:
         """Return the client with the current key. Raises a `TokenError` if no token could be obtained."""
@@ -417,7 +422,9 @@ def _hosts(official: str, credentials: Mapping[str, Any]) -> Iterator[str]:
 
 def _explain(availability: Availability) -> str:
     words = _REASONS.get(availability.failure or Failure.UNKNOWN)
-    return f"{words} ({availability.reason})" if words else "does not answer"
+    if words:
+        return f"{words} ({availability.reason})"
+    return "does not answer"
 
 
 _found: dict[str, Availability] = {}

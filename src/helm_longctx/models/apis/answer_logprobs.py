@@ -66,7 +66,13 @@ def read_distributions(body: Mapping[str, Any]) -> list[Distribution]:
                 "the probabilities of a token sum above 1 in the server's answer",
             )
         token, value = next(iter(row.items()))
-        distributions.append(Distribution(token, min(value, 0.0), row))
+        distributions.append(
+            Distribution(
+                text=token,
+                logprob=min(value, 0.0),
+                top=row,
+            )
+        )
     return distributions
 
 

@@ -244,7 +244,10 @@ def _model(row: Mapping[str, Any]) -> ListedModel:
             texts[field] = str(row[field])
     # In vLLM's list `root` is the hub name or the folder, and `id` can be any name.
     return ListedModel(
-        str(row["id"]), context, texts.get("root"), texts.get("shutdown_date")
+        name=str(row["id"]),
+        context=context,
+        source=texts.get("root"),
+        shutdown=texts.get("shutdown_date"),
     )
 
 

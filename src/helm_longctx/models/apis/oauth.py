@@ -314,7 +314,10 @@ def find_tokens(prefix: str) -> TokenSource | None:
         )
     return token_source(
         ClientCredentials(
-            token_url, client_id, client_secret, variable(f"{prefix}_SCOPE") or None
+            token_url=token_url,
+            client_id=client_id,
+            client_secret=client_secret,
+            scope=variable(f"{prefix}_SCOPE") or None,
         )
     )
 

@@ -172,10 +172,10 @@ def _user_prices(name: str, value: Mapping[str, Any]) -> Prices:
         if key != "batch":
             standard[key] = price
     return Prices(
-        "the user's prices",
-        None,
-        _user_price(name, standard),
-        batch and _user_price(name, batch),
+        source="the user's prices",
+        date=None,
+        standard=_user_price(name, standard),
+        batch=batch and _user_price(name, batch),
     )
 
 
@@ -253,7 +253,12 @@ def _table_prices(deployment: str, spec: ModelDeployment) -> Prices | None:
         has_batch = any(
             variant.when == _BATCH for variant in listed.price_variants or ()
         )
-        return Prices(source, _table_date(), standard, batch if has_batch else None)
+        return Prices(
+            source=source,
+            date=_table_date(),
+            standard=standard,
+            batch=batch if has_batch else None,
+        )
     return None
 
 

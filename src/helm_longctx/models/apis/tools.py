@@ -324,9 +324,9 @@ def read_anthropic_calls(blocks: Iterable[Mapping[str, Any]]) -> list[ToolCall]:
     for use in uses:
         calls.append(
             ToolCall(
-                str(use.get("id")),
-                str(use.get("name")),
-                _read_arguments(use.get("partial_json") or use.get("input")),
+                id=str(use.get("id")),
+                name=str(use.get("name")),
+                arguments=_read_arguments(use.get("partial_json") or use.get("input")),
             )
         )
     return calls

@@ -94,7 +94,11 @@ def recognise(prompt: str) -> _Recognition | None:
     for template, baseline in _templates():
         fields = template.parse(prompt)
         if fields is not None:
-            return _Recognition(baseline, template, fields)
+            return _Recognition(
+                baseline=baseline,
+                template=template,
+                fields=fields,
+            )
     return recognise_conversation([{"role": "user", "content": prompt}])
 
 

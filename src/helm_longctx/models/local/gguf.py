@@ -123,7 +123,12 @@ def convert(
         shutil.copytree(part, folder, dirs_exist_ok=True, copy_function=shutil.move)
     window = getattr(model.config, "max_position_embeddings", None)
     return _Conversion(
-        tensors, len(chosen), loss, guess, window, bool(chosen.chat_template)
+        tensors=tensors,
+        tokens=len(chosen),
+        loss=loss,
+        guess=guess,
+        window=window,
+        can_chat=bool(chosen.chat_template),
     )
 
 

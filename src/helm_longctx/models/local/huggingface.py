@@ -339,13 +339,13 @@ class LongContextHuggingFaceClient(CachingClient):
         is_finished = has_stop if stops else None
         sampling = _sampling(request)
         job = LocalRequest(
-            prompt,
-            request.max_tokens,
-            stop_ids,
-            is_finished,
-            self._chunk_size,
-            self._reuse_prefix,
-            sampling,
+            prompt=prompt,
+            max_tokens=request.max_tokens,
+            stop_ids=stop_ids,
+            is_finished=is_finished,
+            chunk_size=self._chunk_size,
+            reuse_prefix=self._reuse_prefix,
+            sampling=sampling,
         )
         # The tokens that are drawn for a prompt would depend on the others of a batch.
         if self.concurrency == 1 or sampling:
@@ -392,7 +392,9 @@ class LongContextHuggingFaceClient(CachingClient):
         with self._tokenizer as tokenizer:
             self._decoder = self._decoder or AnswerDecoder(tokenizer)
             answer = self._decoder.decode(tokenizer, tokens, prompt)
-            token_texts = [tokenizer.decode([token]) for token in tokens]
+            token_texts = []
+            for token in tokens:
+                token_texts.append(tokenizer.decode([token]))
         text = answer.text
         # The text is cut at the earliest stop sequence, because a single token can contain several of them.
         if starts := [text.index(stop) for stop in stops if stop in text]:

@@ -104,7 +104,11 @@ class _CachedPrefix:
         # The last token is not in the cache: `generate` reads it.
         tokens = [*prompt[: (len(prompt) - 1) // chunk_size * chunk_size]]
         _crop(cache, len(tokens))
-        return _CachedPrefix(tokens, cache, chunk_size)
+        return _CachedPrefix(
+            tokens=tokens,
+            cache=cache,
+            chunk_size=chunk_size,
+        )
 
     def crop_to(self, prompt: Sequence[int], chunk_size: int) -> int:
         """Crop the cache to the chunks with which another prompt starts. Return their number of tokens."""
@@ -271,7 +275,10 @@ class LocalModel:
             except ModelError as error:
                 outcomes[number] = error
         with self._lock, torch.inference_mode():
-            left = [number for number in range(len(jobs)) if number not in outcomes]
+            left = []
+            for number in range(len(jobs)):
+                if number not in outcomes:
+                    left.append(number)
             waiting = []
             for planned in self._plan([jobs[number] for number in left], most):
                 waiting.append([left[index] for index in planned])
@@ -345,7 +352,11 @@ class LocalModel:
             cache = self._read_prompt(ids, cache, reused[-1], job.chunk_size)
             caches.append(cache)
             if cache is not None:  # a prompt of a single token has none
-                self._prefix = _CachedPrefix(job.prompt[:-1], _copy_cache(cache), 1)
+                self._prefix = _CachedPrefix(
+                    tokens=job.prompt[:-1],
+                    cache=_copy_cache(cache),
+                    chunk_size=1,
+                )
         length = max(len(job.prompt) for job in jobs)
         # The rows are padded with a token that they have, so that penalties for repeated tokens stay the same.
         rows = []
@@ -369,11 +380,11 @@ class LocalModel:
         for answer, count in zip(answers, reused, strict=True):
             outputs.append(
                 Generation(
-                    answer,
-                    count,
-                    seconds / len(jobs),
-                    (first - start) / len(jobs),
-                    peak,
+                    tokens=answer,
+                    reused=count,
+                    seconds=seconds / len(jobs),
+                    first_seconds=(first - start) / len(jobs),
+                    peak_memory=peak,
                 )
             )
         return outputs
@@ -435,11 +446,11 @@ class LocalModel:
                 why = "layers that do not keep all tokens (a sliding window or a recurrent state)"
                 self._warn_once(f"has {why}: no prefix is reused")
         return Generation(
-            tokens,
-            reused,
-            time.perf_counter() - start,
-            first - start,
-            self._peak_memory(),
+            tokens=tokens,
+            reused=reused,
+            seconds=time.perf_counter() - start,
+            first_seconds=first - start,
+            peak_memory=self._peak_memory(),
         )
 
     def _peak_memory(self) -> float:

@@ -109,7 +109,12 @@ class Weights:
                 f"pretrained_model_name_or_path={path!r} with revision={revision!r} is neither a folder nor a model"
                 f" that can be downloaded from the hub ({type(error).__name__})"
             ) from error
-        return Weights(path, commit, dtype, attn_implementation)
+        return Weights(
+            path=path,
+            commit=commit,
+            dtype=dtype,
+            attn_implementation=attn_implementation,
+        )
 
     def load(self) -> LocalModel:
         """Return the model. The first call loads it, on all GPUs if there are several.

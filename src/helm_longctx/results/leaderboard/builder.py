@@ -33,6 +33,7 @@ from helm_longctx.results.leaderboard.tables import (
     make_cell,
     mark_table,
 )
+from helm_longctx.results.reading import Result
 from helm_longctx.tasks.groups import shorten_name
 from helm_longctx.tasks.metric_names import is_share
 from helm_longctx.tasks.registry import find_benchmark
@@ -77,7 +78,7 @@ def file_name(name: str) -> str:
 
 
 def find_model(model: str, deployment: str) -> ModelMetadata:
-    """Return what HELM knows of a model, which can be registered by its own name or by its deployment's."""
+    """Return what HELM knows of a model, registered by its own name or by its deployment's."""
     return get_model_metadata_for_adapter_spec(
         AdapterSpec(model=model, model_deployment=deployment)
     )
@@ -85,16 +86,15 @@ def find_model(model: str, deployment: str) -> ModelMetadata:
 
 def title_models(members: Iterable[Member]) -> dict[str, str]:
     """Return the title of each model. Models with the same title, such as `my/x` and `other/x`, have their names."""
-    models = {
-        metadata.name: metadata.display_name or metadata.name
-        for metadata in (
-            find_model(member.model, member.deployment) for member in members
-        )
-    }
+    models = {}
+    for member in members:
+        metadata = find_model(member.model, member.deployment)
+        models[metadata.name] = metadata.display_name or metadata.name
     counts = Counter(models.values())
-    return {
-        name: title if counts[title] == 1 else name for name, title in models.items()
-    }
+    titles = {}
+    for name, title in models.items():
+        titles[name] = title if counts[title] == 1 else name
+    return titles
 
 
 class _TableColumn(NamedTuple):
@@ -112,7 +112,7 @@ class TableBuilder:
     Args:
         theirs: the groups of the user's schema or of HELM's, whose tables look as HELM's.
         titles: the title of each model.
-        helm: HELM's summarizer, which makes the cells of other packages' scenarios.
+        helm: HELM's summarizer. It makes the cells of other packages' scenarios.
     """
 
     schema: Schema
@@ -138,38 +138,31 @@ class TableBuilder:
         Args:
             columns: groups of runs, each with the name of a group of statistics.
             is_scenario_table: whether the names of models link to runs, and not the cells.
-            sub_split: the task of which the table is; None for all.
+            sub_split: the task of which the table is, or None for all.
         """
         heads = self._make_columns(columns, sub_split)
-        if all(group.name in self.theirs for group, _ in columns):
-            if not rows or not columns:
-                return Table("empty", [], [])
-            return self._fill_table(
-                name,
-                title,
-                rows,
-                heads,
-                columns,
-                is_scenario_table,
-                aggregation_strategies,
-            )
-        names = {head.matcher.name for head in heads}
-        filled = {
-            method: members
-            for method, members in rows.items()
-            if any(_has_statistic(member, names, sub_split) for member in members)
-        }
-        if not filled:
+        is_theirs = all(group.name in self.theirs for group, _ in columns)
+        if not is_theirs:
+            name = file_name(name)
+            names = {head.matcher.name for head in heads}
+            filled = {}
+            for method, members in rows.items():
+                if any(_has_statistic(member, names, sub_split) for member in members):
+                    filled[method] = members
+            rows = filled
+        if not rows or not columns:
             return Table("empty", [], [])
         table = self._fill_table(
-            file_name(name),
+            name,
             title,
-            filled,
+            rows,
             heads,
-            columns,
+            columns[0][0],
             is_scenario_table,
             aggregation_strategies,
         )
+        if is_theirs:
+            return table
         return mark_table(arrange_table(table))
 
     def _make_columns(
@@ -227,7 +220,7 @@ class TableBuilder:
         title: str,
         rows: Mapping[MethodDescription, Sequence[Member]],
         columns: Sequence[_TableColumn],
-        of: Sequence[tuple[RunGroup, str]],
+        group: RunGroup,
         is_scenario_table: bool,
         aggregation_strategies: Sequence[str],
     ) -> Table:
@@ -239,14 +232,11 @@ class TableBuilder:
 
         methods = sorted(rows, key=find_order)
         # Besides the model, a row names the fields in which the methods differ.
-        infos = unique_simplification(
-            [
-                {key: value for key, value in method if value is not None}
-                for method in methods
-            ],
-            list(_MODEL_KEYS),
-        )
-        group = of[0][0]
+        descriptions = []
+        for method in methods:
+            fields = {key: value for key, value in method if value is not None}
+            descriptions.append(fields)
+        infos = unique_simplification(descriptions, list(_MODEL_KEYS))
         lines = []
         for method, info in zip(methods, infos, strict=True):
             members = rows[method]
@@ -293,7 +283,9 @@ class TableBuilder:
         is_scenario_table: bool,
     ) -> Cell:
         """Return the cell of a statistic, with its interval, and why the score is not comparable or why there is none."""
-        results = [result for member in members for result in member.results]
+        results: list[Result] = []
+        for member in members:
+            results += member.results
         if not results:
             return ScoreCell(None)
         if not results[0].benchmark:
@@ -301,12 +293,14 @@ class TableBuilder:
                 return self._make_helm_cell(members, matcher, model, is_scenario_table)
             return self._make_other_cell(members, matcher)
         interval, caveats, notes = cell_score(results, matcher)
-        names = [name for member in members for name in member.run_names]
+        names: dict[str, None] = {}
+        for member in members:
+            names |= dict.fromkeys(member.run_names)
         return make_cell(
             interval,
             caveats,
             is_share=is_share(find_benchmark(results[0].benchmark), matcher.name),
-            run_names=list(dict.fromkeys(names)),
+            run_names=list(names),
             notes=notes,
         )
 
@@ -331,18 +325,16 @@ class TableBuilder:
         self, members: Sequence[Member], matcher: MetricNameMatcher
     ) -> Cell:
         """Return HELM's cell of another package's scenario, with an interval if a single run is in the mean."""
-        having = [
-            member
-            for member in members
-            if member.run
-            and any(matcher.matches(stat.name) for stat in member.run.stats)
-        ]
-        if not having:
+        runs = []
+        results: list[Result] = []
+        for member in members:
+            stats = member.run.stats if member.run else ()
+            if any(matcher.matches(stat.name) for stat in stats):
+                runs.append(member.run)
+                results += member.results
+        if not runs:
             return ScoreCell(None)
-        cell: Cell = self.helm.create_cell(
-            [member.run for member in having], matcher, None
-        )
-        results = [result for member in having for result in member.results]
+        cell: Cell = self.helm.create_cell(runs, matcher, None)
         statistics = [result.statistics.get(matcher.name) for result in results]
         if len(statistics) != 1 or statistics[0] is None:
             return cell
@@ -355,7 +347,10 @@ class TableBuilder:
 
 
 def _has_statistic(member: Member, names: Iterable[str], sub_split: str | None) -> bool:
-    tasks = [member.statistics[name] for name in names if name in member.statistics]
+    tasks = []
+    for name in names:
+        if name in member.statistics:
+            tasks.append(member.statistics[name])
     return any(sub_split is None or sub_split in of for of in tasks)
 
 
@@ -369,7 +364,10 @@ def _comparison_links(
     group: RunGroup, title: str, rows: Mapping[MethodDescription, Sequence[Member]]
 ) -> list[Hyperlink]:
     """Return a link to a page that compares all runs, as HELM makes it for two to five."""
-    names = [member.name for members in rows.values() for member in members]
+    names = []
+    for members in rows.values():
+        for member in members:
+            names.append(member.name)
     if not 2 <= len(names) <= 5:
         return []
     return [Hyperlink(text="compare all", href=_runs_url(group, title, names))]
@@ -393,6 +391,12 @@ def _add_aggregates(table: Table, strategies: Sequence[str]) -> None:
                 lower_is_better=table.header[0].lower_is_better,
             )
             columns.append((head, compute_aggregate_row_means(table)))
+    # A single model outperforms none. HELM's first page shows this column, which would be empty.
+    columns = [
+        (head, values)
+        for head, values in columns
+        if any(value is not None for value in values)
+    ]
     for index, (head, values) in enumerate(columns, 1):
         table.header.insert(index, head)
         for row, value in zip(table.rows, values, strict=True):
@@ -401,11 +405,10 @@ def _add_aggregates(table: Table, strategies: Sequence[str]) -> None:
 
 def _make_best_bold(table: Table) -> None:
     for index, head in enumerate(table.header):
-        values = [
-            float(row[index].value)
-            for row in table.rows
-            if _is_number(row[index].value)
-        ]
+        values = []
+        for row in table.rows:
+            if _is_number(row[index].value):
+                values.append(float(row[index].value))
         if head.lower_is_better is None or not values:
             continue
         best = min(values) if head.lower_is_better else max(values)

@@ -85,21 +85,21 @@ def write_display(
     with _make_folder(run) as folder:
         lean = _LeanStates(texts := _FullTexts(run))
         if run_spec.adapter_spec.method == ADAPTER_METHOD:
-            groups = [
-                schema.name_to_run_group[name]
-                for name in run_spec.groups
-                if name in schema.name_to_run_group
-            ]
+            groups = []
+            for name in run_spec.groups:
+                if name in schema.name_to_run_group:
+                    groups.append(schema.name_to_run_group[name])
             with _helm_lock:
                 # The statistics that the tables of the run's groups have as columns.
-                statistics = {
-                    fill_in(column, environment_of(group)).name
-                    for group in groups
-                    for name in group.metric_groups
-                    if name in schema.name_to_metric_group
-                    for column in schema.name_to_metric_group[name].metrics
-                    if column.perturbation_name in (None, "__all__")
-                }
+                statistics = set()
+                for group in groups:
+                    for name in group.metric_groups:
+                        if name not in schema.name_to_metric_group:
+                            continue
+                        for column in schema.name_to_metric_group[name].metrics:
+                            if column.perturbation_name in (None, "__all__"):
+                                filled = fill_in(column, environment_of(group))
+                                statistics.add(filled.name)
             texts.copy_prompts(LIMIT)
             _write_pages(run, folder, statistics, lean.change)
         else:
@@ -161,9 +161,9 @@ class _LeanStates:
     def change(self, state: State) -> State:
         """Return the state for the page. The answer of a failed request is its error, because HELM's page needs one."""
         instance = state["instance"]
-        references = [
-            reference["output"]["text"] for reference in instance["references"]
-        ]
+        references = []
+        for reference in instance["references"]:
+            references.append(reference["output"]["text"])
         evidence = evidence_of(references, find_sample(instance))
         page_state: State = _elide_all(state, evidence)
         prompt, text = self._add_whole_texts(state)
@@ -210,11 +210,10 @@ class _LeanStates:
                 )
                 del target["messages"]
                 return
-            link = (
-                [{"role": "whole conversation", "content": file_name(whole)}]
-                if whole
-                else []
-            )
+            if whole:
+                link = [{"role": "whole conversation", "content": file_name(whole)}]
+            else:
+                link = []
             target["messages"] = [
                 *link,
                 *(
@@ -223,18 +222,18 @@ class _LeanStates:
                 ),
             ]
         elif field == "prompt":
-            target[field] = (
-                f"[whole prompt: {file_name(whole)}]\n\n{target[field]}"
-                if whole
-                else target[field]
-            )
+            if whole:
+                target[field] = f"[whole prompt: {file_name(whole)}]\n\n{target[field]}"
+            else:
+                target[field] = target[field]
         else:
             text = target[field]
-            target[field] = (
-                _text_html(text, self._texts.link(whole), self._texts.index)
-                if whole
-                else _escape_markup(text)
-            )
+            if whole:
+                target[field] = _text_html(
+                    text, self._texts.link(whole), self._texts.index
+                )
+            else:
+                target[field] = _escape_markup(text)
 
     def finish(self) -> None:
         """Write the page that lists the prompts."""
@@ -243,7 +242,7 @@ class _LeanStates:
         self._texts.finish(dict(zip(names, digests, strict=True)))
 
     def _add_whole_texts(self, state: State) -> tuple[str | None, str | None]:
-        """Return the digests of the whole prompt and of a text with the whole input; None for a short text."""
+        """Return the digests of the whole prompt and of a text with the whole input, or None for a short text."""
         instance = state["instance"]
         sample = find_sample(instance)
         pointer = (sample.full_prompt if sample else None) or {}
@@ -253,7 +252,10 @@ class _LeanStates:
         self.missing += pointer.get("characters", 0) > LIMIT
         prompt = to_text(state["request"]["prompt"], state["request"].get("messages"))
         text = to_text(instance["input"]["text"], instance["input"].get("messages"))
-        prompt_digest = self._texts.add(prompt) if len(prompt) > LIMIT else None
+        if len(prompt) > LIMIT:
+            prompt_digest = self._texts.add(prompt)
+        else:
+            prompt_digest = None
         if len(text) <= LIMIT:
             return prompt_digest, None
         # A prompt that contains the input is used for both links.
@@ -266,8 +268,10 @@ class _LeanStates:
 
 
 def _escape_markup(text: str) -> str:
-    """Escape a text that HELM's front end would render as HTML, which could run scripts from a prompt."""
-    return _box(html.escape(text, quote=False)) if _HTML_MARKER in text else text
+    """Escape a text that HELM's front end would render as HTML, because that could run scripts from a prompt."""
+    if _HTML_MARKER in text:
+        return _box(html.escape(text, quote=False))
+    return text
 
 
 def _text_html(text: str, link: str, index: str) -> str:
@@ -281,7 +285,7 @@ def _text_html(text: str, link: str, index: str) -> str:
 def _conversation_html(
     messages: Iterable[Mapping[str, str]], link: str, index: str
 ) -> str:
-    """Return the HTML of a long conversation for HELM's front end, which shows messages as text, without links."""
+    """Return the HTML of a long conversation for HELM's front end: it shows messages as text, without links."""
     parts = (
         f"<div>{html.escape(m['role'])}</div>{_box(html.escape(m['content'], quote=False))}"
         for m in messages
@@ -305,10 +309,14 @@ def _elide_all(value: Any, evidence: Sequence[str]) -> Any:
     """Elide every text in plain data."""
     kind = type(value)
     if kind is str:
-        return value if len(value) <= LIMIT else elide(value, evidence)
+        if len(value) <= LIMIT:
+            return value
+        return elide(value, evidence)
     if kind is dict:
         return {key: _elide_all(part, evidence) for key, part in value.items()}
-    return [_elide_all(part, evidence) for part in value] if kind is list else value
+    if kind is list:
+        return [_elide_all(part, evidence) for part in value]
+    return value
 
 
 _INSTANCES = "instances.json"
@@ -344,7 +352,7 @@ def _write_pages(
             page = change(state)
             instance = page["instance"]
             perturbation = instance.get("perturbation")
-            # A perturbation is a dictionary, which cannot be in a set.
+            # A perturbation is a dictionary and cannot be in a set.
             key = (instance["id"], json.dumps(perturbation))
             if key not in seen:
                 seen.add(key)
@@ -353,11 +361,10 @@ def _write_pages(
             if perturbation:
                 about["perturbation"] = perturbation
             about["train_trial_index"] = record.repeat
-            shown = {
-                name: value
-                for name, value in record.values.items()
-                if name in statistics
-            }
+            shown = {}
+            for name, value in record.values.items():
+                if name in statistics:
+                    shown[name] = value
             predictions({**about, **_prediction(page), "stats": shown})
             requests({**about, "request": page["request"]})
 
@@ -370,7 +377,10 @@ def _prediction(page: State) -> dict[str, Any]:
         "annotations": page.get("annotations"),
         "thinking_text": (completion.get("thinking") or {}).get("text"),
     }
-    present = {name: value for name, value in fields.items() if value is not None}
+    present = {}
+    for name, value in fields.items():
+        if value is not None:
+            present[name] = value
     return {"predicted_text": completion["text"], "base64_images": [], **present}
 
 
@@ -409,11 +419,10 @@ class _FullTexts:
         self._folder = run / FOLDER
         self._digests: set[str] = set()
         self._is_whole = (self._folder / INDEX).is_file()
-        self._written = (
-            {path.name for path in self._folder.glob("*.txt.gz")}
-            if self._is_whole
-            else set()
-        )
+        if self._is_whole:
+            self._written = {path.name for path in self._folder.glob("*.txt.gz")}
+        else:
+            self._written = set()
         # helm-server serves HELM's output folder as `benchmark_output`.
         parts = ("runs", run.parent.name, run.name, FOLDER)
         self._address = "/".join(
@@ -453,12 +462,13 @@ class _FullTexts:
         if names:
             title = html.escape(self._run.name)
             head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n'
-            links = {
-                html.escape(name): file_name(digest) for name, digest in digests.items()
-            }
-            rows = "\n".join(
-                f'<li><a href="{link}">{name}</a></li>' for name, link in links.items()
-            )
+            links = {}
+            for name, digest in digests.items():
+                links[html.escape(name)] = file_name(digest)
+            items = []
+            for name, link in links.items():
+                items.append(f'<li><a href="{link}">{name}</a></li>')
+            rows = "\n".join(items)
             body = f"<h1>Prompts of {title}</h1>\n<ol>\n{rows}\n</ol>\n"
             (self._folder / INDEX).write_text(head + body, encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""What HELM's groups contain: the runs of a suite, and its published and overall scores, which have no run."""
+"""What HELM's groups contain: the runs of a suite, and its published and overall scores without a run."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ class Member:
     """A run in HELM's groups, or scores without a run.
 
     Args:
-        name: the run to which cells link; empty for an overall score.
+        name: the run to which cells link, empty for an overall score.
         statistics: the names of statistics, each with the tasks (HELM's sub-splits) that have it.
         results: the results of the run's tasks. Those of another package's scenario have an empty benchmark.
         run: HELM's run. Published and overall scores have none.
@@ -44,12 +44,18 @@ class Member:
         """The names of the runs to which a cell links; of an overall score those that it is made of."""
         if self.name:
             return [self.name]
-        return [run.name for result in self.results for run in result.runs]
+        names = []
+        for result in self.results:
+            for run in result.runs:
+                names.append(run.name)
+        return names
 
 
 def list_members(runs: Iterable[Run], suite: Suite) -> list[Member]:
     """Return what the groups of a suite contain: its runs, its published scores, and its overall scores."""
-    results_of = {run.path: results for run, results in read_runs(suite.results)}
+    results_of = {}
+    for run, results in read_runs(suite.results):
+        results_of[run.path] = results
     own = []
     deployments: dict[str, dict[str, None]] = defaultdict(dict)
     for run in runs:
@@ -85,8 +91,8 @@ def _published_members(results: Iterable[Result]) -> Iterator[Member]:
     published: dict[tuple[str, str, str, int | None], list[Result]] = defaultdict(list)
     for result in results:
         if result.is_published:
-            place = (result.benchmark, result.entry, result.model, result.length)
-            published[place].append(result)
+            key = (result.benchmark, result.entry, result.model, result.length)
+            published[key].append(result)
     for (benchmark, _, _, _), rows in published.items():
         yield _make_member(f"{MAKER}_{benchmark}", rows[0].model, rows)
 

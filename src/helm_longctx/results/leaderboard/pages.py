@@ -111,7 +111,7 @@ def _write_release(
     """Write the pages of a suite or of a release of several suites.
 
     Args:
-        helm: HELM's summarizer of the suites, which says where their runs and their pages are.
+        helm: HELM's summarizer of the suites. It says where their runs and their pages are.
         suite: the results of the suites; None to read them.
 
     Raises:
@@ -225,19 +225,16 @@ class _Pages:
         """Join the schema of the suite's results with the user's or HELM's, and put the first table first."""
         ours = suite_schema(self._boards)
         names = {group["name"] for group in ours["run_groups"]}
-        others = {
-            name
-            for run in self._helm.runs
-            if not names.intersection(run.run_spec.groups)
-            for name in run.run_spec.groups
-        }
+        others = set()
+        for run in self._helm.runs:
+            if not names.intersection(run.run_spec.groups):
+                others.update(run.run_spec.groups)
         if self._is_chosen or others:
             theirs = read_helm_schema(self._helm.schema_path)
-            theirs = (
-                omit_ours(theirs)
-                if self._is_chosen
-                else restrict_groups(theirs, others)
-            )
+            if self._is_chosen:
+                theirs = omit_ours(theirs)
+            else:
+                theirs = restrict_groups(theirs, others)
             ours = merge_schemas(ours, theirs, theirs_first=self._is_chosen)
             self._theirs = (
                 frozenset(group["name"] for group in theirs["run_groups"]) - names
@@ -248,10 +245,11 @@ class _Pages:
             self._add_other_scenarios(schema), self._helm.runs
         )
         first = find_first_group(self._boards)
-        groups = [
-            replace(group, category=_MAIN) if group.name == first else group
-            for group in schema.run_groups
-        ]
+        groups = []
+        for group in schema.run_groups:
+            if group.name == first:
+                group = replace(group, category=_MAIN)
+            groups.append(group)
         # The front end opens with the first group. The sort is stable.
         groups.sort(
             key=lambda group: (
@@ -277,30 +275,26 @@ class _Pages:
 
     def _add_other_scenarios(self, schema: Schema) -> Schema:
         """Add the groups and columns that HELM finds for runs of scenarios that are not in the schema."""
-        runs = [
-            run
-            for run in self._helm.runs
-            if run.run_spec.groups
-            and not any(
-                name in schema.name_to_run_group for name in run.run_spec.groups
-            )
-        ]
+        runs = []
+        for run in self._helm.runs:
+            groups = run.run_spec.groups
+            if groups and schema.name_to_run_group.keys().isdisjoint(groups):
+                runs.append(run)
         if not runs:
             return schema
-        found = self._complete_schema(Schema(), runs)
-        self._others = frozenset(group.name for group in found.run_groups)
-        mains = {
-            name
-            for group in found.run_groups
-            if (name := group.environment.get("main_name"))
-        }
+        completed = self._complete_schema(Schema(), runs)
+        self._others = frozenset(group.name for group in completed.run_groups)
+        mains = set()
+        for group in completed.run_groups:
+            if name := group.environment.get("main_name"):
+                mains.add(name)
         fields = {name: Field(name) for name in sorted(mains)}
-        fields |= {metric.name: metric for metric in found.metrics}
+        fields |= {metric.name: metric for metric in completed.metrics}
         return replace(
             schema,
             metrics=list((fields | schema.name_to_metric).values()),
-            metric_groups=[*schema.metric_groups, *found.metric_groups],
-            run_groups=[*found.run_groups, *schema.run_groups],
+            metric_groups=[*schema.metric_groups, *completed.metric_groups],
+            run_groups=[*completed.run_groups, *schema.run_groups],
         )
 
     def _describe(self, group: RunGroup) -> RunGroup:
@@ -338,13 +332,11 @@ class _Pages:
             if title == field["name"]:
                 field["display_name"] = title
                 field["short_display_name"] = title
-        adapters = [
-            run.run_spec.adapter_spec for run in self._helm.runs if run.run_spec.groups
-        ]
-        names = {
-            find_model(adapter.model, adapter.model_deployment).name
-            for adapter in adapters
-        }
+        names = set()
+        for run in self._helm.runs:
+            adapter = run.run_spec.adapter_spec
+            if run.run_spec.groups:
+                names.add(find_model(adapter.model, adapter.model_deployment).name)
         for name in sorted(names - {field["name"] for field in fields}):
             fields.append(
                 {
@@ -371,48 +363,43 @@ class _Pages:
         """Return the members that a group shows. Only other schemas can have groups that hide runs."""
         if not self._hides_runs:
             return list(members)
-        return [
-            member
-            for member in members
-            if not member.run
-            or self._helm.filter_runs_by_visibility([member.run], group)
-        ]
+        shown = []
+        for member in members:
+            runs = [member.run]
+            if not member.run or self._helm.filter_runs_by_visibility(runs, group):
+                shown.append(member)
+        return shown
 
     def _expand(self, group: RunGroup) -> list[RunGroup]:
         """Return the groups that are a group's columns; of a category, the mean and its tasks."""
         groups: list[RunGroup] = self._helm.expand_subgroups(group)
         if group.name in self._theirs:
             # A user's table can have columns of several benchmarks, whose short titles are the same.
-            return [
-                each
-                if each.name in self._theirs
-                else replace(each, short_display_name=None)
-                for each in groups
-            ]
-        if not group.sub_splits or any(
-            each.sub_splits != group.sub_splits for each in groups
-        ):
+            for index, column in enumerate(groups):
+                if column.name not in self._theirs:
+                    groups[index] = replace(column, short_display_name=None)
             return groups
-        # The mean of a single task would repeat the task.
-        means = [
-            replace(each, metric_groups=each.metric_groups[self._has_one_task(each) :])
-            for each in groups
-        ]
-        names = {
-            name for member in self._members_of(groups) for name in member.groups[1:]
-        }
-        return [
-            *means,
-            *(each for each in self.schema.run_groups if each.name in names),
-        ]
+        splits = group.sub_splits
+        if not splits or any(column.sub_splits != splits for column in groups):
+            return groups
+        columns = []
+        for column in groups:
+            if self._has_one_task(column):
+                # The mean of a single task would repeat the task.
+                column = replace(column, metric_groups=column.metric_groups[1:])
+            columns.append(column)
+        names: set[str] = set()
+        for member in self._members_of(groups):
+            names.update(member.groups[1:])
+        for task in self.schema.run_groups:
+            if task.name in names:
+                columns.append(task)
+        return columns
 
     def _has_one_task(self, category: RunGroup) -> bool:
-        results = [
-            result
-            for member in self._by_group[category.name]
-            for result in member.results
-            if result.task
-        ]
+        results = []
+        for member in self._by_group[category.name]:
+            results += [result for result in member.results if result.task]
         if not results:
             return False
         first = results[0]
@@ -462,11 +449,10 @@ class _Pages:
             metric_group = self.schema.name_to_metric_group[name]
             strategies = metric_group.aggregation_strategies
             if strategies is None:
-                strategies = (
-                    []
-                    if metric_group.hide_win_rates
-                    else [AggregationStrategy.WIN_RATE]
-                )
+                if metric_group.hide_win_rates:
+                    strategies = []
+                else:
+                    strategies = [AggregationStrategy.WIN_RATE]
             table = self._builder.make_table(
                 name=name,
                 title=metric_group.get_short_display_name(),
@@ -486,37 +472,32 @@ class _Pages:
         if group.name not in self._theirs and not self._has_own(group):
             # Published results have no conditions, and a task's only official metric is its score.
             groups = self._helm.expand_subgroups(group)
-            results = [
-                result
-                for member in self._members_of(groups)
-                for result in member.results
-            ]
-            names = dict.fromkeys(
-                name
-                for each in groups
-                for name in each.metric_groups
-                if name not in hidden
-            )
-            shown = []
+            results: list[Result] = []
+            for member in self._members_of(groups):
+                results += member.results
+            shown = ["score"]
+            names: dict[str, None] = {}
+            for subgroup in groups:
+                names |= dict.fromkeys(subgroup.metric_groups)
             for name in names:
-                metrics = {
-                    metric.name
-                    for metric in self.schema.name_to_metric_group[name].metrics
-                }
-                if any(
-                    len(metrics & result.statistics.keys()) > 1 for result in results
-                ):
+                if name in hidden:
+                    continue
+                columns = self.schema.name_to_metric_group[name].metrics
+                metrics = {metric.name for metric in columns}
+                counts = []
+                for result in results:
+                    counts.append(len(metrics & result.statistics.keys()))
+                if any(count > 1 for count in counts):
                     shown.append(name)
-            return ["score", *shown]
+            return shown
         if group.metric_groups:
             return list(group.metric_groups)
-        names = dict.fromkeys(name for each in subgroups for name in each.metric_groups)
+        names = {}
+        for subgroup in subgroups:
+            names |= dict.fromkeys(subgroup.metric_groups)
         # A group with all details replaces the basic one.
-        return [
-            name
-            for name in names
-            if f"{name}_detailed" not in names and name not in hidden
-        ]
+        shown = [name for name in names if f"{name}_detailed" not in names]
+        return [name for name in shown if name not in hidden]
 
     def _scenario_tables(self, group: RunGroup) -> list[Table]:
         """Return HELM's tables of a group without columns of other groups: one of each scenario, and one of all."""
@@ -529,11 +510,10 @@ class _Pages:
             of_subgroup: list[Table] = []
             scenarios = 0
             for scenario in by_scenario:
-                inside = [
-                    member
-                    for member in self._by_group[group.name]
-                    if _scenario_of(member) == scenario
-                ]
+                inside = []
+                for member in self._by_group[group.name]:
+                    if _scenario_of(member) == scenario:
+                        inside.append(member)
                 rows = collect_rows(
                     self._shown_members(inside, group), group.adapter_keys_shown
                 )
@@ -565,27 +545,27 @@ class _Pages:
         whole = self._builder.make_table(
             name=name, title=title, rows=rows, columns=columns, is_scenario_table=True
         )
-        parts = [
-            self._builder.make_table(
-                name=f"{subgroup.name}:sub_split={sub_split}",
-                title=f"{subgroup.display_name} (sub-split: {sub_split})",
-                rows=rows,
-                columns=columns,
-                sub_split=sub_split,
+        parts = []
+        for sub_split in subgroup.sub_splits or ():
+            parts.append(
+                self._builder.make_table(
+                    name=f"{subgroup.name}:sub_split={sub_split}",
+                    title=f"{subgroup.display_name} (sub-split: {sub_split})",
+                    rows=rows,
+                    columns=columns,
+                    sub_split=sub_split,
+                )
             )
-            for sub_split in subgroup.sub_splits or ()
-        ]
         return [whole, *parts]
 
     def _part_tables(self, group: RunGroup) -> list[Table]:
         """Return the tables of a group with too many columns: the scores of each part over lengths, and the others."""
         parts: dict[str, list[str]] = defaultdict(list)
         if len(group.subgroups) > MOST_COLUMNS:
-            for each in self._helm.expand_subgroups(group):
+            for subgroup in self._helm.expand_subgroups(group):
                 # The last word of a heading is the length.
-                parts[each.get_short_display_name().rpartition(" ")[0]].append(
-                    each.name
-                )
+                title = subgroup.get_short_display_name().rpartition(" ")[0]
+                parts[title].append(subgroup.name)
         if len(parts) in (0, 1, len(group.subgroups)):
             return []
         scores = []
@@ -597,14 +577,13 @@ class _Pages:
         # The sort is stable.
         scores.sort(key=lambda table: -count_own(table))
         most = MOST_PUBLISHED if scores and count_own(scores[0]) else None
-        scores = [
-            table if count_own(table) else replace(table, rows=table.rows[:most])
-            for table in scores
-        ]
-        return [
-            *(table for table in scores if table.rows),
-            *self._metric_tables(group)[1:],
-        ]
+        tables = []
+        for table in scores:
+            if not count_own(table):
+                table = replace(table, rows=table.rows[:most])
+            if table.rows:
+                tables.append(table)
+        return [*tables, *self._metric_tables(group)[1:]]
 
     def _task_table(self, category: RunGroup, task: str) -> Table:
         return self._builder.make_table(
@@ -618,19 +597,17 @@ class _Pages:
         )
 
     def make_index(self) -> list[Table]:
-        """Return the tables of the most important groups, which are also the selector of the leaderboard."""
+        """Return the tables of the most important groups, also the selector of the leaderboard."""
+        by_category: dict[str, list[RunGroup]] = defaultdict(list)
+        for group in self.schema.run_groups:
+            of_category = by_category[group.category]
+            if self._has_page(group):
+                of_category.append(group)
         tables: list[Table] = []
         titles: set[str | None] = set()
-        for category in dict.fromkeys(
-            group.category for group in self.schema.run_groups
-        ):
-            groups = [
-                group
-                for group in self.schema.run_groups
-                if group.category == category and self._has_page(group)
-            ]
+        for category, groups in by_category.items():
             new = [group for group in groups if group.display_name not in titles]
-            titles |= {group.display_name for group in new}
+            titles.update(group.display_name for group in new)
             if len(titles) > MOST_OPTIONS:
                 break
             if new:
@@ -666,9 +643,10 @@ class _Pages:
             if tables:
                 _write_json(folder / f"{group.name}.json", tables)
         _write_json(folder.with_name(PAGES), self.make_index())
-        chosen = (
-            str(Path(self._helm.schema_path).resolve()) if self._is_chosen else None
-        )
+        if self._is_chosen:
+            chosen = str(Path(self._helm.schema_path).resolve())
+        else:
+            chosen = None
         _write_json(folder.with_name(PAGES_RECORD), {"schema_path": chosen})
 
     def write_runs(self, skip_completed: bool) -> None:
@@ -700,7 +678,9 @@ _NO_SCENARIO = ScenarioSpec(SCENARIO_CLASS)
 
 
 def _scenario_of(member: Member) -> ScenarioSpec:
-    return member.run.run_spec.scenario_spec if member.run else _NO_SCENARIO
+    if member.run:
+        return member.run.run_spec.scenario_spec
+    return _NO_SCENARIO
 
 
 def _write_json(path: Path, content: Any) -> None:

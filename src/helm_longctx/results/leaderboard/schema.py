@@ -1,7 +1,7 @@
 """Makes the schema of HELM's pages: the statistics, and groups by benchmark, length, category and task."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ class Conditions(NamedTuple):
     """The conditions that the scores in a column share.
 
     Args:
-        judge: the judge; empty for the official one.
+        judge: the judge, empty for the official one.
     """
 
     length: int | None
@@ -55,7 +55,7 @@ class BoardSection(NamedTuple):
     """The scores of a benchmark, or of one set of the user's questions, with context or without.
 
     Args:
-        board: the board of the scores; None if there are none yet.
+        board: the board of the scores, or None if there are none yet.
         columns: the conditions of its scores, by length, the official judge before others.
     """
 
@@ -71,43 +71,44 @@ class BoardSection(NamedTuple):
 
     def name(self, part: str, at: Conditions) -> str:
         """Return the group of a category, a task or, for an empty `part`, the benchmark."""
-        folder, metric = (
-            (self.board.folder_at(at.length), self.board.metric)
-            if self.board
-            else ("", "")
-        )
         return group_name(
-            self.benchmark, part, label(at.length), at.closed, at.judge, folder, metric
+            self.benchmark,
+            part,
+            label(at.length),
+            at.closed,
+            at.judge,
+            folder=self.board.folder_at(at.length) if self.board else "",
+            metric=self.board.metric if self.board else "",
         )
 
 
 def all_sections(benchmarks: Iterable[Benchmark]) -> list[BoardSection]:
     """Return the sections of all scores that runs at the standard lengths can have."""
-    return [
-        BoardSection(
-            benchmark, None, closed, [Conditions(length, closed) for length in lengths]
-        )
-        for benchmark in benchmarks
-        for lengths in [[*benchmark.lengths] if benchmark.axis else [None]]
-        for closed in (False, True)
-    ]
+    sections = []
+    for benchmark in benchmarks:
+        lengths = benchmark.lengths if benchmark.axis else [None]
+        for closed in (False, True):
+            columns = [Conditions(length, closed) for length in lengths]
+            sections.append(BoardSection(benchmark, None, closed, columns))
+    return sections
 
 
 def _board_sections(boards: Sequence[Board]) -> list[BoardSection]:
     """Return the sections of a suite's scores."""
     sections = []
     for board in boards:
-        results = [
-            *board.categories,
-            *(result for _, results in board.runs for result in results),
-        ]
-        judges = {
-            (each.length, each.context == "none", each.run.judge if each.run else "")
-            for each in results
-        }
-        official = {(length, closed, "") for length, closed, _ in judges}
-        columns = [Conditions(*each) for each in judges | official]
-        columns.sort(key=lambda each: (each.length or 0, each.judge))
+        results = list(board.categories)
+        for _, of_run in board.runs:
+            results += of_run
+        conditions = set()
+        for result in results:
+            closed = result.context == "none"
+            judge = result.run.judge if result.run else ""
+            conditions.add(Conditions(result.length, closed, judge))
+            conditions.add(Conditions(result.length, closed))
+        columns = sorted(
+            conditions, key=lambda column: (column.length or 0, column.judge)
+        )
         for closed in sorted({column.closed for column in columns}):
             of = [column for column in columns if column.closed == closed]
             sections.append(BoardSection(board.benchmark, board, closed, of))
@@ -116,10 +117,16 @@ def _board_sections(boards: Sequence[Board]) -> list[BoardSection]:
 
 def suite_schema(boards: Sequence[Board]) -> dict[str, Any]:
     """Return the schema of a suite's scores: only the groups and the statistics that there are."""
-    results = [each for board in boards for _, rows in board.runs for each in rows]
-    published = [each for board in boards for each in board.tasks if each.is_published]
-    statistics = {name for each in (*results, *published) for name in each.statistics}
-    groups = {name for board in boards for name in _group_names(board)}
+    statistics: set[str] = set()
+    groups: set[str] = set()
+    for board in boards:
+        groups.update(_group_names(board))
+        for _, results in board.runs:
+            for result in results:
+                statistics.update(result.statistics)
+        for result in board.tasks:
+            if result.is_published:
+                statistics.update(result.statistics)
     return make_schema(_board_sections(boards), groups, statistics)
 
 
@@ -127,15 +134,15 @@ def _group_names(board: Board) -> Iterator[str]:
     """Yield the groups of a board's runs, and those in which its published and its overall scores are shown."""
     for run, _ in board.runs:
         yield from run.spec["groups"]
-    for each in (*board.tasks, *board.categories, *board.overalls):
-        category = board.benchmark.entries.get(each.entry)
-        if each.is_published or (category is None and each.has_score):
-            for part in (
-                category.name if category else OVERALL,
-                *filter(None, [each.task]),
-            ):
+    for result in (*board.tasks, *board.categories, *board.overalls):
+        category = board.benchmark.entries.get(result.entry)
+        if result.is_published or (category is None and result.has_score):
+            parts = [category.name if category else OVERALL]
+            if result.task:
+                parts.append(result.task)
+            for part in parts:
                 yield group_name(
-                    board.benchmark, part, label(each.length), metric=board.metric
+                    board.benchmark, part, label(result.length), metric=board.metric
                 )
 
 
@@ -149,50 +156,43 @@ def make_schema(
     The leaderboards of all sections come before the groups of their categories and tasks.
 
     Args:
-        run_groups: restricts the schema to these groups, such as the groups of a suite's runs; None for all.
-        statistics: restricts the columns to these statistics, such as those that a suite's runs have; None for all.
+        run_groups: restricts the schema to these groups, such as the groups of a suite's runs, or None for all.
+        statistics: restricts the columns to these statistics, such as those that a suite's runs have, or None for all.
     """
     sections = list(sections)
     # The boards of own questions have the tasks of their runs, so the registry's benchmarks are used.
-    benchmarks = [
-        find_benchmark(name)
-        for name in dict.fromkeys(section.benchmark.name for section in sections)
-    ]
+    benchmarks = []
+    for name in dict.fromkeys(section.benchmark.name for section in sections):
+        benchmarks.append(find_benchmark(name))
     # Benchmarks share statistics, and a schema has each of them once.
-    fields = {
-        field["name"]: field
-        for benchmark in benchmarks
-        for field in metric_fields(benchmark)
-    }
+    fields = {}
+    for benchmark in benchmarks:
+        for field in metric_fields(benchmark):
+            fields[field["name"]] = field
     metric_groups = [
         _metric_group("score", "Score", ["${main_name}"]),
         _metric_group("by_depth", "By depth", [depth_score(depth) for depth in DEPTHS]),
-        *(
-            _metric_group(
-                _official_name(benchmark, category),
-                "Official metrics",
-                dict.fromkeys(names),
-            )
-            for benchmark in benchmarks
-            for category in benchmark.categories
-            for names in [
-                [
-                    name
-                    for task in (*category.tasks, *category.variants)
-                    for name in task.metrics
-                ]
-            ]
-        ),
-        _metric_group("conditions", "Conditions", CONDITIONS),
     ]
-    kinds = zip(*(_groups(section, run_groups) for section in sections), strict=True)
+    for benchmark in benchmarks:
+        for category in benchmark.categories:
+            names: dict[str, None] = {}
+            for task in (*category.tasks, *category.variants):
+                names |= dict.fromkeys(task.metrics)
+            name = _official_name(benchmark, category)
+            metric_groups.append(_metric_group(name, "Official metrics", names))
+    metric_groups.append(_metric_group("conditions", "Conditions", CONDITIONS))
+    if statistics is not None:
+        metric_groups = [_restrict(group, statistics) for group in metric_groups]
+    groups_by_kind: list[list[_Group]] = [[] for _ in KINDS]
+    for section in sections:
+        of_section = _groups(section, run_groups)
+        for groups, of_kind in zip(groups_by_kind, of_section, strict=True):
+            groups += of_kind
     return {
         "metrics": list(fields.values()),
         "perturbations": [],
-        "metric_groups": metric_groups
-        if statistics is None
-        else [_restrict(metric_group, statistics) for metric_group in metric_groups],
-        "run_groups": [group for kind in kinds for groups in kind for group in groups],
+        "metric_groups": metric_groups,
+        "run_groups": list(chain.from_iterable(groups_by_kind)),
     }
 
 
@@ -213,28 +213,22 @@ def read_helm_schema(path: str | Path | None) -> dict[str, Any]:
         raise InputError(
             f"{path} is not a schema of HELM: {describe_error(error)}"
         ) from error
-    return {
-        "run_groups": [],
-        **content,
-        "metric_groups": list(
-            map(partial(_restrict_to, content), content.get("metric_groups", ()))
-        ),
-    }
+    groups = content.get("metric_groups", ())
+    groups = [_restrict_to(content, group) for group in groups]
+    return {"run_groups": [], **content, "metric_groups": groups}
 
 
 def _restrict_to(schema: Mapping[str, Any], group: _Group) -> _Group:
-    """Omit the columns of statistics and perturbations that a schema does not define, which HELM's own schema has."""
-    fields, perturbations = (
-        {each["name"] for each in schema.get(part) or ()}
-        for part in ("metrics", "perturbations")
-    )
-    kept = [
-        each
-        for each in group.get("metrics", ())
-        if (each["name"] in fields or "${" in each["name"])
-        and each.get("perturbation_name")
-        in {None, "${main_perturbation}", *perturbations}
-    ]
+    """Omit the columns of statistics and perturbations that a schema does not define. HELM's own schema has such."""
+    fields = {field["name"] for field in schema.get("metrics") or ()}
+    perturbations = {None, "${main_perturbation}"}
+    for perturbation in schema.get("perturbations") or ():
+        perturbations.add(perturbation["name"])
+    kept = []
+    for column in group.get("metrics", ()):
+        is_metric = column["name"] in fields or "${" in column["name"]
+        if is_metric and column.get("perturbation_name") in perturbations:
+            kept.append(column)
     return {**group, "metrics": kept}
 
 
@@ -247,44 +241,38 @@ def merge_schemas(
     another metric group has the name of one of ours, ours gets another name. The other schema's fields replace ours,
     because they are the headings of its tables.
     """
-    titles = {
-        group["name"]: group["display_name"]
-        for group in (*ours["metric_groups"], *ours["run_groups"])
-    }
-    rest = {
-        part: [
-            each
-            for each in theirs.get(part, ())
-            if titles.get(each["name"]) != each.get("display_name", "")
-        ]
-        for part in _GROUPS
-    }
+    titles = {}
+    for group in (*ours["metric_groups"], *ours["run_groups"]):
+        titles[group["name"]] = group["display_name"]
+    rest: dict[str, list[_Group]] = {part: [] for part in _GROUPS}
+    for part, others in rest.items():
+        for group in theirs.get(part, ()):
+            if titles.get(group["name"]) != group.get("display_name", ""):
+                others.append(group)
     taken = {group["name"] for group in rest["metric_groups"]} & titles.keys()
+    other_names = {group["name"] for group in rest["run_groups"]}
 
     def rename(names: Iterable[str]) -> list[str]:
         return [f"longctx_{name}" if name in taken else name for name in names]
 
-    run_groups = [
-        {
-            **group,
-            **{field: rename(group[field]) for field in _METRIC_GROUPS & group.keys()},
-        }
-        for group in ours["run_groups"]
-        if group["name"] not in {each["name"] for each in rest["run_groups"]}
-    ]
-    fields = {
-        field["name"]: field for field in (*ours["metrics"], *theirs.get("metrics", ()))
-    }
+    run_groups = []
+    for group in ours["run_groups"]:
+        if group["name"] in other_names:
+            continue
+        group = dict(group)
+        for field in _METRIC_GROUPS & group.keys():
+            group[field] = rename(group[field])
+        run_groups.append(group)
+    metric_groups = []
+    for group in ours["metric_groups"]:
+        metric_groups.append({**group, "name": rename([group["name"]])[0]})
+    fields = {}
+    for field in (*ours["metrics"], *theirs.get("metrics", ())):
+        fields[field["name"]] = field
     return {
         "metrics": list(fields.values()),
         "perturbations": theirs.get("perturbations", []),
-        "metric_groups": [
-            *rest["metric_groups"],
-            *(
-                {**group, "name": rename([group["name"]])[0]}
-                for group in ours["metric_groups"]
-            ),
-        ],
+        "metric_groups": [*rest["metric_groups"], *metric_groups],
         "run_groups": [*rest["run_groups"], *run_groups]
         if theirs_first
         else [*run_groups, *rest["run_groups"]],
@@ -300,20 +288,17 @@ _METRIC_GROUPS = {"metric_groups", "subgroup_metric_groups_hidden"}
 def omit_ours(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema without the groups that `helm-longctx schema` printed into it, of which a suite has only some."""
     printed = make_schema(all_sections(BENCHMARKS))
-    titles = {
-        (group["name"], group["display_name"])
-        for part in _GROUPS
-        for group in printed[part]
-    }
-    rest = {
-        part: [
-            each
-            for each in schema[part]
-            if (each["name"], each.get("display_name")) not in titles
-        ]
-        for part in _GROUPS & schema.keys()
-    }
-    return {**schema, **rest}
+    titles = set()
+    for part in _GROUPS:
+        for group in printed[part]:
+            titles.add((group["name"], group["display_name"]))
+    rest = dict(schema)
+    for part in _GROUPS & schema.keys():
+        rest[part] = []
+        for group in schema[part]:
+            if (group["name"], group.get("display_name")) not in titles:
+                rest[part].append(group)
+    return rest
 
 
 def restrict_groups(schema: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
@@ -322,19 +307,17 @@ def restrict_groups(schema: dict[str, Any], names: Collection[str]) -> dict[str,
     count = -1
     while count < len(kept):
         count = len(kept)
-        kept |= {
-            each["name"]
-            for each in schema["run_groups"]
-            if kept & set(each.get("subgroups", ()))
-        }
-    groups = [
-        {
-            **each,
-            "subgroups": [name for name in each.get("subgroups", ()) if name in kept],
-        }
-        for each in schema["run_groups"]
-        if each["name"] in kept
-    ]
+        for group in schema["run_groups"]:
+            if kept.intersection(group.get("subgroups", ())):
+                kept.add(group["name"])
+    groups = []
+    for group in schema["run_groups"]:
+        if group["name"] in kept:
+            subgroups = []
+            for name in group.get("subgroups", ()):
+                if name in kept:
+                    subgroups.append(name)
+            groups.append({**group, "subgroups": subgroups})
     return {**schema, "run_groups": groups}
 
 
@@ -342,52 +325,53 @@ def restrict_columns(
     schema: dict[str, Any], statistics: Collection[str]
 ) -> dict[str, Any]:
     """Return a schema with only the columns of these statistics."""
-    return {
-        **schema,
-        "metric_groups": [
-            _restrict(group, statistics) for group in schema["metric_groups"]
-        ],
-    }
+    groups = [_restrict(group, statistics) for group in schema["metric_groups"]]
+    return {**schema, "metric_groups": groups}
 
 
 def add_groups(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Add groups without tables for names that a schema lacks, so that HELM does not warn of their runs."""
     missing = sorted({*names} - {group["name"] for group in schema["run_groups"]})
-    added = [
-        {"name": name, "display_name": name, "category": "Groups without tables"}
-        for name in missing
-    ]
+    added = []
+    for name in missing:
+        added.append(
+            {"name": name, "display_name": name, "category": "Groups without tables"}
+        )
     return {**schema, "run_groups": [*schema["run_groups"], *added]}
 
 
 def fit_helm(
     schema: dict[str, Any], boards: Sequence[Board] | None = None
 ) -> dict[str, Any]:
-    """Return our schema for HELM's own summarizer, which warns of each statistic in a table that a run lacks.
+    """Return our schema for HELM's own summarizer: it warns of each statistic in a table that a run lacks.
 
     A group of a suite shows what all of its runs have. Without a suite, it shows only scores. Instead of sub-splits
     there are the groups of tasks.
     """
-    having: dict[str, set[str]] = {}
-    for run, results in (each for board in boards or () for each in board.runs):
-        names = {name for result in results for name in result.statistics}
-        for group in run.spec["groups"]:
-            having[group] = having.get(group, names) & names
-    columns = {
-        group["name"]: {each["name"] for each in group["metrics"]}
-        for group in schema["metric_groups"]
-    }
+    shared: dict[str, set[str]] = {}
+    for board in boards or ():
+        for run, results in board.runs:
+            statistics: set[str] = set()
+            for result in results:
+                statistics.update(result.statistics)
+            for group in run.spec["groups"]:
+                shared[group] = shared.get(group, statistics) & statistics
+    columns = {}
+    for group in schema["metric_groups"]:
+        columns[group["name"]] = {column["name"] for column in group["metrics"]}
 
     def fit(group: _Group) -> _Group:
         main = group["environment"]["main_name"]
-        names = having.get(group["name"], {main})
-        names = names | {"${main_name}"} if main in names else names
-        shown = [
-            name for name in group.get("metric_groups", ()) if columns[name] <= names
-        ]
-        return {
-            field: value for field, value in group.items() if field != "sub_splits"
-        } | {"metric_groups": shown}
+        names = set(shared.get(group["name"], {main}))
+        if main in names:
+            names.add("${main_name}")
+        shown = []
+        for name in group.get("metric_groups", ()):
+            if columns[name] <= names:
+                shown.append(name)
+        fitted = {**group, "metric_groups": shown}
+        fitted.pop("sub_splits", None)
+        return fitted
 
     return {**schema, "run_groups": [fit(group) for group in schema["run_groups"]]}
 
@@ -408,12 +392,12 @@ def _metric_group(name: str, title: str, metrics: Iterable[str]) -> _Group:
 
 def _restrict(group: _Group, statistics: Collection[str]) -> _Group:
     """Omit the columns of statistics that no run has."""
-    # `${main_name}` stands for the main statistic of each group, which HELM fills in.
-    kept = [
-        each
-        for each in group["metrics"]
-        if each["name"] in {*statistics, "${main_name}"}
-    ]
+    # `${main_name}` stands for the main statistic of each group, and HELM fills it in.
+    names = {*statistics, "${main_name}"}
+    kept = []
+    for column in group["metrics"]:
+        if column["name"] in names:
+            kept.append(column)
     return {**group, "metrics": kept}
 
 
@@ -421,45 +405,42 @@ def _groups(
     section: BoardSection, chosen: Collection[str] | None
 ) -> list[list[_Group]]:
     """Return the groups of a section, a list for each of `KINDS`."""
-    overall, categories, tasks = (
-        [
-            leaf
-            for at in section.columns
-            for leaf in make(section, at)
-            if chosen is None or leaf["name"] in chosen
-        ]
-        for make in (_overall_leaf, _category_leaves, _task_leaves)
-    )
-    leaderboards = list(_leaderboards(section, [*overall, *categories]))
+
+    def make_leaves(
+        make: Callable[[BoardSection, Conditions], Iterator[_Group]],
+    ) -> list[_Group]:
+        leaves = []
+        for at in section.columns:
+            for leaf in make(section, at):
+                if chosen is None or leaf["name"] in chosen:
+                    leaves.append(leaf)
+        return leaves
+
+    means = [*make_leaves(_overall_leaf), *make_leaves(_category_leaves)]
+    tasks = make_leaves(_task_leaves)
+    leaderboards = list(_leaderboards(section, means))
     names = {group["name"] for group in leaderboards}
+    # The page of a category's only task would repeat the category's.
     titles = {category.title for category in section.benchmark.categories}
+    others = [leaf for leaf in tasks if leaf["title"] not in titles]
     lists = [
         leaderboards,
-        list(_by_length(section, [*overall, *categories])),
-        [leaf for leaf in (*overall, *categories) if leaf["name"] not in names],
-        # The page of a category's only task would repeat the category's.
-        list(
-            _by_length(section, [leaf for leaf in tasks if leaf["title"] not in titles])
-        ),
+        list(_by_length(section, means)),
+        [leaf for leaf in means if leaf["name"] not in names],
+        list(_by_length(section, others)),
         tasks,
     ]
-    # Some fields are only needed to combine groups.
-    return [
-        [
-            {
-                **{
-                    name: group[name]
-                    for name in group
-                    if name not in ("at", "part", "title")
-                },
-                "category": category,
-            }
-            for group in groups
-        ]
-        for groups, category in zip(
-            lists, (f"{section.title} {kind}" for kind in KINDS), strict=True
-        )
-    ]
+    kinds = []
+    for groups, kind in zip(lists, KINDS, strict=True):
+        of_kind = []
+        for group in groups:
+            shown = {**group, "category": f"{section.title} {kind}"}
+            # These fields are only needed to combine groups.
+            for name in ("at", "part", "title"):
+                shown.pop(name, None)
+            of_kind.append(shown)
+        kinds.append(of_kind)
+    return kinds
 
 
 def _overall_leaf(section: BoardSection, at: Conditions) -> Iterator[_Group]:
@@ -544,37 +525,29 @@ def _taxonomy(section: BoardSection, title: str) -> dict[str, str]:
 
 def _leaderboards(section: BoardSection, leaves: list[_Group]) -> Iterator[_Group]:
     """Yield the tables of all categories: of all lengths, and of each length. Those in the mean come first."""
-    averaged = {
-        OVERALL,
-        *(
-            category.name
-            for category in section.benchmark.categories
-            if category.averaged
-        ),
-    }
+    averaged = {OVERALL}
+    for category in section.benchmark.categories:
+        if category.averaged:
+            averaged.add(category.name)
     leaves = sorted(
         leaves, key=lambda leaf: (leaf["at"].length or 0, leaf["part"] not in averaged)
     )
     whole = Conditions(None, section.closed)
     yield from _combine(section, "", "", whole, leaves, section.benchmark.description)
-    for length in (
-        dict.fromkeys(at.length for at in section.columns)
-        if section.benchmark.axis
-        else ()
-    ):
+    if not section.benchmark.axis:
+        return
+    for length in dict.fromkeys(at.length for at in section.columns):
         at = whole._replace(length=length)
         of = [leaf for leaf in leaves if leaf["at"].length == length]
-        yield from _combine(
-            section, "", "", at, of, f"{section.title} at {label(length)}."
-        )
+        about = f"{section.title} at {label(length)}."
+        yield from _combine(section, "", "", at, of, about)
 
 
 def _by_length(section: BoardSection, leaves: list[_Group]) -> Iterator[_Group]:
     """Yield the tables of one category or task at all lengths."""
-    parts = dict.fromkeys(
-        (leaf["part"], leaf["title"]) for leaf in leaves if section.benchmark.axis
-    )
-    for part, title in parts:
+    if not section.benchmark.axis:
+        return
+    for part, title in dict.fromkeys((leaf["part"], leaf["title"]) for leaf in leaves):
         of = [leaf for leaf in leaves if leaf["part"] == part]
         # The table of a benchmark's only category is its leaderboard.
         if part:
@@ -598,19 +571,25 @@ def _combine(
 ) -> Iterator[_Group]:
     """Yield the group that has these leaves as columns. A leaf with that group's name is that group."""
     name = section.name(part, at)
-    names = [leaf["name"] for leaf in leaves if leaf["name"] != name]
+    names = []
+    for leaf in leaves:
+        if leaf["name"] != name:
+            names.append(leaf["name"])
     if whole := next((leaf for leaf in leaves if leaf["name"] == name), None):
-        yield whole | ({"subgroups": names} if names else {})
+        yield {**whole, "subgroups": names} if names else whole
     elif leaves:
-        yield {
+        benchmark = section.benchmark
+        hidden = []
+        for category in benchmark.categories:
+            hidden.append(_official_name(benchmark, category))
+        group = {
             "name": name,
             "display_name": at.describe(f"{section.title} {title}".strip()),
             "description": about,
             "environment": leaves[0]["environment"],
             "subgroups": names,
-            "subgroup_metric_groups_hidden": [
-                _official_name(section.benchmark, category)
-                for category in section.benchmark.categories
-            ],
-            **({"taxonomy": _taxonomy(section, title)} if at.length is None else {}),
+            "subgroup_metric_groups_hidden": hidden,
         }
+        if at.length is None:
+            group["taxonomy"] = _taxonomy(section, title)
+        yield group

@@ -36,10 +36,13 @@ So this script puts that instance first."""
 _STYLES = """
 const style = document.createElement("style");
 style.textContent = `
-  table.shadow-md :is(th, td) { padding: 0.5rem; }
+  table.shadow-md :is(th, td) { padding: 0.5rem 0.3rem; font-size: 0.8125rem; }
   table.shadow-md th > div { width: auto; min-width: 0; }
-  table.shadow-md td:first-child { font-size: 1rem; }
-  table.shadow-md td:last-child { min-width: 15rem; }
+  table.shadow-md :is(th, td):first-child {
+    position: sticky; left: 0; z-index: 1; min-width: 9.5rem; background-color: white; overflow-wrap: anywhere;
+  }
+  table.shadow-md td:first-child { font-size: 0.9375rem; }
+  table.shadow-md td:last-child { min-width: 9rem; }
   div:has(> table.shadow-md) { overflow-x: auto; }
   span.tremor-Badge-root { width: auto; flex-shrink: 1; }
   span.tremor-Badge-text { white-space: normal; }
@@ -99,8 +102,8 @@ def change_server(server: Any) -> None:
 def _refuse_other_sites() -> None:
     """Refuse a request that a web page of another site makes. A hook for Bottle, before any route.
 
-    A site can give its own name the address 127.0.0.1 (DNS rebinding), which `Host` shows, and can load our files as
-    scripts, which `Sec-Fetch-Site` shows. Links on pages of other sites still work.
+    A site can give its own name the address 127.0.0.1 (DNS rebinding): `Host` shows that. It can load our files as
+    scripts: `Sec-Fetch-Site` shows that. Links on pages of other sites still work.
     """
     if not _LOOPBACK_HOST.fullmatch(request.get_header("Host", "")):
         raise HTTPError(
@@ -142,11 +145,9 @@ def _open_instances(callback: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(callback)
     def respond(*arguments: Any, **named: Any) -> Any:
         reply = callback(*arguments, **named)
-        return (
-            reply + _FIND_INSTANCE + _STYLES
-            if request.path == _CONFIG and isinstance(reply, str)
-            else reply
-        )
+        if request.path == _CONFIG and isinstance(reply, str):
+            return reply + _FIND_INSTANCE + _STYLES
+        return reply
 
     return respond
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -36,30 +36,27 @@ def cell_score(
     """
     name = matcher.name
     if whole := next((result for result in results if not result.task), None):
-        is_score = name == MAIN_METRIC
-        return (
-            whole.interval if is_score else mean_of_means([]),
-            whole.caveats,
-            score_notes(whole) if is_score else [],
-        )
+        if name == MAIN_METRIC:
+            return whole.interval, whole.caveats, score_notes(whole)
+        return mean_of_means([]), whole.caveats, []
     tasks = _column_tasks(results, matcher)
-    names = {each.name for each in tasks}
-    having = {result.task for result in results if name in result.statistics}
-    tasks_with = [task for task in tasks if task.name in having]
+    names = {task.name for task in tasks}
+    measured = {result.task for result in results if name in result.statistics}
+    tasks_with = [task for task in tasks if task.name in measured]
     if name == MAIN_METRIC or name in map(task_score, names):
-        # Published scores have no answers, which such notes are about.
-        is_own = not all(result.is_published for result in results)
-        rows = [result for result in results if result.task in names and is_own]
-        return *mean_over_tasks(tasks, results, name), score_notes(
-            average(rows[0].entry, tasks, rows)
-        ) if rows else []
+        interval, caveats = mean_over_tasks(tasks, results, name)
+        rows = [result for result in results if result.task in names]
+        # Such notes are about answers, and published scores have none.
+        if not rows or all(result.is_published for result in results):
+            return interval, caveats, []
+        return interval, caveats, score_notes(average(rows[0].entry, tasks, rows))
     if name in (*CONDITIONS, *_DEPTH_SCORES):
         caveats = () if name in CONDITIONS else mean_over_tasks(tasks, results)[1]
         return mean_over_tasks(tasks_with, results, name)[0], caveats, []
     # An official metric is only expected of the tasks that have it.
-    return *mean_over_tasks(
-        [task for task in tasks if name in task.metrics] or tasks_with, results, name
-    ), []
+    official = [task for task in tasks if name in task.metrics]
+    interval, caveats = mean_over_tasks(official or tasks_with, results, name)
+    return interval, caveats, []
 
 
 def _column_tasks(results: Sequence[Result], matcher: MetricNameMatcher) -> list[Task]:
@@ -69,11 +66,9 @@ def _column_tasks(results: Sequence[Result], matcher: MetricNameMatcher) -> list
         return [benchmark.task(matcher.sub_split)]
     # HELM's schema cannot name a sub-split in a column, so a task's score also has its own name.
     named = _tasks_by_score(benchmark.name).get(matcher.name)
-    return (
-        [named]
-        if named
-        else list(tasks_of(benchmark.entries[results[0].entry], results))
-    )
+    if named:
+        return [named]
+    return list(tasks_of(benchmark.entries[results[0].entry], results))
 
 
 @cache
@@ -93,7 +88,7 @@ class ModelCell(Cell):
     """A cell with the name of a model.
 
     Args:
-        is_published: true if the row's scores were published; None for a model that was run here.
+        is_published: true if the row's scores were published, or None for a model that was run here.
     """
 
     is_published: bool | None = None
@@ -106,9 +101,9 @@ class ScoreCell(Cell):
     HELM's front end shows and sorts only `value`, so `value` becomes a text with the interval and the mark.
 
     Args:
-        number: the value, for programs: a score is in 0 to 1; None if there is none.
+        number: the value, for programs: a score is in 0 to 1, or None if there is none.
         is_share: whether people read the value in percent.
-        lacking: the reasons why the score is not comparable, or why there is none; None if it is comparable.
+        lacking: the reasons why the score is not comparable, or why there is none, or None if it is comparable.
     """
 
     number: float | None = None
@@ -135,14 +130,12 @@ def make_cell(
     about = [f"n = {interval.n}"] if interval.n else []
     has_ends = not math.isnan(interval.high - interval.low)
     if has_ends:
-        places = None if is_share else 4
-        about += [
-            f"{LEVEL_TEXT} interval: {range_text(interval.low, interval.high, lambda end: _text(end, places))}"
-        ]
-    about += [
-        *notes,
-        *([f"{NOTES}: {'; '.join(describe(caveats))}"] if caveats else []),
-    ]
+        digits = None if is_share else 4
+        ends = range_text(interval.low, interval.high, lambda end: _text(end, digits))
+        about.append(f"{LEVEL_TEXT} interval: {ends}")
+    about += notes
+    if caveats:
+        about.append(f"{NOTES}: {'; '.join(describe(caveats))}")
     return ScoreCell(
         interval.mean,
         description="\n".join(about),
@@ -163,10 +156,12 @@ def mark_table(table: Table) -> Table:
     A marked score is never the best of its column.
     """
     notes = [_note(table.header, row) for row in table.rows]
-    columns = [list(cells) for cells in zip(*table.rows, strict=True)]
-    for place, cells in enumerate(columns):
+    columns = []
+    for title, cells in zip(table.header, zip(*table.rows, strict=True), strict=True):
         if any(isinstance(cell, ScoreCell) for cell in cells):
-            columns[place] = _mark_column(cells, table.header[place].lower_is_better)
+            columns.append(_mark_column(cells, title.lower_is_better))
+        else:
+            columns.append(list(cells))
     rows = [list(row) for row in zip(*columns, strict=True)]
     header = list(table.header)
     if any(notes):
@@ -184,14 +179,14 @@ def tag_run(run: Path, reasons: Sequence[str]) -> None:
     scenario = read_json(path)
     with reading(path):
         # The tags of an earlier call are removed, because their reasons may no longer apply.
-        tags = [tag for tag in scenario["tags"] if not tag.startswith(MARK)]
-    if (new_tags := [*tags, *(f"{MARK} {reason}" for reason in reasons)]) != scenario[
-        "tags"
-    ]:
-        replace_file(
-            path,
-            orjson.dumps({**scenario, "tags": new_tags}, option=orjson.OPT_INDENT_2),
-        )
+        tags = []
+        for tag in scenario["tags"]:
+            if not tag.startswith(MARK):
+                tags.append(tag)
+    tags += [f"{MARK} {reason}" for reason in reasons]
+    if tags != scenario["tags"]:
+        changed = {**scenario, "tags": tags}
+        replace_file(path, orjson.dumps(changed, option=orjson.OPT_INDENT_2))
 
 
 def _note(header: Sequence[HeaderCell], row: Sequence[Cell]) -> str | None:
@@ -200,25 +195,29 @@ def _note(header: Sequence[HeaderCell], row: Sequence[Cell]) -> str | None:
     tasks: dict[str, dict[str, None]] = defaultdict(dict)
     for title, cell in zip(header, row, strict=True):
         for caveat in _caveats_of(cell):
-            reason = (
-                caveat.text
-                if cell.value is not None
-                else f"none, because of {caveat.text}"
-            )
+            if cell.value is not None:
+                reason = caveat.text
+            else:
+                reason = f"none, because of {caveat.text}"
             columns[reason][str(title.value)] = None
-            tasks[reason] |= {caveat.task: None} if caveat.task else {}
-    reasons = [
-        f"{_join(titles)}: {reason}"
-        + (f" ({_join(tasks[reason])})" if tasks[reason] else "")
-        for reason, titles in columns.items()
-    ]
-    return "; ".join(reasons) or None
+            if caveat.task:
+                tasks[reason][caveat.task] = None
+    notes = []
+    for reason, titles in columns.items():
+        note = f"{_join(titles)}: {reason}"
+        if reason in tasks:
+            note += f" ({_join(tasks[reason])})"
+        notes.append(note)
+    return "; ".join(notes) or None
 
 
 def _join(names: Iterable[str]) -> str:
     names = list(names)
     more = len(names) - _MOST
-    return ", ".join(names[:_MOST]) + (f" and {more} more" if more > 0 else "")
+    shown = ", ".join(names[:_MOST])
+    if more > 0:
+        return f"{shown} and {more} more"
+    return shown
 
 
 def _caveats_of(cell: Cell) -> list[Caveat]:
@@ -226,30 +225,36 @@ def _caveats_of(cell: Cell) -> list[Caveat]:
 
 
 def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Cell]:
-    """Convert a column's values to texts of equal width, which the front end sorts in the order of the numbers."""
-    having = [cell for cell in cells if cell.value is not None]
-    comparable = [float(cell.value) for cell in having if not _caveats_of(cell)]
+    """Convert a column's values to texts of equal width that the front end sorts in the order of the numbers."""
+    with_value = [cell for cell in cells if cell.value is not None]
+    comparable = []
+    for cell in with_value:
+        if not _caveats_of(cell):
+            comparable.append(float(cell.value))
     best = None
     if comparable and lower_is_better is not None:
         best = min(comparable) if lower_is_better else max(comparable)
-    places = None  # percent with one decimal
-    if not all(getattr(cell, "is_share", True) for cell in having):
-        largest = max(abs(float(cell.value)) for cell in having)
-        places = 0 if largest >= 100 else 2 if largest >= 1 else 4
+    digits = None  # percent with one decimal
+    if not all(getattr(cell, "is_share", True) for cell in with_value):
+        largest = max(abs(float(cell.value)) for cell in with_value)
+        if largest >= 100:
+            digits = 0
+        elif largest >= 1:
+            digits = 2
+        else:
+            digits = 4
     # The front end sorts texts by character, so numbers need the same number of digits before the point.
-    width = max((len(_text(float(cell.value), places)) for cell in having), default=0)
-    return [
-        cell
-        if cell.value is None
-        # The more tasks a mean lacks, the more spaces are before it, so that it comes after the means of more tasks.
-        else _text_cell(
-            cell,
-            width * (1 if lower_is_better else 1 + _count_missing(cell)),
-            places,
-            best,
-        )
-        for cell in cells
-    ]
+    width = max(
+        (len(_text(float(cell.value), digits)) for cell in with_value), default=0
+    )
+    marked = []
+    for cell in cells:
+        if cell.value is not None:
+            # The more tasks a mean lacks, the more spaces are before it, so that it comes after the means of more tasks.
+            times = 1 if lower_is_better else 1 + _count_missing(cell)
+            cell = _text_cell(cell, width * times, digits, best)
+        marked.append(cell)
+    return marked
 
 
 def _count_missing(cell: Cell) -> int:
@@ -257,40 +262,39 @@ def _count_missing(cell: Cell) -> int:
     return sum(caveat.kind == "missing" for caveat in _caveats_of(cell))
 
 
-def _text_cell(cell: Cell, width: int, places: int | None, best: float | None) -> Cell:
+def _text_cell(cell: Cell, width: int, digits: int | None, best: float | None) -> Cell:
     number = float(cell.value)
-    # HELM also considers marked scores for the best score, which is bold.
-    style = {
-        name: value
-        for name, value in (cell.style or {}).items()
-        if name != "font-weight"
-    }
+    # HELM also considers marked scores for the bold best score.
+    style = dict(cell.style or {})
+    style.pop("font-weight", None)
     if not _caveats_of(cell) and number == best:
-        style |= {"font-weight": "bold"}
+        style["font-weight"] = "bold"
     low = getattr(cell, "low", None)
     high = getattr(cell, "high", None)
     tail = add_mark("", _caveats_of(cell))
     if low is not None and high is not None:
         # The word joiner keeps both ends in one line.
-        tail += f" ({range_text(low, high, lambda end: _text(end, places))})".replace(
-            "–", "–\u2060"
-        )
+        ends = range_text(low, high, lambda end: _text(end, digits))
+        tail += f" ({ends})".replace("–", "–\u2060")
     # The front end omits the zeros at the end of a number alone.
-    tail = tail or (" %" if places is None else "")
-    text = f"{_text(number, places):>{width}}{tail}"
+    if not tail and digits is None:
+        tail = " %"
+    text = f"{_text(number, digits):>{width}}{tail}"
     # HELM's `Cell` is a frozen dataclass, so a cell with other values is a new one.
-    given: Mapping[str, Any] = {
-        field.name: getattr(cell, field.name) for field in fields(cell)
-    }
-    return ScoreCell(**{"number": number, **given, "value": text, "style": style})
+    values: dict[str, Any] = {"number": number}
+    for field in fields(cell):
+        values[field.name] = getattr(cell, field.name)
+    return ScoreCell(**{**values, "value": text, "style": style})
 
 
-def _text(number: float, places: int | None) -> str:
-    return percent(number) if places is None else decimals(number, places)
+def _text(number: float, digits: int | None) -> str:
+    if digits is None:
+        return percent(number)
+    return decimals(number, digits)
 
 
 MOST_PUBLISHED = 5
-"""Largest number of published models in a table that also has the user's, which are then in view without scrolling."""
+"""Largest number of published models in a table that also has the user's, so that these are in view without scrolling."""
 
 MOST_COLUMNS = 9
 """Largest number of scores in a row that fit into a window of 1,500 pixels."""
@@ -303,13 +307,11 @@ def arrange_table(table: Table) -> Table:
     value come last, sorted by the next columns. Beside
     the user's models, whose names are bold, only the best published ones are kept, so that the user's are in view.
     """
-    rows = [row for row in table.rows if any(map(_has_value, row[1:]))]
-    rows.sort(
-        key=lambda row: [
-            _rank(title, cell)
-            for title, cell in zip(table.header[1:], row[1:], strict=True)
-        ]
-    )
+    rows = []
+    for row in table.rows:
+        if any(map(_has_value, row[1:])):
+            rows.append(row)
+    rows.sort(key=lambda row: list(map(_rank, table.header[1:], row[1:])))
     published = [row for row in rows if _is_published(row)]
     if len(published) < len(rows):
         # The rows' identities are compared, because equal scores make equal rows.
@@ -317,23 +319,20 @@ def arrange_table(table: Table) -> Table:
         rows = [row for row in rows if id(row) not in hidden]
         if published:
             bold = {"font-weight": "bold"}
-            rows = [
-                row if _is_published(row) else [replace(row[0], style=bold), *row[1:]]
-                for row in rows
-            ]
+            for index, row in enumerate(rows):
+                if not _is_published(row):
+                    rows[index] = [replace(row[0], style=bold), *row[1:]]
     # The first column has the models' names.
-    places = [
-        0,
-        *(
-            place
-            for place in range(1, len(table.header))
-            if any(_has_value(row[place]) for row in rows)
-        ),
-    ]
-    header = _shorten([table.header[place] for place in places]) if rows else []
-    return replace(
-        table, header=header, rows=[[row[place] for place in places] for row in rows]
-    )
+    filled = [0]
+    for index in range(1, len(table.header)):
+        if any(_has_value(row[index]) for row in rows):
+            filled.append(index)
+    if rows:
+        header = _shorten([table.header[index] for index in filled])
+    else:
+        header = []
+    rows = [[row[index] for index in filled] for row in rows]
+    return replace(table, header=header, rows=rows)
 
 
 def _has_value(cell: Cell) -> bool:
@@ -366,18 +365,19 @@ def _shorten(header: Sequence[HeaderCell]) -> list[HeaderCell]:
     groups = len({column["run_group"] for column in columns}) > 1
     metrics = len({column["metric"] for column in columns}) > 1
     names = ["run_group"] * (groups or not metrics) + ["metric"] * metrics
-    return [
-        replace(title, value=" ".join(title.metadata[name] for name in names))
-        if title.metadata
-        else title
-        for title in header
-    ]
+    short = []
+    for title in header:
+        if title.metadata:
+            words = " ".join(title.metadata[name] for name in names)
+            title = replace(title, value=words)
+        short.append(title)
+    return short
 
 
 def index_table(title: str, groups: Sequence[RunGroup], models: Sequence[int]) -> Table:
     """Return a table of groups in their order, with the numbers of their models.
 
-    HELM's front end sorts by the second column, which is therefore the place in the order. It links a cell there to
+    HELM's front end sorts by the second column, so that is the number of the group. It links a cell there to
     all predictions if the cell has no list of runs.
     """
     header = [
@@ -386,14 +386,14 @@ def index_table(title: str, groups: Sequence[RunGroup], models: Sequence[int]) -
         HeaderCell("Description"),
         HeaderCell("Models"),
     ]
-    rows = [
-        [
+    rows: list[list[Cell]] = []
+    for group, count in zip(groups, models, strict=True):
+        row = [
             # The page of groups opens this address, and the selector takes it as the group's name.
             Cell(group.display_name, href=group.name),
-            Cell(place, run_spec_names=[]),
+            Cell(len(rows) + 1, run_spec_names=[]),
             Cell(group.description, markdown=True),
             Cell(count),
         ]
-        for place, (group, count) in enumerate(zip(groups, models, strict=True), 1)
-    ]
+        rows.append(row)
     return Table(title, header, rows)

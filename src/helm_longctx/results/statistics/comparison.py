@@ -317,7 +317,9 @@ class Decision:
             return FAILURES_DECIDE
         if not self.is_different:
             return "tie"
-        return "better" if self.comparison.effect.mean > 0 else "worse"
+        if self.comparison.effect.mean > 0:
+            return "better"
+        return "worse"
 
 
 def compare_pairs(
@@ -415,7 +417,9 @@ def _compare_failures(parts: Sequence[Pairs], looks: Looks) -> Failures:
     asked = [part.asked for part in parts if part.asked is not None]
     one_scores = np.concatenate([answers.a for answers in asked])
     other_scores = np.concatenate([answers.b for answers in asked])
-    answered = [np.ravel([part.a, part.b]) for part in parts]
+    answered = []
+    for part in parts:
+        answered.append(np.ravel([part.a, part.b]))
     scores = np.concatenate([*answered, one_scores, other_scores])
     # Scores of other metrics, such as log-probabilities, are outside 0…1.
     lowest = min(0.0, float(np.nanmin(scores)))
@@ -571,9 +575,10 @@ def decide_all(comparisons: Sequence[Comparison]) -> list[Decision]:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values that are adjusted for their number by Holm's method (1979), in the same order. NaN stays NaN."""
     values = np.asarray(p_values, dtype=float)
-    order = [
-        int(index) for index in np.argsort(values) if not math.isnan(values[index])
-    ]
+    order = []
+    for index in np.argsort(values):
+        if not math.isnan(values[index]):
+            order.append(int(index))
     adjusted = np.full(len(values), math.nan)
     largest = 0.0
     for rank, index in enumerate(order):

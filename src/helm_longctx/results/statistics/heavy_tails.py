@@ -65,7 +65,7 @@ def upper_bound(
 
 
 def lower_bound(values: Floats, floor: float, error: float) -> float:
-    """Return the lower bound of a mean, which is exact for every distribution without smaller values than `-floor`.
+    """Return the lower bound of a mean, exact for every distribution without smaller values than `-floor`.
 
     It holds at all looks together. Large values need no bound.
 

@@ -146,11 +146,9 @@ def standard_error(values: ArrayLike, groups: Sequence[object] | None = None) ->
         ValueError: `groups` has another length than `values`.
     """
     scores = np.asarray(values, dtype=float)
-    return (
-        _clustered_error(scores, group_codes(groups, len(scores)))
-        if scores.size
-        else math.nan
-    )
+    if scores.size:
+        return _clustered_error(scores, group_codes(groups, len(scores)))
+    return math.nan
 
 
 def mean_of_means(
@@ -175,7 +173,9 @@ def mean_of_means(
         one at most is right, it contains 0.
     """
     if len(intervals) < 2:
-        return intervals[0] if intervals else Interval(math.nan, math.nan, math.nan, 0)
+        if intervals:
+            return intervals[0]
+        return Interval(math.nan, math.nan, math.nan, 0)
     rows = np.array(
         [(interval.mean, interval.low, interval.high) for interval in intervals]
     )
@@ -194,11 +194,17 @@ def mean_of_means(
     for interval in intervals:
         inverses.append(1 / interval.n if is_exact else inverse_size(interval))
     size = _size_of_means(rows[:, 0], np.array(inverses), shares, factors)
-    low, high = _clopper_pearson(mean * size, size) if size < math.inf else (mean, mean)
-    wrong = [
-        (interval.n * (1 - interval.mean), interval.high == 1) for interval in intervals
-    ]
-    right = [(interval.n * interval.mean, interval.low == 0) for interval in intervals]
+    if size < math.inf:
+        low, high = _clopper_pearson(mean * size, size)
+    else:
+        low = mean
+        high = mean
+    wrong = []
+    for interval in intervals:
+        wrong.append((interval.n * (1 - interval.mean), interval.high == 1))
+    right = []
+    for interval in intervals:
+        right.append((interval.n * interval.mean, interval.low == 0))
     return Interval(
         mean,
         0.0 if _is_one(right) else min(low, mean),
@@ -224,7 +230,10 @@ def _is_one(answers: Sequence[tuple[float, bool]]) -> bool:
         answers: the number of these answers in each mean, and whether its own interval begins at 0. In a mean of means
             the number is not known, because the answers have different weights.
     """
-    some = [(number, is_open) for number, is_open in answers if number > _ROUNDING]
+    some = []
+    for number, is_open in answers:
+        if number > _ROUNDING:
+            some.append((number, is_open))
     return len(some) < 2 and all(
         number <= 1 + _ROUNDING or is_open for number, is_open in some
     )
@@ -305,7 +314,9 @@ def group_codes(groups: Sequence[object] | None, size: int) -> NDArray[np.intp]:
     if len(groups) != size:
         raise ValueError(f"{len(groups)} groups for {size} values")
     # NumPy's `unique` would sort the groups, but groups of different types have no order.
-    numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
+    numbers = {}
+    for number, group in enumerate(dict.fromkeys(groups)):
+        numbers[group] = number
     return np.fromiter(map(numbers.__getitem__, groups), np.intp, size)
 
 
@@ -354,8 +365,14 @@ def _clopper_pearson(right: float, n: float) -> tuple[float, float]:
 
     below = (1 - LEVEL) / 2
     wrong = n - right
-    low = betaincinv(right, wrong + 1, below) if right > _ROUNDING else 0.0
-    high = betaincinv(right + 1, wrong, 1 - below) if wrong > _ROUNDING else 1.0
+    if right > _ROUNDING:
+        low = betaincinv(right, wrong + 1, below)
+    else:
+        low = 0.0
+    if wrong > _ROUNDING:
+        high = betaincinv(right + 1, wrong, 1 - below)
+    else:
+        high = 1.0
     return float(low), float(high)
 
 
@@ -448,7 +465,9 @@ def count_informative(errors: Floats) -> float:
     """Return the effective number of errors behind an estimate of their variance: few, if only few are large."""
     squares = errors**2
     fourth = float((squares**2).sum())
-    return float(squares.sum()) ** 2 / fourth if fourth > 1e-24 else 0.0
+    if fourth > 1e-24:
+        return float(squares.sum()) ** 2 / fourth
+    return 0.0
 
 
 def _clustered_error(values: Floats, codes: NDArray[np.intp]) -> float:

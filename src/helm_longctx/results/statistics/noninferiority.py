@@ -287,9 +287,9 @@ def _draw_statistics(cells: Cells, outcomes: _Outcomes, margin: float) -> Floats
     total = sum(size * clusters for size, clusters in kinds.items())
     sizes = np.repeat([size / total for size in kinds], len(values))
     shares = shares / shares.sum()
-    counts = [
-        random.multinomial(clusters, shares, _DRAWS) for clusters in kinds.values()
-    ]
+    counts = []
+    for clusters in kinds.values():
+        counts.append(random.multinomial(clusters, shares, _DRAWS))
     samples = np.concatenate(counts, axis=1)
     # Equal samples are tested once.
     drawn, indices = np.unique(samples, axis=0, return_inverse=True)
@@ -331,7 +331,9 @@ def clusters_needed(
         return power_to_pass(sample, outcomes, margin, level) >= power
 
     def is_enough(wanted: int) -> bool:
-        exact = [wanted * clusters / total for _, clusters in cells]
+        exact = []
+        for _, clusters in cells:
+            exact.append(wanted * clusters / total)
         # The tasks round up, and a few clusters more can have less power, because right answers have steps.
         down = [max(1, math.floor(size)) for size in exact]
         up = [max(1, math.ceil(size)) for size in exact]
@@ -411,7 +413,10 @@ def _smallest(is_enough: Callable[[int], bool], least: int) -> int:
         high = min(MOST_QUESTIONS, max(high + 1, math.ceil(1.5 * high)))
     while high - low > max(1, low // 200):
         middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
+        if is_enough(middle):
+            high = middle
+        else:
+            low = middle
     return high
 
 
@@ -512,11 +517,10 @@ class _Test:
             p_worse, p_drop: the adjusted p-values. `p_drop` is None for a part that is no depth.
             parts: number of parts.
         """
-        level = (
-            level_of_look(self._able, ONE_SIDED)
-            if self._looks[-1] in self._able
-            else 0.0
-        )
+        if self._looks[-1] in self._able:
+            level = level_of_look(self._able, ONE_SIDED)
+        else:
+            level = 0.0
         low, high = margin_interval(self._clusters, quantile_of(level))
         effect = replace(self._comparison.effect, low=low, high=high)
         verdict = Verdict.UNDECIDED

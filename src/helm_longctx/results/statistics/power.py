@@ -73,7 +73,9 @@ class SignalToNoise:
         """Signal divided by noise; infinite if only the signal is more than an error of rounding, 0 if neither is."""
         if self.noise > _ROUNDING:
             return self.signal / self.noise
-        return math.inf if self.signal > _ROUNDING else 0.0
+        if self.signal > _ROUNDING:
+            return math.inf
+        return 0.0
 
 
 def variance_components(
@@ -175,9 +177,10 @@ def paired_spread(a: ArrayLike, b: ArrayLike, groups: Sequence[object]) -> Sprea
     differences = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
     components = variance_components(differences, groups)
     squares = differences**2
-    kurtosis = (
-        float((squares**2).mean() / squares.mean() ** 2) if squares.any() else None
-    )
+    if squares.any():
+        kurtosis = float((squares**2).mean() / squares.mean() ** 2)
+    else:
+        kurtosis = None
     return Spread(
         components.between + components.within, components.share_between, True, kurtosis
     )
@@ -231,7 +234,10 @@ def _search(smallest: Callable[[float], float]) -> float:
         return math.inf
     while high - low > 1e-5:
         middle = (low + high) / 2
-        low, high = (low, middle) if smallest(middle) <= middle else (middle, high)
+        if smallest(middle) <= middle:
+            high = middle
+        else:
+            low = middle
     return high
 
 
@@ -253,7 +259,9 @@ def detectable_from(own: Interval, published: Interval) -> float:
     worse = [PairedQuestions(spread, own_size, own_size)]
     better = [PairedQuestions(spread, published_size, published_size)]
     smallest = _search(lambda difference: _smallest_unpaired(better, worse, difference))
-    return smallest if smallest <= mean else math.inf
+    if smallest <= mean:
+        return smallest
+    return math.inf
 
 
 def questions_needed(
@@ -280,7 +288,10 @@ def questions_needed(
         high = 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
+        if is_enough(middle):
+            high = middle
+        else:
+            low = middle
     return min(high, MOST_QUESTIONS)
 
 
@@ -323,10 +334,11 @@ def _smallest_unpaired(
         better, worse: the samples of both models in the same tasks. The better one has the variance of the spreads, and
             the variance of the worse one is rather larger.
     """
-    means = [
-        0.5 + math.sqrt(max(LARGEST_VARIANCE - sample.spread.variance, 0.0))
-        for sample in better
-    ]
+    means = []
+    for sample in better:
+        means.append(
+            0.5 + math.sqrt(max(LARGEST_VARIANCE - sample.spread.variance, 0.0))
+        )
     lower = [max(mean - difference, 0.5) for mean in means]
     ends = [_expected_end(better, means, 0), _expected_end(worse, lower, 1)]
     step = sum(

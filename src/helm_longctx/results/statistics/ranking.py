@@ -46,11 +46,9 @@ def rank_ranges(
     worse = dict.fromkeys(scores, 0)
     for (one, other), decision in decisions.items():
         if decision.is_different:
-            winner, loser = (
-                (one, other) if decision.comparison.effect.mean > 0 else (other, one)
-            )
-            better[loser] += 1
-            worse[winner] += 1
+            is_first = decision.comparison.effect.mean > 0
+            better[other if is_first else one] += 1
+            worse[one if is_first else other] += 1
     ranges = {}
     for model, rank in zip(scores, ranks, strict=True):
         ranges[model] = Rank(float(rank), 1 + better[model], len(scores) - worse[model])
@@ -111,8 +109,12 @@ def correlate_pairs(
     Args:
         columns: each of shape (n,); NaN for a missing value.
     """
-    values = {name: np.asarray(column, dtype=float) for name, column in columns.items()}
-    known = {name: ~np.isnan(column) for name, column in values.items()}
+    values = {}
+    for name, column in columns.items():
+        values[name] = np.asarray(column, dtype=float)
+    known = {}
+    for name, column in values.items():
+        known[name] = ~np.isnan(column)
     ranked: dict[tuple[str, bytes], _RankedColumn] = {}
     correlations = {}
     for one, other in combinations(columns, 2):
@@ -138,7 +140,7 @@ def _unknown(n: int) -> Correlation:
 
 
 class _RankedColumn:
-    """The centred ranks of a column, and their length as a vector, which is 0 for a constant column."""
+    """The centred ranks of a column, and their length as a vector: 0 for a constant column."""
 
     def __init__(self, values: Floats):
         ranks = _rank_values(values)
@@ -174,11 +176,9 @@ def _correlate(
     elif pairs == n and not first.has_ties and not second.has_ties:
         p_value = max(_find_p_value(rho, n), _find_least_p_value(n))
     else:
-        ratio = (
-            math.inf
-            if abs(rho) >= 1
-            else abs(rho) * math.sqrt((pairs - 2) / (1 - rho**2))
-        )
+        ratio = math.inf
+        if abs(rho) < 1:
+            ratio = abs(rho) * math.sqrt((pairs - 2) / (1 - rho**2))
         p_value = max(2 * float(stdtr(pairs - 2, -ratio)), _find_least_p_value(pairs))
     if pairs < _FEWEST:
         return Correlation(rho=rho, p_value=p_value, low=math.nan, high=math.nan, n=n)
@@ -230,12 +230,13 @@ def _rank_values(values: ArrayLike, *, share_lowest: bool = False) -> Floats:
     Args:
         values: shape (n,), no NaN.
     """
-    _, places, counts = np.unique(
+    _, indices, counts = np.unique(
         np.asarray(values), return_inverse=True, return_counts=True
     )
     last = counts.cumsum()
-    shared = last - counts + 1 if share_lowest else last - (counts - 1) / 2
-    return np.asarray(shared[places], dtype=float)
+    below = counts - 1 if share_lowest else (counts - 1) / 2
+    shared = last - below
+    return np.asarray(shared[indices], dtype=float)
 
 
 @lru_cache(maxsize=2)

@@ -97,7 +97,9 @@ def decide(
     below = _first(_wealth(1 - scores, 1 - threshold), error)
     if above == below:
         return ThresholdDecision.OPEN
-    return ThresholdDecision.ABOVE if above < below else ThresholdDecision.BELOW
+    if above < below:
+        return ThresholdDecision.ABOVE
+    return ThresholdDecision.BELOW
 
 
 def count_until_decision(
@@ -176,7 +178,9 @@ def _is_reached(wealth: Floats, error: float) -> bool:
 def _first(wealth: Floats, error: float) -> int:
     """Return the index of the first value that rejects the hypothesis; the number of values if none does."""
     reached = wealth >= -math.log(error)
-    return int(reached.argmax()) if reached.any() else len(wealth)
+    if reached.any():
+        return int(reached.argmax())
+    return len(wealth)
 
 
 def _largest(is_rejected: Callable[[float], bool]) -> float:
@@ -185,7 +189,10 @@ def _largest(is_rejected: Callable[[float], bool]) -> float:
     high = 1.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        low, high = (middle, high) if is_rejected(middle) else (low, middle)
+        if is_rejected(middle):
+            low = middle
+        else:
+            high = middle
     return low
 
 
@@ -365,11 +372,10 @@ def _find_transitions(stakes: Floats, expected: Outcomes) -> csr_array:
 def _stakes(shares: Floats, least: float, expected: Outcomes) -> Floats:
     """Return the stakes to try, shape (shares, stakes)."""
     largest = shares / -least
-    exact = [
-        np.minimum((1 - shares) / value, largest)
-        for value in expected.values
-        if value > 0
-    ]
+    exact = []
+    for value in expected.values:
+        if value > 0:
+            exact.append(np.minimum((1 - shares) / value, largest))
     return np.column_stack([_PARTS * largest[:, None], *exact])
 
 
@@ -378,9 +384,9 @@ def _expect(
 ) -> Floats:
     """Return the probability to reach the goal after the next value, for each share and stake."""
     pairs = zip(expected.values, expected.chances, strict=True)
-    parts = [
-        chance * _look_up(table, shares + stakes * value) for value, chance in pairs
-    ]
+    parts = []
+    for value, chance in pairs:
+        parts.append(chance * _look_up(table, shares + stakes * value))
     return np.asarray(np.sum(parts, axis=0))
 
 

@@ -235,21 +235,33 @@ class Batches:
     def _state(self, run: Path, part: BatchPart) -> _BatchState:
         if part.failures is not None:
             answered = len(part.requests) - sum(part.failures.values())
-            return _BatchState(run, part, "collected", answered, True)
+            return _BatchState(
+                run=run,
+                part=part,
+                state="collected",
+                done=answered,
+                is_ended=True,
+            )
         if part.batch is None:
             return _BatchState(run, part, "unknown")
         with wrap_provider_errors(f"batch {part.batch} of {part.deployment}"):
             try:
                 progress = self._service(run, part).progress(part)
             except LostResultsError:
-                return _BatchState(run, part, "gone", 0, True)
+                return _BatchState(
+                    run=run,
+                    part=part,
+                    state="gone",
+                    done=0,
+                    is_ended=True,
+                )
         return _BatchState(
-            run,
-            part,
-            progress.state,
-            progress.done,
-            progress.is_ended,
-            progress.problem,
+            run=run,
+            part=part,
+            state=progress.state,
+            done=progress.done,
+            is_ended=progress.is_ended,
+            problem=progress.problem,
         )
 
     def _show(self, bar: Any, batches: int) -> None:
@@ -288,7 +300,10 @@ class Batches:
                         _log.warning(f"{error}; {lost}")
 
     def _collect_run(self, run: Path, ledger: Ledger, problems: _Problems) -> None:
-        parts = [part for part in ledger.open_parts if not problems.concern(run, part)]
+        parts = []
+        for part in ledger.open_parts:
+            if not problems.concern(run, part):
+                parts.append(part)
         for receiver in dict.fromkeys(
             part.receiver for part in parts if part.batch is None
         ):

@@ -127,9 +127,10 @@ class PieceTokenizer:
     def encode(self, text: str, offsets: bool = False) -> Any:
         """Encode a text without the special tokens at its ends. Offsets take a quarter more time."""
         # A batch of one releases the GIL. The method for one text does not.
-        encode = (
-            self.tokenizer.encode_batch if offsets else self.tokenizer.encode_batch_fast
-        )
+        if offsets:
+            encode = self.tokenizer.encode_batch
+        else:
+            encode = self.tokenizer.encode_batch_fast
         return encode([text], add_special_tokens=False)[0]
 
     def tokens_before(self, text: str, position: int) -> int:
@@ -212,9 +213,10 @@ class LongText:
         a text of its own.
         """
         high = len(self._text) if high is None else high
-        boundaries = [
-            boundary for boundary in self._boundaries if low < boundary < high
-        ]
+        boundaries = []
+        for boundary in self._boundaries:
+            if low < boundary < high:
+                boundaries.append(boundary)
         pieces = []
         for start, end in pairwise([low, *boundaries, high]):
             pieces.append(
@@ -264,11 +266,9 @@ class LongText:
         begin, start, end, stop = piece
         if end < stop:
             self._tokens_before(max(begin, end - _AROUND), end, stop)
-        return (
-            self._tokens_before(begin, start, min(start + _AROUND, stop))
-            if begin < start
-            else 0
-        )
+        if begin < start:
+            return self._tokens_before(begin, start, min(start + _AROUND, stop))
+        return 0
 
     def _tokens_before(self, begin: int, position: int, stop: int) -> int:
         # The end of one piece is the start of the next, so each boundary is checked only once.
@@ -320,6 +320,8 @@ def _splits_alike(splitter: PreTokenizer | None) -> bool:
     # text lies between the last start and the part that is compared.
     for begin in range(middle // 2):
         splits = splitter.pre_tokenize_str(_SAMPLE[begin:])
-        starts = [begin + start for _, (start, _) in splits]
+        starts = []
+        for _, (start, _) in splits:
+            starts.append(begin + start)
         ends.add(tuple(start for start in starts if start >= middle))
     return len(ends) == 1

@@ -80,7 +80,9 @@ class _Reader:
         for chunk in self._chunks:
             starts.append(starts[-1] + len(chunk))
         best = find_best(self._chunks, str(arguments["query"]), self._hits)
-        shown = [f"[position {starts[index]}]\n{self._chunks[index]}" for index in best]
+        shown = []
+        for index in best:
+            shown.append(f"[position {starts[index]}]\n{self._chunks[index]}")
         return "\n\n".join(shown)
 
     def _open(self, arguments: Mapping[str, Any]) -> str:
@@ -96,7 +98,10 @@ class _Reader:
         after = int(arguments["position"])
         # A lower-case text can be longer than the text, so its positions would be others.
         pattern = re.compile(re.escape(text), re.IGNORECASE)
-        match = pattern.search(self._context, max(0, after + 1)) if text else None
+        if text:
+            match = pattern.search(self._context, max(0, after + 1))
+        else:
+            match = None
         if match is None:
             return "There is no further place."
         start = match.start()
@@ -128,10 +133,10 @@ def answer(question: Question) -> str:
                 "reasoning": dict(reply.reasoning),
             }
         )
-        messages += (
-            {"role": "tool", "id": call.id, "content": reader.call(call)}
-            for call in reply.calls
-        )
+        for call in reply.calls:
+            messages.append(
+                {"role": "tool", "id": call.id, "content": reader.call(call)}
+            )
     messages[-1] = {**messages[-1], "content": f"{messages[-1]['content']}\n\n{_LAST}"}
     question.note(turns=turns + 1)
     # Both protocols refuse calls in a conversation whose request has no tools.

@@ -25,7 +25,7 @@ _WORD = re.compile(rf"([{_UNSPACED}]+)|[^\W_{_UNSPACED}]+")
 
 
 def split(text: str, size: int) -> list[str]:
-    """Split a text into chunks of at most `size` characters, which joined are the text. None is empty.
+    """Split a text into chunks of at most `size` characters that together are the text. None is empty.
 
     A chunk ends after the last paragraph of the second half of its room, without one after a line, a sentence or a
     word, and otherwise at its largest size.
@@ -75,7 +75,8 @@ def find_words(text: str) -> Iterator[str]:
         if run is None:
             yield match[0]
         else:
-            yield from (run[at : at + 2] for at in range(max(len(run) - 1, 1)))
+            for at in range(max(len(run) - 1, 1)):
+                yield run[at : at + 2]
 
 
 def join(chunks: Sequence[str], indices: Sequence[int]) -> str:

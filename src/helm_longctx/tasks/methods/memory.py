@@ -62,10 +62,9 @@ class ChunkMemory:
 
     def answer(self, question: str) -> str:
         """Ask the model with the best chunks."""
-        best = [
-            self._chunks[index]
-            for index in find_best(self._chunks, question, self.shown)
-        ]
+        best = []
+        for index in find_best(self._chunks, question, self.shown):
+            best.append(self._chunks[index])
         return self._ask("\n\n".join([*best, question]), 1024, label="answer")
 
 
@@ -105,7 +104,10 @@ def _answer_with(make: Callable[..., _MemorySystem], question: Question) -> str:
         # The requests of feeding have the label of their own, and belong to the question that is asked first.
         slot.question = question
         if slot.system is None:
-            system = make(slot.ask) if inspect.signature(make).parameters else make()
+            if inspect.signature(make).parameters:
+                system = make(slot.ask)
+            else:
+                system = make()
             system.reset()
             for part in question.parts(int(question.arguments["turn"])):
                 system.feed(part.text, part.metadata)

@@ -183,7 +183,8 @@ class Question:
         ends = [*(start for start, _ in marks[1:]), len(context)]
         parts: list[Part] = []
         for (start, metadata), end in zip(marks, ends, strict=True):
-            parts += [Part(text, metadata) for text in split(context[start:end], size)]
+            for text in split(context[start:end], size):
+                parts.append(Part(text, metadata))
         return parts
 
 

@@ -132,7 +132,9 @@ def refine(question: Question) -> str:
 
 def read_twice(question: Question) -> str:
     """Answer from notes on each part with the summaries of all parts at hand."""
-    texts = [part.text for part in question.parts(question.arguments["part"])]
+    texts = []
+    for part in question.parts(question.arguments["part"]):
+        texts.append(part.text)
     budget = question.arguments["notes"]
     numbered = []
     for number, text in enumerate(texts, 1):

@@ -120,16 +120,14 @@ def _solve(
                 text = (
                     "\n".join(filter(None, (output.text, output.error))) or "No output"
                 )
-                more = (
-                    f"... + [{len(text) - _MOST_OUTPUT} chars...]"
-                    if len(text) > _MOST_OUTPUT
-                    else ""
-                )
-                head = (
-                    f"REPL output (block {number}):"
-                    if len(outputs) > 1
-                    else "REPL output:"
-                )
+                if len(text) > _MOST_OUTPUT:
+                    more = f"... + [{len(text) - _MOST_OUTPUT} chars...]"
+                else:
+                    more = ""
+                if len(outputs) > 1:
+                    head = f"REPL output (block {number}):"
+                else:
+                    head = "REPL output:"
                 messages = _add(
                     messages, "user", f"{head}\n{text[:_MOST_OUTPUT]}{more}"
                 )
@@ -156,8 +154,14 @@ def find_blocks(reply: str) -> Iterator[str]:
         end = reply.find(_CLOSING, begin) if begin else -1
         if begin and end < 0:
             # The last line break before the end mark can be the one that ends an empty block.
-            end = begin - 1 if reply.startswith(_CLOSING, begin - 1) else -1
-            begin = reply.rfind("\n", after, max(after, end)) + 1 if end >= 0 else 0
+            if reply.startswith(_CLOSING, begin - 1):
+                end = begin - 1
+            else:
+                end = -1
+            if end >= 0:
+                begin = reply.rfind("\n", after, max(after, end)) + 1
+            else:
+                begin = 0
             if not begin:
                 return
         if begin:

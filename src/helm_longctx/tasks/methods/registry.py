@@ -143,9 +143,10 @@ def _cannot_ask(
     if able:
         choices = list_choices("", able)
     else:
-        others = [
-            other.name for other in BENCHMARKS if any(map(method.can_ask, other.tasks))
-        ]
+        others = []
+        for other in BENCHMARKS:
+            if any(map(method.can_ask, other.tasks)):
+                others.append(other.name)
         choices = f"benchmarks that have them: {', '.join(others)}"
     return InputError(
         f"{name}: method={method.name} cannot ask {shorten(', '.join(lacking))[1:-1]}, because it needs"

@@ -150,7 +150,10 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     train, validation, *_ = task.paths(settings.length)
     maybe = {"summary/short": (str, type(None))}
     short_summaries = (row["summary/short"] for row in JsonLines(root / train, maybe))
-    demos = [summary for summary in short_summaries if summary is not None]
+    demos = []
+    for summary in short_summaries:
+        if summary is not None:
+            demos.append(summary)
     rows = JsonLines(root / validation, {**maybe, "sources": list})
     short = []
     for number, row in enumerate(rows):
@@ -225,10 +228,10 @@ def _example(
     group = f"{TEXT_GROUP}{digest(text[:_BEGINNING])[:12]}"
     name = f"{task.name}-{position}"
     return Example(
-        name,
-        fields,
-        answers,
-        "official",
+        id=name,
+        fields=fields,
+        references=answers,
+        source="official",
         counter=origin,
         record=fields_for_judge,
         group=group,

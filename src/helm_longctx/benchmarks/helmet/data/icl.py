@@ -113,7 +113,12 @@ def load_icl(
             [demos[row] + label_texts[train.labels[row]] for row in rows]
         )
         fields = {"context": context, "question": text}
-        yield Example(f"{task.name}-{position}", fields, [label_texts[number]], "hub")
+        yield Example(
+            id=f"{task.name}-{position}",
+            fields=fields,
+            references=[label_texts[number]],
+            source="hub",
+        )
 
 
 class Balance:

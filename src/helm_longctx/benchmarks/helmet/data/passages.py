@@ -100,11 +100,11 @@ def load_qa(
         }
         depth = _depth(row, fields[CONTEXT])
         yield Example(
-            f"{task.name}-{position}",
-            fields,
-            row["answers"],
-            "official",
-            depth,
+            id=f"{task.name}-{position}",
+            fields=fields,
+            references=row["answers"],
+            source="official",
+            depth=depth,
             group=f"question {row.get(key)}",
         )
 
@@ -158,11 +158,11 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
         if len(set(grades)) > 1:
             depth = _mean_depth([grade == max(grades) for grade in grades])
         yield Example(
-            f"{task.name}-{position}",
-            fields,
-            [_ranking(row)],
-            "official",
-            depth,
+            id=f"{task.name}-{position}",
+            fields=fields,
+            references=[_ranking(row)],
+            source="official",
+            depth=depth,
             record={"qrels": qrels, "passages": passages},
             group=f"query {row['qid']}",
         )
@@ -330,7 +330,11 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
         ]
         references = [names[0] for names in every if names]
         yield Example(
-            f"{task.name}-{position}", fields, references, "official", record=record
+            id=f"{task.name}-{position}",
+            fields=fields,
+            references=references,
+            source="official",
+            record=record,
         )
 
 

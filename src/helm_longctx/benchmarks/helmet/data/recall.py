@@ -519,7 +519,13 @@ def _read_official(
         # The depth in the file counts if it is a share of the context, and else the mean position of the answers.
         if has_depth and not (isinstance(depth, float | int) and 0 <= depth <= 1):
             depth = evidence_depth(row[CONTEXT], references)
-        yield Example(f"{task.name}-{position}", fields, references, "official", depth)
+        yield Example(
+            id=f"{task.name}-{position}",
+            fields=fields,
+            references=references,
+            source="official",
+            depth=depth,
+        )
 
 
 def _generate(
@@ -545,19 +551,22 @@ def _generate(
     for position, (row, tokens) in enumerate(zip(rows, lengths, strict=True)):
         fields, references = convert(row, task.name)
         yield Example(
-            f"{task.name}-{position}",
-            fields,
-            references,
-            "generated",
-            row.get("depth"),
-            tokens,
-            counter.name,
+            id=f"{task.name}-{position}",
+            fields=fields,
+            references=references,
+            source="generated",
+            depth=row.get("depth"),
+            input_tokens=tokens,
+            counter=counter.name,
         )
 
 
 def evidence_depth(context: str, answers: Iterable[str]) -> float | None:
     """Return the mean relative position of the answers in the context, or None if it contains none of them."""
-    starts = [start for start in map(context.find, answers) if start >= 0]
+    starts = []
+    for start in map(context.find, answers):
+        if start >= 0:
+            starts.append(start)
     if not starts:
         return None
     return sum(start / max(1, len(context)) for start in starts) / len(starts)

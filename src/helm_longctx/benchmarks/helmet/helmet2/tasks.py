@@ -107,7 +107,12 @@ def _load_graphwalk(
                 f"{root / path}: row {number + 1}: column 'answer' must be a list of texts"
             )
         fields = {"context": row["context"], "question": row["question"]}
-        yield Example(f"{task.name}-{number}", fields, row["answer"], "official")
+        yield Example(
+            id=f"{task.name}-{number}",
+            fields=fields,
+            references=row["answer"],
+            source="official",
+        )
 
 
 def _load_longbench(
@@ -142,7 +147,12 @@ def _load_longbench(
             **choices,
         }
         references = [row["answer"], f"{row['answer']}. {row[choice]}"]
-        yield Example(f"{task.name}-{number}", fields, references, "hub")
+        yield Example(
+            id=f"{task.name}-{number}",
+            fields=fields,
+            references=references,
+            source="hub",
+        )
 
 
 _FINAL_LIST = re.compile(r"final answer: ?\[([^\]]*)\]?", re.IGNORECASE)
@@ -164,7 +174,9 @@ def _score_graphwalk(record: Record) -> Scores:
     match = _FINAL_LIST.search(output) or _ANY_LIST.search(output)
     nodes: list[str] = []
     if match:
-        items = [item.strip() for item in match[1].split(",")]
+        items = []
+        for item in match[1].split(","):
+            items.append(item.strip())
         nodes = [item for item in items if item]
     if not answer:
         return {"f1": float(not nodes)}

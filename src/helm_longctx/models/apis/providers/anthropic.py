@@ -62,7 +62,10 @@ class AnthropicClient(ProviderClient):
                 Failure.MALFORMED,
                 "the server's answer has no content or no stop reason",
             )
-        blocks = [block for block in content if isinstance(block, Mapping)]
+        blocks = []
+        for block in content:
+            if isinstance(block, Mapping):
+                blocks.append(block)
         texts = []
         for block in blocks:
             if block.get("type") == "text":
@@ -218,7 +221,13 @@ def _usage(usage: object) -> Usage | None:
     prompt, cached, written, answer, reasoning = counts
     # Anthropic does not count cached tokens among the tokens of the prompt.
     return check_usage(
-        Usage(prompt + cached + written, cached, written, answer, reasoning)
+        Usage(
+            input_tokens=prompt + cached + written,
+            cached_tokens=cached,
+            cache_write_tokens=written,
+            output_tokens=answer,
+            reasoning_tokens=reasoning,
+        )
     )
 
 
