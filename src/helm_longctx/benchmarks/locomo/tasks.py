@@ -20,9 +20,6 @@ import numpy as np
 import regex
 
 from helm_longctx.benchmarks.locomo import prompts
-from helm_longctx.benchmarks.longmemeval import prompts as longmemeval_prompts
-from helm_longctx.benchmarks.longmemeval.tasks import JUDGE as LONGMEMEVAL_JUDGE
-from helm_longctx.benchmarks.longmemeval.tasks import read_label
 from helm_longctx.data.jsonl import FileRow, JsonArray, Row, Types
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import (
@@ -382,8 +379,8 @@ def read_label_or_word(reply: str) -> float | None:
 
 
 def read_yes(reply: str) -> float | None:
-    """Read LongMemEval's label, as its own benchmark does."""
-    return read_label(reply).get("judge_score")
+    """Read LongMemEval's label: 1 if a reply contains "yes", 0 for any other text."""
+    return float("yes" in reply.lower()) if reply else None
 
 
 class JudgePrompt(NamedTuple):
@@ -439,10 +436,10 @@ JUDGES = {
     ),
     "longmemeval": JudgePrompt(
         title="LongMemEval",
-        judge=LONGMEMEVAL_JUDGE,
+        judge="openai/gpt-4o-2024-08-06",
         templates={
-            "": longmemeval_prompts.JUDGE["multi-session"],
-            "temporal": longmemeval_prompts.JUDGE["temporal-reasoning"],
+            "": prompts.LONGMEMEVAL,
+            "temporal": prompts.LONGMEMEVAL_TIMES,
         },
         read=read_yes,
         silence="no",
