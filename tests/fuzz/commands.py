@@ -104,6 +104,7 @@ LINES = {
     ),
     "shard": (
         "shard 1/2 helmet_recall:task=json_kv,length=8k,num_samples=2,model=longctx/null --suite t -m 2 --disable-cache",
+        "shard all/2 helmet_recall:task=json_kv,length=8k,num_samples=2,model=longctx/null --suite t -m 2 --disable-cache",
         "shard 2/2 --conf-paths entries.conf --suite t -m 2 -n 2",
     ),
     "batch": (
@@ -149,6 +150,11 @@ LINES = {
     "cache-check": (
         "cache-check --model longctx/lexical --length 4k --questions 1 --to out --dry-run",
         "cache-check --model-url http://127.0.0.1:9/v1 --model-name m --length 4k --questions 1 --seed 1",
+    ),
+    "compaction": (
+        "compaction --to out --json c.json --rounds 1,2 --max-loss 5 --compactor helm_longctx.errors:shorten",
+        "compaction records.jsonl --model longctx/lexical --count 3 --keep 20 --to out --redact --baselines whole",
+        "compaction judged.jsonl --model-url http://127.0.0.1:9/v1 --model-name m --compactor compact:kept=1k --dry-run",
     ),
     "checkpoints": ("checkpoints --suite s --json c.json",),
     "likelihood": ("likelihood --suite s",),

@@ -11,8 +11,8 @@ import math
 import os
 import re
 import threading
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
@@ -166,21 +166,41 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 def redact(text: str) -> str:
     """Replace secrets in a text: registered values in all their encodings, and strings in the format of a secret."""
+    return replace_secrets(text, lambda secret: MARK)
+
+
+def replace_secrets(text: str, name: Callable[[str], str]) -> str:
+    """Replace each secret in a text by what a function returns for it; see `redact`."""
     for form in _forms:
         if form in text:
-            text = text.replace(form, MARK)
+            text = text.replace(form, name(form))
     if any(hint in text for known in _formats for hint in known.hints):
-        text = _compile(_format_pattern).sub(MARK, text)
+        text = _compile(_format_pattern).sub(lambda match: name(match[0]), text)
     if any(sign in text for sign in _OMISSIONS):
         # The beginning of a registered value is replaced; other words stay.
         text = _compile(_QUOTED).sub(
-            lambda m: MARK if any(form.startswith(m[1]) for form in _forms) else m[0],
+            lambda match: (
+                name(match[0])
+                if any(form.startswith(match[1]) for form in _forms)
+                else match[0]
+            ),
             text,
         )
     for hints, pattern, replacement in _PATTERNS:
         if any(hint in text for hint in hints):
-            text = _compile(pattern).sub(replacement, text)
+            text = _compile(pattern).sub(partial(_name_secret, replacement, name), text)
     return text
+
+
+def _name_secret(
+    replacement: str, name: Callable[[str], str], match: re.Match[str]
+) -> str:
+    """Return what takes the place of a match, whose secret is the part in the place of `MARK`."""
+    before, _, after = replacement.partition(MARK)
+    start = match.expand(before)
+    end = match.expand(after)
+    secret = match[0][len(start) : len(match[0]) - len(end)]
+    return f"{start}{name(secret)}{end}"
 
 
 def register_secret(value: str) -> None:

@@ -398,6 +398,27 @@ class ProviderClient(ApiClient):
             timed = protocol.TimedEvents(events, start)
             return {**self.join_stream(timed), "first_token_seconds": timed.seconds}
 
+    def post(
+        self, path: str, body: Body, headers: Mapping[str, str] | None = None
+    ) -> Body:
+        """Send a body once to a path of the server that no request of HELM's has, and return the reply.
+
+        Args:
+            path: the path after the address, such as `/responses/compact` in OpenAI's protocol.
+            headers: further headers.
+
+        Raises:
+            Exception: there is no reply, as for `ask`.
+        """
+        options = {"headers": dict(headers)} if headers else {}
+        response = self.client.post(
+            path.removeprefix(self.provider.address_part),
+            cast_to=self._http.Response,
+            content=protocol.serialize(body),
+            options=options,
+        )
+        return protocol.read_reply(response.content)
+
     def abort(self, request: Request) -> None:
         """Send a request, and close its stream after the first event."""
         body = self.parameters.apply({**self.wanted_body(request), "stream": True})

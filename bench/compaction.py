@@ -1,0 +1,203 @@
+"""Simulates comparisons of compactors whose losses are planted.
+
+Does `compaction` order them rightly, and how often does it call equal ones different? Sessions of our own making, in the
+formats of Claude Code, Codex and OpenCode, are written to files and read back. Three compactors lose what is known: a
+function in Python drops the middle, a command drops the results of tools, and `compact` has a model that paraphrases some
+sentences. Equal compactors each lose a share of the sentences of their own. The extractive reader answers the probes.
+
+    python bench/compaction.py                 # 100 seeds of 12 sessions
+    python bench/compaction.py --sessions 3    # too few for a statement about other sessions
+"""
+
+import argparse
+import random
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from helm_longctx.apps.compaction.asking import Kept, Reply
+from helm_longctx.apps.compaction.compactors import (
+    Command,
+    Compacted,
+    Compactor,
+    Function,
+    WithMethod,
+)
+from helm_longctx.apps.compaction.probes import Probe
+from helm_longctx.apps.compaction.results import Results, analyze
+from helm_longctx.apps.compaction.samples import (
+    WRITERS,
+    make_session,
+    place_made_probes,
+)
+from helm_longctx.apps.compaction.scoring import ExtractiveReader
+from helm_longctx.apps.compaction.sessions import read_transcripts
+from helm_longctx.apps.compaction.transcripts import Message, Transcript
+from helm_longctx.apps.compaction.trial import Arm, Asking, ask_all, compact_all
+
+MODULE = """
+def drop_middle(messages):
+    count = len(messages)
+    return messages[: count * 15 // 100] + messages[count * 60 // 100 :]
+"""
+TOOL = """grep -v '^{"role":"tool"' {input}"""
+PARAPHRASED = 0.08
+"""Share of the lines that the model of `compact` writes in other words, so that their answers are lost."""
+
+LOST = 0.3
+"""Share of the lines that each of the equal compactors loses."""
+
+DRAWN = 0.3
+"""Share of the messages, in one piece, that each of the equal compactors of the second kind loses."""
+
+ORDER = ("paraphrases", "drops tool results", "drops the middle")
+"""The compactors, from the smallest planted loss to the largest."""
+
+TURNS = 20
+PER_KIND = 3
+LINES = 4
+"""Turns of a session, facts of each kind, and lines of each tool's result."""
+
+
+class Paraphraser:
+    """A model that writes a summary as long as the text, with some lines in other words."""
+
+    name = "paraphraser"
+
+    def __init__(self, seed: int):
+        self._seed = seed
+
+    def ask(self, prompt: str, max_tokens: int) -> Reply:
+        """Return the text of a request for a summary."""
+        text = prompt.partition("<text>\n")[2].rpartition("\n</text>")[0]
+        lines = []
+        for line in text.splitlines():
+            drawn = random.Random(f"{self._seed} {line}").random()
+            is_kept = line.startswith("[") or drawn >= PARAPHRASED
+            lines.append(line if is_kept else "Something was said about it.")
+        return Reply("\n".join(lines))
+
+
+class LosesLines(Compactor):
+    """Loses lines at random, each on its own."""
+
+    def __init__(self, name: str, seed: int):
+        super().__init__(name)
+        self._seed = seed
+
+    def compact(self, messages: Sequence[Message], keep: int) -> Compacted:
+        """Return the messages without the lost lines."""
+        kept = []
+        for message in messages:
+            lines = []
+            for line in message.text.splitlines():
+                if random.Random(f"{self.name} {self._seed} {line}").random() >= LOST:
+                    lines.append(line)
+            kept.append(Message(message.role, "\n".join(lines)))
+        return Compacted(kept)
+
+
+class LosesPart(Compactor):
+    """Loses one piece of each transcript, whose place is drawn: a summary that forgets a stretch of the work."""
+
+    def __init__(self, name: str, seed: int):
+        super().__init__(name)
+        self._seed = seed
+
+    def compact(self, messages: Sequence[Message], keep: int) -> Compacted:
+        """Return the messages without the piece."""
+        drawn = random.Random(f"{self.name} {self._seed} {messages[0].text}").random()
+        count = len(messages)
+        start = round(drawn * (1 - DRAWN) * count)
+        end = start + round(DRAWN * count)
+        return Compacted([*messages[:start], *messages[end:]])
+
+
+def make_transcripts(
+    seed: int, sessions: int, folder: Path
+) -> tuple[list[Transcript], list[Probe]]:
+    """Write sessions in three formats in turn, and return them as they are read, with their probes."""
+    formats = list(WRITERS.values())[:3]
+    paths = []
+    raws = []
+    for number in range(sessions):
+        end, write = formats[number % len(formats)]
+        own_seed = 1000 * seed + number
+        messages, own = make_session(own_seed, TURNS, PER_KIND, LINES)
+        path = folder / f"{number}-{end}"
+        path.write_bytes(write(messages))
+        paths.append(path)
+        raws.append(own)
+    transcripts = read_transcripts(paths)
+    probes: list[Probe] = []
+    for transcript, own in zip(transcripts, raws, strict=True):
+        probes += place_made_probes(transcript, own)
+    return transcripts, probes
+
+
+def compare(seed: int, sessions: int, compactors: Sequence[Compactor]) -> Results:
+    """Compare compactors on the sessions of a seed."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        transcripts, probes = make_transcripts(seed, sessions, folder)
+        keeps = {transcript.name: transcript.tokens // 4 for transcript in transcripts}
+        arms = [Arm(compactor) for compactor in compactors]
+        with Kept(folder) as kept:
+            compactions = compact_all(arms, transcripts, keeps, kept, 1)
+            asking = Asking(ExtractiveReader(), None, 30, 1)
+            outcomes = ask_all(compactions, probes, asking)
+        return analyze(compactions, outcomes, probes)
+
+
+def make_planted(seed: int) -> list[Compactor]:
+    """Return the function, the command and `compact`."""
+    model: Any = Paraphraser(seed)
+    return [
+        WithMethod(ORDER[0], {}, model),
+        Command(ORDER[1], TOOL, 60),
+        Function(ORDER[2], "planted:drop_middle"),
+    ]
+
+
+def main() -> None:
+    """Print how often compactors are ordered rightly, and how often equal ones are called different."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--sessions", type=int, default=12)
+    parser.add_argument("--without-planted", action="store_true")
+    options = parser.parse_args()
+    Path("planted.py").write_text(MODULE, encoding="utf-8")
+    counts: Counter[str] = Counter()
+    recalls: dict[str, list[float]] = {name: [] for name in ORDER}
+    start = time.monotonic()
+    for seed in range(options.seeds):
+        if not options.without_planted:
+            results = compare(seed, options.sessions, make_planted(seed))
+            means = {
+                row.arm.compactor.name: row.interval.mean for row in results.recalls
+            }
+            for name in ORDER:
+                recalls[name].append(means[name])
+            counts["ordered"] += means[ORDER[0]] > means[ORDER[1]] > means[ORDER[2]]
+            verdicts = [row.decision.verdict for row in results.differences]
+            counts["all called different"] += verdicts == ["better"] * 3
+            counts["called different the wrong way"] += "worse" in verdicts
+        for kind in (LosesLines, LosesPart):
+            pair = [kind("one", seed), kind("other", seed)]
+            (difference,) = compare(seed, options.sessions, pair).differences
+            name = f"equal, {kind.__name__}: called different"
+            counts[name] += difference.decision.is_different
+    seconds = time.monotonic() - start
+    print(f"{options.seeds} seeds of {options.sessions} sessions, {seconds:.0f} s")
+    for name, values in recalls.items():
+        if values:
+            print(f"recall, {name}: {100 * sum(values) / len(values):.1f}")
+    for name, number in counts.items():
+        print(f"{name}: {number}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,327 @@
+"""What the answers say: recall by kind, paired differences, and whether a compactor loses more than is allowed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from helm_longctx.apps.compaction.asking import add_dollars
+from helm_longctx.apps.compaction.compactors import BASELINES, NOTHING, WHOLE
+from helm_longctx.apps.compaction.probes import KINDS, Probe
+from helm_longctx.apps.compaction.scoring import State
+from helm_longctx.apps.compaction.trial import Arm, Compaction, Outcome
+from helm_longctx.results.statistics.comparison import (
+    AskedPairs,
+    Decision,
+    Pairs,
+    compare_parts,
+    decide_all,
+)
+from helm_longctx.results.statistics.intervals import Interval, mean_interval
+from helm_longctx.results.statistics.noninferiority import (
+    Drop,
+    Verdict,
+    combine_verdicts,
+    decide_drops,
+)
+
+FEWEST = 10
+"""The fewest transcripts that can show a difference which holds for other transcripts, among a dozen differences that
+are tested: the sign-flip test of fewer clusters rejects nothing at that level even if all of them agree."""
+
+_POWER = 0.8
+"""The probability of a decision that the number of missing probes is for."""
+
+
+@dataclass(frozen=True)
+class Recall:
+    """What an arm has left.
+
+    Args:
+        interval: the share of right answers among the probes that have a score.
+        by_kind: the same for each kind with such a probe.
+        tokens: the mean number of tokens that are left of a transcript, over the transcripts with a result.
+        share: the share of the tokens of these transcripts.
+        dollars: the price of all compactions. None if it is not known.
+        answers: the price of all answers and verdicts.
+        states: the number of probes by what became of them.
+        failures: why probes have no score, with their numbers.
+        compactions: why there is no compaction, with the numbers of transcripts.
+    """
+
+    arm: Arm
+    interval: Interval
+    by_kind: Mapping[str, Interval]
+    tokens: float
+    share: float
+    dollars: float | None
+    answers: float | None
+    states: Mapping[State, int]
+    failures: Mapping[str, int]
+    compactions: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two arms, compared on the same probes.
+
+    Args:
+        decision: the first arm's recall less the second one's, adjusted for all differences of the table.
+    """
+
+    one: Arm
+    other: Arm
+    decision: Decision
+
+
+@dataclass(frozen=True)
+class Results:
+    """All results.
+
+    Args:
+        holds_for_others: whether intervals and tests are about other transcripts, too: transcripts are the clusters. With
+            fewer than `FEWEST` they are about these transcripts, and the clusters are their messages.
+    """
+
+    probes: Sequence[Probe]
+    outcomes: Sequence[Outcome]
+    recalls: Sequence[Recall]
+    differences: Sequence[Difference]
+    rounds: Sequence[Difference]
+    holds_for_others: bool
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Whether an arm loses more than is allowed.
+
+    Args:
+        drop: the decision on the probes that both arms have answered.
+        verdict: the decision with the probes that have no score in one of them: "no worse" must also hold if the arm is
+            wrong on them, and "worse" if it is right.
+    """
+
+    arm: Arm
+    drop: Drop
+    verdict: Verdict
+
+
+def analyze(
+    compactions: Sequence[Compaction],
+    outcomes: Sequence[Outcome],
+    probes: Sequence[Probe],
+) -> Results:
+    """Return the results of a comparison."""
+    arms = list(dict.fromkeys(compaction.arm for compaction in compactions))
+    names = {probe.transcript for probe in probes}
+    holds_for_others = len(names) >= FEWEST
+    scores = Scores(outcomes, holds_for_others)
+    recalls = [_find_recall(arm, compactions, scores) for arm in arms]
+    compared = [arm for arm in arms if arm.compactor.name not in (WHOLE, NOTHING)]
+    pairs = []
+    for one, other in combinations(compared, 2):
+        if one.rounds == other.rounds:
+            pairs.append((one, other))
+    repeated = []
+    for arm in compared:
+        if arm.rounds > 1:
+            once = [
+                other
+                for other in compared
+                if other.rounds == 1 and other.compactor is arm.compactor
+            ]
+            repeated += [(arm, other) for other in once]
+    return Results(
+        probes=probes,
+        outcomes=outcomes,
+        recalls=recalls,
+        differences=scores.compare(pairs),
+        rounds=scores.compare(repeated),
+        holds_for_others=holds_for_others,
+    )
+
+
+class Scores:
+    """The scores of all arms.
+
+    Args:
+        by_transcript: whether the clusters are transcripts. Otherwise they are messages.
+    """
+
+    def __init__(self, outcomes: Sequence[Outcome], by_transcript: bool):
+        self.by_arm: dict[Arm, dict[str, Outcome]] = {}
+        for outcome in outcomes:
+            self.by_arm.setdefault(outcome.arm, {})[outcome.probe.id] = outcome
+        self._by_transcript = by_transcript
+
+    def group_of(self, probe: Probe) -> str:
+        """Return the cluster of a probe."""
+        if self._by_transcript:
+            return probe.transcript
+        return f"{probe.transcript} {probe.message}"
+
+    def find_interval(self, outcomes: Sequence[Outcome]) -> Interval:
+        """Return the mean score of the outcomes that have one."""
+        scored = [
+            (outcome.given.score, self.group_of(outcome.probe))
+            for outcome in outcomes
+            if outcome.given.score is not None
+        ]
+        values = [score for score, _ in scored]
+        return mean_interval(values, [group for _, group in scored])
+
+    def pair(self, one: Arm, other: Arm) -> Pairs:
+        """Return the scores of two arms on the same probes."""
+        ones = self.by_arm[one]
+        others = self.by_arm[other]
+        ids = [probe_id for probe_id in ones if probe_id in others]
+        both = []
+        for probe_id in ids:
+            scores = (ones[probe_id].given.score, others[probe_id].given.score)
+            if None not in scores:
+                both.append(probe_id)
+        asked = None
+        if len(both) < len(ids):
+            asked = AskedPairs(
+                a=_fill([ones[probe_id] for probe_id in ids]),
+                b=_fill([others[probe_id] for probe_id in ids]),
+                a_failed=_find_failures([ones[probe_id] for probe_id in ids]),
+                b_failed=_find_failures([others[probe_id] for probe_id in ids]),
+                groups=[self.group_of(ones[probe_id].probe) for probe_id in ids],
+            )
+        return Pairs(
+            a=_fill([ones[probe_id] for probe_id in both]),
+            b=_fill([others[probe_id] for probe_id in both]),
+            groups=[self.group_of(ones[probe_id].probe) for probe_id in both],
+            weight=1.0,
+            asked=asked,
+        )
+
+    def compare(self, pairs: Sequence[tuple[Arm, Arm]]) -> list[Difference]:
+        """Compare pairs of arms, with Holm's correction over all of them. A pair without a shared answer is left out."""
+        known = []
+        comparisons = []
+        for one, other in pairs:
+            scores = self.pair(one, other)
+            if len(scores.groups):
+                known.append((one, other))
+                comparisons.append(compare_parts([scores]))
+        decisions = decide_all(comparisons)
+        differences = []
+        for (one, other), decision in zip(known, decisions, strict=True):
+            differences.append(Difference(one, other, decision))
+        return differences
+
+
+def _fill(outcomes: Sequence[Outcome]) -> list[float]:
+    scores = [outcome.given.score for outcome in outcomes]
+    return [float("nan") if score is None else score for score in scores]
+
+
+def _find_failures(outcomes: Sequence[Outcome]) -> list[float]:
+    return [float(outcome.given.score is None) for outcome in outcomes]
+
+
+def _find_recall(arm: Arm, compactions: Sequence[Compaction], scores: Scores) -> Recall:
+    own = list(scores.by_arm.get(arm, {}).values())
+    made = [compaction for compaction in compactions if compaction.arm == arm]
+    done = [compaction for compaction in made if not compaction.failure]
+    tokens = [compaction.result.tokens for compaction in done]
+    before = sum(compaction.transcript.tokens for compaction in done)
+    by_kind = {}
+    for kind in KINDS:
+        interval = scores.find_interval(
+            [outcome for outcome in own if outcome.probe.kind == kind]
+        )
+        if interval.n:
+            by_kind[kind] = interval
+    return Recall(
+        arm=arm,
+        interval=scores.find_interval(own),
+        by_kind=by_kind,
+        tokens=float(np.mean(tokens)) if tokens else float("nan"),
+        share=sum(tokens) / before if before else float("nan"),
+        dollars=add_dollars([compaction.result.dollars for compaction in made]),
+        answers=add_dollars([outcome.given.dollars for outcome in own]),
+        states=Counter(outcome.given.state for outcome in own),
+        failures=Counter(
+            outcome.given.failure for outcome in own if outcome.given.score is None
+        ),
+        compactions=Counter(
+            compaction.failure for compaction in made if compaction.failure
+        ),
+    )
+
+
+def decide_losses(
+    results: Results, base: str, margin: float
+) -> tuple[list[Loss], Verdict]:
+    """Decide whether the user's compactors lose more than a margin against a base.
+
+    Args:
+        base: the name of the base, a compactor or a baseline in one round.
+        margin: the largest loss that is accepted, above 0 and below 1.
+
+    Returns:
+        The decision on each arm, and the verdict on all. Without an answer that can be compared it is undecided.
+    """
+    scores = Scores(results.outcomes, results.holds_for_others)
+    arms = [recall.arm for recall in results.recalls]
+    (reference,) = [
+        arm for arm in arms if arm.compactor.name == base and arm.rounds == 1
+    ]
+    pairs = {}
+    undecided = False
+    for arm in arms:
+        if arm.compactor.name in BASELINES or arm is reference:
+            continue
+        scores_of_both = scores.pair(arm, reference)
+        if len(scores_of_both.groups):
+            pairs[arm] = scores_of_both
+        else:
+            undecided = True
+    if not pairs:
+        return [], Verdict.UNDECIDED
+    decided = _decide({arm: [pair] for arm, pair in pairs.items()}, margin)
+    # The arm is wrong, and then right, where it or the base has no score.
+    wrong = _decide(
+        {arm: [_fill_failures(pair, 0.0)] for arm, pair in pairs.items()}, margin
+    )
+    right = _decide(
+        {arm: [_fill_failures(pair, 1.0)] for arm, pair in pairs.items()}, margin
+    )
+    losses = []
+    for arm, drop in decided.items():
+        verdict = drop.verdict
+        other = {Verdict.NO_WORSE: wrong, Verdict.WORSE: right}.get(verdict)
+        if other is not None and other[arm].verdict is not verdict:
+            verdict = Verdict.UNDECIDED
+        losses.append(Loss(arm, drop, verdict))
+    verdicts = [loss.verdict for loss in losses]
+    if undecided:
+        verdicts.append(Verdict.UNDECIDED)
+    return losses, combine_verdicts(verdicts)
+
+
+def _decide(parts: Mapping[Arm, Sequence[Pairs]], margin: float) -> dict[Arm, Drop]:
+    named = {arm.name: pairs for arm, pairs in parts.items()}
+    drops = decide_drops(named, margin, _POWER)
+    return {arm: drops[arm.name] for arm in parts}
+
+
+def _fill_failures(pairs: Pairs, value: float) -> Pairs:
+    """Return the scores on all probes, where the arm has a value, and the base the opposite one, without a score."""
+    if pairs.asked is None:
+        return pairs
+    a = np.asarray(pairs.asked.a, dtype=float)
+    b = np.asarray(pairs.asked.b, dtype=float)
+    return Pairs(
+        a=np.where(np.isnan(a), value, a),
+        b=np.where(np.isnan(b), 1 - value, b),
+        groups=pairs.asked.groups,
+        weight=pairs.weight,
+    )

@@ -1,0 +1,627 @@
+"""The tables, the plot and the page of a comparison of compactors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from helm_longctx._version import VERSION
+from helm_longctx.apps.compaction.compactors import NOTHING, WHOLE
+from helm_longctx.apps.compaction.probes import KINDS, MadeProbes, Probe
+from helm_longctx.apps.compaction.results import (
+    FEWEST,
+    Difference,
+    Loss,
+    Recall,
+    Results,
+)
+from helm_longctx.apps.compaction.scoring import State
+from helm_longctx.apps.compaction.transcripts import Transcript
+from helm_longctx.apps.compaction.trial import Outcome, count_compactions
+from helm_longctx.documents.document import (
+    Cell,
+    Column,
+    Figure,
+    HeadlineAnswer,
+    Page,
+    Report,
+    Section,
+    Table,
+    number_cell,
+)
+from helm_longctx.documents.numbers import (
+    amount,
+    count,
+    one_line,
+    p_text,
+    points,
+    range_text,
+    share,
+    signed_percent,
+)
+from helm_longctx.documents.plots import interval_plot
+from helm_longctx.documents.site import write_site
+from helm_longctx.redaction.personal import Replaced
+from helm_longctx.results.cells import interval_row
+from helm_longctx.results.statistics.intervals import Interval, mean_interval
+from helm_longctx.results.statistics.noninferiority import Verdict
+
+_SHOWN = 300
+"""Most characters of a question or an answer in a table."""
+
+_TITLES = {
+    "facts": "facts",
+    "decisions": "decisions",
+    "files": "files",
+    "state": "state of work",
+    "constraints": "constraints",
+    "tool_results": "tool results",
+}
+assert _TITLES.keys() == KINDS.keys()
+
+_VERDICTS = {
+    Verdict.NO_WORSE: "no worse",
+    Verdict.WORSE: "worse",
+    Verdict.UNDECIDED: "cannot tell",
+}
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The question whether compactors lose too much, with its answer.
+
+    Args:
+        base: the name of the base.
+        margin: the largest loss that is accepted, 0 to 1.
+    """
+
+    base: str
+    margin: float
+    losses: Sequence[Loss]
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class About:
+    """What a comparison is about, for its page and its data.
+
+    Args:
+        made: how probes were made; None for those of a file.
+        replaced: what was redacted.
+    """
+
+    name: str
+    reader: str
+    transcripts: Sequence[Transcript]
+    keeps: Mapping[str, int]
+    made: MadeProbes | None
+    replaced: Sequence[Replaced]
+
+
+def make_sections(results: Results, about: About, gate: Gate | None) -> list[Section]:
+    """Return the sections of the page. The terminal shows all but the last ones."""
+    sections = [
+        Section(
+            "recall",
+            "What is still known",
+            [_make_answer(results, gate), _make_plot(results), _recall_table(results)],
+            about=describe_scope(results),
+        ),
+        Section("kinds", "By kind of probe", [_kind_table(results)]),
+    ]
+    if results.differences:
+        title = "Differences between compactors"
+        table = _difference_table("differences", title, results.differences)
+        sections.append(Section("differences", title, [table]))
+    if results.rounds:
+        title = "Repeated compaction"
+        table = _difference_table("rounds", f"{title}: less one round", results.rounds)
+        blocks = [table, _survival_table(results, about.transcripts)]
+        sections.append(Section("rounds", title, blocks))
+    if gate:
+        sections.append(Section("gate", "Is it good enough?", [_gate_table(gate)]))
+    if failures := _failure_rows(results):
+        sections.append(
+            Section("failures", "Without a score", [_failure_table(failures)])
+        )
+    sections.append(Section("lost", "What was lost", [_lost_table(results)]))
+    sections.append(Section("probes", "Probes", [_probe_table(results, about.made)]))
+    if about.replaced:
+        sections.append(
+            Section("redacted", "Redacted", [redaction_table(about.replaced)])
+        )
+    return sections
+
+
+def describe_scope(results: Results) -> str:
+    """Return what intervals and tests are about."""
+    names = {probe.transcript for probe in results.probes}
+    if results.holds_for_others:
+        return f"Intervals and tests are about other transcripts like these {len(names)}: the transcripts are the clusters."
+    what = (
+        "this transcript as it was"
+        if len(names) == 1
+        else "these transcripts as they were"
+    )
+    return (
+        f"Intervals and tests are about {what} compacted: the messages are the clusters. At least {FEWEST} transcripts"
+        " can show what holds for others."
+    )
+
+
+def _make_answer(results: Results, gate: Gate | None) -> HeadlineAnswer:
+    """Return the verdict in words."""
+    question = "What does compaction lose?"
+    if gate is None:
+        ranked = sorted(
+            (
+                recall
+                for recall in results.recalls
+                if recall.arm.compactor.name not in (WHOLE, NOTHING)
+                and recall.interval.n
+            ),
+            key=lambda recall: -recall.interval.mean,
+        )
+        if not ranked:
+            return HeadlineAnswer(question, "No compactor has answers.", "", False)
+        best = ranked[0]
+        verdict = (
+            f"{best.arm.name} keeps the most: {share(best.interval.mean)} of the probes are answered rightly from"
+            f" {share(best.share)} of the tokens."
+        )
+        return HeadlineAnswer(
+            question, verdict, describe_decisions(results.differences), False
+        )
+    margin = points(gate.margin)
+    words = {
+        Verdict.NO_WORSE: f"No compactor loses {margin} or more against {gate.base}.",
+        Verdict.WORSE: f"A compactor loses more than {margin} against {gate.base}.",
+        Verdict.UNDECIDED: f"These probes cannot tell whether all compactors lose less than {margin} against {gate.base}.",
+    }
+    return HeadlineAnswer(
+        question,
+        words[gate.verdict],
+        describe_decisions(results.differences),
+        gate.verdict is not Verdict.UNDECIDED,
+    )
+
+
+def describe_decisions(differences: Sequence[Difference]) -> str:
+    """Return which arms differ, in a sentence."""
+    sentences = []
+    for difference in differences:
+        if difference.decision.is_different:
+            sentences.append(
+                f"{difference.one.name} is {difference.decision.verdict} than {difference.other.name}"
+            )
+    if not differences:
+        return ""
+    if not sentences:
+        return "No difference between compactors is shown."
+    return f"{'; '.join(sentences)}."
+
+
+def _make_plot(results: Results) -> Figure:
+    rows: list[dict[str, Any]] = []
+    names = []
+    for recall in results.recalls:
+        if recall.interval.n:
+            name = f"{recall.arm.name} ({share(recall.share)} of tokens)"
+            names.append(name)
+            row = {"model": name, **interval_row(recall.interval), "kind": "own"}
+            rows.append(row)
+    about = "The share of probes that are answered rightly from what is left, with 95 % intervals."
+    spec = interval_plot("probes answered rightly", names)
+    return Figure("recall-plot", "Recall", about, spec, rows)
+
+
+def _interval_cell(interval: Interval | None) -> Cell:
+    if interval is None or not interval.n:
+        return number_cell(None)
+    return number_cell(interval.mean, detail=range_text(interval.low, interval.high))
+
+
+def _dollar_cell(dollars: float | None) -> Cell:
+    if dollars is None:
+        return number_cell(None, note="a price is not known")
+    return number_cell(dollars, amount)
+
+
+def _recall_table(results: Results) -> Table:
+    columns = [
+        Column("compactor", is_number=False),
+        Column("recall", "probes that are answered rightly, in percent"),
+        Column("tokens kept", "mean over the transcripts"),
+        Column("kept", "share of the tokens, in percent"),
+        Column("$ compaction", "all compactions"),
+        Column("$ answers", "all answers and verdicts"),
+        Column("unknown", "probes whose answer is that it is not known"),
+        Column("wrong", "probes with another answer"),
+        Column("no score", "failures, which are in no mean"),
+    ]
+    rows = []
+    for recall in results.recalls:
+        counts = [
+            recall.states.get(state, 0)
+            for state in (State.UNKNOWN, State.WRONG, State.FAILED)
+        ]
+        rows.append(
+            [
+                Cell(recall.arm.name),
+                _interval_cell(recall.interval),
+                number_cell(recall.tokens, count),
+                number_cell(recall.share),
+                _dollar_cell(recall.dollars),
+                _dollar_cell(recall.answers),
+                *(number_cell(number, count) for number in counts),
+            ]
+        )
+    about = f"{len(results.probes)} probes. The probes are chosen so that {WHOLE} is answered rightly and {NOTHING} is not."
+    return Table("recall", "Recall and what it costs", columns, rows, about)
+
+
+def _kind_table(results: Results) -> Table:
+    kinds = [
+        kind
+        for kind in KINDS
+        if any(kind in recall.by_kind for recall in results.recalls)
+    ]
+    numbers = {
+        kind: sum(probe.kind == kind for probe in results.probes) for kind in kinds
+    }
+    columns = [
+        Column("compactor", is_number=False),
+        *(Column(f"{_TITLES[kind]} ({numbers[kind]})") for kind in kinds),
+    ]
+    rows = []
+    for recall in results.recalls:
+        cells = [_interval_cell(recall.by_kind.get(kind)) for kind in kinds]
+        rows.append([Cell(recall.arm.name), *cells])
+    return Table(
+        "kinds", "Recall by kind of probe (number of probes), in percent", columns, rows
+    )
+
+
+def _difference_table(
+    name: str, title: str, differences: Sequence[Difference]
+) -> Table:
+    columns = [
+        Column("compactor", is_number=False),
+        Column("less", is_number=False),
+        Column("difference", "points of recall, with the 95 % interval"),
+        Column("better", "probes that only the first one has answered rightly"),
+        Column("worse", "probes that only the second one has answered rightly"),
+        Column("p", "adjusted for all differences of this table"),
+        Column("verdict", is_number=False),
+    ]
+    rows = []
+    for difference in differences:
+        decision = difference.decision
+        comparison = decision.comparison
+        effect = comparison.effect
+        ends = range_text(effect.low, effect.high, signed_percent)
+        rows.append(
+            [
+                Cell(difference.one.name),
+                Cell(difference.other.name),
+                Cell(signed_percent(effect.mean), effect.mean, ends),
+                number_cell(comparison.wins, count),
+                number_cell(comparison.losses, count),
+                number_cell(decision.adjusted, p_text),
+                Cell(decision.verdict),
+            ]
+        )
+    return Table(name, title, columns, rows)
+
+
+def _survival_table(results: Results, transcripts: Sequence[Transcript]) -> Table:
+    """Return recall by the number of compactions that the message of a probe has gone through."""
+    by_name = {transcript.name: transcript for transcript in transcripts}
+    arms = [recall.arm for recall in results.recalls if recall.arm.rounds > 1]
+    scores: dict[tuple[str, int], list[tuple[float, str]]] = {}
+    for outcome in results.outcomes:
+        if outcome.arm in arms and outcome.given.score is not None:
+            transcript = by_name[outcome.probe.transcript]
+            times = count_compactions(transcript, outcome.probe, outcome.arm.rounds)
+            scores.setdefault((outcome.arm.name, times), []).append(
+                (outcome.given.score, outcome.probe.transcript)
+            )
+    most = max(arm.rounds for arm in arms)
+    columns = [
+        Column("compactor", is_number=False),
+        *(
+            Column(f"{times} compaction{'s' if times > 1 else ''}")
+            for times in range(1, most + 1)
+        ),
+    ]
+    rows = []
+    for arm in arms:
+        cells = []
+        for times in range(1, most + 1):
+            pairs = scores.get((arm.name, times), [])
+            values = [score for score, _ in pairs]
+            groups = [group for _, group in pairs] if results.holds_for_others else None
+            cells.append(_interval_cell(mean_interval(values, groups)))
+        rows.append([Cell(arm.name), *cells])
+    title = "Recall by the number of compactions since the message, in percent"
+    return Table("survival", title, columns, rows)
+
+
+def _gate_table(gate: Gate) -> Table:
+    columns = [
+        Column("compactor", is_number=False),
+        Column(f"less {gate.base}", "points of recall, with the interval of the gate"),
+        Column("p (worse)", f"one-sided, of a loss of at most {points(gate.margin)}"),
+        Column("verdict", is_number=False),
+        Column("missing", "probes that are still needed to decide"),
+    ]
+    rows = []
+    for loss in gate.losses:
+        effect = loss.drop.comparison.effect
+        ends = range_text(effect.low, effect.high, signed_percent)
+        is_open = loss.verdict is Verdict.UNDECIDED
+        rows.append(
+            [
+                Cell(loss.arm.name),
+                Cell(signed_percent(effect.mean), effect.mean, ends),
+                number_cell(loss.drop.p_worse, p_text),
+                Cell(_VERDICTS[loss.verdict]),
+                number_cell(loss.drop.more if is_open else None, count),
+            ]
+        )
+    return Table(
+        "gate", f"Losses of {points(gate.margin)} against {gate.base}", columns, rows
+    )
+
+
+def _failure_rows(results: Results) -> list[list[Cell]]:
+    rows = []
+    for recall in results.recalls:
+        for reason, number in recall.compactions.items():
+            text = f"transcripts without a result: {reason}"
+            rows.append([Cell(recall.arm.name), number_cell(number, count), Cell(text)])
+        for reason, number in recall.failures.items():
+            if not reason.startswith("no compaction"):
+                cell = number_cell(number, count)
+                rows.append([Cell(recall.arm.name), cell, Cell(f"probes: {reason}")])
+    return rows
+
+
+def _failure_table(rows: Sequence[Sequence[Cell]]) -> Table:
+    columns = [
+        Column("compactor", is_number=False),
+        Column("times"),
+        Column("why", is_number=False),
+    ]
+    about = "They are in no mean. The same command asks again for what has failed."
+    return Table("failures", "What has no score", columns, rows, about)
+
+
+def find_lost(results: Results) -> list[Outcome]:
+    """Return the outcomes without the right answer, of compactors and of the baseline with the last tokens."""
+    return [
+        outcome
+        for outcome in results.outcomes
+        if outcome.given.score == 0
+        and outcome.arm.compactor.name not in (WHOLE, NOTHING)
+    ]
+
+
+def place_of(probe: Probe) -> str:
+    """Return where the answer to a probe stands."""
+    where = f"line {probe.line}" if probe.line else f"message {probe.message + 1}"
+    return f"{probe.transcript}, {where} ({share(probe.depth)})"
+
+
+def _lost_table(results: Results) -> Table:
+    columns = [
+        Column("compactor", is_number=False),
+        Column("kind", is_number=False),
+        Column(
+            "where", "the file, and the share of its tokens before", is_number=False
+        ),
+        Column("question", is_number=False, folds=True),
+        Column("answer", is_number=False, folds=True),
+        Column("reply", is_number=False, folds=True),
+    ]
+    rows = []
+    for outcome in find_lost(results):
+        probe = outcome.probe
+        texts = (probe.question, probe.answer, outcome.given.text or "")
+        rows.append(
+            [
+                Cell(outcome.arm.name),
+                Cell(_TITLES[probe.kind]),
+                Cell(place_of(probe)),
+                *(Cell(_shorten(text)) for text in texts),
+            ]
+        )
+    return Table("lost", "Probes that were lost", columns, rows, search=True)
+
+
+def _shorten(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+
+
+def describe_making(made: MadeProbes) -> list[str]:
+    """Return lines about how probes were made."""
+    lines = [f"{len(made.probes)} probes were made and checked."]
+    for reason, number in made.rejected.most_common():
+        lines.append(f"{number} left out: {reason}")
+    for reason, number in made.failures.most_common():
+        lines.append(f"{number} not checked: {reason}; the same command asks again")
+    return lines
+
+
+def _probe_table(results: Results, made: MadeProbes | None) -> Table:
+    columns = [
+        Column("probe", is_number=False),
+        Column("kind", is_number=False),
+        Column("where", is_number=False),
+        Column("question", is_number=False, folds=True),
+        Column("answer", is_number=False, folds=True),
+        Column("scored by", is_number=False),
+    ]
+    rows = []
+    for probe in results.probes:
+        rows.append(
+            [
+                Cell(probe.id),
+                Cell(_TITLES[probe.kind]),
+                Cell(place_of(probe)),
+                Cell(_shorten(probe.question)),
+                Cell(_shorten(probe.answer)),
+                Cell("rule" if probe.is_exact else "judge"),
+            ]
+        )
+    about = " ".join(describe_making(made)) if made else ""
+    return Table("probes", "All probes", columns, rows, about, search=True)
+
+
+def redaction_table(replaced: Sequence[Replaced]) -> Table:
+    """Return what was replaced. The texts themselves are kept nowhere."""
+    columns = [
+        Column("what", is_number=False),
+        Column("placeholder", is_number=False),
+        Column("text", "its first characters", is_number=False),
+        Column("times"),
+        Column("first", is_number=False),
+    ]
+    rows = []
+    for detail in replaced:
+        rows.append(
+            [
+                Cell(detail.kind),
+                Cell(detail.placeholder),
+                Cell(one_line(detail.shown)),
+                number_cell(detail.times, count),
+                Cell(detail.first),
+            ]
+        )
+    return Table("redacted", "What was replaced", columns, rows)
+
+
+def write_page(sections: Sequence[Section], about: About, folder: Path) -> Path:
+    """Write the page and the data of its tables, and return the page's file."""
+    made = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, helm-longctx {VERSION}"
+    about_text = f"Answers by {about.reader}. {len(about.transcripts)} transcripts."
+    page = Page("index.html", "Result", "Compaction", sections, about=about_text)
+    report = Report(f"Compaction: {about.name}", about.name, made, [page])
+    return write_site(report, folder)[0]
+
+
+def results_json(results: Results, about: About, gate: Gate | None) -> dict[str, Any]:
+    """Return all results as JSON data."""
+    return {
+        "name": about.name,
+        "reader": about.reader,
+        "holds_for_others": results.holds_for_others,
+        "transcripts": [
+            {
+                "name": transcript.name,
+                "format": transcript.format,
+                "messages": len(transcript.messages),
+                "tokens": transcript.tokens,
+                "keep": about.keeps[transcript.name],
+                "sha256": transcript.digest,
+            }
+            for transcript in about.transcripts
+        ],
+        "recall": [_recall_json(recall) for recall in results.recalls],
+        "differences": [_difference_json(row) for row in results.differences],
+        "rounds": [_difference_json(row) for row in results.rounds],
+        "gate": _gate_json(gate) if gate else None,
+        "probes": [asdict(probe) for probe in results.probes],
+        "answers": [
+            {
+                "probe": outcome.probe.id,
+                "compactor": outcome.arm.compactor.name,
+                "rounds": outcome.arm.rounds,
+                "state": outcome.given.state.value,
+                "score": outcome.given.score,
+                "text": outcome.given.text,
+                "failure": outcome.given.failure,
+            }
+            for outcome in results.outcomes
+        ],
+        "made": None
+        if about.made is None
+        else {
+            "rejected": dict(about.made.rejected),
+            "failures": dict(about.made.failures),
+        },
+        "redacted": [asdict(detail) for detail in about.replaced],
+    }
+
+
+def _number(value: float) -> float | None:
+    """Return a number that JSON has, or None."""
+    return None if value != value else value
+
+
+def _interval_json(interval: Interval) -> dict[str, Any]:
+    values = {
+        name: _number(value)
+        for name, value in zip(
+            ("mean", "low", "high"),
+            (interval.mean, interval.low, interval.high),
+            strict=True,
+        )
+    }
+    return {**values, "n": interval.n}
+
+
+def _recall_json(recall: Recall) -> dict[str, Any]:
+    return {
+        "compactor": recall.arm.compactor.name,
+        "rounds": recall.arm.rounds,
+        "recall": _interval_json(recall.interval),
+        "kinds": {
+            kind: _interval_json(interval) for kind, interval in recall.by_kind.items()
+        },
+        "tokens": _number(recall.tokens),
+        "share": _number(recall.share),
+        "dollars": recall.dollars,
+        "dollars_answers": recall.answers,
+        "states": {state.value: recall.states.get(state, 0) for state in State},
+        "failures": dict(recall.failures),
+        "failed_compactions": dict(recall.compactions),
+    }
+
+
+def _difference_json(difference: Difference) -> dict[str, Any]:
+    decision = difference.decision
+    return {
+        "compactor": difference.one.compactor.name,
+        "other": difference.other.compactor.name,
+        "rounds": difference.one.rounds,
+        "other_rounds": difference.other.rounds,
+        "difference": _interval_json(decision.comparison.effect),
+        "better": decision.comparison.wins,
+        "worse": decision.comparison.losses,
+        "p": _number(decision.adjusted),
+        "verdict": decision.verdict,
+    }
+
+
+def _gate_json(gate: Gate) -> dict[str, Any]:
+    return {
+        "base": gate.base,
+        "max_loss": gate.margin,
+        "verdict": _VERDICTS[gate.verdict],
+        "losses": [
+            {
+                "compactor": loss.arm.compactor.name,
+                "rounds": loss.arm.rounds,
+                "difference": _interval_json(loss.drop.comparison.effect),
+                "p_worse": loss.drop.p_worse,
+                "verdict": _VERDICTS[loss.verdict],
+                "more": loss.drop.more,
+            }
+            for loss in gate.losses
+        ],
+    }

@@ -1,0 +1,173 @@
+"""Replaces secrets and personal details in texts by placeholders, and says what was replaced.
+
+Rules find secrets, addresses of mail, telephone numbers, IP addresses, numbers of cards and accounts, and names of users
+in paths. They find no names of people, companies or projects: these are words that the user gives.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from helm_longctx.redaction.text import replace_secrets
+
+_SHOWN = 2
+_SHORT = 8
+"""Characters of a replaced text that are shown: one of a text that is shorter than `_SHORT`."""
+
+
+@dataclass
+class Replaced:
+    """A text that was replaced.
+
+    Args:
+        placeholder: what stands in its place. Equal texts have the same placeholder.
+        shown: its first characters and its length. The text itself is kept nowhere.
+        times: how often it was replaced.
+        first: where it was first.
+    """
+
+    kind: str
+    placeholder: str
+    shown: str
+    times: int
+    first: str
+
+
+def _is_number(digits: str) -> bool:
+    """Whether digits are those of a payment card (Luhn's checksum)."""
+    total = 0
+    for place, digit in enumerate(reversed(digits)):
+        value = int(digit) * (1 + place % 2)
+        total += value - 9 * (value > 9)
+    return total % 10 == 0
+
+
+def _is_card(text: str) -> bool:
+    digits = re.sub(r"\D", "", text)
+    return 13 <= len(digits) <= 19 and len(set(digits)) > 1 and _is_number(digits)
+
+
+def _is_account(text: str) -> bool:
+    """Whether a text is an international bank account number (ISO 13616)."""
+    letters = text.replace(" ", "")
+    moved = letters[4:] + letters[:4]
+    return int("".join(str(int(character, 36)) for character in moved)) % 97 == 1
+
+
+def _is_address(text: str) -> bool:
+    """Whether a text is an IP address of a machine: not one of this machine, and no mask."""
+    numbers = [int(part) for part in text.split(".")]
+    is_whole = all(number < 256 for number in numbers)
+    return is_whole and numbers[0] not in (0, 127, 255)
+
+
+def _is_mail(text: str) -> bool:
+    """Whether an address is one of mail: `git@` begins addresses of repositories."""
+    return not text.startswith("git@")
+
+
+def _is_any(text: str) -> bool:
+    return True
+
+
+# Each row has a kind, literals without which the pattern cannot match, the pattern, whose last group is replaced if it
+# has one, and a check.
+_PATTERNS: list[tuple[str, tuple[str, ...], str, Callable[[str], bool]]] = [
+    (
+        "email",
+        ("@",),
+        r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}",
+        _is_mail,
+    ),
+    (
+        "user",
+        ("/home/", "/Users/", ":\\Users\\"),
+        r"(?:/home/|/Users/|:\\{1,2}Users\\{1,2})(?!Shared\b)([\w.-]{1,64})",
+        _is_any,
+    ),
+    (
+        "account",
+        (),
+        r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?(?!\w)",
+        _is_account,
+    ),
+    ("card", (), r"(?<![\w.-])\d(?:[ -]?\d){12,18}(?![\w.-])", _is_card),
+    (
+        "phone",
+        (),
+        r"(?<![\w.+])(?:\+\d{1,3}(?:[ .()/-]{0,2}\d){7,13}|\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4})(?![\w-])",
+        _is_any,
+    ),
+    ("ip", (), r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w.-]*\w)", _is_address),
+]
+
+
+class Redactor:
+    """Replaces secrets and personal details in many texts. Equal details get equal placeholders.
+
+    Args:
+        words: further words to replace, such as names. Only whole words are replaced, in upper and lower case.
+    """
+
+    def __init__(self, words: Iterable[str] = ()):
+        # The longest first, because a part of a longer word would leave the rest.
+        escaped = [re.escape(word) for word in sorted(words, key=len, reverse=True)]
+        self._words = None
+        if escaped:
+            pattern = rf"(?<!\w)(?:{'|'.join(escaped)})(?!\w)"
+            self._words = re.compile(pattern, re.IGNORECASE)
+        self._replaced: dict[tuple[str, str], Replaced] = {}
+
+    @property
+    def replacements(self) -> list[Replaced]:
+        """All that was replaced, in order."""
+        return list(self._replaced.values())
+
+    def redact(self, text: str, where: str = "") -> str:
+        """Return a text with placeholders.
+
+        Args:
+            where: where the text stands, for the user.
+        """
+        if self._words:
+            text = self._words.sub(
+                lambda match: self._name("word", where, match[0].lower()), text
+            )
+        text = replace_secrets(text, partial(self._name, "secret", where))
+        for kind, hints, pattern, is_right in _PATTERNS:
+            if hints and not any(hint in text for hint in hints):
+                continue
+            text = re.sub(
+                pattern, partial(self._replace_match, kind, where, is_right), text
+            )
+        return text
+
+    def _replace_match(
+        self,
+        kind: str,
+        where: str,
+        is_right: Callable[[str], bool],
+        match: re.Match[str],
+    ) -> str:
+        group = match.re.groups
+        detail = match[group]
+        if not is_right(detail):
+            return match[0]
+        start = match.start(group) - match.start()
+        end = match.end(group) - match.start()
+        return f"{match[0][:start]}{self._name(kind, where, detail)}{match[0][end:]}"
+
+    def _name(self, kind: str, where: str, detail: str) -> str:
+        """Return the placeholder of a detail."""
+        known = self._replaced.get((kind, detail))
+        if known is None:
+            number = sum(other.kind == kind for other in self.replacements) + 1
+            shown = detail[: _SHOWN if len(detail) >= _SHORT else 1]
+            shown = f"{shown}… ({len(detail)} characters)"
+            known = Replaced(kind, f"[{kind} {number}]", shown, 0, where)
+            self._replaced[kind, detail] = known
+        known.times += 1
+        return known.placeholder
