@@ -282,7 +282,9 @@ def _compare_stems(prediction: Counter[str], reference: Counter[str]) -> float:
 
 def _compare_parts(prediction: str, reference: str) -> float:
     """Return the mean over the reference's parts between commas of the best F1 of a part of the prediction."""
-    parts = [_find_stems(part) for part in prediction.split(",")]
+    # A model in a loop repeats one part many times.
+    distinct = dict.fromkeys(prediction.split(","))
+    parts = [_find_stems(part) for part in distinct]
     best = []
     for expected in reference.split(","):
         stems = _find_stems(expected)
