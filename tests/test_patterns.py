@@ -31,6 +31,7 @@ MADE: Mapping[str, Sequence[str]] = {
     "judging.keys.client.family_of": ("gpt|o[0-9]",),
     "models.apis.parameters.find_change": (r"(?<!\w)(?:top_p|topP)(?!\w)",),
     "models.apis.parameters.is_named": (r"(?<!\w)(?:top_p|topP)(?!\w)",),
+    "models.apis.sending._is_rate_limit": (r"\b429\b",),
     "models.apis.provider._check_names": ("[a-z][a-z0-9_]*",),
     "models.baselines.lexical.nearest_label": ("\n\n",),
     "models.baselines.lexical.scores": (r"(?<!\w)aa(?!\w)",),

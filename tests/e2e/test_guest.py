@@ -146,7 +146,7 @@ def test_tables_of_other_schemas_stay(home: Path, of_helm: bool) -> None:
         assert next(iter(shown_groups)) == "Boards"
         assert shown_groups["Boards"] == ["Our board"]
         assert columns(home, "groups/board.json") == [
-            ["Model", "Mean win rate", "Reasoning - Our match"]
+            ["Model", "Reasoning - Our match"]
         ]
 
 

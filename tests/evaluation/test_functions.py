@@ -15,6 +15,7 @@ import pytest
 import helm_longctx as lc
 from helm_longctx.evaluation.result import EvaluationResult
 from helm_longctx.models.objects import OBJECTS
+from helm_longctx.results.run_groups import UNKNOWN_NOISE
 from tests.evaluation.calls import TASK, call, look_up
 from tests.support.commands import Command
 
@@ -146,6 +147,11 @@ def test_comparison(both: EvaluationResult, tmp_path: Path) -> None:
         for each in (look_up, nothing)
     )
     assert one.compare(other).equals(both.compare())
+    groups = {"own": ["python/look_up"], "none": ["python/nothing"]}
+    (pair,) = one.compare_groups(groups, other).itertuples()
+    assert pair.verdict == UNKNOWN_NOISE
+    (pair,) = both.compare_groups(groups, run_noise=6).itertuples()
+    assert (pair.one, pair.difference, pair.verdict) == ("own", 1, "better")
     with pytest.raises(
         lc.InputError,
         match=r"both results have the model 'python/look_up'; give one of them a name=",

@@ -104,6 +104,7 @@ LINES = {
     ),
     "shard": (
         "shard 1/2 helmet_recall:task=json_kv,length=8k,num_samples=2,model=longctx/null --suite t -m 2 --disable-cache",
+        "shard all/2 helmet_recall:task=json_kv,length=8k,num_samples=2,model=longctx/null --suite t -m 2 --disable-cache",
         "shard 2/2 --conf-paths entries.conf --suite t -m 2 -n 2",
     ),
     "batch": (

@@ -172,10 +172,15 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
     """Make the runs. If some fail, return an error that names them. Also return how questions ended."""
     from helm_longctx.config.plan import make_runner
     from helm_longctx.helm.registry import runner_error
+    from helm_longctx.results.run_groups import write_groups
     from helm_longctx.runner.stopping import run_until_decided
     from helm_longctx.tasks.stop_rules import parse_rule
 
-    runner = make_runner(plan.config)
+    config = plan.config
+    if config.groups:
+        patterns = {name: text.split(",") for name, text in config.groups.items()}
+        write_groups(suite_path(config.output_path, config.suite), patterns)
+    runner = make_runner(config)
     rule = plan.config.limits.stop_when
     try:
         if rule:

@@ -19,7 +19,11 @@ from helm_longctx.config.shared import (
 @takes_options(*SELECTION)
 def shard(
     part: Annotated[
-        str, typer.Argument(metavar="I/N", help="Shard to work on: 1/N to N/N.")
+        str,
+        typer.Argument(
+            metavar="I/N",
+            help="Shard to work on: 1/N to N/N, or all/N for a process for each on this machine.",
+        ),
     ],
     suite: SuiteOption,
     most: MostInstances,
@@ -51,14 +55,35 @@ def shard(
     Start N such processes with the same arguments on a shared disk. Then start helm-run with the same arguments and our
     runner: it finds all answers and writes the same results as a run on one machine. After a crash, repeat the command:
     it sends only the requests that are missing.
+
+    With all/N this command starts the N processes on this machine, each with a GPU of its own if there are any, and
+    completes the runs. So a model of this machine is loaded once on each GPU.
     """
     from helm_longctx.helm.registry import set_up_logging
-    from helm_longctx.runner.machines.shards import OneShard, divide_paces
+    from helm_longctx.runner.machines.shards import (
+        OneShard,
+        divide_paces,
+        run_shards,
+    )
     from helm_longctx.runner.runner import LongContextRunner, runner_arguments
     from helm_longctx.runs.journal import Shard
 
-    chosen = Shard.parse(part)
     set_up_logging()
+    if part.startswith("all/"):
+        count = Shard.parse(f"1/{part.removeprefix('all/')}").total
+        run_shards(count, part)
+        specs = make_specs(entries, options, suite, most, output_path, local_path)
+        arguments = runner_arguments(
+            output_path,
+            suite,
+            local_path,
+            threads,
+            not disable_cache,
+            skip_completed_runs=True,
+        )
+        LongContextRunner(**arguments).run_all(specs)
+        return
+    chosen = Shard.parse(part)
     specs = make_specs(entries, options, suite, most, output_path, local_path)
     arguments = runner_arguments(
         output_path,

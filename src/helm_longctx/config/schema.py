@@ -572,6 +572,11 @@ class RunConfig(ConfigSection):
         default=[],
         description="the models, such as a/b,c/d; not needed if every entry names a model",
     )
+    groups: Annotated[dict[str, str], OnCommandLine("--group", many="pairs")] = Field(
+        default={},
+        description="recipes with the patterns of their training runs, such as recipe-a=ckpt/a-seed*, for compare and"
+        " the report",
+    )
     retry_cut: Annotated[_Times | None, _OPTION] = Field(
         default=None,
         description="the factor by which the output budget of cut answers is multiplied in a second run, such as 4x",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import io
 import math
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
@@ -154,6 +155,44 @@ class EvaluationResult:
                     ).effect.mean,
                 }
             )
+        return pd.DataFrame(rows)
+
+    def compare_groups(
+        self,
+        groups: Mapping[str, Sequence[str]],
+        other: EvaluationResult | None = None,
+        run_noise: float | str | None = None,
+    ) -> pd.DataFrame:
+        """Compare recipes by several training runs of each, over runs and questions.
+
+        Args:
+            groups: the names of the models of each recipe, or patterns such as `a-seed*`.
+            other: another result with further runs.
+            run_noise: an assumption in place of the estimate: the standard deviation between runs in points, or the
+                name of the group whose runs give it. Without it, a recipe with one run is not told from another.
+
+        Returns:
+            A row for each benchmark and pair of recipes, with the columns of `compare --group --json`, in 0 to 1.
+
+        Raises:
+            InputError: a pattern matches no model, or the runs share no question.
+        """
+        import pandas as pd
+
+        from helm_longctx.results.run_groups import compare_groups, find_groups, to_json
+
+        results = self.results + (other.results if other else ())
+        boards = make_boards(results, BENCHMARKS)
+        models = list(dict.fromkeys(result.model for result in results))
+        found = find_groups(groups, models)
+        noise = None if run_noise is None else str(run_noise)
+        rows = []
+        for board in boards:
+            if board.own_models:
+                content = to_json(compare_groups([board], found, run_noise=noise))
+                rows += [
+                    {"benchmark": board.name, **row} for row in content["pairings"]
+                ]
         return pd.DataFrame(rows)
 
     def report(self) -> Path:

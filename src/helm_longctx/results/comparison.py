@@ -1,7 +1,7 @@
 """Compares models: in pairs on the instances that both answered, by intervals if they share none, and as a ranking."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -560,6 +560,48 @@ class _SharedAnswers:
             )
             parts.append(pairs)
         return parts
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether a question that was put to all models has no answer of one of them."""
+        return any(question.cell.asked for question in self.questions)
+
+    def scores_of_run(
+        self, model: str, failure: float | None = None
+    ) -> tuple[Floats, Floats, list[str]]:
+        """Return a model's scores on the questions of the overall score.
+
+        Args:
+            failure: the score of an answer that is missing. None leaves out the questions that a model did not answer.
+
+        Returns:
+            Shape (questions,) each: the scores, their weights with the sum 1, and the groups of questions.
+        """
+        indices = self.weighted_indices or list(range(len(self.questions)))
+        if failure is None:
+            indices = [index for index in indices if index < len(self.items)]
+        sizes = Counter(id(self.questions[index].cell) for index in indices)
+        scores = []
+        weights = []
+        groups = []
+        for index in indices:
+            question = self.questions[index]
+            scores.append(self._score_of_run(model, index, failure))
+            # The weights of tasks in no mean are 0. Among themselves they are equal.
+            weights.append((question.weight or 1.0) / sizes[id(question.cell)])
+            groups.append(question.group)
+        whole = np.array(weights)
+        return np.array(scores), whole / whole.sum(), groups
+
+    def _score_of_run(self, model: str, index: int, failure: float | None) -> float:
+        question = self.questions[index]
+        asked = question.cell.asked
+        if failure is None or not asked:
+            return float(self.scores[model][index])
+        repeats = asked[model][question.item.instance]
+        failed = _failure_share(repeats)
+        answered = _mean_or_nan(repeats) if failed < 1 else 0.0
+        return answered * (1 - failed) + failure * failed
 
     def _pair_questions(
         self, one: str, other: str, indices: Sequence[int]

@@ -18,7 +18,7 @@ from helm_longctx.runner.runner import runner_arguments
 from helm_longctx.runs.journal import Shard, answer_files
 from tests.e2e.commands import write_ready
 from tests.runner.making import ENTRY, PlainClient, spec_of
-from tests.support.programs import start
+from tests.support.programs import run, start
 from tests.support.servers.llm import asked_again, serve
 from tests.support.shards import read_all, run_path
 
@@ -144,3 +144,31 @@ def test_a_killed_shard(tmp_path: Path) -> None:
             assert result.exit_code == 0, result.output
         assert {call.question for call in asked_again(server.calls)} <= {lost}
         assert len({call.question for call in server.calls}) == 24
+
+
+def test_one_command_runs_all_shards(tmp_path: Path) -> None:
+    """`shard all/2` starts two processes without a GPU, and completes the run from their answers."""
+    entry = "helmet_recall:task=json_kv,length=4k,num_samples=4,model=longctx/lexical"
+    options = ("--suite", "s", "-m", "8", "--disable-cache")
+    done = run("helm-longctx", "shard", "all/2", entry, *options, folder=tmp_path)
+    log = done.stdout + done.stderr
+    assert done.returncode == 0, log
+    assert "shard 1/2: 2 requests" in log
+    assert "shard 2/2: 2 requests" in log
+    assert "4 answered before" in log
+    assert len(list(tmp_path.glob("benchmark_output/runs/s/*/stats.json"))) == 1
+
+
+def test_more_shards_than_gpus(tmp_path: Path) -> None:
+    """More processes than GPUs end in one line before any process starts."""
+    options = ("--suite", "s", "-m", "8", f"{ENTRY}test/plain")
+    done = run(
+        "helm-longctx",
+        "shard",
+        "all/3",
+        *options,
+        folder=tmp_path,
+        CUDA_VISIBLE_DEVICES="0, 1",
+    )
+    assert done.returncode == 2
+    assert "part='all/3' is invalid; give at most all/2" in done.stderr

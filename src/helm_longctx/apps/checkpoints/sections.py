@@ -23,7 +23,7 @@ from helm_longctx.documents.document import (
     number_cell,
     text_columns,
 )
-from helm_longctx.documents.numbers import MARK, range_text, signed_percent
+from helm_longctx.documents.numbers import MARK, percent, range_text, signed_percent
 from helm_longctx.documents.plots import curves
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError
@@ -187,11 +187,7 @@ def is_above_floor(scores: Sequence[Interval], floor: Interval) -> bool:
     """
     newest = scores[-1]
     quantile = normal_quantile()
-    noise = _TYPICAL_NOISE
-    if len(scores) >= _FEWEST_STEPS:
-        sampled = ((newest.high - newest.low) / (2 * quantile)) ** 2
-        variance = _find_variance(np.array([score.mean for score in scores]))
-        noise = max(noise, math.sqrt(max(variance - sampled, 0.0)))
+    noise = max(_TYPICAL_NOISE, find_neighbour_noise(scores) or 0.0)
     with_noise = Interval(
         mean=newest.mean,
         low=newest.mean - math.hypot(newest.mean - newest.low, quantile * noise),
@@ -202,6 +198,20 @@ def is_above_floor(scores: Sequence[Interval], floor: Interval) -> bool:
     # The p-value is two-sided, and only scores above the floor count.
     level = 2 * SIGNIFICANCE / (len(scores) * (len(scores) + 1))
     return comparison.effect.mean > 0 and comparison.p_value < level
+
+
+def find_neighbour_noise(scores: Sequence[Interval]) -> float | None:
+    """Return the standard deviation between neighbouring checkpoints besides that of their questions, 0 to 1.
+
+    It is a lower bound of the noise between runs of one recipe, because neighbours share most of their training. None
+    with fewer than `_FEWEST_STEPS`.
+    """
+    if len(scores) < _FEWEST_STEPS:
+        return None
+    newest = scores[-1]
+    sampled = ((newest.high - newest.low) / (2 * normal_quantile())) ** 2
+    variance = _find_variance(np.array([score.mean for score in scores]))
+    return math.sqrt(max(variance - sampled, 0.0))
 
 
 def _find_variance(means: Floats) -> float:
@@ -318,6 +328,11 @@ def checkpoint_sections(board: Board) -> list[Section]:
         *(
             Column("Change", "Of the last steps, in points."),
             Column("At the end", is_number=False),
+            Column(
+                "Noise, at least",
+                "Standard deviation between neighbouring steps besides that of their questions, in points. Runs of one"
+                " recipe differ by at least as much; see compare --group.",
+            ),
         ),
     ]
     sections = []
@@ -384,6 +399,11 @@ def _row(board: Board, curve: _Curve) -> list[Cell]:
         if change
         else number_cell(None, note="no question in common"),
         Cell(f"{curve.direction} ({earlier} to {latest})" if curve.direction else ""),
+        number_cell(
+            find_neighbour_noise([score.interval for score in curve.scores.values()]),
+            percent,
+            note=f"fewer than {_FEWEST_STEPS} steps",
+        ),
     ]
 
 

@@ -48,13 +48,22 @@ from helm_longctx.results.comparison import (
 )
 from helm_longctx.results.methods import Gain, find_gains
 from helm_longctx.results.reading import Result
+from helm_longctx.results.run_groups import (
+    compare_groups,
+    describe_noise,
+    find_groups,
+    group_tables,
+    parse_groups,
+    read_groups,
+    to_json,
+)
 from helm_longctx.results.statistics.comparison import (
     FAILURES_DECIDE,
     Decision,
     SideFailures,
 )
 from helm_longctx.results.statistics.level import LEVEL_TEXT, SIGNIFICANCE
-from helm_longctx.results.suite import suite_folder
+from helm_longctx.results.suite import suite_folder, suite_path
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -84,6 +93,7 @@ def comparison_sections(board: Board, length: int | None) -> Section | None:
     blocks = [
         _matrix(names, differences, name),
         _ranks(board, names, ranking, differences, name),
+        *_recipes(board, length, name),
     ]
     shown = [block for block in blocks if block]
     if not shown:
@@ -98,6 +108,22 @@ def comparison_sections(board: Board, length: int | None) -> Section | None:
     return Section(
         name, f"Comparisons {label(length)}".strip(), shown, about, choice=label(length)
     )
+
+
+def _recipes(board: Board, length: int | None, name: str) -> list[Table]:
+    """Return the comparison of recipes, if the suite's configuration has groups of training runs."""
+    folders = {
+        result.run.path.parent for result in board.tasks if result.run is not None
+    }
+    patterns = read_groups(folders.pop()) if len(folders) == 1 else {}
+    if not patterns:
+        return []
+    try:
+        groups = find_groups(patterns, board.own_models)
+        table = compare_groups([board], groups, length)
+    except InputError:  # some runs of the groups have not been made at this length
+        return []
+    return group_tables(table, name)
 
 
 def _matrix(
@@ -410,6 +436,18 @@ def compare(
             help="Compare each model's methods with its plain prompts instead.",
         ),
     ] = False,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Compare recipes by their training runs: NAME=PATTERN of models, e.g. recipe-a=ckpt/a-seed*. Repeat it."
+        ),
+    ] = None,
+    run_noise: Annotated[
+        str | None,
+        typer.Option(
+            help="Assumed standard deviation between runs of a recipe, in points, or the group whose runs give it."
+        ),
+    ] = None,
     instances: Annotated[
         int,
         typer.Option(
@@ -427,10 +465,24 @@ def compare(
     Each benchmark is compared on its own, unless --pool is given. The test changes the signs of paired differences, and
     keeps questions of one group together. Holm's method adjusts its p-values for all pairs of the models that are
     named. Models whose difference is not significant are tied (=).
+
+    With --group, recipes are compared by several training runs of each, over runs and questions. The noise between runs
+    is estimated from all groups; with one run of a recipe it is unknown, and nothing is decided.
     """
     check_folder("json", json_path)
     models = models or []
-    if not methods and (len(set(models)) < 2 or len(set(models)) < len(models)):
+    patterns = parse_groups(group or ())
+    if not (patterns or models or methods):
+        patterns = read_groups(suite_path(output_path, suite))
+    if not patterns and run_noise is not None:
+        raise InputError(f"compare: --run-noise={run_noise} needs groups; give --group")
+    if group and (models or methods):
+        raise InputError(
+            "compare: --group names the models; leave out models and --methods"
+        )
+    if not (methods or patterns) and (
+        len(set(models)) < 2 or len(set(models)) < len(models)
+    ):
         raise InputError(
             f"compare: models={' '.join(models)!r} is invalid; give two or more different models"
         )
@@ -443,7 +495,9 @@ def compare(
     for board in every:
         if benchmark in (None, board.benchmark.name):
             boards.append(board)
-    if methods:
+    if patterns:
+        content = _show_groups(boards, patterns, tokens, run_noise)
+    elif methods:
         content = _show_methods(find_gains(boards, models, tokens))
     else:
         content = _show_comparisons(
@@ -455,6 +509,31 @@ def compare(
         )
     if json_path:
         json_path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+
+
+def _show_groups(
+    boards: Sequence[Board],
+    patterns: Mapping[str, Sequence[str]],
+    length: int | None,
+    run_noise: str | None,
+) -> dict[str, Any]:
+    """Print how recipes compare in each benchmark, and return it for programs."""
+    models = list(
+        dict.fromkeys(model for board in boards for model in board.own_models)
+    )
+    groups = find_groups(patterns, models)
+    members = {model for group in groups for model in group.models}
+    content = {}
+    for board in boards:
+        if not members <= {*board.own_models}:
+            continue
+        table = compare_groups([board], groups, length, run_noise)
+        print(f"{board.title}: {describe_noise(table)}")
+        print_blocks(group_tables(table, board.file_name))
+        content[board.name] = to_json(table)
+    if not content:
+        raise InputError("compare: no benchmark has scores of all runs of the groups")
+    return content
 
 
 def _show_comparisons(

@@ -391,6 +391,12 @@ def _add_aggregates(table: Table, strategies: Sequence[str]) -> None:
                 lower_is_better=table.header[0].lower_is_better,
             )
             columns.append((head, compute_aggregate_row_means(table)))
+    # A single model outperforms none. HELM's first page shows this column, which would be empty.
+    columns = [
+        (head, values)
+        for head, values in columns
+        if any(value is not None for value in values)
+    ]
     for index, (head, values) in enumerate(columns, 1):
         table.header.insert(index, head)
         for row, value in zip(table.rows, values, strict=True):

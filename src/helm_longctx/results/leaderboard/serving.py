@@ -36,10 +36,13 @@ So this script puts that instance first."""
 _STYLES = """
 const style = document.createElement("style");
 style.textContent = `
-  table.shadow-md :is(th, td) { padding: 0.5rem; }
+  table.shadow-md :is(th, td) { padding: 0.5rem 0.3rem; font-size: 0.8125rem; }
   table.shadow-md th > div { width: auto; min-width: 0; }
-  table.shadow-md td:first-child { font-size: 1rem; }
-  table.shadow-md td:last-child { min-width: 15rem; }
+  table.shadow-md :is(th, td):first-child {
+    position: sticky; left: 0; z-index: 1; min-width: 9.5rem; background-color: white; overflow-wrap: anywhere;
+  }
+  table.shadow-md td:first-child { font-size: 0.9375rem; }
+  table.shadow-md td:last-child { min-width: 9rem; }
   div:has(> table.shadow-md) { overflow-x: auto; }
   span.tremor-Badge-root { width: auto; flex-shrink: 1; }
   span.tremor-Badge-text { white-space: normal; }

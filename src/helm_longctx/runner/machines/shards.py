@@ -4,6 +4,9 @@ Prompts of one context are in one shard, because of prefix caches. The runner th
 interrupted after the last answer, so the results are equal to a run on one machine.
 """
 
+import os
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -12,6 +15,8 @@ from pathlib import Path
 
 from helm.benchmark.run_spec import RunSpec
 
+from helm_longctx.environment import is_installed, read_setting
+from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.rates import Pace, use_paces
 from helm_longctx.runner.prefixes import PrefixDigests, order_by_prefix, prefix_keys
@@ -60,6 +65,61 @@ def divide_paces(total: int) -> None:
     use_paces(
         lambda name, *limits: Pace(*(limit and limit / total for limit in limits))
     )
+
+
+def run_shards(total: int, part: str) -> None:
+    """Run this command once for each shard, at the same time, each with a GPU of its own if this machine has any.
+
+    Args:
+        part: the argument of this command that stands for all shards. Each process gets its shard in its place.
+
+    Raises:
+        InputError: there are GPUs, but fewer than shards, or a process failed. The others have ended, too.
+    """
+    gpus = _find_gpus()
+    if gpus and len(gpus) < total:
+        raise bad_argument(
+            "shard", "part", part, f"at most all/{len(gpus)}, one for each GPU"
+        )
+    processes = []
+    for number in range(1, total + 1):
+        shard = f"{number}/{total}"
+        arguments = [shard if word == part else word for word in sys.argv[1:]]
+        variables = dict(os.environ)
+        if gpus:
+            variables[_GPUS] = gpus[number - 1]
+        command = [sys.executable, "-m", "helm_longctx", *arguments]
+        helm_log.info(
+            f"shard {shard}: started{f' on GPU {gpus[number - 1]}' if gpus else ''}"
+        )
+        processes.append(subprocess.Popen(command, env=variables))
+    try:
+        statuses = [process.wait() for process in processes]
+    except BaseException:
+        # Ctrl-C reaches the processes, too, and each keeps its answers.
+        for process in processes:
+            process.terminate()
+        raise
+    failed = [f"{n}/{total}" for n, status in enumerate(statuses, 1) if status]
+    if failed:
+        raise InputError(
+            f"shard: {', '.join(failed)} failed, see above; the same command sends what is missing"
+        )
+
+
+_GPUS = "CUDA_VISIBLE_DEVICES"
+
+
+def _find_gpus() -> list[str]:
+    """Return the GPUs that this process may use, as the variable of CUDA names them."""
+    named = read_setting(_GPUS)
+    if named:
+        return [name.strip() for name in named.split(",") if name.strip()]
+    if not is_installed("torch"):
+        return []
+    import torch
+
+    return [str(number) for number in range(torch.cuda.device_count())]
 
 
 def select_shard(prompts: Iterable[str], shard: Shard) -> list[int]:
