@@ -138,18 +138,23 @@ def make_transcripts(
     return transcripts, probes
 
 
-def compare(seed: int, sessions: int, compactors: Sequence[Compactor]) -> Results:
-    """Compare compactors on the sessions of a seed."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        transcripts, probes = make_transcripts(seed, sessions, folder)
-        keeps = {transcript.name: transcript.tokens // 4 for transcript in transcripts}
-        arms = [Arm(compactor) for compactor in compactors]
-        with Kept(folder) as kept:
-            compactions = compact_all(arms, transcripts, keeps, kept, 1)
-            asking = Asking(ExtractiveReader(), None, 30, 1)
-            outcomes = ask_all(compactions, probes, asking)
-        return analyze(compactions, outcomes, probes)
+def compare(
+    transcripts: Sequence[Transcript],
+    probes: Sequence[Probe],
+    compactors: Sequence[Compactor],
+    folder: Path,
+) -> Results:
+    """Compare compactors on transcripts."""
+    keeps = {transcript.name: transcript.tokens // 4 for transcript in transcripts}
+    arms = [Arm(compactor) for compactor in compactors]
+    for compactor in compactors:
+        # Nothing here is paid for.
+        compactor.is_kept = False
+    with Kept(folder) as kept:
+        compactions = compact_all(arms, transcripts, keeps, kept, 1)
+        asking = Asking(ExtractiveReader(), None, 30, 1)
+        outcomes = ask_all(compactions, probes, asking)
+    return analyze(compactions, outcomes, probes)
 
 
 def make_planted(seed: int) -> list[Compactor]:
@@ -167,29 +172,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--sessions", type=int, default=12)
-    parser.add_argument("--without-planted", action="store_true")
     options = parser.parse_args()
     Path("planted.py").write_text(MODULE, encoding="utf-8")
     counts: Counter[str] = Counter()
     recalls: dict[str, list[float]] = {name: [] for name in ORDER}
     start = time.monotonic()
     for seed in range(options.seeds):
-        if not options.without_planted:
-            results = compare(seed, options.sessions, make_planted(seed))
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            made = make_transcripts(seed, options.sessions, folder)
+            results = compare(*made, make_planted(seed), folder)
             means = {
                 row.arm.compactor.name: row.interval.mean for row in results.recalls
             }
-            for name in ORDER:
-                recalls[name].append(means[name])
+            for known in ORDER:
+                recalls[known].append(means[known])
             counts["ordered"] += means[ORDER[0]] > means[ORDER[1]] > means[ORDER[2]]
             verdicts = [row.decision.verdict for row in results.differences]
             counts["all called different"] += verdicts == ["better"] * 3
             counts["called different the wrong way"] += "worse" in verdicts
-        for kind in (LosesLines, LosesPart):
-            pair = [kind("one", seed), kind("other", seed)]
-            (difference,) = compare(seed, options.sessions, pair).differences
-            name = f"equal, {kind.__name__}: called different"
-            counts[name] += difference.decision.is_different
+            for kind in (LosesLines, LosesPart):
+                pair = [kind("one", seed), kind("other", seed)]
+                (difference,) = compare(*made, pair, folder).differences
+                title = f"equal, {kind.__name__}: called different"
+                counts[title] += difference.decision.is_different
     seconds = time.monotonic() - start
     print(f"{options.seeds} seeds of {options.sessions} sessions, {seconds:.0f} s")
     for name, values in recalls.items():

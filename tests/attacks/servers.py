@@ -169,7 +169,7 @@ WITH_ANSWER: dict[str, Act] = {
         send(ERROR, 503), send(ERROR, 503), send(make_reply())
     ),
     "a closed connection every second time": take_turns(close, send(make_reply())),
-    "an answer after two seconds": answer_late(2.0),
+    "an answer after a second": answer_late(1.0),
     "a negative count of cached tokens": lie_about_cache(-5),
     "a huge count of cached tokens": lie_about_cache(10**30),
     "more cached tokens than tokens": lie_about_cache(901),

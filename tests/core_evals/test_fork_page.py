@@ -21,7 +21,7 @@ from helm.common.hierarchical_logger import setup_default_logging
 from helm.common.request import Request
 
 import core_evals.helm_longctx.command as command
-from core_evals.helm_longctx.__main__ import log_judges
+from core_evals.helm_longctx.__main__ import _log_judges
 from core_evals.helm_longctx.medical import MEDICAL
 from helm_longctx.judging.keys.client import describe_key
 from helm_longctx.models.apis import oauth
@@ -259,7 +259,7 @@ def test_the_page_s_searches_of_logs(
         {"name": "nvdev/llama-3.3-70b", "url": "http://localhost:2/v1"},
     ]
     monkeypatch.setenv("LLAMA_JUDGE_API_KEY", KEY)
-    log_judges(ask(task="aci_bench", judge=judges))
+    _log_judges(ask(task="aci_bench", judge=judges))
     print(describe_key("CLAUDE", "ANTHROPIC_API_KEY", is_own=False))
 
     tokens = iter(["first-token", "second-token", "third-token"])

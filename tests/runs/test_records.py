@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tracemalloc
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
-from helm_longctx.runs.files import INSTANCE_STATS, STATES
+from helm_longctx.runs.files import FILES, INSTANCE_STATS, STATES
 from helm_longctx.runs.records import (
     RECORDS,
     QuestionRecord,
@@ -214,3 +215,33 @@ def test_damaged_records(run: Path, tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(InputError, match=RECORDS):
             list(read_records(other))
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.mark.parametrize("name", [*FILES, RECORDS])
+def test_a_process_that_ends_while_it_writes_files(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever file is not written, the same command asks nothing again, and completes the run from its journal."""
+    making.register()
+    replace = os.replace
+
+    def end(source: Path, target: Path) -> None:
+        if Path(target).name == name:
+            raise Killed
+        replace(source, target)
+
+    entry = f"{ENTRY},model_deployment=test/plain"
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", end)
+        with pytest.raises(Killed):
+            making.make_run(tmp_path, entry)
+    asked = len(making.PlainClient.asked)
+    run = making.make_run(tmp_path, entry, skip_completed_runs=True)
+    assert len(making.PlainClient.asked) == asked
+    assert has_records(run)
+    assert len(list(read_records(run))) == 3
+    assert find_difference(run) is None

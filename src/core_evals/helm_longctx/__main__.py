@@ -60,7 +60,7 @@ def _link(link: Path, target: Path) -> None:
         link.symlink_to(target)
 
 
-def log_judges(request: EvaluationRequest) -> None:
+def _log_judges(request: EvaluationRequest) -> None:
     """Log where the key of each judge with an address comes from, in the words of NVIDIA's fork.
 
     The other judges' keys are logged where they are found.
@@ -96,7 +96,7 @@ def main(text: str) -> None:
         path = write_run(request)
         if name in MEDICAL and MEDICAL[name].takes_length:
             load_encoding("cl100k_base")
-        log_judges(request)
+        _log_judges(request)
     except InputError as error:
         print_error(error)
         raise SystemExit(2) from None

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 
-class LicensedData(NamedTuple):
+class _LicensedData(NamedTuple):
     """Data that HELM reads from a folder, and that nobody gets without a licence.
 
     Args:
@@ -20,7 +20,7 @@ class LicensedData(NamedTuple):
     access: str
 
 
-class Subjects(NamedTuple):
+class _Subjects(NamedTuple):
     """The tasks of a benchmark, of which a run entry takes one.
 
     Args:
@@ -57,8 +57,8 @@ class MedicalTask(NamedTuple):
     is_judged: bool = False
     subsets: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
-    data: LicensedData | None = None
-    subjects: Subjects | None = None
+    data: _LicensedData | None = None
+    subjects: _Subjects | None = None
     takes_length: bool = False
 
     @property
@@ -129,7 +129,7 @@ MEDICAL: dict[str, MedicalTask] = {
         "ehrshot",
         "Predicting a clinical event from the codes of a long health record",
         modules=("pandas", "pyarrow", "tiktoken"),
-        data=LicensedData(
+        data=_LicensedData(
             files=(
                 "data/data.parquet",
                 "metadata/subject_splits.parquet",
@@ -140,7 +140,7 @@ MEDICAL: dict[str, MedicalTask] = {
                 " (EHRSHOT_MEDS.zip at https://redivis.com/datasets/53gc-8rhx41kgt)"
             ),
         ),
-        subjects=Subjects(
+        subjects=_Subjects(
             "subject", f"{_SCENARIOS}.ehrshot_scenario", "TASK_FULL_NAMES"
         ),
         takes_length=True,
@@ -150,7 +150,7 @@ MEDICAL: dict[str, MedicalTask] = {
         "Clinicians' instructions about a long health record",
         is_judged=True,
         modules=("pandas", "tiktoken", "transformers"),
-        data=LicensedData(
+        data=_LicensedData(
             files=(
                 "clinician-reviewed-model-responses.tsv",
                 "clinician-instruction-responses.tsv",
@@ -166,14 +166,14 @@ MEDICAL: dict[str, MedicalTask] = {
     "n2c2_ct_matching": MedicalTask(
         "n2c2_ct_matching",
         "Whether a patient's notes meet a criterion of a clinical trial",
-        data=LicensedData(
+        data=_LicensedData(
             files=("test",),
             access=(
                 "the n2c2 data use agreement"
                 " (2018, track 1, at https://portal.dbmi.hms.harvard.edu)"
             ),
         ),
-        subjects=Subjects(
+        subjects=_Subjects(
             "subject", f"{_SCENARIOS}.n2c2_ct_matching_scenario", "LONG_DEFINITIONS"
         ),
     ),
@@ -181,14 +181,14 @@ MEDICAL: dict[str, MedicalTask] = {
         "clear",
         "Whether a note says that a patient has a history of a condition",
         modules=("pandas", "openpyxl"),
-        data=LicensedData(
+        data=_LicensedData(
             files=("{}.xlsx",),
             access=(
                 "the authors at Stanford"
                 " (https://www.nature.com/articles/s41746-024-01377-1)"
             ),
         ),
-        subjects=Subjects(
+        subjects=_Subjects(
             "condition", f"{_SCENARIOS}.clear_scenario", "CLEARScenario.CONDITIONS"
         ),
     ),

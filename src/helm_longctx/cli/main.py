@@ -25,7 +25,7 @@ EXIT_STATUSES = {
     1: "a check failed (gate: the candidate is worse), there is no result, or an unexpected error, which is shown with"
     " its traceback",
     2: "bad input, or runs that could not be made; one line says why",
-    3: "gate or cache-check cannot tell; the output says what is missing",
+    3: "gate, cache-check or compaction cannot tell; the output says what is missing",
     _INTERRUPTED: "interrupted by Ctrl-C",
     143: "ended by SIGTERM",
 }

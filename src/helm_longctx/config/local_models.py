@@ -118,7 +118,10 @@ def _find_paths(path: str) -> list[str]:
     if path in MODELS:
         return [path]
     if glob.has_magic(path):
-        folders = [match for match in sorted(glob.glob(path)) if Path(match).is_dir()]
+        folders = []
+        for match in sorted(glob.glob(path)):
+            if Path(match).is_dir():
+                folders.append(match)
         if not folders:
             raise InputError(
                 f"path={path!r} matches no folder; give folders with config.json and safetensors weights"

@@ -199,7 +199,8 @@ def make_specs(
     if config:
         from helm_longctx.config.plan import plan_entries
 
-        expanded += [entry.text for entry in plan_entries(config)]
+        for entry in plan_entries(config):
+            expanded.append(entry.text)
     paths = []
     for path in options["conf_path"] or []:
         paths.append(Path(path))
@@ -252,7 +253,10 @@ def show_log() -> Iterator[None]:
         loggers.append(logging.getLogger(name))
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter(LOG_FORMAT))
-    silent = [logger for logger in loggers if not logger.hasHandlers()]
+    silent = []
+    for logger in loggers:
+        if not logger.hasHandlers():
+            silent.append(logger)
     for logger in silent:
         logger.addHandler(handler)
     try:

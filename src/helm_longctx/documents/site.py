@@ -109,11 +109,11 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["json_block"] = lambda value: Markup(safe_json(value))  # noqa: S704  # it is escaped
-    environment.filters["unbroken"] = join_numbers
+    environment.filters["unbroken"] = _join_numbers
     return environment
 
 
-def join_numbers(text: str) -> str:
+def _join_numbers(text: str) -> str:
     """Return a text in which no line ends between a number and its percent sign."""
     return re.sub(r"(?<=\d) (?=%)", "\N{NO-BREAK SPACE}", text)
 

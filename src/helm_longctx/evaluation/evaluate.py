@@ -49,9 +49,10 @@ def evaluate(
 
     Args:
         model: a function, plain or async, of a prompt (`helm_longctx.Prompt`) that returns a text, or with `batch_size`
-            of a list of prompts that returns a list of texts; a transformers model, with `tokenizer`, or a pair of
-            both; a pipeline; an engine of vLLM or SGLang; the name of a deployment; the address of a server; or a list
-            of these, to compare them in one suite.
+            of a list of prompts that returns a list of texts; an object with `reset()`, `feed(text, role)` and
+            `ask(text, prompt)`, which reads a context once for all of its questions; a transformers model, with
+            `tokenizer`, or a pair of both; a pipeline; an engine of vLLM or SGLang; the name of a deployment; the
+            address of a server; or a list of these, to compare them in one suite.
         tasks: run entries such as `helmet_recall` or `ruler:task=vt`, or names of benchmarks.
         lengths: lengths of the tasks, such as `8k`, or None for tasks without lengths.
         name: the model's name in tables, or a list with a name for each model. By default, the name of the function, or

@@ -26,6 +26,7 @@ from helm_longctx.evaluation.identities import (
     find_changes,
 )
 from helm_longctx.helm_log import helm_log
+from helm_longctx.models.conversations import Conversation, is_conversation
 from helm_longctx.models.endpoints.files import add_entries
 from helm_longctx.models.endpoints.registration import describe_model, load_tokenizer
 from helm_longctx.models.engines import Engine, EngineFunction
@@ -136,6 +137,30 @@ def describe_given(
         given = GivenModel(
             name, name, batch, answer, _ENGINE, identity, tokenizer, engine.window
         )
+    elif is_conversation(model):
+        if batch_size:
+            raise bad_argument(
+                "evaluate",
+                "batch_size",
+                batch_size,
+                "none: a conversation has one state",
+            )
+        name = _object_name(name or type(model).__name__)
+        facts = {"qualname": type(model).__qualname__}
+        for method in ("reset", "feed", "ask"):
+            facts |= {
+                f"{method} {key}": value
+                for key, value in describe_function(getattr(model, method)).items()
+            }
+        given = GivenModel(
+            name,
+            name,
+            1,
+            Function(Conversation(model)),
+            _FUNCTION,
+            _identify(model, facts | describe_tokenizer(tokenizer)),
+            tokenizer,
+        )
     elif callable(model):
         is_async = inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(
             type(model).__call__
@@ -160,8 +185,8 @@ def describe_given(
         )
     else:
         allowed = (
-            "the name of a deployment, an address, a folder, a mapping with path, a function, a transformers model with"
-            " its tokenizer, a pipeline, an engine, or a list of these"
+            "the name of a deployment, an address, a folder, a mapping with path, a function, an object with"
+            " reset, feed and ask, a transformers model with its tokenizer, a pipeline, an engine, or a list of these"
         )
         raise bad_argument("evaluate", "model", model, allowed)
     if window is None:

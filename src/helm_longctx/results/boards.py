@@ -122,11 +122,14 @@ class Board:
         self,
     ) -> Mapping[tuple[str, int | None, str], Mapping[ShownModel, Result]]:
         """The scores of each part at a length and in a context, by model, in the order of `models`."""
+        keys_by_model: dict[ShownModel, list[ScoreKey]] = defaultdict(list)
+        for key in self.scores:
+            keys_by_model[key.model].append(key)
         by_cell: dict[tuple[str, int | None, str], dict[ShownModel, Result]] = {}
-        order = {model: index for index, model in enumerate(self.models)}
-        for key in sorted(self.scores, key=lambda key: order[key.model]):
-            cell = by_cell.setdefault((key.part, key.length, key.context), {})
-            cell[key.model] = self.scores[key]
+        for model in self.models:
+            for key in keys_by_model[model]:
+                cell = by_cell.setdefault((key.part, key.length, key.context), {})
+                cell[model] = self.scores[key]
         return by_cell
 
     def scores_of(
@@ -831,11 +834,18 @@ def average(entry: str, tasks: Sequence[Task], rows: Sequence[Result]) -> Result
 
 def _of_parts(parts: Sequence[Result]) -> dict[str, Any]:
     """Return the fields of a mean that follow from the results that it is of."""
+    judges: frozenset[str] = frozenset()
+    failed = 0
+    is_published = False
+    for part in parts:
+        judges |= part.judges
+        failed += part.failed
+        is_published |= part.is_published
     return {
-        "judges": frozenset().union(*(part.judges for part in parts)),
-        "failed": sum(part.failed for part in parts),
+        "judges": judges,
+        "failed": failed,
         "parts": tuple(parts),
-        "is_published": any(part.is_published for part in parts),
+        "is_published": is_published,
     }
 
 

@@ -78,6 +78,9 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
         perplexity = find_perplexity(result) if result.metric == PERPLEXITY else None
         # Of published scores no answers are known.
         numbers = _NO_NUMBERS if result.is_published else score_numbers(result)
+        lacking = []
+        for caveat in result.caveats:
+            lacking.append(caveat.code)
         yield {
             "benchmark": board.benchmark.name,
             "folder": board.folder,
@@ -90,7 +93,7 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
             "low": None if math.isnan(interval.low) else interval.low,
             "high": None if math.isnan(interval.high) else interval.high,
             "n": interval.n,
-            "lacking": [caveat.code for caveat in result.caveats],
+            "lacking": lacking,
             "judges": sorted(result.judges),
             "published": result.is_published,
             "floor": key.model in floors,

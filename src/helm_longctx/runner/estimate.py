@@ -233,14 +233,17 @@ def estimate_run(
             )
     usages = _find_usages(deployment, requests, plain, keys, prices)
     judges = list(_judge_usages(spec, questions))
-    most = [asked.request.max_tokens for asked in requests]
+    most = []
+    for asked in requests:
+        most.append(asked.request.max_tokens)
     follow_ups = (
         most_follow_up_tokens(asked.request, asked.sample) for asked in requests
     )
     second_requests = [usage for usage in follow_ups if usage != Usage()]
     for part in (usages.plain, usages.direct, usages.batched):
         part += second_requests
-    most += [usage.output_tokens for usage in second_requests]
+    for usage in second_requests:
+        most.append(usage.output_tokens)
     # The lists have the second requests, too.
     prompts = sum(usage.input_tokens for usage in plain)
     typical = sum(usage.output_tokens for usage in plain)

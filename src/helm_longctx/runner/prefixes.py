@@ -74,7 +74,10 @@ def shared_beginnings(keys: Sequence[PrefixDigests]) -> list[Beginning | None]:
         prompts.update(enumerate(key, 1))
     longest = []
     for key in keys:
-        shared = [prefix for prefix in enumerate(key, 1) if prompts[prefix] > 1]
+        shared = []
+        for prefix in enumerate(key, 1):
+            if prompts[prefix] > 1:
+                shared.append(prefix)
         longest.append(max(shared, default=(0, 0)))
     sharing = Counter(longest)
     groups = {}

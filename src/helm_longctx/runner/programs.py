@@ -101,7 +101,10 @@ def _store_step(asked: StoredRequest, step: Step, spool: Spool) -> StoredRequest
         # A stop sequence of answers would cut everything else.
         stop_sequences=base.stop_sequences if step.is_official else [],
     )
-    system = [message for message in base.messages or [] if message["role"] == "system"]
+    system = []
+    for message in base.messages or []:
+        if message["role"] == "system":
+            system.append(message)
     if len(step.messages) == 1 and not (step.tools or system):
         prompt = step.messages[0]["content"]
         if step.is_official and sample.style == "completion":

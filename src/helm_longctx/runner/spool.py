@@ -384,7 +384,10 @@ def adapt_for_helm(
 
 def check_answers(states: Sequence[RequestState], kept: str) -> None:
     """Raise an `InputError` if requests failed. HELM's metrics would score them as empty answers, as refused ones."""
-    results = [state.result for state in states if state.result]
+    results = []
+    for state in states:
+        if state.result:
+            results.append(state.result)
     if failed := sum(
         failure_of(result) not in (None, Failure.REFUSED) for result in results
     ):

@@ -141,7 +141,8 @@ class _StoredMetric(LongContextMetric):
     def answer_values(self, state: RequestState) -> Iterator[tuple[str, float | None]]:
         """Yield the stored statistics of one answer."""
         if row := self.rows.get(_state_key(state)):
-            yield from ((stat.name.name, stat.mean) for stat in row.stats)
+            for stat in row.stats:
+                yield (stat.name.name, stat.mean)
 
 
 def _state_key(state: RequestState) -> StatisticKey:

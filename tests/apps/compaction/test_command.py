@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from helm_longctx.apps.compaction.asking import Kept, Model, Purse
+from helm_longctx.apps.compaction.compactors import CompactionError
+from helm_longctx.apps.compaction.endpoints import make_server_compactor
 from helm_longctx.apps.compaction.probes import save_probes
 from helm_longctx.apps.compaction.samples import (
     WRITERS,
@@ -19,6 +22,8 @@ from helm_longctx.apps.compaction.samples import (
 from helm_longctx.apps.compaction.sessions import read_transcripts
 from tests.support.agents import AgentServer
 from tests.support.commands import Command
+from tests.support.deployments import register_server
+from tests.support.json_http import JsonHandler, ModelServer
 
 MODULE = """
 def drop_middle(messages):
@@ -248,7 +253,7 @@ def test_failures_are_no_wrong_answers(command: Command) -> None:
                 "--base",
                 "last",
                 "--max-loss",
-                "5",
+                "15",
             ),
             0,
         ),
@@ -366,6 +371,69 @@ def test_openais_compaction(command: Command) -> None:
     assert recall(data)["server", 1] == 1
     row = next(row for row in data["recall"] if row["compactor"] == "server")
     assert 0 < row["tokens"] < 7000
+
+
+class AnthropicServer(ModelServer):
+    """A server of Anthropic's protocol that compacts prompts of more than its trigger, and answers with a fixed text."""
+
+    def __init__(self, compacts: bool):
+        self.compacts = compacts
+        self.compactions: list[dict[str, Any]] = []
+        self.betas: list[str] = []
+
+    def handle(self, handler: JsonHandler) -> None:
+        """Answer a request."""
+        body = handler.read_body()
+        content: list[dict[str, Any]] = [{"type": "text", "text": "1. unknown"}]
+        reason = "end_turn"
+        usage: dict[str, Any] = {"input_tokens": 10, "output_tokens": 5}
+        if "context_management" in body:
+            self.compactions.append(body)
+            self.betas.append(handler.headers["anthropic-beta"])
+            if self.compacts:
+                text = "FAILED test_x: exit code 5"
+                content = [{"type": "compaction", "content": text}]
+                reason = "compaction"
+                own = {"type": "compaction", "input_tokens": 60000, "output_tokens": 90}
+                usage["iterations"] = [own]
+        message = {"id": "m", "type": "message", "role": "assistant", "model": "m"}
+        handler.send_json(
+            200, {**message, "content": content, "stop_reason": reason, "usage": usage}
+        )
+
+
+@pytest.mark.parametrize("compacts", [True, False])
+def test_anthropics_compaction(compacts: bool) -> None:
+    """The server's summary takes the place of the transcript; without one there is no result, which says why."""
+    server = AnthropicServer(compacts)
+
+    messages, _ = make_session(0, turns=4)
+    with server.serve() as url, Kept(Path()) as kept:
+        register_server(
+            "made/claude",
+            url.removesuffix("/v1"),
+            client="AnthropicClient",
+        )
+        model = Model("made/claude", Path("prod_env"), kept, Purse())
+        compactor = make_server_compactor("server", model, kept)
+        if compacts:
+            made = compactor.compact(messages, 10)
+            assert [message.text for message in made.messages] == [
+                "FAILED test_x: exit code 5"
+            ]
+        else:
+            with pytest.raises(CompactionError, match="did not compact: its trigger"):
+                compactor.compact(messages, 10)
+    (body,) = server.compactions
+    (edit,) = body["context_management"]["edits"]
+    assert edit["type"] == "compact_20260112"
+    assert edit["pause_after_compaction"] is True
+    assert server.betas == ["compact-2026-01-12"]
+    kinds = set()
+    for message in body["messages"]:
+        if isinstance(message["content"], list):
+            kinds |= {block["type"] for block in message["content"]}
+    assert kinds == {"text", "tool_use", "tool_result"}
 
 
 @pytest.mark.parametrize(

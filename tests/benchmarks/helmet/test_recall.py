@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from helm_longctx.benchmarks.helmet.data import recall
 from helm_longctx.benchmarks.helmet.data.recall import evidence_depth
 from helm_longctx.benchmarks.helmet.release import LLAMA_2
 from helm_longctx.benchmarks.helmet.tasks import HELMET, RULER
@@ -243,3 +244,15 @@ def test_malformed_files(task: str, text: str, message: str, tmp_path: Path) -> 
         examples(row, "8k", root=DataRoot(tmp_path, mirror=True))
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+def test_the_log_says_how_far_estimated_lengths_are_off(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Without Llama 2's tokenizer one line names the measured error of generated prompts, however many there are."""
+    recall._tell_error_of_estimate.cache_clear()
+    for _ in range(2):
+        examples(HELMET.task("json_kv"), 4096, ",num_samples=1")
+    told = [record.getMessage() for record in caplog.records]
+    (line,) = [text for text in told if "are estimated" in text]
+    assert "ruler_niah_mk_3 is 5 % longer, ruler_niah_mv 6 % shorter" in line

@@ -185,6 +185,11 @@ def test_a_run_of_helms_own_scenario(
     spec["adapter_spec"]["method"] = "generation"
     spec |= {"groups": ["ruler_hotpotqa"], "name": "ruler_hotpotqa:model=longctx_null"}
     (run / "run_spec.json").write_text(json.dumps(spec))
+    content = json.loads((run / "scenario_state.json").read_text())
+    for state in content["request_states"]:
+        state["instance"]["split"] = "valid"
+        del state["instance"]["sub_split"]
+    (run / "scenario_state.json").write_text(json.dumps(content, indent=2))
     for name in ("stats", "per_instance_stats"):
         text = (
             (run / f"{name}.json")

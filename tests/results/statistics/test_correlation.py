@@ -231,3 +231,11 @@ def test_possible_lengths_without_doubt() -> None:
     assert (
         possible_lengths({4: Interval(0, 0, 0.1, 9), 8: Interval(0, 0, 0.1, 9)}) == []
     )
+
+
+@pytest.mark.parametrize("n", [2_000, 10_000])
+def test_a_perfect_order_of_many(n: int) -> None:
+    """A correlation of thousands of values has a p-value near 0, and no error."""
+    found = spearman(range(n), range(n))
+    assert found.rho == pytest.approx(1)
+    assert 0 <= found.p_value < 1e-12

@@ -155,7 +155,11 @@ def find_suspects(replies: Sequence[StateReply], tie: float | None) -> list[Stat
         if cell.state == PARALLEL and cell.differs:
             suspects.add((cell.length, cell.kind))
     parallel = [reply for reply in replies if reply.state == PARALLEL]
-    return [reply for reply in parallel if (reply.length, reply.kind) in suspects]
+    chosen = []
+    for reply in parallel:
+        if (reply.length, reply.kind) in suspects:
+            chosen.append(reply)
+    return chosen
 
 
 def _search(

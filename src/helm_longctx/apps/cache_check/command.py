@@ -149,7 +149,10 @@ def cache_check(
             fill_registries(config.local_path)
             deployment = make_plan(config).specs[0].adapter_spec.model_deployment
         # All other states are compared with the cold ones.
-        allowed = [state for state in STATES if state not in (BUSY, BUSY_CONTROL)]
+        allowed = []
+        for state in STATES:
+            if state not in (BUSY, BUSY_CONTROL):
+                allowed.append(state)
         named = _choose("states", states or ";".join(allowed), allowed)
         chosen = list(dict.fromkeys([COLD, CONTROL, *named]))
         plan = CheckPlan(

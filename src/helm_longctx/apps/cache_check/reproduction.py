@@ -68,7 +68,10 @@ def write_script(
 def _list_steps(cell: StateCell, boundary: Boundary | None) -> Iterator[_Step]:
     state = STATES[cell.state]
     if boundary:
-        shots = [shot for shot in (boundary.first, boundary.before) if shot]
+        shots = []
+        for shot in (boundary.first, boundary.before):
+            if shot:
+                shots.append(shot)
         about = "After another prompt with the same beginning of {} tokens"
         questions = {}
         for shot in shots:

@@ -445,7 +445,10 @@ def plan_busy(asked: Sequence[StateReply], is_exact: bool) -> list[StateReply]:
 
 def _group_states(states: Sequence[str], is_exact: bool) -> list[list[tuple[str, str]]]:
     """Return states, and cold ones with the state whose prompt they ask, in groups that follow each other."""
-    warm = [state for state in states if state not in (COLD, CONTROL)]
+    warm = []
+    for state in states:
+        if state not in (COLD, CONTROL):
+            warm.append(state)
     if not is_exact or not warm:
         return [[(state, "")] for state in states]
     cold = [state for state in states if state in (COLD, CONTROL)]

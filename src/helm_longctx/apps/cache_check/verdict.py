@@ -244,7 +244,10 @@ def compare_answers(
         tie = TIE
     elif tie is None:
         tie = float(np.clip(np.median(noise) / 2, LEAST_TIE, TIE))
-    values = len(triples[0][0].hits) if triples else len(PLACES)
+    if triples:
+        values = len(triples[0][0].hits)
+    else:
+        values = len(PLACES)
     return _Changes(
         triples=triples,
         noise=np.array(noise),

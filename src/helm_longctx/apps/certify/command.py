@@ -422,7 +422,9 @@ def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
     for planned in plans:
         dollars = ["unknown", "unknown"]
         if planned.dollars:
-            dollars = [f"${value:,.2f}" for value in planned.dollars]
+            dollars = []
+            for value in planned.dollars:
+                dollars.append(f"${value:,.2f}")
         if planned.length:
             length = length_label(planned.length)
         else:

@@ -86,7 +86,10 @@ class _Diagnosis:
         for length in self._search.tests:
             if not self._is_refused(length):
                 lengths.append(length)
-        lost = [length for length in lengths if not self._is_effective(length)]
+        lost = []
+        for length in lengths:
+            if not self._is_effective(length):
+                lost.append(length)
         chosen = lost or lengths[:1]
         cells = []
         for length in sorted(chosen, reverse=True):
@@ -395,7 +398,9 @@ class CertifyOutcome:
         answers = []
         for answered in blocks:
             replies += answered.replies
-            own_replies = [reply.to_json() for reply in answered.replies]
+            own_replies = []
+            for reply in answered.replies:
+                own_replies.append(reply.to_json())
             answers.append({**asdict(answered.block), "replies": own_replies})
         dollars = []
         for reply in replies:

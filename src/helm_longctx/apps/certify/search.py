@@ -315,7 +315,10 @@ class KindAnswers:
         by_question: dict[int, list[float]] = defaultdict(list)
         for score, seed in zip(scores, seeds, strict=True):
             by_question[seed].append(score)
-        return {seed: fmean(values) for seed, values in by_question.items()}
+        means = {}
+        for seed, values in by_question.items():
+            means[seed] = fmean(values)
+        return means
 
     @property
     def floor(self) -> float:
@@ -574,7 +577,11 @@ class Search:
     @cached_property
     def measured(self) -> list[KindAnswers]:
         """The kinds that can be measured. Read it when the shortest length is answered."""
-        return [kind for kind in self.kinds.values() if kind.is_measurable]
+        kinds = []
+        for kind in self.kinds.values():
+            if kind.is_measurable:
+                kinds.append(kind)
+        return kinds
 
     @cached_property
     def order(self) -> list[tuple[KindAnswers, int]]:

@@ -61,7 +61,9 @@ def write_certificate(record: CertificateRecord, path: Path) -> None:
     shortest = record["design"]["shortest"]
     grid = []
     for kind in record["kinds"]:
-        row = [_grid_cell(kind, length, shortest) for length in lengths]
+        row = []
+        for length in lengths:
+            row.append(_grid_cell(kind, length, shortest))
         grid.append((kind["name"], row))
     losses = []
     for loss in record["lengths"]:

@@ -142,7 +142,10 @@ def import_files(
                 raise InputError(f"{run.locations[0]}: {about}")
             name = f"{_ORGANIZATION}/{last}"
         named.append((own, run, name))
-    scores = [score for score in imported if isinstance(score, OutputScore)]
+    scores = []
+    for score in imported:
+        if isinstance(score, OutputScore):
+            scores.append(score)
     # Runs and scores are the same if model, entry, task, length and context are.
     answered = set()
     for own, run, _ in named:

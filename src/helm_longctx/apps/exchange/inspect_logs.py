@@ -137,7 +137,9 @@ def _read_archive(path: Path) -> tuple[_Row, Iterator[tuple[str, Any]]]:
         raise InputError(
             f"{path}: it has {len(members)} files; an archive may have {_MOST_FILES}"
         )
-    by_name = {member.filename: member for member in members}
+    by_name = {}
+    for member in members:
+        by_name[member.filename] = member
     # The log of an unfinished evaluation has only its start.
     start = "_journal/start.json"
     header = next(

@@ -58,7 +58,9 @@ def write_results(
         by_model[task_result.result.model][task_result.name] = task_result
     means: list[Result] = []
     for board in suite.boards:
-        means += [category for category in board.categories if category.has_score]
+        for category in board.categories:
+            if category.has_score:
+                means.append(category)
     date = datetime.now().isoformat().replace(":", "-")
     taken: set[str] = set()
     for model, by_name in by_model.items():

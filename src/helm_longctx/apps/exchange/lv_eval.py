@@ -52,10 +52,9 @@ def write_tables(
         target = folder / folder_name(model) / _FOLDER
         target.mkdir(parents=True, exist_ok=True)
         places = sorted(scores, key=lambda place: _official_order(*place))
-        by_name = {
-            f"{task}_{length_label(length)}": scores[task, length]
-            for task, length in places
-        }
+        by_name = {}
+        for task, length in places:
+            by_name[f"{task}_{length_label(length)}"] = scores[task, length]
         text = json.dumps(by_name, ensure_ascii=False, indent=4)
         replace_file(target / "result.json", text.encode())
         yield target / "result.json", len(scores)
@@ -78,6 +77,8 @@ def _wide_table(
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["dataset_name", *map(length_label, lengths)])
     for task in dict.fromkeys(task for task, _ in places):
-        cells = [scores.get((task, length), "") for length in lengths]
+        cells = []
+        for length in lengths:
+            cells.append(scores.get((task, length), ""))
         writer.writerow([task, *cells])
     return file.getvalue()

@@ -307,7 +307,10 @@ def _score(row: _Row, location: str) -> Iterator[OutputScore]:
     metric = str(row.get("metric") or MAIN_METRIC)
     task = str(row.get("task") or "")
     if benchmark:
-        tasks = [known for known in benchmark.tasks if known.name == task]
+        tasks = []
+        for known in benchmark.tasks:
+            if known.name == task:
+                tasks.append(known)
     else:
         tasks = []
     if metric != MAIN_METRIC and not _is_needed(metric, tasks, bool(published_model)):

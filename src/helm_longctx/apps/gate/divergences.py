@@ -703,7 +703,10 @@ def explain(decision: DivergenceDecision) -> str:
 def _list_reasons(decision: DivergenceDecision) -> list[str]:
     margin = decision.margin
     change = largest_change(margin)
-    worse = [part for part in decision.parts if part.verdict is Verdict.WORSE]
+    worse = []
+    for part in decision.parts:
+        if part.verdict is Verdict.WORSE:
+            worse.append(part)
     reasons = []
     if any(part.divergence.low > margin for part in worse):
         reasons.append(

@@ -123,7 +123,10 @@ def gate_sections(gate: Gate) -> list[Section]:
             about=_TASKS,
         ),
     ]
-    different = [pair for pair in gate.pairs if pair.is_answered and not pair.are_equal]
+    different = []
+    for pair in gate.pairs:
+        if pair.is_answered and not pair.are_equal:
+            different.append(pair)
     if different:
         sections.append(
             Section(

@@ -213,7 +213,10 @@ def _misses(board: Board) -> Iterator[Block]:
     """Yield what stands beside the means, because a few very unlikely answers decide these."""
     rows = []
     for result in _own(board):
-        answers = [answer for answer in result.answers if MEAN_LOGPROB in answer.values]
+        answers = []
+        for answer in result.answers:
+            if MEAN_LOGPROB in answer.values:
+                answers.append(answer)
         if not answers:
             continue
         groups = [answer.group for answer in answers]
@@ -453,7 +456,10 @@ def _windows(result: Result) -> list[tuple[int, Interval]]:
         match = _WINDOW.fullmatch(name)
         if not match:
             continue
-        texts = [answer for answer in result.answers if name in answer.values]
+        texts = []
+        for answer in result.answers:
+            if name in answer.values:
+                texts.append(answer)
         ends.append(int(match[1]))
         samples.append([answer.values[name] for answer in texts])
         groups.append([answer.group for answer in texts])

@@ -148,7 +148,10 @@ def _find_order(answer: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        orders = [order for order in _ORDERS if _occur_in_sequence(order, text)]
+        orders = []
+        for order in _ORDERS:
+            if _occur_in_sequence(order, text):
+                orders.append(order)
     if len(orders) == 1:
         return [int(digit) for digit in orders[0]]
     return _NO_ORDER

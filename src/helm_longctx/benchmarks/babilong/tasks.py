@@ -158,7 +158,10 @@ def score_label(record: Record, labels: Collection[str]) -> Scores:
     if "question" not in record:
         return {}
     target = next(iter(record["references"]), "").lower()
-    asked = {label for label in labels if label in record["question"].lower()}
+    asked = set()
+    for label in labels:
+        if label in record["question"].lower():
+            asked.add(label)
     named = _find_labels(record["prediction"], labels) - asked
     if "," in target and len(target) > len("n,e"):
         parts = target.split(",")
@@ -193,7 +196,10 @@ def _find_label(
             if shared > most:
                 best = sentence
                 most = shared
-    return next((label for label in possible if label in best), possible[0])
+    for label in possible:
+        if label in best:
+            return label
+    return possible[0]
 
 
 MAIN = tuple(f"qa{number}" for number in range(1, 6))

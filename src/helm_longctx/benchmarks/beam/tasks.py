@@ -92,7 +92,10 @@ def read_texts(root: DataRoot) -> OfficialTexts:
             ast.parse((root.path / file.path).read_text(encoding="utf-8"))
             for file in (PROMPTS, EVALUATION, METHODS)
         )
-        assignments = [node for node in prompts.body if isinstance(node, ast.Assign)]
+        assignments = []
+        for node in prompts.body:
+            if isinstance(node, ast.Assign):
+                assignments.append(node)
         (judge,) = (
             ast.literal_eval(node.value)
             for node in assignments
@@ -553,7 +556,9 @@ def _read_truncated(path: Path, whole: _Batches, is_long: bool) -> _Batches:
     try:
         content = orjson.loads(path.read_bytes())
         if is_long:
-            plans = [next(iter(plan.values())) for plan in content]
+            plans = []
+            for plan in content:
+                plans.append(next(iter(plan.values())))
         else:
             plans = [content]
         chat = []

@@ -173,7 +173,9 @@ def _insert(
     lines: list[str], hidden: Sequence[str], depths: Sequence[float]
 ) -> list[str]:
     """Return the lines with others between them, each at its depth, 0 (start) to 1 (end)."""
-    positions = [round(depth * len(lines)) for depth in depths]
+    positions = []
+    for depth in depths:
+        positions.append(round(depth * len(lines)))
     # From the back, so that an insertion does not move the positions before it.
     result = list(lines)
     for position, text in sorted(zip(positions, hidden, strict=True), reverse=True):
@@ -197,9 +199,11 @@ def categories() -> list[tuple[str, list[str]]]:
 def _read_words(kind: str) -> list[str]:
     """Return the words of a kind, `adjective` or `noun`, of the package wonderwords that are plain words."""
     words = " ".join(generation.read_words(f"{kind}list.txt")).split()
-    return sorted(
-        {word for word in words if word.isascii() and word.isalpha() and word.islower()}
-    )
+    chosen = set()
+    for word in words:
+        if word.isascii() and word.isalpha() and word.islower():
+            chosen.add(word)
+    return sorted(chosen)
 
 
 _VERBS = (
@@ -389,7 +393,9 @@ def _draw_conversation(
     turns: list[tuple[str, list[str] | None]] = []
     for _ in range(max(1, size - _MENTIONS)):
         turns.append((filler.other().text, None))
-    positions = [round(depth * len(turns)) for depth in depths]
+    positions = []
+    for depth in depths:
+        positions.append(round(depth * len(turns)))
     # From the back, so that an insertion does not move the positions before it.
     for number, position in reversed([*enumerate(positions)]):
         turns.insert(position, (topic.text, items if number == which else None))
@@ -481,7 +487,10 @@ def _score_towns(record: Record) -> Scores:
         part.strip(" .:-*").casefold()
         for part in _SEPARATOR.split(record["prediction"])
     )
-    towns = {part for part in parts if part and not _NUMBER.search(part)}
+    towns = set()
+    for part in parts:
+        if part and not _NUMBER.search(part):
+            towns.add(part)
     numbers = _NUMBER.findall(record["prediction"])
     expected = set()
     for town in record["references"]:

@@ -68,7 +68,10 @@ def score_qampari(record: Record) -> Scores:
     scores: Scores = {"length": len(text.split())}
     if record.get("answers"):
         # Only items of which nothing is left are dropped; repeated items count each time (HELMET eval_alce.py:456).
-        answers = [answer for answer in map(normalize_answer, _items(text)) if answer]
+        answers = []
+        for answer in map(normalize_answer, _items(text)):
+            if answer:
+                answers.append(answer)
         correct = []
         for names in record["answers"]:
             correct.append({normalize_answer(name) for name in names})

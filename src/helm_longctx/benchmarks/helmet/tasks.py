@@ -67,7 +67,10 @@ def sizes(*official: int, most: int | None = None) -> dict[int, int]:
     Args:
         most: number of units that the data has. Lengths that need more are left out.
     """
-    beyond = [length for length in STANDARD.values() if length > _OFFICIAL[-1]]
+    beyond = []
+    for length in STANDARD.values():
+        if length > _OFFICIAL[-1]:
+            beyond.append(length)
     # HELMET has no configuration beyond 128k at this commit, so there is nothing official to follow.
     further = {}
     for length in beyond:

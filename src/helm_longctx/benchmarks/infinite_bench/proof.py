@@ -125,7 +125,9 @@ _REASONS = {
 
 def _read_cells(root: DataRoot) -> Iterator[PrintedScore]:
     """Yield the cells of the table in README.md."""
-    names = {row.title: name for name, row in ROWS.items()}
+    names = {}
+    for name, row in ROWS.items():
+        names[row.title] = name
     for line in (root / TABLE).read_text(encoding="utf-8").splitlines():
         title, *texts = (part.strip() for part in line.strip().strip("|").split("|"))
         if title not in names or len(texts) != len(MODELS):

@@ -93,7 +93,9 @@ def ndcg(answers: Sequence[str], lines: Sequence[str]) -> float:
     gains = {}
     for rank, answer in enumerate(answers):
         gains[answer] = len(answers) - rank
-    ranks = {line: rank for rank, line in enumerate(lines)}
+    ranks = {}
+    for rank, line in enumerate(lines):
+        ranks[line] = rank
     ranking = []
     for line in sorted(ranks, key=ranks.__getitem__):
         ranking.append(gains.get(line, 0))
@@ -112,7 +114,9 @@ def pairwise_accuracy(answers: Sequence[str], lines: Sequence[str]) -> float:
     """Return the share of the pairs of lines that are pairs of answers in their order."""
     if len(answers) < 2 or len(lines) < 2:
         return 0.0
-    ranks = {line: rank for rank, line in enumerate(lines)}
+    ranks = {}
+    for rank, line in enumerate(lines):
+        ranks[line] = rank
     right = 0
     for first, second in combinations(answers, 2):
         right += first in ranks and second in ranks and ranks[first] < ranks[second]

@@ -185,7 +185,10 @@ _TURNS = Shape(
 def _write_sessions(sessions: Sequence[_Session], form: Form) -> Iterator[str]:
     """Write each session. Joined they are the context."""
     for number, (_, date, turns) in enumerate(sessions, 1):
-        kept = [turn for turn in turns if turn["role"] == "user" or not form.user_only]
+        kept = []
+        for turn in turns:
+            if turn["role"] == "user" or not form.user_only:
+                kept.append(turn)
         text = "".join(
             f"\n\n{turn['role']}: {turn['content'].strip()}" for turn in kept
         )

@@ -141,7 +141,9 @@ def _template(files: _Files, folder: Path) -> str:
     if files.demonstrations is None:
         return str(template)
     # The problem's own fields stay as they are for the second filling (longproc_data.py:306).
-    fields = {name: f"{{{name}}}" for name in files.fields}
+    fields = {}
+    for name in files.fields:
+        fields[name] = f"{{{name}}}"
     return _fill(
         str(template), path, {"demonstration": files.demonstrations(folder), **fields}
     )

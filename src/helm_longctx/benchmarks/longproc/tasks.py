@@ -242,7 +242,10 @@ def _read_beliefs(text: str) -> list[str]:
     """Return the normalized lines that begin with a hyphen. Indented lines are dropped, except the first."""
     # `strip` acts on the joined text, so only the first line loses its indentation (longproc_data.py:210,
     # tom_tracking_evaluator.py:30). The other indented lines then do not begin with a hyphen.
-    hyphenated = [line for line in text.splitlines() if line.strip().startswith("-")]
+    hyphenated = []
+    for line in text.splitlines():
+        if line.strip().startswith("-"):
+            hyphenated.append(line)
     lines = "\n".join(hyphenated).strip().split("\n")
     beliefs = []
     for line in lines:

@@ -221,7 +221,9 @@ def _credit_synth_lenient(record: Record) -> float:
     answer = read_plainly(record["prediction"])
     lower = {**record, "references": [record["references"][0].lower()]}
     forms = [answer, *_INTEGER.findall(answer)[-1:]]
-    forms += [comparison for comparison in _COMPARISONS if comparison in answer.lower()]
+    for comparison in _COMPARISONS:
+        if comparison in answer.lower():
+            forms.append(comparison)
     return max(
         _try_credit(credit_synth, record),
         _try_credit(partial(_credit_synth, answer.lower()), lower),

@@ -118,7 +118,8 @@ def _read_squad(root: DataRoot) -> _Documents:
         articles.append(article["paragraphs"])
     contexts: list[str] = []
     for article in articles:
-        contexts += [paragraph["context"] for paragraph in article]
+        for paragraph in article:
+            contexts.append(paragraph["context"])
     texts, number = _number_texts(contexts)
     questions = []
     for article in articles:

@@ -202,7 +202,10 @@ def _find_limit(text: str, sent: Body) -> Change | None:
     for digits in _NUMBER.findall(text):
         numbers.append(int(digits.replace(",", "")))
     # The error can also name the budget.
-    allowed = [number for number in numbers if _LEAST_BUDGET <= number < sent[name]]
+    allowed = []
+    for number in numbers:
+        if _LEAST_BUDGET <= number < sent[name]:
+            allowed.append(number)
     if allowed:
         return Change(name, most=max(allowed))
     return None

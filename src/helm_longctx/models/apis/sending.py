@@ -154,7 +154,9 @@ class Attempt:
 
     def _failure(self, outcome: RequestResult | Exception) -> Failure | None:
         for reply in self.replies:
-            messages = [part.get("message") for part in _parts(reply)]
+            messages = []
+            for part in _parts(reply):
+                messages.append(part.get("message"))
             if any(message.get("refusal") for message in _dicts(messages)):
                 return Failure.REFUSED
             if Ending.REFUSED in map(ending_of, _reasons(reply)):
@@ -190,7 +192,9 @@ class Attempt:
             return None
         reasons: list[object] = []
         for reply in self.replies:
-            reasons += [reason for reason in _reasons(reply) if ending_of(reason)]
+            for reason in _reasons(reply):
+                if ending_of(reason):
+                    reasons.append(reason)
         if isinstance(outcome, RequestResult):
             for completion in outcome.completions:
                 reasons.append((completion.finish_reason or {}).get("reason"))

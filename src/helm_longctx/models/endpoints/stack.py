@@ -273,7 +273,9 @@ class Stack:
             )
 
     def _answers(self, messages: _Messages) -> list[str]:
-        results = [self._ask(messages) for _ in range(_REPEATS)]
+        results = []
+        for _ in range(_REPEATS):
+            results.append(self._ask(messages))
         if any(usage.cached_tokens for usage in map(usage_of, results) if usage):
             self._cached = messages
         answers = []

@@ -98,7 +98,10 @@ class AnswerDecoder:
         return _LocalAnswer(text, is_suspected=may_contain_reasoning(whole))
 
     def _join(self, tokenizer: Any, tokens: Sequence[int], dropped: set[str]) -> str:
-        kept = [token for token in tokens if self._names.get(token, "") not in dropped]
+        kept = []
+        for token in tokens:
+            if self._names.get(token, "") not in dropped:
+                kept.append(token)
         return str(tokenizer.decode(kept, skip_special_tokens=False))
 
     @staticmethod

@@ -392,7 +392,9 @@ class LongContextHuggingFaceClient(CachingClient):
         with self._tokenizer as tokenizer:
             self._decoder = self._decoder or AnswerDecoder(tokenizer)
             answer = self._decoder.decode(tokenizer, tokens, prompt)
-            token_texts = [tokenizer.decode([token]) for token in tokens]
+            token_texts = []
+            for token in tokens:
+                token_texts.append(tokenizer.decode([token]))
         text = answer.text
         # The text is cut at the earliest stop sequence, because a single token can contain several of them.
         if starts := [text.index(stop) for stop in stops if stop in text]:

@@ -275,7 +275,10 @@ class LocalModel:
             except ModelError as error:
                 outcomes[number] = error
         with self._lock, torch.inference_mode():
-            left = [number for number in range(len(jobs)) if number not in outcomes]
+            left = []
+            for number in range(len(jobs)):
+                if number not in outcomes:
+                    left.append(number)
             waiting = []
             for planned in self._plan([jobs[number] for number in left], most):
                 waiting.append([left[index] for index in planned])

@@ -33,7 +33,9 @@ def check_tokenizer(tokenizer: Any, path: str) -> None:
     if not getattr(tokenizer, "is_fast", False):
         return
     backend = tokenizer.backend_tokenizer
-    texts = [probe * (_PROBE_SIZE // len(probe)) + "\0" for probe in _PROBES]
+    texts = []
+    for probe in _PROBES:
+        texts.append(probe * (_PROBE_SIZE // len(probe)) + "\0")
     outcome: list[BaseException | None] = []
 
     def encode() -> None:

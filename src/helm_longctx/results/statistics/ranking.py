@@ -218,7 +218,7 @@ def _find_p_value(rho: float, n: int) -> float:
     third = 0.0879 + 0.0151 * part - y * last
     second = -0.0758 + part * (0.1033 + 0.3932 * part) - y * part * third
     first = 0.2274 + part * (0.2531 + 0.1745 * part) + y * second
-    tail = x * part * first / math.exp(y / 2) + float(ndtr(-x))
+    tail = x * part * first * math.exp(-y / 2) + float(ndtr(-x))
     return min(max(2 * tail, 0.0), 1.0)
 
 

@@ -300,7 +300,10 @@ class Batches:
                         _log.warning(f"{error}; {lost}")
 
     def _collect_run(self, run: Path, ledger: Ledger, problems: _Problems) -> None:
-        parts = [part for part in ledger.open_parts if not problems.concern(run, part)]
+        parts = []
+        for part in ledger.open_parts:
+            if not problems.concern(run, part):
+                parts.append(part)
         for receiver in dict.fromkeys(
             part.receiver for part in parts if part.batch is None
         ):

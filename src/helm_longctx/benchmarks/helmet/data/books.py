@@ -150,7 +150,10 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     train, validation, *_ = task.paths(settings.length)
     maybe = {"summary/short": (str, type(None))}
     short_summaries = (row["summary/short"] for row in JsonLines(root / train, maybe))
-    demos = [summary for summary in short_summaries if summary is not None]
+    demos = []
+    for summary in short_summaries:
+        if summary is not None:
+            demos.append(summary)
     rows = JsonLines(root / validation, {**maybe, "sources": list})
     short = []
     for number, row in enumerate(rows):

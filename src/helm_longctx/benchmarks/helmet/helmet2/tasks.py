@@ -174,7 +174,9 @@ def _score_graphwalk(record: Record) -> Scores:
     match = _FINAL_LIST.search(output) or _ANY_LIST.search(output)
     nodes: list[str] = []
     if match:
-        items = [item.strip() for item in match[1].split(",")]
+        items = []
+        for item in match[1].split(","):
+            items.append(item.strip())
         nodes = [item for item in items if item]
     if not answer:
         return {"f1": float(not nodes)}

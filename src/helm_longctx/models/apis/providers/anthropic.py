@@ -62,7 +62,10 @@ class AnthropicClient(ProviderClient):
                 Failure.MALFORMED,
                 "the server's answer has no content or no stop reason",
             )
-        blocks = [block for block in content if isinstance(block, Mapping)]
+        blocks = []
+        for block in content:
+            if isinstance(block, Mapping):
+                blocks.append(block)
         texts = []
         for block in blocks:
             if block.get("type") == "text":

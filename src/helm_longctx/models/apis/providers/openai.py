@@ -403,8 +403,11 @@ def _first_choices(choices: object) -> list[Body]:
     """Return the choices with the index 0: no other one is asked for. Some servers send no index."""
     if not isinstance(choices, list):
         return []
-    dicts = [choice for choice in choices if isinstance(choice, dict)]
-    return [choice for choice in dicts if choice.get("index") in (0, None)]
+    first = []
+    for choice in choices:
+        if isinstance(choice, dict) and choice.get("index") in (0, None):
+            first.append(choice)
+    return first
 
 
 class _OpenAIBatches(batches.Service):
