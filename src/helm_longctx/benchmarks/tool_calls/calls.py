@@ -55,14 +55,14 @@ def read_calls(text: str, tools: Sequence[Mapping[str, Any]] = ()) -> list[Call]
     """
     marks = list(_NAMED.finditer(text))
     if marks:
-        return _read_marked(text, marks, tools)
+        return _read_marked_calls(text, marks, tools)
     calls: list[Call] = []
     for value in _find_values(text):
         calls += _calls_in(value)
     return calls
 
 
-def _read_marked(
+def _read_marked_calls(
     text: str, marks: Sequence[re.Match[str]], tools: Sequence[Mapping[str, Any]]
 ) -> list[Call]:
     """Return the calls whose tools' names stand in marks."""
@@ -75,7 +75,7 @@ def _read_marked(
         if parameters:
             properties = _properties_of(name, tools)
             arguments: Mapping[str, Any] | None = {
-                parameter["name"]: _read_typed(
+                parameter["name"]: _parse_by_schema(
                     parameter["value"], properties.get(parameter["name"], {})
                 )
                 for parameter in parameters
@@ -99,7 +99,7 @@ def _properties_of(
     return {}
 
 
-def _read_typed(text: str, schema: Mapping[str, Any]) -> Any:
+def _parse_by_schema(text: str, schema: Mapping[str, Any]) -> Any:
     """Return the value of a parameter that stands as text between marks."""
     if schema.get("type") == "string":
         return text
