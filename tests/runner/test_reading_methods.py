@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,10 +14,13 @@ from helm.benchmark.model_deployment_registry import (
     register_model_deployment,
 )
 
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.runs.scores import read_steps
 from helm_longctx.tasks import interpreter
+from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.sandbox import SETTING
+from helm_longctx.tasks.task import Settings
 from tests.runner import making
 from tests.runner.scripted_runs import MODEL, scores, serving
 from tests.support import scripted
@@ -206,3 +210,29 @@ def test_agent_needs_tools(tmp_path: Path) -> None:
     ):
         making.make_run(tmp_path, entry, cache=False)
     assert making.PlainClient.asked == []
+
+
+@pytest.mark.parametrize("client", ["OpenAIClient", "AnthropicClient"])
+def test_native_tools_are_definitions_and_their_calls_are_scored(
+    client: str, tmp_path: Path
+) -> None:
+    """The tools of a task go with the request and not in its text, and the native call of the reply is scored."""
+    benchmark = find_benchmark("tool_calls")
+    task = benchmark.task("definition")
+    drawn = Settings(4096, num_samples=3)
+    examples = [*task.load(task, drawn, DataRoot.find("."))]
+
+    def model(prompt: str, results: Sequence[str]) -> Turn:
+        (example,) = (each for each in examples if each.fields["question"] in prompt)
+        call = json.loads(example.references[0])
+        return Turn(tool=call["name"], arguments=call["arguments"])
+
+    entry = "tool_calls:task=definition,length=4k,num_samples=3,method=native_tools"
+    with serve_tools(model) as (address, bodies):
+        register("corp/scripted", client, address)
+        run = making.make_run(tmp_path, entry + MODEL, cache=False)
+    assert set(scores(run).values()) == {1.0}
+    assert len(bodies) == 3
+    for body in bodies:
+        assert len(body["tools"]) == len(examples[0].record["tools"])
+        assert "additionalProperties" not in str(body["messages"])

@@ -45,7 +45,13 @@ from helm_longctx.runs.journal import Journal, request_name
 from helm_longctx.runs.prompts import elide_messages, request_text, without_text
 from helm_longctx.runs.scores import STEPS
 from helm_longctx.tasks.answer import Answer, AnswerFacts, Steps, Usage
-from helm_longctx.tasks.methods.method import MAX_REQUESTS, Question, Reply, Step
+from helm_longctx.tasks.methods.method import (
+    MAX_REQUESTS,
+    TOOLS,
+    Question,
+    Reply,
+    Step,
+)
 from helm_longctx.tasks.methods.registry import METHODS
 
 if TYPE_CHECKING:
@@ -87,6 +93,7 @@ def _make_question(
         max_tokens=sample.max_tokens - sample.thinking_tokens,
         send=send,
         marks=[(span, facts) for span, facts in sample.marks],
+        tools=sample.record.get(TOOLS, ()),
     )
 
 

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 from helm_longctx.benchmarks.tool_calls.baseline import answer_by_words
-from helm_longctx.benchmarks.tool_calls.prompts import NO_CALL, TEMPLATE
+from helm_longctx.benchmarks.tool_calls.prompts import FORM, NO_CALL, TEMPLATE
 from helm_longctx.benchmarks.tool_calls.scoring import can_read, score
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.tasks import (
@@ -477,7 +477,12 @@ def _draw_example(task: Task, settings: Settings, name: str) -> Example:
         context = ""
     return Example(
         id=name,
-        fields={"tools": tools, CONTEXT: context, "question": log.question},
+        fields={
+            "tools": tools,
+            CONTEXT: context,
+            "question": log.question,
+            "form": FORM,
+        },
         references=[_compact(log.call) if log.call else NO_CALL],
         source="official",
         depth=log.depth,

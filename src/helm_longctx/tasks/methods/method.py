@@ -18,6 +18,9 @@ from helm_longctx.tasks.reasoning import remove_reasoning
 from helm_longctx.tasks.task import Example, Settings, Task
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
+TOOLS = "tools"
+"""The field of scored records with the definitions of a task's tools."""
+
 _ASK_TOKENS = 1024
 """The output budget of a request that names none."""
 
@@ -104,6 +107,7 @@ class Question:
     Args:
         span: [start, end) of the context in it, in characters.
         marks: starts of the context's parts, in characters, with what the task knows of each; see `Example.marks`.
+        tools: the definitions of the task's tools, each with `name`, `description` and the JSON schema `parameters`.
         pause: a block in which the program waits for something else than the model, such as another question.
         shared: what the questions of a run share, such as a memory that was fed; empty when the run starts.
         notes: numbers about the way to the answer that the program sets with `note`.
@@ -117,6 +121,7 @@ class Question:
     max_tokens: int
     send: _Send
     marks: Sequence[tuple[int, Mapping[str, Any]]] = ()
+    tools: Sequence[Mapping[str, Any]] = ()
     pause: Callable[[], AbstractContextManager[Any]] = nullcontext
     shared: dict[Any, Any] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)

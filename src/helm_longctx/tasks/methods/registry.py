@@ -13,6 +13,7 @@ from helm_longctx.tasks.lengths import SMALLEST
 from helm_longctx.tasks.methods.agent import AGENT
 from helm_longctx.tasks.methods.memory import MEMORY
 from helm_longctx.tasks.methods.method import Method
+from helm_longctx.tasks.methods.native_tools import NATIVE_TOOLS
 from helm_longctx.tasks.methods.prompts import (
     CLOSED_BOOK,
     COT,
@@ -32,6 +33,7 @@ GROUP = "helm_longctx.methods"
 _OURS = (
     *(RETRIEVE, RETRIEVE_REASON, CLOSED_BOOK, QUESTION_ONLY, COT),
     *(COMPACT, MAP_REDUCE, REFINE, READ_TWICE, MEMORY, RECURSIVE, AGENT),
+    NATIVE_TOOLS,
 )
 
 _SAMPLE = Task(
