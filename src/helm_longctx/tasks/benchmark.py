@@ -10,9 +10,9 @@ benchmark. A benchmark's folder has the file `benchmark.yaml`:
     metrics     the arguments of `Metric`, by name, or nothing for the metrics of all judges
     task        the arguments of `Task` that the tasks share, for `task_fields`
 
-The files `published.csv`, `models.csv`, `protocols.yaml`, `errata.jsonl`, `outputs.py` and `proof.py` are recognized by
-their names. A line of `errata.jsonl` names questions by an `instance`, or by a `rule`: a name that the benchmark's loader
-gives to the examples that it finds to be wrong (`Example.errata`).
+The files `published.csv`, `models.csv`, `protocols.yaml`, `errata.jsonl`, `outputs.py`, `score_files.py` and
+`proof.py` are recognized by their names. A line of `errata.jsonl` names questions by an `instance`, or by a `rule`: a
+name that the benchmark's loader gives to the examples that it finds to be wrong (`Example.errata`).
 """
 
 import json
@@ -279,6 +279,8 @@ class Benchmark:
             `module.function`. Empty if there are none.
         data: the terms of the data, by the address of the publisher's page (`tasks/data_cards.py`).
         outputs: the `OutputReader` of the official code's files, as `module.NAME`. Empty if there is none.
+        score_files: the function that writes a model's scores as the official code does, as `module.function`: (scores
+            in percent by task and length, folder) → files. Empty if there is none.
         proof: the `Proof` of published outputs with printed scores, as `module.NAME`. Empty if there is none.
         category_argument: the argument of a run entry with the benchmark's name that selects a category, such as
             `language`: `oneruler:language=de` is `oneruler_de`. Empty if there is no such run entry.
@@ -308,6 +310,7 @@ class Benchmark:
     data: Mapping[str, Terms] = field(default_factory=dict)
     outputs: str = ""
     proof: str = ""
+    score_files: str = ""
     leads: bool = False
     category_argument: str = ""
 
@@ -471,7 +474,11 @@ def read_benchmark(
     for name, (file, read) in readers.items():
         if (folder / file).is_file():
             arguments[name] = read
-    for name, attribute in (("outputs", "READER"), ("proof", "PROOF")):
+    for name, attribute in (
+        ("outputs", "READER"),
+        ("proof", "PROOF"),
+        ("score_files", "write_files"),
+    ):
         has_module = (folder / f"{name}.py").is_file()
         arguments[name] = f"{package}.{name}.{attribute}" if has_module else ""
     arguments["categories"] = tuple(categories)

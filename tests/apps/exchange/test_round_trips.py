@@ -336,7 +336,7 @@ def test_lv_evals_own_tables(tmp_path: Path) -> None:
         write(suite, own, given_answers)
     right = [Output("q0", "Paris", ["Paris"])]
     write(suite, "lv_eval:dataset=hotpotwikiqa_mixup,length=32k", right)
-    files = dict(export_suite("lv_eval", suite, BENCHMARKS, tmp_path / "out"))
+    files = dict(export_suite("official", suite, BENCHMARKS, tmp_path / "out"))
     table, wide = sorted(files, key=lambda path: path.suffix, reverse=True)
     # What evaluation.py at 63e7ae9 writes.
     assert table.read_text() == (

@@ -11,7 +11,7 @@ from helm_longctx.apps.exchange import (
     effective_context,
     every_eval_ever,
     lm_eval,
-    lv_eval,
+    score_files,
     tables,
 )
 from helm_longctx.apps.exchange.export import averages, length_plot
@@ -40,7 +40,7 @@ def export(
     format: Annotated[
         str,
         typer.Option(
-            help="Format: csv, parquet, markdown, latex, lm-eval, lv_eval, every-eval-ever, eval-results or"
+            help="Format: csv, parquet, markdown, latex, lm-eval, official, every-eval-ever, eval-results or"
             " effective-context."
         ),
     ] = "csv",
@@ -57,11 +57,12 @@ def export(
 
     csv and parquet: scores (every statistic of every task), averages, answers, and for each benchmark a wide table with
     a row for each model. markdown and latex: the wide tables, for papers. lm-eval: results and samples as
-    lm-evaluation-harness writes them. lv_eval: result.json and result.csv of LV-Eval's own code. every-eval-ever: the
-    schema of Every Eval Ever. eval-results: for each model .eval_results/BENCHMARK.yaml for its repository on the hub.
+    lm-evaluation-harness writes them. official: the files of scores that a benchmark's own code writes.
+    every-eval-ever: the schema of Every Eval Ever. eval-results: for each model .eval_results/BENCHMARK.yaml for its
+    repository on the hub.
     effective-context: for each model one JSON file with scores by length, for programs that choose how much to send.
 
-    All but lv_eval have 95 % intervals or standard errors, and the number of requests without an answer. These are in no
+    All but official have 95 % intervals or standard errors, and the number of requests without an answer. These are in no
     score.
     The column "lacking" says why a score is not comparable. The format csv also draws a plot of the scores by length,
     where these scores have the mark †. The plot needs vl_convert: pip install 'helm-longctx\[plot]'. --plot '' turns it
@@ -155,7 +156,7 @@ EXPORTERS: Mapping[
     "markdown": partial(tables.write_paper_tables, kind="md"),
     "latex": partial(tables.write_paper_tables, kind="tex"),
     "lm-eval": lm_eval.write_results,
-    "lv_eval": lv_eval.write_tables,
+    "official": score_files.write_files,
     "every-eval-ever": every_eval_ever.write_logs,
     "eval-results": every_eval_ever.write_eval_results,
     "effective-context": effective_context.write_files,
