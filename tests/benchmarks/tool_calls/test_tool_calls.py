@@ -18,6 +18,7 @@ from helm_longctx.benchmarks.tool_calls.calls import Call, read_calls
 from helm_longctx.benchmarks.tool_calls.prompts import NO_CALL
 from helm_longctx.benchmarks.tool_calls.tasks import read_material
 from helm_longctx.data.root import DataRoot
+from helm_longctx.models.baselines.lexical import answer, recognise
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC, Example, Settings, Task
 from helm_longctx.tasks.token_estimate import estimate_tokens
@@ -459,3 +460,14 @@ def test_many_brackets_are_read_quickly(part: str) -> None:
     """An answer of nothing but openings, which has no call that is right, is scored without an error."""
     record = {"prediction": part * 10_000, "references": [json.dumps(RIGHT)]}
     assert TASKS["definition"].scores({**record, "tools": TOOLS})[MAIN_METRIC] == 0
+
+
+@KINDS
+def test_the_baselines_know_the_prompts(kind: str) -> None:
+    """The baseline models recognise a prompt among those of all benchmarks: one answers with a call, the other says that there is none."""
+    task = TASKS[kind]
+    (example,) = draw(task)
+    recognition = recognise(prompt_of(task, example))
+    assert recognition is not None
+    assert recognition.baseline.constant == NO_CALL
+    assert len(read_calls(answer(prompt_of(task, example)))) == 1

@@ -93,12 +93,17 @@ def recognise(prompt: str) -> _Recognition | None:
     """Recognise a prompt by the first template that fits it, or else by a strategy. Return None if none fits."""
     for template, baseline in _templates():
         fields = template.parse(prompt)
-        if fields is not None:
+        if fields is None:
+            continue
+        if isinstance(baseline.kind, str):
             return _Recognition(
                 baseline=baseline,
                 template=template,
                 fields=fields,
             )
+        own = baseline.kind([{"role": "user", "content": prompt}])
+        if own is not None:
+            return _Recognition(baseline, answer=own)
     return recognise_conversation([{"role": "user", "content": prompt}])
 
 
@@ -120,9 +125,11 @@ def recognise_conversation(messages: Sequence[Message]) -> _Recognition | None:
 
 @cache
 def _templates() -> tuple[tuple[Template, Baseline], ...]:
-    """Return all templates whose tasks have no strategy of their own, each once.
+    """Return the templates by which prompts are recognised, each once.
 
-    Templates that start with a literal come first, because they are checked fastest.
+    Those of tasks with a strategy of their own are among them if they start with a literal, because the strategies of
+    others would take their prompts otherwise. Templates that start with a literal come first, because they are checked
+    fastest.
     """
     baselines = {
         task.template: task.baseline
@@ -131,7 +138,10 @@ def _templates() -> tuple[tuple[Template, Baseline], ...]:
         for task in reversed(benchmark.tasks)
         if task.template is not NO_TEMPLATE
         and task.baseline
-        and isinstance(task.baseline.kind, str)
+        and (
+            isinstance(task.baseline.kind, str)
+            or (task.template.user and not task.template.user.startswith("{"))
+        )
     }
     return tuple(
         sorted(baselines.items(), key=lambda item: item[0].user.startswith("{"))
