@@ -18,16 +18,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.apps.compaction.asking import Kept, Reply
+from helm_longctx.apps.compaction.asking import Kept, ProbeReply
 from helm_longctx.apps.compaction.compactors import (
-    Command,
+    CommandCompactor,
     Compacted,
     Compactor,
-    Function,
+    FunctionCompactor,
     WithMethod,
 )
 from helm_longctx.apps.compaction.probes import Probe
-from helm_longctx.apps.compaction.results import Results, analyze
+from helm_longctx.apps.compaction.results import CompactionResults, analyze
 from helm_longctx.apps.compaction.samples import (
     WRITERS,
     make_session,
@@ -36,7 +36,7 @@ from helm_longctx.apps.compaction.samples import (
 from helm_longctx.apps.compaction.scoring import ExtractiveReader
 from helm_longctx.apps.compaction.sessions import read_transcripts
 from helm_longctx.apps.compaction.transcripts import Message, Transcript
-from helm_longctx.apps.compaction.trial import Arm, Asking, ask_all, compact_all
+from helm_longctx.apps.compaction.trial import Arm, TrialAsking, ask_all, compact_all
 
 MODULE = """
 def drop_middle(messages):
@@ -70,7 +70,7 @@ class Paraphraser:
     def __init__(self, seed: int):
         self._seed = seed
 
-    def ask(self, prompt: str, max_tokens: int) -> Reply:
+    def ask(self, prompt: str, max_tokens: int) -> ProbeReply:
         """Return the text of a request for a summary."""
         text = prompt.partition("<text>\n")[2].rpartition("\n</text>")[0]
         lines = []
@@ -78,7 +78,7 @@ class Paraphraser:
             drawn = random.Random(f"{self._seed} {line}").random()
             is_kept = line.startswith("[") or drawn >= PARAPHRASED
             lines.append(line if is_kept else "Something was said about it.")
-        return Reply("\n".join(lines))
+        return ProbeReply("\n".join(lines))
 
 
 class LosesLines(Compactor):
@@ -143,7 +143,7 @@ def compare(
     probes: Sequence[Probe],
     compactors: Sequence[Compactor],
     folder: Path,
-) -> Results:
+) -> CompactionResults:
     """Compare compactors on transcripts."""
     keeps = {transcript.name: transcript.tokens // 4 for transcript in transcripts}
     arms = [Arm(compactor) for compactor in compactors]
@@ -152,7 +152,7 @@ def compare(
         compactor.is_kept = False
     with Kept(folder) as kept:
         compactions = compact_all(arms, transcripts, keeps, kept, 1)
-        asking = Asking(ExtractiveReader(), None, 30, 1)
+        asking = TrialAsking(ExtractiveReader(), None, 30, 1)
         outcomes = ask_all(compactions, probes, asking)
     return analyze(compactions, outcomes, probes)
 
@@ -162,8 +162,8 @@ def make_planted(seed: int) -> list[Compactor]:
     model: Any = Paraphraser(seed)
     return [
         WithMethod(ORDER[0], {}, model),
-        Command(ORDER[1], TOOL, 60),
-        Function(ORDER[2], "planted:drop_middle"),
+        CommandCompactor(ORDER[1], TOOL, 60),
+        FunctionCompactor(ORDER[2], "planted:drop_middle"),
     ]
 
 

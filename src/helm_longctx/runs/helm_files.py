@@ -29,7 +29,7 @@ from helm_longctx.runs.files import (
 State = dict[str, Any]
 """A request state as plain data."""
 
-Row = dict[str, Any]
+StatisticsRow = dict[str, Any]
 """The statistics of an answer as plain data."""
 
 # HELM indents its JSON by two spaces and escapes newlines in texts, so these lines can only be outer brackets.
@@ -55,7 +55,7 @@ def read_states(path: Path) -> Iterator[State]:
             raise ValueError("the request states, or the end of the file, are missing")
 
 
-def read_rows(path: Path) -> Iterator[Row]:
+def read_rows(path: Path) -> Iterator[StatisticsRow]:
     """Read a list of objects, one at a time in HELM's layout. Raises an `InputError`."""
     with reading(path), path.open("rb") as file:
         # An empty list is on one line, and other programs can write another layout.

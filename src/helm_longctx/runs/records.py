@@ -37,8 +37,8 @@ from helm_longctx.runs.files import (
     replace_file,
 )
 from helm_longctx.runs.helm_files import (
-    Row,
     State,
+    StatisticsRow,
     read_rows,
     read_states,
     to_plain,
@@ -71,7 +71,7 @@ RecordKey = tuple[str, str, int]
 _Key = tuple[RecordKey, str]
 """A record's key and, for a perturbed copy, the JSON of its perturbation."""
 
-Change = Sequence[Any]
+StateChange = Sequence[Any]
 """A change of plain data: the path of a part, and its new value. A part without a new value is removed."""
 
 
@@ -105,7 +105,7 @@ class QuestionRecord:
     values: Mapping[str, float] = field(default_factory=dict)
     is_perturbed: bool = False
     split: str = TEST_SPLIT
-    rest: Sequence[Change] = ()
+    rest: Sequence[StateChange] = ()
 
     @property
     def key(self) -> RecordKey:
@@ -248,7 +248,7 @@ class QuestionRecord:
             "annotations": dict(self.notes),
         }
 
-    def to_row(self) -> Row:
+    def to_row(self) -> StatisticsRow:
         """Return the row of HELM's file of statistics that has the record's."""
         name: dict[str, Any] = {"split": self.split, "sub_split": self.task}
         about: dict[str, Any] = {"instance_id": self.instance}
@@ -297,7 +297,7 @@ def _make_result(answer: Answer) -> dict[str, Any]:
 
 def _find_changes(
     before: Any, after: Any, path: tuple[str | int, ...] = ()
-) -> Iterator[Change]:
+) -> Iterator[StateChange]:
     """Yield the changes that make plain data equal to other plain data."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name in before.keys() - after.keys():
@@ -318,7 +318,7 @@ def _find_changes(
         yield [[*path], after]
 
 
-def _apply(change: Change, content: Any) -> None:
+def _apply(change: StateChange, content: Any) -> None:
     """Apply a change to plain data."""
     (*parents, name), *value = change
     for parent in parents:
@@ -555,7 +555,7 @@ def _add_values(
         yield replace(record, values=waiting.pop(key, {}))
 
 
-def _read_values(row: Row) -> dict[_Key, dict[str, float]]:
+def _read_values(row: StatisticsRow) -> dict[_Key, dict[str, float]]:
     """Return the statistics of a row of HELM, by the record that they are of."""
     values: dict[_Key, dict[str, float]] = {}
     for stat in row["stats"]:

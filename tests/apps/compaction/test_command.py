@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.apps.compaction.asking import Kept, Model, Purse
+from helm_longctx.apps.compaction.asking import AskedModel, Kept, Purse
 from helm_longctx.apps.compaction.compactors import CompactionError
 from helm_longctx.apps.compaction.endpoints import make_server_compactor
 from helm_longctx.apps.compaction.probes import save_probes
@@ -414,7 +414,7 @@ def test_anthropics_compaction(compacts: bool) -> None:
             url.removesuffix("/v1"),
             client="AnthropicClient",
         )
-        model = Model("made/claude", Path("prod_env"), kept, Purse())
+        model = AskedModel("made/claude", Path("prod_env"), kept, Purse())
         compactor = make_server_compactor("server", model, kept)
         if compacts:
             made = compactor.compact(messages, 10)

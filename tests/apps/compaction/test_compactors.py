@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from helm_longctx.apps.compaction.asking import Model
+from helm_longctx.apps.compaction.asking import AskedModel
 from helm_longctx.apps.compaction.compactors import (
     BASELINES,
     CompactionError,
@@ -242,7 +242,7 @@ def test_the_method_fits_short_transcripts() -> None:
 
     fake: Any = Fake()
 
-    def find(what: str) -> Model:
+    def find(what: str) -> AskedModel:
         return fake
 
     own: Any = make_compactor("compact", find, refuse, 1)

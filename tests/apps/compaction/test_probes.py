@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from helm_longctx.apps.compaction.asking import Reply
+from helm_longctx.apps.compaction.asking import ProbeReply
 from helm_longctx.apps.compaction.probes import (
     Probe,
     load_probes,
@@ -20,7 +20,7 @@ from helm_longctx.apps.compaction.probes import (
 from helm_longctx.apps.compaction.samples import make_session, place_made_probes
 from helm_longctx.apps.compaction.scoring import (
     ExtractiveReader,
-    State,
+    ScoreState,
     is_right,
     score_reply,
     split_reply,
@@ -121,7 +121,7 @@ def test_lists_in_replies(text: str, count: int) -> None:
 )
 def test_numbered_answers(text: str, answers: list[str | None]) -> None:
     """The answers in a reply are told apart by their numbers; one that is missing is a failure and no wrong answer."""
-    replies = split_reply(Reply(text, dollars=0.3), ["x", "y", "z"])
+    replies = split_reply(ProbeReply(text, dollars=0.3), ["x", "y", "z"])
     assert [reply.text for reply in replies] == answers
     assert all((reply.text is None) == bool(reply.failure) for reply in replies)
     assert sum(reply.dollars or 0 for reply in replies) == pytest.approx(0.3)
@@ -129,12 +129,12 @@ def test_numbered_answers(text: str, answers: list[str | None]) -> None:
 
 def test_the_last_answer_of_a_cut_reply_does_not_count() -> None:
     """The output budget can end a reply within its last answer, which then has no score."""
-    replies = split_reply(Reply("1. a\n2. src/pro", is_cut=True), ["x", "y", "z"])
+    replies = split_reply(ProbeReply("1. a\n2. src/pro", is_cut=True), ["x", "y", "z"])
     assert [reply.text for reply in replies] == ["a", None, None]
-    assert split_reply(Reply("just so"), ["x"])[0].text == "just so"
-    assert {reply.failure for reply in split_reply(Reply(None, "no"), ["x", "y"])} == {
-        "no"
-    }
+    assert split_reply(ProbeReply("just so"), ["x"])[0].text == "just so"
+    assert {
+        reply.failure for reply in split_reply(ProbeReply(None, "no"), ["x", "y"])
+    } == {"no"}
 
 
 @pytest.mark.parametrize(
@@ -162,13 +162,13 @@ def test_states_of_probes() -> None:
     judged = place(exact=False)
     assert isinstance(judged, Probe)
     for own, reply, state, score in (
-        (probe, Reply("8123"), State.RIGHT, 1.0),
-        (probe, Reply("9000"), State.WRONG, 0.0),
-        (probe, Reply("Unknown."), State.UNKNOWN, 0.0),
-        (probe, Reply("not in the transcript"), State.UNKNOWN, 0.0),
-        (probe, Reply(None, "quota"), State.FAILED, None),
-        (judged, Reply("8123"), State.FAILED, None),
-        (judged, Reply("unknown"), State.UNKNOWN, 0.0),
+        (probe, ProbeReply("8123"), ScoreState.RIGHT, 1.0),
+        (probe, ProbeReply("9000"), ScoreState.WRONG, 0.0),
+        (probe, ProbeReply("Unknown."), ScoreState.UNKNOWN, 0.0),
+        (probe, ProbeReply("not in the transcript"), ScoreState.UNKNOWN, 0.0),
+        (probe, ProbeReply(None, "quota"), ScoreState.FAILED, None),
+        (judged, ProbeReply("8123"), ScoreState.FAILED, None),
+        (judged, ProbeReply("unknown"), ScoreState.UNKNOWN, 0.0),
     ):
         given = score_reply(own, reply, None)
         assert (given.state, given.score) == (state, score)

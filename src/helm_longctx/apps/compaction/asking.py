@@ -41,7 +41,7 @@ _BILLED = (Failure.REFUSED, Failure.MALFORMED, Failure.UNKNOWN)
 
 
 @dataclass(frozen=True)
-class Reply:
+class ProbeReply:
     """A model's reply.
 
     Args:
@@ -150,7 +150,7 @@ def name_of(*parts: str) -> str:
     return digest("\0".join(parts))
 
 
-class Model:
+class AskedModel:
     """A deployment that answers single prompts. Several threads may ask it.
 
     Args:
@@ -191,7 +191,7 @@ class Model:
         """Return the client of the deployment."""
         return self._sender.client
 
-    def ask(self, prompt: str, max_tokens: int) -> Reply:
+    def ask(self, prompt: str, max_tokens: int) -> ProbeReply:
         """Return the reply to a prompt. A failure is a reply, and is asked again by the next command.
 
         Raises:
@@ -201,13 +201,13 @@ class Model:
         with self._locks[name]:
             kept = self._kept.get(name)
             if kept is not None:
-                return Reply(**kept)
+                return ProbeReply(**kept)
             reply = self._send(prompt, max_tokens)
             if not reply.failure:
                 self._kept.add(name, vars(reply))
             return reply
 
-    def _send(self, prompt: str, max_tokens: int) -> Reply:
+    def _send(self, prompt: str, max_tokens: int) -> ProbeReply:
         # No tokenizer makes more tokens than a text has bytes.
         size = len(prompt.encode("utf-8", "surrogatepass")) + _CHAT_TOKENS
         reserved = self.price(size, max_tokens) or 0.0
@@ -233,17 +233,19 @@ class Model:
             self._purse.settle(reserved, spent)
         return reply
 
-    def _read(self, answer: Answer) -> Reply:
+    def _read(self, answer: Answer) -> ProbeReply:
         if answer.failure is not None:
-            return Reply(None, answer.failure.value, dollars=0.0)
+            return ProbeReply(None, answer.failure.value, dollars=0.0)
         usage = answer.usage
         dollars = None
         if self.prices and usage:
             dollars = self.prices.dollars(usage)
         tokens = usage.input_tokens if usage else None
         if answer.has_open_reasoning:
-            return Reply(None, "the answer ended within its reasoning", tokens, dollars)
-        return Reply(answer.text.strip(), "", tokens, dollars, answer.is_cut)
+            return ProbeReply(
+                None, "the answer ended within its reasoning", tokens, dollars
+            )
+        return ProbeReply(answer.text.strip(), "", tokens, dollars, answer.is_cut)
 
     def price(self, tokens: int, max_tokens: int) -> float | None:
         """Return the highest price of a request with a prompt of so many tokens. None if it is not known."""

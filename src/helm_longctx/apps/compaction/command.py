@@ -33,14 +33,14 @@ from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import first_entry
 
 if TYPE_CHECKING:
-    from helm_longctx.apps.compaction.asking import Kept, Model, Purse
+    from helm_longctx.apps.compaction.asking import AskedModel, Kept, Purse
     from helm_longctx.apps.compaction.compactors import Compactor
-    from helm_longctx.apps.compaction.estimate import Plan
+    from helm_longctx.apps.compaction.estimate import CompactionPlan
     from helm_longctx.apps.compaction.probes import MadeProbes, Probe
-    from helm_longctx.apps.compaction.results import Results
-    from helm_longctx.apps.compaction.sections import Gate
+    from helm_longctx.apps.compaction.results import CompactionResults
+    from helm_longctx.apps.compaction.sections import CompactionGate
     from helm_longctx.apps.compaction.transcripts import Transcript
-    from helm_longctx.apps.compaction.trial import Arm, Asking
+    from helm_longctx.apps.compaction.trial import Arm, TrialAsking
     from helm_longctx.config.schema import RunConfig
     from helm_longctx.redaction.personal import Replaced
 
@@ -467,8 +467,8 @@ class _Comparison:
             results = self._ask(arms, known, asking, kept)
         return self._show(results, made, asking.reader.name)
 
-    def _make_models(self, kept: Kept, purse: Purse) -> dict[str, Model]:
-        from helm_longctx.apps.compaction.asking import Model
+    def _make_models(self, kept: Kept, purse: Purse) -> dict[str, AskedModel]:
+        from helm_longctx.apps.compaction.asking import AskedModel
 
         deployments = self._deployments
         names = (
@@ -480,10 +480,10 @@ class _Comparison:
         models = {}
         for name in names:
             if name is not None and name not in models:
-                models[name] = Model(name, self._config.local_path, kept, purse)
+                models[name] = AskedModel(name, self._config.local_path, kept, purse)
         return models
 
-    def _make_arms(self, models: Mapping[str, Model], kept: Kept) -> list[Arm]:
+    def _make_arms(self, models: Mapping[str, AskedModel], kept: Kept) -> list[Arm]:
         from helm_longctx.apps.compaction.compactors import (
             make_baselines,
             make_compactor,
@@ -491,7 +491,7 @@ class _Comparison:
         from helm_longctx.apps.compaction.endpoints import make_server_compactor
         from helm_longctx.apps.compaction.trial import Arm
 
-        def find_model(what: str) -> Model:
+        def find_model(what: str) -> AskedModel:
             name = self._deployments.compactor
             if name is None:
                 raise InputError(
@@ -549,19 +549,19 @@ class _Comparison:
 
     def _make_plan(
         self,
-        models: Mapping[str, Model],
+        models: Mapping[str, AskedModel],
         arms: Sequence[Arm],
         known: Sequence[Probe] | None,
-    ) -> Plan:
-        from helm_longctx.apps.compaction.estimate import Plan
+    ) -> CompactionPlan:
+        from helm_longctx.apps.compaction.estimate import CompactionPlan
 
         deployments = self._deployments
 
-        def find(name: str | None) -> Model | None:
+        def find(name: str | None) -> AskedModel | None:
             return models[name] if name else None
 
         has_judged = known is None or not all(probe.is_exact for probe in known)
-        return Plan(
+        return CompactionPlan(
             transcripts=self._transcripts,
             keeps=self._keeps,
             arms=arms,
@@ -585,24 +585,26 @@ class _Comparison:
                 "Answers are by the extractive reader, which copies the best sentence: it needs no model and no key."
             )
 
-    def _make_asking(self, models: Mapping[str, Model], kept: Kept) -> Asking:
+    def _make_asking(self, models: Mapping[str, AskedModel], kept: Kept) -> TrialAsking:
         from helm_longctx.apps.compaction.scoring import (
             ExtractiveReader,
             JudgeOfProbes,
             ModelReader,
         )
-        from helm_longctx.apps.compaction.trial import Asking
+        from helm_longctx.apps.compaction.trial import TrialAsking
 
         reader = self._deployments.reader
         judge = self._deployments.judge
-        return Asking(
+        return TrialAsking(
             reader=ModelReader(models[reader]) if reader else ExtractiveReader(),
             judge=JudgeOfProbes(models[judge], kept) if judge else None,
             together=self._wanted.together,
             parallelism=self._config.parallelism,
         )
 
-    def _make_probes(self, models: Mapping[str, Model], asking: Asking) -> MadeProbes:
+    def _make_probes(
+        self, models: Mapping[str, AskedModel], asking: TrialAsking
+    ) -> MadeProbes:
         """Make probes, check them, print what became of them, and keep them in the file."""
         from helm_longctx.apps.compaction.probes import (
             MadeProbes,
@@ -643,9 +645,9 @@ class _Comparison:
         self,
         arms: Sequence[Arm],
         probes: Sequence[Probe],
-        asking: Asking,
+        asking: TrialAsking,
         kept: Kept,
-    ) -> Results:
+    ) -> CompactionResults:
         from helm_longctx.apps.compaction.results import analyze
         from helm_longctx.apps.compaction.trial import ask_all, compact_all
 
@@ -657,7 +659,9 @@ class _Comparison:
         outcomes = ask_all(compactions, probes, asking)
         return analyze(compactions, outcomes, probes)
 
-    def _show(self, results: Results, made: MadeProbes | None, reader: str) -> int:
+    def _show(
+        self, results: CompactionResults, made: MadeProbes | None, reader: str
+    ) -> int:
         """Print the results, and write the page and the data. Returns the exit status."""
         from helm_longctx.apps.compaction.sections import (
             About,
@@ -691,15 +695,15 @@ class _Comparison:
             return 1
         return int(gate.verdict) if gate else 0
 
-    def _decide(self, results: Results) -> Gate | None:
+    def _decide(self, results: CompactionResults) -> CompactionGate | None:
         from helm_longctx.apps.compaction.results import decide_losses
-        from helm_longctx.apps.compaction.sections import Gate
+        from helm_longctx.apps.compaction.sections import CompactionGate
 
         if self._wanted.max_loss is None:
             return None
         margin = self._wanted.max_loss / 100
         losses, verdict = decide_losses(results, self._wanted.base, margin)
-        return Gate(self._wanted.base, margin, losses, verdict)
+        return CompactionGate(self._wanted.base, margin, losses, verdict)
 
 
 def _print_sections(sections: Sequence[Section]) -> None:

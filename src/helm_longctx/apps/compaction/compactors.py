@@ -25,7 +25,7 @@ from typing import Any
 
 import orjson
 
-from helm_longctx.apps.compaction.asking import Model, add_dollars
+from helm_longctx.apps.compaction.asking import AskedModel, add_dollars
 from helm_longctx.apps.compaction.transcripts import (
     USER,
     Message,
@@ -179,7 +179,7 @@ class Last(Compactor):
         return Compacted(kept[::-1])
 
 
-class Function(Compactor):
+class FunctionCompactor(Compactor):
     """A function in Python: messages in OpenAI's form → messages, or a text. One transcript is compacted at a time."""
 
     def __init__(self, name: str, where: str):
@@ -230,7 +230,7 @@ def _load_function(where: str) -> Callable[[list[dict[str, Any]]], object]:
     return made
 
 
-class Command(Compactor):
+class CommandCompactor(Compactor):
     """A command that reads JSON lines of messages in OpenAI's form, and writes such lines, or a text.
 
     It is started without a shell: its words are those of the option, and nothing in a transcript can be one.
@@ -349,7 +349,7 @@ class WithMethod(Compactor):
         model: what writes the summaries.
     """
 
-    def __init__(self, name: str, arguments: Mapping[str, int], model: Model):
+    def __init__(self, name: str, arguments: Mapping[str, int], model: AskedModel):
         given = ",".join(f"{key}={value}" for key, value in sorted(arguments.items()))
         super().__init__(name, f"compact {given} {model.name}")
         self._given = arguments
@@ -445,7 +445,7 @@ def read_method_arguments(text: str) -> dict[str, int]:
 
 def make_compactor(
     spec: str,
-    model: Callable[[str], Model],
+    model: Callable[[str], AskedModel],
     server: Callable[[str], Compactor],
     seconds: float,
 ) -> Compactor:
@@ -478,8 +478,8 @@ def make_compactor(
     if text == "server":
         return server(name)
     if _FUNCTION.fullmatch(text):
-        return Function(name, text)
-    return Command(name, text, seconds)
+        return FunctionCompactor(name, text)
+    return CommandCompactor(name, text, seconds)
 
 
 def make_baselines(names: Sequence[str]) -> list[Compactor]:

@@ -18,7 +18,13 @@ from typing import Any
 
 import orjson
 
-from helm_longctx.apps.compaction.asking import Kept, Model, Reply, name_of, read_usage
+from helm_longctx.apps.compaction.asking import (
+    AskedModel,
+    Kept,
+    ProbeReply,
+    name_of,
+    read_usage,
+)
 from helm_longctx.apps.compaction.compactors import (
     Compacted,
     CompactionError,
@@ -53,7 +59,7 @@ _SUMMARY_TOKENS = 16_000
 """The output budget of a compaction."""
 
 
-def make_server_compactor(name: str, model: Model, kept: Kept) -> Compactor:
+def make_server_compactor(name: str, model: AskedModel, kept: Kept) -> Compactor:
     """Return the compactor of a deployment's server.
 
     Raises:
@@ -73,7 +79,9 @@ def make_server_compactor(name: str, model: Model, kept: Kept) -> Compactor:
 class OpenAIServer(Compactor):
     """OpenAI's `/responses/compact`, and `/responses` for probes about its result."""
 
-    def __init__(self, name: str, model: Model, client: ProviderClient, kept: Kept):
+    def __init__(
+        self, name: str, model: AskedModel, client: ProviderClient, kept: Kept
+    ):
         super().__init__(name, f"server {model.name} {_COMPACT}")
         self.model = model
         self._client = client
@@ -103,7 +111,7 @@ class OpenAIServer(Compactor):
 
     def answer(
         self, messages: Sequence[Message], prompt: str, max_tokens: int
-    ) -> Reply:
+    ) -> ProbeReply:
         """Return the server's reply to a prompt after what it has compacted.
 
         Raises:
@@ -114,7 +122,7 @@ class OpenAIServer(Compactor):
         name = name_of(self.model.name, _RESPONSES, str(max_tokens), text)
         known = self._kept.get(name)
         if known is not None:
-            return Reply(**known)
+            return ProbeReply(**known)
         body = {
             "model": _model_name(self.model, self._client),
             "input": items,
@@ -125,7 +133,7 @@ class OpenAIServer(Compactor):
                 reply = _post(self._client, _RESPONSES, body)
             except CompactionError as error:
                 payment.dollars = 0.0
-                return Reply(None, str(error), dollars=0.0)
+                return ProbeReply(None, str(error), dollars=0.0)
             usage = _read_usage(reply)
             dollars = _dollars(self.model, usage)
             payment.dollars = payment.dollars if dollars is None else dollars
@@ -135,8 +143,8 @@ class OpenAIServer(Compactor):
                 texts += [message.text for message in read_message(item)]
         tokens = usage.input_tokens if usage else None
         if not texts:
-            return Reply(None, "the server's reply has no text", tokens, dollars)
-        result = Reply("\n".join(texts).strip(), "", tokens, dollars)
+            return ProbeReply(None, "the server's reply has no text", tokens, dollars)
+        result = ProbeReply("\n".join(texts).strip(), "", tokens, dollars)
         self._kept.add(name, vars(result))
         return result
 
@@ -144,7 +152,7 @@ class OpenAIServer(Compactor):
 class AnthropicServer(Compactor):
     """Anthropic's compaction of the Messages API."""
 
-    def __init__(self, name: str, model: Model, client: ProviderClient):
+    def __init__(self, name: str, model: AskedModel, client: ProviderClient):
         super().__init__(name, f"server {model.name} {_EDIT}")
         self.model = model
         self._client = client
@@ -236,7 +244,7 @@ def is_opaque(messages: Sequence[Message]) -> bool:
     return any(message.item is not None for message in messages)
 
 
-def _model_name(model: Model, client: ProviderClient) -> str:
+def _model_name(model: AskedModel, client: ProviderClient) -> str:
     """Return the model's name in requests."""
     return client.settings.model or model.name.partition("/")[2]
 
@@ -264,5 +272,5 @@ def _read_usage(reply: Mapping[str, Any]) -> Usage | None:
     return read_usage(reply.get("usage"), "input_tokens", "output_tokens")
 
 
-def _dollars(model: Model, usage: Usage | None) -> float | None:
+def _dollars(model: AskedModel, usage: Usage | None) -> float | None:
     return model.prices.dollars(usage) if model.prices and usage else None

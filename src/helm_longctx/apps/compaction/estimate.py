@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from helm_longctx.apps.compaction.asking import Model, add_dollars
+from helm_longctx.apps.compaction.asking import AskedModel, add_dollars
 from helm_longctx.apps.compaction.compactors import NOTHING, Compactor
 from helm_longctx.apps.compaction.probes import (
     Probe,
@@ -32,7 +32,7 @@ _VERDICT_OUTPUT = 60
 
 
 @dataclass
-class Step:
+class EstimatedStep:
     """Requests of one kind to one model.
 
     Args:
@@ -48,7 +48,9 @@ class Step:
     written: int | None = 0
     dollars: float | None = 0.0
 
-    def add(self, model: Model | None, requests: int, read: int, written: int) -> None:
+    def add(
+        self, model: AskedModel | None, requests: int, read: int, written: int
+    ) -> None:
         """Add equal requests, each with so many tokens."""
         self.requests = (self.requests or 0) + requests
         self.read = (self.read or 0) + requests * read
@@ -63,7 +65,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CompactionPlan:
     """What is compared.
 
     Args:
@@ -83,14 +85,14 @@ class Plan:
     arms: Sequence[Arm]
     probes: Sequence[Probe] | None
     count: int
-    writer: Model | None
-    reader: Model | None
-    judge: Model | None
-    compactor_model: Model | None
+    writer: AskedModel | None
+    reader: AskedModel | None
+    judge: AskedModel | None
+    compactor_model: AskedModel | None
     together: int
 
 
-def estimate_steps(plan: Plan) -> list[Step]:
+def estimate_steps(plan: CompactionPlan) -> list[EstimatedStep]:
     """Return what a plan sends at most, in order. Replies that are kept cost nothing again."""
     steps = []
     counts = {}
@@ -103,14 +105,16 @@ def estimate_steps(plan: Plan) -> list[Step]:
             counts[transcript.name] = len(own)
     if plan.probes is None:
         steps.append(_estimate_making(plan))
-        check = Step("check probes with and without the transcript", _name(plan.reader))
+        check = EstimatedStep(
+            "check probes with and without the transcript", _name(plan.reader)
+        )
         for transcript in plan.transcripts:
             _add_answers(check, plan, plan.count, transcript.tokens)
             _add_answers(check, plan, plan.count, 0)
         steps.append(check)
     for arm in plan.arms:
         steps.append(_estimate_compaction(plan, arm))
-        asked = Step(f"answers: {arm.name}", _name(plan.reader))
+        asked = EstimatedStep(f"answers: {arm.name}", _name(plan.reader))
         for transcript in plan.transcripts:
             left = _guess_size(arm.compactor, transcript, plan)
             _add_answers(asked, plan, counts[transcript.name], left)
@@ -120,12 +124,12 @@ def estimate_steps(plan: Plan) -> list[Step]:
     return [step for step in steps if step.requests != 0]
 
 
-def _name(model: Model | None) -> str:
+def _name(model: AskedModel | None) -> str:
     return model.name if model else "extractive reader"
 
 
-def _estimate_making(plan: Plan) -> Step:
-    step = Step("make probes", plan.writer.name if plan.writer else "")
+def _estimate_making(plan: CompactionPlan) -> EstimatedStep:
+    step = EstimatedStep("make probes", plan.writer.name if plan.writer else "")
     for transcript in plan.transcripts:
         end = transcript.find_tail(plan.keeps[transcript.name])
         for part in split_parts(transcript, end, plan.count):
@@ -134,7 +138,9 @@ def _estimate_making(plan: Plan) -> Step:
     return step
 
 
-def _add_answers(step: Step, plan: Plan, probes: int, context: int) -> None:
+def _add_answers(
+    step: EstimatedStep, plan: CompactionPlan, probes: int, context: int
+) -> None:
     """Add the requests with the questions of a transcript."""
     if plan.reader is None or not probes:
         return
@@ -144,15 +150,17 @@ def _add_answers(step: Step, plan: Plan, probes: int, context: int) -> None:
     step.add(plan.reader, requests, read, answer_budget([""] * size))
 
 
-def _guess_size(compactor: Compactor, transcript: Transcript, plan: Plan) -> int:
+def _guess_size(
+    compactor: Compactor, transcript: Transcript, plan: CompactionPlan
+) -> int:
     keep = plan.keeps[transcript.name]
     return compactor.guess_size(transcript.tokens, keep)
 
 
-def _estimate_compaction(plan: Plan, arm: Arm) -> Step:
+def _estimate_compaction(plan: CompactionPlan, arm: Arm) -> EstimatedStep:
     compactor = arm.compactor
     first = plan.transcripts[0]
-    step = Step(f"compact: {arm.name}", "")
+    step = EstimatedStep(f"compact: {arm.name}", "")
     if compactor.estimate(first.tokens) is None:
         # The requests of a program are its own.
         step.requests = step.read = step.written = step.dollars = None
@@ -175,9 +183,9 @@ def _estimate_compaction(plan: Plan, arm: Arm) -> Step:
     return step
 
 
-def _estimate_judging(plan: Plan, counts: Mapping[str, int]) -> Step:
+def _estimate_judging(plan: CompactionPlan, counts: Mapping[str, int]) -> EstimatedStep:
     assert plan.judge is not None
-    step = Step("verdicts on answers that are not exact", plan.judge.name)
+    step = EstimatedStep("verdicts on answers that are not exact", plan.judge.name)
     judged = sum(counts.values())
     if plan.probes is not None:
         judged = sum(not probe.is_exact for probe in plan.probes)
@@ -187,13 +195,13 @@ def _estimate_judging(plan: Plan, counts: Mapping[str, int]) -> Step:
     return step
 
 
-def total_dollars(steps: Sequence[Step]) -> float | None:
+def total_dollars(steps: Sequence[EstimatedStep]) -> float | None:
     """Return the price of all steps whose requests are known. None if a price is not."""
     known = [step.dollars for step in steps if step.requests is not None]
     return add_dollars(known)
 
 
-def price_table(steps: Sequence[Step]) -> Table:
+def price_table(steps: Sequence[EstimatedStep]) -> Table:
     """Return the table of the steps."""
     columns = [
         Column("step", is_number=False),

@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from helm_longctx.apps.compaction.asking import Model
+from helm_longctx.apps.compaction.asking import AskedModel
 from helm_longctx.apps.compaction.transcripts import Message, Transcript
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.calls import call_all
@@ -251,7 +251,7 @@ def read_list(text: str) -> list[Mapping[str, Any]]:
 
 
 def write_probes(
-    transcript: Transcript, model: Model, count: int, end: int, parallelism: int
+    transcript: Transcript, model: AskedModel, count: int, end: int, parallelism: int
 ) -> MadeProbes:
     """Let a model write probes about the messages before `end`. They are not checked by answers yet."""
     parts = split_parts(transcript, end, count)

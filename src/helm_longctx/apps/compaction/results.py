@@ -12,7 +12,7 @@ import numpy as np
 from helm_longctx.apps.compaction.asking import add_dollars
 from helm_longctx.apps.compaction.compactors import BASELINES, NOTHING, WHOLE
 from helm_longctx.apps.compaction.probes import KINDS, Probe
-from helm_longctx.apps.compaction.scoring import State
+from helm_longctx.apps.compaction.scoring import ScoreState
 from helm_longctx.apps.compaction.trial import Arm, Compaction, Outcome
 from helm_longctx.results.statistics.comparison import (
     AskedPairs,
@@ -60,7 +60,7 @@ class Recall:
     share: float
     dollars: float | None
     answers: float | None
-    states: Mapping[State, int]
+    states: Mapping[ScoreState, int]
     failures: Mapping[str, int]
     compactions: Mapping[str, int]
 
@@ -79,7 +79,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Results:
+class CompactionResults:
     """All results.
 
     Args:
@@ -114,12 +114,12 @@ def analyze(
     compactions: Sequence[Compaction],
     outcomes: Sequence[Outcome],
     probes: Sequence[Probe],
-) -> Results:
+) -> CompactionResults:
     """Return the results of a comparison."""
     arms = list(dict.fromkeys(compaction.arm for compaction in compactions))
     names = {probe.transcript for probe in probes}
     holds_for_others = len(names) >= FEWEST
-    scores = Scores(outcomes, holds_for_others)
+    scores = ProbeScores(outcomes, holds_for_others)
     recalls = [_find_recall(arm, compactions, scores) for arm in arms]
     compared = [arm for arm in arms if arm.compactor.name not in (WHOLE, NOTHING)]
     pairs = []
@@ -135,7 +135,7 @@ def analyze(
                 if other.rounds == 1 and other.compactor is arm.compactor
             ]
             repeated += [(arm, other) for other in once]
-    return Results(
+    return CompactionResults(
         probes=probes,
         outcomes=outcomes,
         recalls=recalls,
@@ -145,7 +145,7 @@ def analyze(
     )
 
 
-class Scores:
+class ProbeScores:
     """The scores of all arms.
 
     Args:
@@ -226,7 +226,9 @@ def _find_failures(outcomes: Sequence[Outcome]) -> list[float]:
     return [float(outcome.given.score is None) for outcome in outcomes]
 
 
-def _find_recall(arm: Arm, compactions: Sequence[Compaction], scores: Scores) -> Recall:
+def _find_recall(
+    arm: Arm, compactions: Sequence[Compaction], scores: ProbeScores
+) -> Recall:
     own = list(scores.by_arm.get(arm, {}).values())
     made = [compaction for compaction in compactions if compaction.arm == arm]
     done = [compaction for compaction in made if not compaction.failure]
@@ -258,7 +260,7 @@ def _find_recall(arm: Arm, compactions: Sequence[Compaction], scores: Scores) ->
 
 
 def decide_losses(
-    results: Results, base: str, margin: float
+    results: CompactionResults, base: str, margin: float
 ) -> tuple[list[Loss], Verdict]:
     """Decide whether the user's compactors lose more than a margin against a base.
 
@@ -269,7 +271,7 @@ def decide_losses(
     Returns:
         The decision on each arm, and the verdict on all. Without an answer that can be compared it is undecided.
     """
-    scores = Scores(results.outcomes, results.holds_for_others)
+    scores = ProbeScores(results.outcomes, results.holds_for_others)
     arms = [recall.arm for recall in results.recalls]
     (reference,) = [
         arm for arm in arms if arm.compactor.name == base and arm.rounds == 1

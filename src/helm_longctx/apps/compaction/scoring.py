@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import orjson
 
 from helm_longctx.apps.compaction.asking import (
+    AskedModel,
     Kept,
-    Model,
-    Reply,
+    ProbeReply,
     add_dollars,
     name_of,
 )
@@ -59,7 +59,7 @@ _UNKNOWN_REPLY = re.compile(
 )
 
 
-class State(Enum):
+class ScoreState(Enum):
     """What became of a probe."""
 
     RIGHT = "right"
@@ -80,7 +80,7 @@ class Given:
     """
 
     text: str | None
-    state: State
+    state: ScoreState
     score: float | None
     failure: str = ""
     dollars: float | None = 0.0
@@ -91,18 +91,18 @@ class Reader(Protocol):
 
     name: str
 
-    def answer(self, context: str, questions: Sequence[str]) -> list[Reply]:
+    def answer(self, context: str, questions: Sequence[str]) -> list[ProbeReply]:
         """Return the answer to each question about a context. An empty context stands for none."""
 
 
 class ModelReader:
     """A model that answers several questions in one request."""
 
-    def __init__(self, model: Model):
+    def __init__(self, model: AskedModel):
         self.name = model.name
         self._model = model
 
-    def answer(self, context: str, questions: Sequence[str]) -> list[Reply]:
+    def answer(self, context: str, questions: Sequence[str]) -> list[ProbeReply]:
         """Send the context with the questions after it, so that a provider's cache can have the context."""
         prompt = question_prompt(questions, bool(context))
         if context:
@@ -122,7 +122,7 @@ def answer_budget(questions: Sequence[str]) -> int:
     return _ANSWER_TOKENS * len(questions)
 
 
-def split_reply(reply: Reply, questions: Sequence[str]) -> list[Reply]:
+def split_reply(reply: ProbeReply, questions: Sequence[str]) -> list[ProbeReply]:
     """Return the answers in a reply. A question whose number is missing has none.
 
     The price of the request is shared among the questions.
@@ -130,7 +130,7 @@ def split_reply(reply: Reply, questions: Sequence[str]) -> list[Reply]:
     count = len(questions)
     share = None if reply.dollars is None else reply.dollars / count
     if reply.text is None:
-        return [Reply(None, reply.failure, dollars=share)] * count
+        return [ProbeReply(None, reply.failure, dollars=share)] * count
     answers: dict[int, list[str]] = {}
     expected = 1
     for line in reply.text.splitlines():
@@ -151,9 +151,9 @@ def split_reply(reply: Reply, questions: Sequence[str]) -> list[Reply]:
         is_open = reply.is_cut and number == expected - 1
         if not text or is_open:
             what = "the reply was cut" if reply.is_cut else "the reply has no answer"
-            replies.append(Reply(None, what, dollars=share))
+            replies.append(ProbeReply(None, what, dollars=share))
         else:
-            replies.append(Reply(text, dollars=share))
+            replies.append(ProbeReply(text, dollars=share))
     return replies
 
 
@@ -165,10 +165,12 @@ class ExtractiveReader:
 
     name = "extractive reader"
 
-    def answer(self, context: str, questions: Sequence[str]) -> list[Reply]:
+    def answer(self, context: str, questions: Sequence[str]) -> list[ProbeReply]:
         """Return the best sentence for each question; without one `unknown`."""
         sentences = _Sentences(context)
-        return [Reply(sentences.find(question) or UNKNOWN) for question in questions]
+        return [
+            ProbeReply(sentences.find(question) or UNKNOWN) for question in questions
+        ]
 
 
 class _Sentences:
@@ -219,7 +221,7 @@ def is_right(reply: str, answer: str) -> bool:
 class JudgeOfProbes:
     """A language model that says whether a reply gives the known answer. Verdicts are kept as replies are."""
 
-    def __init__(self, model: Model, kept: Kept):
+    def __init__(self, model: AskedModel, kept: Kept):
         self.name = model.name
         self._model = model
         self._kept = kept
@@ -273,23 +275,29 @@ def _parse_verdict(text: str) -> Mapping[str, Any] | None:
     return {"right": right} if isinstance(right, bool) else None
 
 
-def score_reply(probe: Probe, reply: Reply, judge: JudgeOfProbes | None) -> Given:
+def score_reply(probe: Probe, reply: ProbeReply, judge: JudgeOfProbes | None) -> Given:
     """Score the reply to a probe. Without an answer, or without a judge that is needed, there is no score."""
     if reply.text is None:
-        return Given(None, State.FAILED, None, reply.failure, reply.dollars)
+        return Given(None, ScoreState.FAILED, None, reply.failure, reply.dollars)
     if _UNKNOWN_REPLY.fullmatch(reply.text):
-        return Given(reply.text, State.UNKNOWN, 0.0, dollars=reply.dollars)
+        return Given(reply.text, ScoreState.UNKNOWN, 0.0, dollars=reply.dollars)
     if probe.is_exact:
         score: float | None = float(is_right(reply.text, probe.answer))
         failure = ""
         dollars = reply.dollars
     elif judge is None:
         return Given(
-            reply.text, State.FAILED, None, "it needs a judge (--judge)", reply.dollars
+            reply.text,
+            ScoreState.FAILED,
+            None,
+            "it needs a judge (--judge)",
+            reply.dollars,
         )
     else:
         score, failure, cost = judge.judge(probe, reply.text)
         dollars = add_dollars([reply.dollars, cost])
     if score is None:
-        return Given(reply.text, State.FAILED, None, failure, dollars)
-    return Given(reply.text, State.RIGHT if score else State.WRONG, score, "", dollars)
+        return Given(reply.text, ScoreState.FAILED, None, failure, dollars)
+    return Given(
+        reply.text, ScoreState.RIGHT if score else ScoreState.WRONG, score, "", dollars
+    )

@@ -13,12 +13,12 @@ from helm_longctx.apps.compaction.compactors import NOTHING, WHOLE
 from helm_longctx.apps.compaction.probes import KINDS, MadeProbes, Probe
 from helm_longctx.apps.compaction.results import (
     FEWEST,
+    CompactionResults,
     Difference,
     Loss,
     Recall,
-    Results,
 )
-from helm_longctx.apps.compaction.scoring import State
+from helm_longctx.apps.compaction.scoring import ScoreState
 from helm_longctx.apps.compaction.transcripts import Transcript
 from helm_longctx.apps.compaction.trial import Outcome, count_compactions
 from helm_longctx.documents.document import (
@@ -70,7 +70,7 @@ _VERDICTS = {
 
 
 @dataclass(frozen=True)
-class Gate:
+class CompactionGate:
     """The question whether compactors lose too much, with its answer.
 
     Args:
@@ -101,7 +101,9 @@ class About:
     replaced: Sequence[Replaced]
 
 
-def make_sections(results: Results, about: About, gate: Gate | None) -> list[Section]:
+def make_sections(
+    results: CompactionResults, about: About, gate: CompactionGate | None
+) -> list[Section]:
     """Return the sections of the page. The terminal shows all but the last ones."""
     sections = [
         Section(
@@ -136,7 +138,7 @@ def make_sections(results: Results, about: About, gate: Gate | None) -> list[Sec
     return sections
 
 
-def describe_scope(results: Results) -> str:
+def describe_scope(results: CompactionResults) -> str:
     """Return what intervals and tests are about."""
     names = {probe.transcript for probe in results.probes}
     if results.holds_for_others:
@@ -152,7 +154,9 @@ def describe_scope(results: Results) -> str:
     )
 
 
-def _make_answer(results: Results, gate: Gate | None) -> HeadlineAnswer:
+def _make_answer(
+    results: CompactionResults, gate: CompactionGate | None
+) -> HeadlineAnswer:
     """Return the verdict in words."""
     question = "What does compaction lose?"
     if gate is None:
@@ -204,7 +208,7 @@ def describe_decisions(differences: Sequence[Difference]) -> str:
     return f"{'; '.join(sentences)}."
 
 
-def _make_plot(results: Results) -> Figure:
+def _make_plot(results: CompactionResults) -> Figure:
     rows: list[dict[str, Any]] = []
     names = []
     for recall in results.recalls:
@@ -230,7 +234,7 @@ def _dollar_cell(dollars: float | None) -> Cell:
     return number_cell(dollars, amount)
 
 
-def _recall_table(results: Results) -> Table:
+def _recall_table(results: CompactionResults) -> Table:
     columns = [
         Column("compactor", is_number=False),
         Column("recall", "probes that are answered rightly, in percent"),
@@ -246,7 +250,7 @@ def _recall_table(results: Results) -> Table:
     for recall in results.recalls:
         counts = [
             recall.states.get(state, 0)
-            for state in (State.UNKNOWN, State.WRONG, State.FAILED)
+            for state in (ScoreState.UNKNOWN, ScoreState.WRONG, ScoreState.FAILED)
         ]
         rows.append(
             [
@@ -263,7 +267,7 @@ def _recall_table(results: Results) -> Table:
     return Table("recall", "Recall and what it costs", columns, rows, about)
 
 
-def _kind_table(results: Results) -> Table:
+def _kind_table(results: CompactionResults) -> Table:
     kinds = [
         kind
         for kind in KINDS
@@ -317,7 +321,9 @@ def _difference_table(
     return Table(name, title, columns, rows)
 
 
-def _survival_table(results: Results, transcripts: Sequence[Transcript]) -> Table:
+def _survival_table(
+    results: CompactionResults, transcripts: Sequence[Transcript]
+) -> Table:
     """Return recall by the number of compactions that the message of a probe has gone through."""
     by_name = {transcript.name: transcript for transcript in transcripts}
     arms = [recall.arm for recall in results.recalls if recall.arm.rounds > 1]
@@ -350,7 +356,7 @@ def _survival_table(results: Results, transcripts: Sequence[Transcript]) -> Tabl
     return Table("survival", title, columns, rows)
 
 
-def _gate_table(gate: Gate) -> Table:
+def _gate_table(gate: CompactionGate) -> Table:
     columns = [
         Column("compactor", is_number=False),
         Column(f"less {gate.base}", "points of recall, with the interval of the gate"),
@@ -377,7 +383,7 @@ def _gate_table(gate: Gate) -> Table:
     )
 
 
-def _failure_rows(results: Results) -> list[list[Cell]]:
+def _failure_rows(results: CompactionResults) -> list[list[Cell]]:
     rows = []
     for recall in results.recalls:
         for reason, number in recall.compactions.items():
@@ -400,7 +406,7 @@ def _failure_table(rows: Sequence[Sequence[Cell]]) -> Table:
     return Table("failures", "What has no score", columns, rows, about)
 
 
-def find_lost(results: Results) -> list[Outcome]:
+def find_lost(results: CompactionResults) -> list[Outcome]:
     """Return the outcomes without the right answer, of compactors and of the baseline with the last tokens."""
     return [
         outcome
@@ -416,7 +422,7 @@ def place_of(probe: Probe) -> str:
     return f"{probe.transcript}, {where} ({share(probe.depth)})"
 
 
-def _lost_table(results: Results) -> Table:
+def _lost_table(results: CompactionResults) -> Table:
     columns = [
         Column("compactor", is_number=False),
         Column("kind", is_number=False),
@@ -457,7 +463,7 @@ def describe_making(made: MadeProbes) -> list[str]:
     return lines
 
 
-def _probe_table(results: Results, made: MadeProbes | None) -> Table:
+def _probe_table(results: CompactionResults, made: MadeProbes | None) -> Table:
     columns = [
         Column("probe", is_number=False),
         Column("kind", is_number=False),
@@ -514,7 +520,9 @@ def write_page(sections: Sequence[Section], about: About, folder: Path) -> Path:
     return write_site(report, folder)[0]
 
 
-def results_json(results: Results, about: About, gate: Gate | None) -> dict[str, Any]:
+def results_json(
+    results: CompactionResults, about: About, gate: CompactionGate | None
+) -> dict[str, Any]:
     """Return all results as JSON data."""
     return {
         "name": about.name,
@@ -587,7 +595,7 @@ def _recall_json(recall: Recall) -> dict[str, Any]:
         "share": _number(recall.share),
         "dollars": recall.dollars,
         "dollars_answers": recall.answers,
-        "states": {state.value: recall.states.get(state, 0) for state in State},
+        "states": {state.value: recall.states.get(state, 0) for state in ScoreState},
         "failures": dict(recall.failures),
         "failed_compactions": dict(recall.compactions),
     }
@@ -608,7 +616,7 @@ def _difference_json(difference: Difference) -> dict[str, Any]:
     }
 
 
-def _gate_json(gate: Gate) -> dict[str, Any]:
+def _gate_json(gate: CompactionGate) -> dict[str, Any]:
     return {
         "base": gate.base,
         "max_loss": gate.margin,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from helm_longctx.apps.compaction.asking import Kept, Reply, name_of
+from helm_longctx.apps.compaction.asking import Kept, ProbeReply, name_of
 from helm_longctx.apps.compaction.compactors import (
     Compacted,
     CompactionError,
@@ -23,7 +23,7 @@ from helm_longctx.apps.compaction.scoring import (
     Given,
     JudgeOfProbes,
     Reader,
-    State,
+    ScoreState,
     answer_budget,
     question_prompt,
     score_reply,
@@ -80,7 +80,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Asking:
+class TrialAsking:
     """How probes are asked.
 
     Args:
@@ -172,7 +172,7 @@ def _load_compacted(content: Mapping[str, Any]) -> Compacted:
 
 
 def ask_all(
-    compactions: Sequence[Compaction], probes: Sequence[Probe], asking: Asking
+    compactions: Sequence[Compaction], probes: Sequence[Probe], asking: TrialAsking
 ) -> list[Outcome]:
     """Ask the probes of each transcript about what each arm has left of it."""
     outcomes: list[Outcome] = []
@@ -184,7 +184,7 @@ def ask_all(
         ]
         if compaction.failure:
             failure = f"no compaction: {compaction.failure}"
-            given = Given(None, State.FAILED, None, failure)
+            given = Given(None, ScoreState.FAILED, None, failure)
             outcomes += [Outcome(probe, compaction.arm, given) for probe in own]
             continue
         for group in _group(own, asking.together):
@@ -204,7 +204,7 @@ def _group(probes: Sequence[Probe], size: int) -> list[Sequence[Probe]]:
 
 
 def _answer_batches(
-    batches: Sequence[_Batch], asking: Asking, title: str
+    batches: Sequence[_Batch], asking: TrialAsking, title: str
 ) -> list[list[Given]]:
     with tqdm(total=len(batches), desc=title, disable=None) as bar:
 
@@ -219,7 +219,7 @@ def _answer_batches(
         return call_all(answer, batches, asking.parallelism)
 
 
-def _ask_batch(batch: _Batch, asking: Asking) -> list[Reply]:
+def _ask_batch(batch: _Batch, asking: TrialAsking) -> list[ProbeReply]:
     questions = [probe.question for probe in batch.probes]
     if not is_opaque(batch.messages):
         # Made here, so that only the contexts of requests in flight are in memory.
@@ -233,7 +233,7 @@ def _ask_batch(batch: _Batch, asking: Asking) -> list[Reply]:
 
 
 def check_probes(
-    made: MadeProbes, transcript: Transcript, asking: Asking
+    made: MadeProbes, transcript: Transcript, asking: TrialAsking
 ) -> MadeProbes:
     """Return the probes that are answered rightly with the whole transcript, and not without it.
 
@@ -271,7 +271,9 @@ def check_probes(
     return checked
 
 
-def _answer_from_part(transcript: Transcript, probe: Probe, asking: Asking) -> Given:
+def _answer_from_part(
+    transcript: Transcript, probe: Probe, asking: TrialAsking
+) -> Given:
     batch = _Batch(part_around(transcript, probe), [probe])
     (reply,) = _ask_batch(batch, asking)
     return score_reply(probe, reply, asking.judge)
