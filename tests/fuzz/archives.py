@@ -261,7 +261,7 @@ def _pointed_at(url: str, folder: Path) -> Iterator[None]:
     }
     with (
         mock.patch.multiple(huggingface_hub.constants, **constants),
-        mock.patch.multiple(download, WAIT=0.001, ATTEMPTS=4),
+        mock.patch.multiple(download, WAIT=0.001, _ATTEMPTS=4),
         mock.patch.dict("os.environ", {SETTING: "", "HF_TOKEN": "hf_none"}),
     ):
         yield

@@ -20,7 +20,7 @@ TASKS = [*{task.template: task for task in ALL_TASKS}.values()]
 
 FIELDS = {"question": "red-fox", "input": "red-fox", "query": "red-fox", "type_needle_v": "number", "demos": "Key: a\n\n", "demo": "", "demo_text": "",
     "instruction": "Do.", "options": "A. x", "example": "", "num_v": "5", "func": "f", "func_call": "f(3)", "date": "2023/05/20", "target": "the largest number",
-    "words": "50"}  # fmt: skip
+    "words": "50", "first": "Ann", "second": "Bo"}  # fmt: skip
 
 
 def prompts(task: Task, context: str) -> list[str]:

@@ -253,8 +253,13 @@ def _split_at(
         if names[number] == CONTEXT and literal and before and number > 1:
             # The field before the context is short, and the context can contain the literal between the two. So the
             # first occurrence of the literal after the start of that field is the right one.
-            start = prompt.rfind(before, first, end) + len(before)
-            at = prompt.find(literal, start, end)
+            at = -1
+            last = end
+            while at < 0 and (before_at := prompt.rfind(before, first, last)) >= 0:
+                start = before_at + len(before)
+                at = prompt.find(literal, start, end)
+                # The literal itself can contain the one before it.
+                last = before_at
         else:
             # Two adjacent fields have no literal between them. The later one, such as the context after demonstrations,
             # gets the whole text.
