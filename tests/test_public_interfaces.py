@@ -14,7 +14,7 @@ SOURCE = Path(str(resources.files("helm_longctx"))).parent
 SENDERS = ("helm_longctx/models/apis", "helm_longctx/helm/patches.py")
 """The modules that hold clients of the providers' packages."""
 
-PUBLIC = ("_asdict", "_current_frames", "_exit", "_fields", "_replace")
+PUBLIC = ("_asdict", "_current_frames", "_exit", "_fields", "_make", "_replace")
 """Documented names of the standard library: of named tuples, of `sys` and of `os`."""
 
 WITHOUT_ANOTHER_WAY = {
@@ -32,7 +32,7 @@ WITHOUT_ANOTHER_WAY = {
 }
 """Private names of packages that have no public one, none of them of a package that sends."""
 
-OF_OTHER_MODULES = ("_places",)
+OF_OTHER_MODULES = ("_source_map",)
 """Our own private names that another module of ours uses: where each setting of a configuration stands in its file."""
 
 OWN = ("self", "cls")

@@ -20,6 +20,7 @@ STATISTICS = {
         "results/statistics/test_ranking.py",
         "results/statistics/test_correlation.py",
     ),
+    "run_noise": ("results/test_run_groups.py",),
     "sequential": (
         "results/statistics/test_sequential.py",
         "results/statistics/test_deadline.py",

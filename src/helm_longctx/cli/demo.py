@@ -378,7 +378,7 @@ def _score_table(title: str, rows: Sequence[_Row]) -> Table:
             best = row.published
             cells.append("")
             if best:
-                name = best.model.removeprefix("published/")
+                name = best.model.base
                 cells[-1] = f"{percent(best.interval.mean)} {name}"
         lines.append(tuple(cells))
     return text_table(

@@ -11,6 +11,7 @@ from helm_longctx.documents.numbers import DASH
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.suite import find_chosen_schema
+from helm_longctx.tasks.run_names import read_run_name
 
 
 class _Score(NamedTuple):
@@ -71,7 +72,7 @@ def _read_scores(folder: Path, results: Sequence[Result]) -> Iterator[_Score]:
         metric = named[0] if named else _metric_of_scenario(run.spec)
         statistic = result.statistics.get(metric)
         yield _Score(
-            task=run.path.name.partition(":model=")[0].partition(",model=")[0],
+            task=str(read_run_name(run.path.name).before_model()),
             model=result.model,
             metric=metric,
             interval=statistic.interval if statistic else None,

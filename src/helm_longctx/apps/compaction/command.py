@@ -63,7 +63,7 @@ Compactors = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COMPACTOR",
-        help="What is compared: compact, server, MODULE:FUNCTION or a command with {input} and {output}; with NAME="
+        help="Compactor: compact, server, MODULE:FUNCTION or a command with {input} and {output}; with NAME="
         " before it, if wanted. Several can be given.",
     ),
 ]

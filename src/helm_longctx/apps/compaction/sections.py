@@ -47,6 +47,7 @@ from helm_longctx.documents.site import write_site
 from helm_longctx.redaction.personal import Replaced
 from helm_longctx.results.cells import interval_row
 from helm_longctx.results.statistics.intervals import Interval, mean_interval
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.statistics.noninferiority import Verdict
 
 _SHOWN = 300
@@ -217,7 +218,7 @@ def _make_plot(results: CompactionResults) -> Figure:
             names.append(name)
             row = {"model": name, **interval_row(recall.interval), "kind": "own"}
             rows.append(row)
-    about = "The share of probes that are answered rightly from what is left, with 95 % intervals."
+    about = f"The share of probes that are answered rightly from what is left, with {LEVEL_TEXT} intervals."
     spec = interval_plot("probes answered rightly", names)
     return Figure("recall-plot", "Recall", about, spec, rows)
 
@@ -295,7 +296,7 @@ def _difference_table(
     columns = [
         Column("compactor", is_number=False),
         Column("less", is_number=False),
-        Column("difference", "points of recall, with the 95 % interval"),
+        Column("difference", f"points of recall, with the {LEVEL_TEXT} interval"),
         Column("better", "probes that only the first one has answered rightly"),
         Column("worse", "probes that only the second one has answered rightly"),
         Column("p", "adjusted for all differences of this table"),

@@ -327,8 +327,11 @@ def score(record: Record) -> Scores:
     return {"f1": value, f"f1_{record['category']}": value}
 
 
-_CODE_BLOCK = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
-_LABEL = re.compile(r'"?label"?\s*[:=]?\s*"?\s*(CORRECT|WRONG)', re.IGNORECASE)
+_CODE_BLOCK = re.compile(r"```(?:json)?(.*?)```", re.DOTALL)
+# A gap has a limit, so that the time is linear.
+_LABEL = re.compile(
+    r'"?label"?\s{0,9}[:=]?\s{0,9}"?\s{0,9}(CORRECT|WRONG)', re.IGNORECASE
+)
 
 
 def _find_object(text: str) -> str:
@@ -346,27 +349,32 @@ def _read_fields(text: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def read_mem0(reply: str) -> float | None:
+def _text_of(reply: object) -> str:
+    return reply if isinstance(reply, str) else ""
+
+
+def read_mem0(reply: str | None) -> float | None:
     """Read Mem0's label: CORRECT is 1, any other label 0."""
-    text = reply.strip()
+    text = _text_of(reply).strip()
     block = _CODE_BLOCK.search(text)
-    fields = _read_fields(block[1] if block else _find_object(text))
+    fields = _read_fields(block[1].strip() if block else _find_object(text))
     if "label" not in fields:
         return None
     return float(fields["label"] == "CORRECT")
 
 
-def read_zep(reply: str) -> float | None:
+def read_zep(reply: str | None) -> float | None:
     """Read Zep's label, which its code gets as the field `is_correct` of a structured reply."""
-    fields = _read_fields(_find_object(reply))
+    fields = _read_fields(_find_object(_text_of(reply)))
     label = fields.get("is_correct", fields.get("label"))
     if not isinstance(label, str):
         return None
     return float(label.strip().lower() == "correct")
 
 
-def read_label_or_word(reply: str) -> float | None:
+def read_label_or_word(reply: str | None) -> float | None:
     """Read the label of the paper on judges: of a JSON object, or else after the word label, or else any such word."""
+    reply = _text_of(reply)
     label = str(_read_fields(_find_object(reply)).get("label", "")).upper()
     if "WRONG" in label:
         return 0.0
@@ -380,9 +388,10 @@ def read_label_or_word(reply: str) -> float | None:
     return 1.0 if "CORRECT" in text else None
 
 
-def read_yes(reply: str) -> float | None:
+def read_yes(reply: str | None) -> float | None:
     """Read LongMemEval's label: 1 if a reply contains "yes", 0 for any other text."""
-    return float("yes" in reply.lower()) if reply else None
+    text = _text_of(reply)
+    return float("yes" in text.lower()) if text else None
 
 
 class JudgePrompt(NamedTuple):
@@ -396,7 +405,7 @@ class JudgePrompt(NamedTuple):
     title: str
     judge: str
     templates: Mapping[str, str]
-    read: Callable[[str], float | None]
+    read: Callable[[str | None], float | None]
     silence: str
     system: str = ""
 
@@ -458,12 +467,14 @@ JUDGES = {
 """The judges by the last part of the run entry."""
 
 
-def _read_verdict(reply: Any, *, read: Callable[[str], float | None]) -> Scores:
+def _read_verdict(reply: Any, *, read: Callable[[str | None], float | None]) -> Scores:
     value = read(reply) if isinstance(reply, str) else None
     return {} if value is None else {"judge_score": value}
 
 
-def score_judged(record: Record, *, read: Callable[[str], float | None]) -> Scores:
+def score_judged(
+    record: Record, *, read: Callable[[str | None], float | None]
+) -> Scores:
     """Return the judge's verdict, for all questions and for those of the question's kind."""
     scores = judge_scores(record, "judge_score", partial(_read_verdict, read=read))
     if "judge_score" in scores and record.get("category") in _JUDGED_KINDS:

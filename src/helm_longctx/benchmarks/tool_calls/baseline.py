@@ -13,7 +13,7 @@ from helm_longctx.tasks.prompt import CONTEXT, Message
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _IDENTIFIER = re.compile(r"\b[kmprt]\d{5}-[a-f]\b")
 _AMOUNT = re.compile(r"\b\d{1,2}\b")
-_PEOPLE = re.compile(r"\bLet ([\w, ]+) know\.")
+_PEOPLE = re.compile(r"\bLet ([\w, ]{1,400}) know\.")
 
 
 def _words(text: str) -> set[str]:

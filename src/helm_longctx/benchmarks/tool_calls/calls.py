@@ -25,7 +25,9 @@ _NAMED = re.compile(
 """The marks before the arguments of a call that stand after the name of the tool."""
 
 _PARAMETER = re.compile(
-    r"<parameter=(?P<name>[\w.-]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL
+    # A value ends where another begins, so that the time is linear.
+    r"<parameter=(?P<name>[\w.-]+)>(?P<value>(?:(?!<parameter=).)*?)</parameter>",
+    re.DOTALL,
 )
 
 _OPENING = re.compile(r"\{|\[(?=\s*\{)")
@@ -76,7 +78,8 @@ def _read_marked_calls(
             properties = _properties_of(name, tools)
             arguments: Mapping[str, Any] | None = {
                 parameter["name"]: _parse_by_schema(
-                    parameter["value"], properties.get(parameter["name"], {})
+                    _without_line_ends(parameter["value"]),
+                    properties.get(parameter["name"], {}),
                 )
                 for parameter in parameters
             }
@@ -85,6 +88,11 @@ def _read_marked_calls(
             arguments = value if isinstance(value, dict) else None
         calls.append(Call(name, arguments))
     return calls
+
+
+def _without_line_ends(value: str) -> str:
+    """Return a value without the line end after its opening tag and that before its closing one."""
+    return value.removeprefix("\n").removesuffix("\n")
 
 
 def _properties_of(

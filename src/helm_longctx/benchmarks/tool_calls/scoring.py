@@ -13,6 +13,7 @@ from helm_longctx.benchmarks.tool_calls.calls import (
     read_calls,
 )
 from helm_longctx.benchmarks.tool_calls.prompts import NO_CALL
+from helm_longctx.errors import InputError
 from helm_longctx.tasks.task import Record, Scores
 
 
@@ -33,7 +34,12 @@ def score(record: Record) -> Scores:
         scores["single"] = float(not calls)
         scores["exact"] = float(not calls and NO_CALL in prediction)
         return scores
-    expected = json.loads(reference)
+    try:
+        expected = json.loads(reference)
+    except ValueError as error:
+        raise InputError(
+            f"tool_calls: the reference is neither {NO_CALL} nor a call as JSON"
+        ) from error
     is_right_tool = bool(calls) and calls[0].name == expected["name"]
     has_arguments = bool(calls) and are_equal(calls[0].arguments, expected["arguments"])
     scores["single"] = float(len(calls) == 1)
