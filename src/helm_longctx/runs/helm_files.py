@@ -6,6 +6,7 @@ The five files of a run of ours are an export of its records. HELM's own runner 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -36,6 +37,9 @@ StatisticsRow = dict[str, Any]
 _STATES_BEGIN = b'  "request_states": [\n'
 _NO_STATES = b'  "request_states": []'
 _ROWS_BEGIN = b"[\n"
+
+_EXPONENT = re.compile(rb" -?[0-9.]{1,25}e[-+]?[0-9]{1,3},?\n")
+"""A number with an exponent, at the end of its line."""
 
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_PASSTHROUGH_DATACLASS
 
@@ -153,12 +157,13 @@ def _dump(value: Any, margin: bytes = b"") -> bytes:
 
 def _to_indented_json(value: Any) -> bytes:
     # Python's encoder takes 80 times as long with indentation. But orjson writes NaN as null, which HELM's objects do
-    # not have, does not escape other characters than ASCII, and refuses lone surrogates.
+    # not have, does not escape other characters than ASCII, writes exponents in another way, and refuses lone
+    # surrogates.
     try:
         data = orjson.dumps(value, default=_list_fields, option=_OPTIONS)
     except TypeError:
         data = b"null"
-    if data.isascii() and b"null" not in data:
+    if data.isascii() and b"null" not in data and not _EXPONENT.search(data):
         return data
     return json.dumps(value, default=_list_fields, indent=2).encode("ascii")
 
