@@ -459,7 +459,10 @@ def find_registered_first(theirs: Any, name: str) -> Any:
     return _REGISTERED_RUN_SPEC_FUNCTIONS.get(name) or theirs(name)
 
 
-@_replaces("helm.benchmark.metrics.nltk_helper", "install_nltk_resources")
+# Its module imports NLTK, so it is only applied where HELM would import that anyway.
+@_replaces(
+    "helm.benchmark.metrics.nltk_helper", "install_nltk_resources", of_runs=False
+)
 def install_nltk_quietly(theirs: Any) -> None:
     """HELM prints three lines of NLTK's for each process that cannot reach NLTK's server, whatever its metrics need."""
     with (
