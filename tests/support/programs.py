@@ -203,8 +203,9 @@ def _run(command: str, prepare: Callable[[], object] | None) -> int:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
         if isinstance(end.code, str):
             print(end.code, file=sys.stderr)
-    except BaseException:
+    except BaseException as error:
         status = 1
+        sys.last_value = error  # as Python sets it before it reports an exception
         sys.excepthook(*sys.exc_info())
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()

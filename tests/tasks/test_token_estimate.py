@@ -83,7 +83,7 @@ def test_fewest_tokens_of_a_long_mixture(blocks: list[tuple[str, int]]) -> None:
         estimate_tokens(" ".join(part.split())) / (1 if part.isascii() else 3)
         for part in parts
     )
-    assert estimate_fewest_tokens(["".join(parts * times)]) < 0.9 * times * tokens
+    assert estimate_fewest_tokens(["".join(parts * times)]) < 0.95 * times * tokens
 
 
 @pytest.mark.parametrize("documents", [16, 32, 64, 160])
