@@ -28,13 +28,8 @@ from helm_longctx.apps.compaction.compactors import (
 )
 from helm_longctx.apps.compaction.probes import Probe
 from helm_longctx.apps.compaction.results import CompactionResults, analyze
-from helm_longctx.apps.compaction.samples import (
-    WRITERS,
-    make_session,
-    place_made_probes,
-)
+from helm_longctx.apps.compaction.samples import write_sample
 from helm_longctx.apps.compaction.scoring import ExtractiveReader
-from helm_longctx.apps.compaction.sessions import read_transcripts
 from helm_longctx.apps.compaction.transcripts import Message, Transcript
 from helm_longctx.apps.compaction.trial import Arm, TrialAsking, ask_all, compact_all
 
@@ -120,22 +115,8 @@ def make_transcripts(
     seed: int, sessions: int, folder: Path
 ) -> tuple[list[Transcript], list[Probe]]:
     """Write sessions in three formats in turn, and return them as they are read, with their probes."""
-    formats = list(WRITERS.values())[:3]
-    paths = []
-    raws = []
-    for number in range(sessions):
-        end, write = formats[number % len(formats)]
-        own_seed = 1000 * seed + number
-        messages, own = make_session(own_seed, TURNS, PER_KIND, LINES)
-        path = folder / f"{number}-{end}"
-        path.write_bytes(write(messages))
-        paths.append(path)
-        raws.append(own)
-    transcripts = read_transcripts(paths)
-    probes: list[Probe] = []
-    for transcript, own in zip(transcripts, raws, strict=True):
-        probes += place_made_probes(transcript, own)
-    return transcripts, probes
+    seeds = [1000 * seed + number for number in range(sessions)]
+    return write_sample(folder, seeds, turns=TURNS, per_kind=PER_KIND, log_lines=LINES)
 
 
 def compare(

@@ -81,7 +81,7 @@ class EffectiveContext(_Part):
     tasks: list[MeasuredTask]
 
 
-def known(value: float) -> float | None:
+def drop_nan(value: float) -> float | None:
     """Return the end of an interval for the file, which has no NaN."""
     return None if math.isnan(value) else value
 

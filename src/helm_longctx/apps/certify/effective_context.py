@@ -11,7 +11,7 @@ from helm_longctx.results.effective_context import (
     EffectiveContext,
     MeasuredLength,
     MeasuredTask,
-    known,
+    drop_nan,
 )
 from helm_longctx.results.statistics.level import LEVEL
 
@@ -34,8 +34,8 @@ def make_effective_context(
                 MeasuredLength(
                     length=cell["length"],
                     score=cell["mean"],
-                    low=known(cell["low"]),
-                    high=known(cell["high"]),
+                    low=drop_nan(cell["low"]),
+                    high=drop_nan(cell["high"]),
                     level=LEVEL,
                     questions=cell["n"],
                     failed=sum(cell["failures"].values()),

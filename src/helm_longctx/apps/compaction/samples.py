@@ -341,16 +341,23 @@ WRITERS: Mapping[str, tuple[str, Callable[[Sequence[Message]], bytes]]] = {
 """The ends of the names of files, and what makes them, by the name of the format."""
 
 
-def write_sample(folder: Path, count: int = 6) -> tuple[list[Transcript], list[Probe]]:
-    """Write made sessions, in the formats in turn, and return them as they are read, with their probes."""
+def write_sample(
+    folder: Path, seeds: Sequence[int] = range(6), **size: int
+) -> tuple[list[Transcript], list[Probe]]:
+    """Write made sessions, in three formats in turn, and return them as they are read, with their probes.
+
+    Args:
+        seeds: one for each session.
+        size: the arguments of `make_session` for its size.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     formats = list(WRITERS.values())[:3]
     paths = []
     raws = []
-    for number in range(count):
+    for number, seed in enumerate(seeds):
         end, write = formats[number % len(formats)]
         path = folder / f"{number + 1}-{end}"
-        messages, own = make_session(number)
+        messages, own = make_session(seed, **size)
         path.write_bytes(write(messages))
         paths.append(path)
         raws.append(own)

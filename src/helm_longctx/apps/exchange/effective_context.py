@@ -17,7 +17,7 @@ from helm_longctx.results.effective_context import (
     EffectiveContext,
     MeasuredLength,
     MeasuredTask,
-    known,
+    drop_nan,
     longest_effective,
     write_effective_context,
 )
@@ -112,8 +112,8 @@ def _measure_lengths(
             MeasuredLength(
                 length=length,
                 score=interval.mean,
-                low=known(interval.low),
-                high=known(interval.high),
+                low=drop_nan(interval.low),
+                high=drop_nan(interval.high),
                 level=LEVEL,
                 questions=interval.n,
                 failed=result.failed,

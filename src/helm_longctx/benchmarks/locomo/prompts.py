@@ -4,6 +4,8 @@ Sources:
 - snap-research/locomo at 3eb6f2c, task_eval/gpt_utils.py (`CONV_START_PROMPT`, `QA_PROMPT`, `QA_PROMPT_CAT_5`,
   `get_gpt_answers`). Licence: CC BY-NC 4.0.
 - mem0ai/mem0 at aae5989, evaluation/metrics/llm_judge.py. Licence: Apache-2.0.
+- getzep/zep-papers at 4b7f26c, kg_architecture_agent_memory/locomo_eval/zep_locomo_eval.py: its message is Mem0's with an
+  indent, a typing error and another apostrophe, so only these and the system message are kept. Licence: CC BY-NC-SA 4.0.
 - xiaowu0162/LongMemEval at 9e0b455, src/evaluation/evaluate_qa.py (`get_anscheck_prompt`). Licence: MIT.
 - mnemoverse/mnemoverse-benchmarks-paper at 744ef31, kit/prompts/judge_mem0_generous.txt (a port of
   mem0ai/memory-benchmarks at 4b61c5d, Apache-2.0) and judge_strict_ours.txt (MIT).
