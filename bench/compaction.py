@@ -33,11 +33,6 @@ from helm_longctx.apps.compaction.scoring import ExtractiveReader
 from helm_longctx.apps.compaction.transcripts import Message, Transcript
 from helm_longctx.apps.compaction.trial import Arm, TrialAsking, ask_all, compact_all
 
-MODULE = """
-def drop_middle(messages):
-    count = len(messages)
-    return messages[: count * 15 // 100] + messages[count * 60 // 100 :]
-"""
 TOOL = """grep -v '^{"role":"tool"' {input}"""
 PARAPHRASED = 0.08
 """Share of the lines that the model of `compact` writes in other words, so that their answers are lost."""
@@ -55,6 +50,15 @@ TURNS = 20
 PER_KIND = 3
 LINES = 4
 """Turns of a session, facts of each kind, and lines of each tool's result."""
+
+
+def drop_middle(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the first 15 % and the last 40 % of the messages.
+
+    The compactor finds it by name, as a user's function: Python's path starts in this file's folder.
+    """
+    count = len(messages)
+    return messages[: count * 15 // 100] + messages[count * 60 // 100 :]
 
 
 class Paraphraser:
@@ -144,7 +148,7 @@ def make_planted(seed: int) -> list[Compactor]:
     return [
         WithMethod(ORDER[0], {}, model),
         CommandCompactor(ORDER[1], TOOL, 60),
-        FunctionCompactor(ORDER[2], "planted:drop_middle"),
+        FunctionCompactor(ORDER[2], "compaction:drop_middle"),
     ]
 
 
@@ -154,7 +158,6 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--sessions", type=int, default=12)
     options = parser.parse_args()
-    Path("planted.py").write_text(MODULE, encoding="utf-8")
     counts: Counter[str] = Counter()
     recalls: dict[str, list[float]] = {name: [] for name in ORDER}
     start = time.monotonic()
