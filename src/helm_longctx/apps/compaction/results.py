@@ -18,20 +18,18 @@ from helm_longctx.results.statistics.comparison import (
     AskedPairs,
     Decision,
     Pairs,
+    compare_pairs,
     compare_parts,
     decide_all,
 )
 from helm_longctx.results.statistics.intervals import Interval, mean_interval
+from helm_longctx.results.statistics.level import SIGNIFICANCE
 from helm_longctx.results.statistics.noninferiority import (
     Drop,
     Verdict,
     combine_verdicts,
     decide_drops,
 )
-
-FEWEST = 10
-"""The fewest transcripts that can show a difference which holds for other transcripts, among a dozen differences that
-are tested: the sign-flip test of fewer clusters rejects nothing at that level even if all of them agree."""
 
 _POWER = 0.8
 """The probability of a decision that the number of missing probes is for."""
@@ -71,11 +69,24 @@ class Difference:
 
     Args:
         decision: the first arm's recall less the second one's, adjusted for all differences of the table.
+        holds_for_others: as in `CompactionResults`.
     """
 
     one: Arm
     other: Arm
     decision: Decision
+    holds_for_others: bool
+
+    @property
+    def verdict(self) -> str:
+        """The verdict of the decision, with `here` after `better` or `worse` that is about these transcripts only.
+
+        Probes that a compactor loses together make two equal compactors differ in the transcripts at hand. So a
+        difference between messages says nothing about the compactors.
+        """
+        if self.decision.is_different and not self.holds_for_others:
+            return f"{self.decision.verdict} here"
+        return self.decision.verdict
 
 
 @dataclass(frozen=True)
@@ -84,7 +95,8 @@ class CompactionResults:
 
     Args:
         holds_for_others: whether intervals and tests are about other transcripts, too: transcripts are the clusters. With
-            fewer than `FEWEST` they are about these transcripts, and the clusters are their messages.
+            fewer than `fewest` they are about these transcripts, and the clusters are their messages.
+        fewest: the number of transcripts from which on they are about others.
     """
 
     probes: Sequence[Probe]
@@ -93,6 +105,7 @@ class CompactionResults:
     differences: Sequence[Difference]
     rounds: Sequence[Difference]
     holds_for_others: bool
+    fewest: int
 
 
 @dataclass(frozen=True)
@@ -117,10 +130,6 @@ def analyze(
 ) -> CompactionResults:
     """Return the results of a comparison."""
     arms = list(dict.fromkeys(compaction.arm for compaction in compactions))
-    names = {probe.transcript for probe in probes}
-    holds_for_others = len(names) >= FEWEST
-    scores = ProbeScores(outcomes, holds_for_others)
-    recalls = [_find_recall(arm, compactions, scores) for arm in arms]
     compared = [arm for arm in arms if arm.compactor.name not in (WHOLE, NOTHING)]
     pairs = []
     for one, other in combinations(compared, 2):
@@ -135,14 +144,35 @@ def analyze(
                 if other.rounds == 1 and other.compactor is arm.compactor
             ]
             repeated += [(arm, other) for other in once]
+    fewest = find_fewest_transcripts(max(len(pairs), len(repeated)))
+    names = {probe.transcript for probe in probes}
+    holds_for_others = len(names) >= fewest
+    scores = ProbeScores(outcomes, holds_for_others)
     return CompactionResults(
         probes=probes,
         outcomes=outcomes,
-        recalls=recalls,
+        recalls=[_find_recall(arm, compactions, scores) for arm in arms],
         differences=scores.compare(pairs),
         rounds=scores.compare(repeated),
         holds_for_others=holds_for_others,
+        fewest=fewest,
     )
+
+
+def find_fewest_transcripts(comparisons: int) -> int:
+    """Return the fewest transcripts that can show a difference between compactors.
+
+    The test of fewer transcripts rejects nothing, even if all of them agree.
+
+    Args:
+        comparisons: the number of differences that are tested together. One is also enough for none.
+    """
+    number = 2
+    while True:
+        agreeing = compare_pairs(np.ones(number), np.zeros(number))
+        if agreeing.p_value * max(comparisons, 1) < SIGNIFICANCE:
+            return number
+        number += 1
 
 
 class ProbeScores:
@@ -213,7 +243,14 @@ class ProbeScores:
         decisions = decide_all(comparisons)
         differences = []
         for (one, other), decision in zip(known, decisions, strict=True):
-            differences.append(Difference(one, other, decision))
+            differences.append(
+                Difference(
+                    one=one,
+                    other=other,
+                    decision=decision,
+                    holds_for_others=self._by_transcript,
+                )
+            )
         return differences
 
 

@@ -12,7 +12,6 @@ from helm_longctx._version import VERSION
 from helm_longctx.apps.compaction.compactors import NOTHING, WHOLE
 from helm_longctx.apps.compaction.probes import KINDS, MadeProbes, Probe
 from helm_longctx.apps.compaction.results import (
-    FEWEST,
     CompactionResults,
     Difference,
     Loss,
@@ -125,7 +124,9 @@ def make_sections(
         blocks = [table, _survival_table(results, about.transcripts)]
         sections.append(Section("rounds", title, blocks))
     if gate:
-        sections.append(Section("gate", "Is it good enough?", [_gate_table(gate)]))
+        sections.append(
+            Section("gate", "Is it good enough?", [_gate_table(gate, results)])
+        )
     if failures := _failure_rows(results):
         sections.append(
             Section("failures", "Without a score", [_failure_table(failures)])
@@ -150,8 +151,8 @@ def describe_scope(results: CompactionResults) -> str:
         else "these transcripts as they were"
     )
     return (
-        f"Intervals and tests are about {what} compacted: the messages are the clusters. At least {FEWEST} transcripts"
-        " can show what holds for others."
+        f"Intervals and tests are about {what} compacted: the messages are the clusters. At least"
+        f" {results.fewest} transcripts can show what holds for others."
     )
 
 
@@ -200,7 +201,7 @@ def describe_decisions(differences: Sequence[Difference]) -> str:
     for difference in differences:
         if difference.decision.is_different:
             sentences.append(
-                f"{difference.one.name} is {difference.decision.verdict} than {difference.other.name}"
+                f"{difference.one.name} is {difference.verdict} than {difference.other.name}"
             )
     if not differences:
         return ""
@@ -316,7 +317,7 @@ def _difference_table(
                 number_cell(comparison.wins, count),
                 number_cell(comparison.losses, count),
                 number_cell(decision.adjusted, p_text),
-                Cell(decision.verdict),
+                Cell(difference.verdict),
             ]
         )
     return Table(name, title, columns, rows)
@@ -357,13 +358,14 @@ def _survival_table(
     return Table("survival", title, columns, rows)
 
 
-def _gate_table(gate: CompactionGate) -> Table:
+def _gate_table(gate: CompactionGate, results: CompactionResults) -> Table:
+    where = " in further transcripts" if results.holds_for_others else ""
     columns = [
         Column("compactor", is_number=False),
         Column(f"less {gate.base}", "points of recall, with the interval of the gate"),
         Column("p (worse)", f"one-sided, of a loss of at most {points(gate.margin)}"),
         Column("verdict", is_number=False),
-        Column("missing", "probes that are still needed to decide"),
+        Column("missing", f"probes{where} that are still needed to decide"),
     ]
     rows = []
     for loss in gate.losses:
@@ -613,7 +615,7 @@ def _difference_json(difference: Difference) -> dict[str, Any]:
         "better": decision.comparison.wins,
         "worse": decision.comparison.losses,
         "p": _number(decision.adjusted),
-        "verdict": decision.verdict,
+        "verdict": difference.verdict,
     }
 
 
