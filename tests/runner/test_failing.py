@@ -169,7 +169,7 @@ def test_a_server_that_never_answers(
     monkeypatch.setenv(TIMEOUT, "0.4")
     monkeypatch.setattr(asking, "_LOG_EVERY", 0.1)
     monkeypatch.setattr(engine, "SETTLE", 0.1)
-    monkeypatch.setattr(calls, "TICK", 0.05)
+    monkeypatch.setattr(asking, "TICK", 0.05)
     never = Event()
     monkeypatch.setattr(PlainClient, "make_request", lambda self, request: never.wait())
     start = time.monotonic()

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from helm.common.request import RequestResult
 
-from helm_longctx.models.apis.calls import SETTLE, TICK, Calls
+from helm_longctx.models.apis.calls import SETTLE, Calls
 from helm_longctx.models.apis.sending import Sender
 from helm_longctx.models.results import answer_of, failure_of
 from helm_longctx.runner.prefixes import Beginning
@@ -150,7 +150,7 @@ class Engine:
             self._names_in_flight.add(name)
             self._calls.start(number, queued.pending)
 
-    def wait(self, seconds: float = TICK) -> None:
+    def wait(self, seconds: float) -> None:
         """Wait at most so many seconds, and deliver what has arrived.
 
         Raises an `InputError` if a client got bad input.

@@ -78,13 +78,13 @@ class Calls(Generic[_Item, _Value]):
         Thread(target=self._work, daemon=True).start()
 
     def wait(
-        self, seconds: float = TICK
+        self, seconds: float | None = None
     ) -> Iterator[tuple[int, Future[_Value] | None]]:
-        """Wait at most so many seconds, then yield the number and the future of a finished call.
+        """Wait at most so many seconds, or else one `TICK`, then yield the number and the future of a finished call.
 
         A call over the time limit is yielded with None. It continues in its thread, but nothing waits for it.
         """
-        yield from self._take(seconds)
+        yield from self._take(TICK if seconds is None else seconds)
         while self._limit is not None and self.longest > self._limit:
             number = next(iter(self._starts))
             # Now another request can start.
