@@ -44,6 +44,8 @@ class Recall:
         by_kind: the same for each kind with such a probe.
         tokens: the mean number of tokens that are left of a transcript, over the transcripts with a result.
         share: the share of the tokens of these transcripts.
+        sizes: the mean number of tokens that are left after each round, over the transcripts with so many rounds.
+        seconds: the mean time of a compaction.
         dollars: the price of all compactions. None if it is not known.
         answers: the price of all answers and verdicts.
         states: the number of probes by what became of them.
@@ -56,6 +58,8 @@ class Recall:
     by_kind: Mapping[str, Interval]
     tokens: float
     share: float
+    sizes: Sequence[float]
+    seconds: float
     dollars: float | None
     answers: float | None
     states: Mapping[ScoreState, int]
@@ -270,6 +274,7 @@ def _find_recall(
     made = [compaction for compaction in compactions if compaction.arm == arm]
     done = [compaction for compaction in made if not compaction.failure]
     tokens = [compaction.result.tokens for compaction in done]
+    seconds = [compaction.result.seconds for compaction in done]
     before = sum(compaction.transcript.tokens for compaction in done)
     by_kind = {}
     for kind in KINDS:
@@ -284,6 +289,8 @@ def _find_recall(
         by_kind=by_kind,
         tokens=float(np.mean(tokens)) if tokens else float("nan"),
         share=sum(tokens) / before if before else float("nan"),
+        sizes=_find_mean_sizes([compaction.result.sizes for compaction in done]),
+        seconds=float(np.mean(seconds)) if seconds else float("nan"),
         dollars=add_dollars([compaction.result.dollars for compaction in made]),
         answers=add_dollars([outcome.given.dollars for outcome in own]),
         states=Counter(outcome.given.state for outcome in own),
@@ -294,6 +301,61 @@ def _find_recall(
             compaction.failure for compaction in made if compaction.failure
         ),
     )
+
+
+def _find_mean_sizes(sizes: Sequence[Sequence[int]]) -> list[float]:
+    """Return the mean of the first sizes, of the second ones, and so on. Short transcripts have fewer."""
+    means = []
+    for index in range(max(map(len, sizes), default=0)):
+        means.append(float(np.mean([own[index] for own in sizes if len(own) > index])))
+    return means
+
+
+@dataclass(frozen=True)
+class KeptKinds:
+    """Whether compactors keep all probes of some kinds.
+
+    Args:
+        kinds: keys of `KINDS`.
+        lost: the outcomes that are lost.
+        unscored: the number of outcomes without a score.
+        verdict: `WORSE` if one is lost, and undecided if one has no score, or there is none.
+    """
+
+    kinds: Sequence[str]
+    lost: Sequence[Outcome]
+    unscored: int
+    verdict: Verdict
+
+
+def find_kept_kinds(results: CompactionResults, kinds: Sequence[str]) -> KeptKinds:
+    """Find out whether the user's compactors keep all probes of some kinds.
+
+    A probe that the whole transcript does not answer either is not lost, if this baseline is compared.
+    """
+    unanswered = set()
+    for outcome in results.outcomes:
+        if outcome.arm.compactor.name == WHOLE and outcome.given.score != 1:
+            unanswered.add(outcome.probe.id)
+    lost = []
+    unscored = 0
+    asked = 0
+    for outcome in results.outcomes:
+        if outcome.arm.compactor.name in BASELINES or outcome.probe.kind not in kinds:
+            continue
+        if outcome.probe.id in unanswered:
+            continue
+        asked += 1
+        if outcome.given.score is None:
+            unscored += 1
+        elif outcome.given.score < 1:
+            lost.append(outcome)
+    verdict = Verdict.NO_WORSE
+    if lost:
+        verdict = Verdict.WORSE
+    elif unscored or not asked:
+        verdict = Verdict.UNDECIDED
+    return KeptKinds(kinds=kinds, lost=lost, unscored=unscored, verdict=verdict)
 
 
 def decide_losses(
