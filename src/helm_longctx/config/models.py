@@ -300,7 +300,8 @@ def _ask(model: Endpoint, key: str | None = None) -> _Files:
     if model.context:
         context = parse_length(model.context)
     helm_log.info(
-        f"{endpoint.url}: {endpoint.model} answers {' and '.join(endpoint.routes)}; context: {context or 'unknown'}"
+        f"{endpoint.url}: {endpoint.model} answers {' and '.join(endpoint.routes)};"
+        f" context: {context or 'unknown'}"
     )
     return _entries(model, replace(endpoint, context=context), tokenizer)
 

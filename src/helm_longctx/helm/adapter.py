@@ -46,8 +46,8 @@ class TooLongError(InputError):
             for task, tokens in by_task.items()
         )
         super().__init__(
-            f"truncation=error: {', '.join(parts)}; nothing was sent. Give truncation=auto to cut prompts, or a shorter"
-            " length"
+            f"truncation=error: {', '.join(parts)}; nothing was sent. Give"
+            " truncation=auto to cut prompts, or a shorter length"
         )
 
 
@@ -199,8 +199,9 @@ class LongContextAdapter(Adapter):
             style == "chat" and self.sends_messages
         ):
             raise InputError(
-                f"the prompt is a conversation, which deployment {self.adapter_spec.model_deployment!r} cannot send"
-                f" (style={style}); use style=chat and a client that sends messages, such as OpenAI's"
+                "the prompt is a conversation, which deployment"
+                f" {self.adapter_spec.model_deployment!r} cannot send (style={style});"
+                " use style=chat and a client that sends messages, such as OpenAI's"
             )
         try:
             return self.truncator.fit(

@@ -195,8 +195,9 @@ class HubEntailment(HubModel):
             Exception
         ) as error:  # errors of the hub, the disk, or a broken installation
             raise InputError(
-                f"judge={self._model!r} is neither a HELM deployment nor a model that can be loaded on this machine"
-                f" ({type(error).__name__}); see {page_address('judges#citations')}"
+                f"judge={self._model!r} is neither a HELM deployment nor a model that"
+                f" can be loaded on this machine ({type(error).__name__}); see"
+                f" {page_address('judges#citations')}"
             ) from error
         return _NliModel(model.to("cuda" if gpu else "cpu").eval(), tokenizer, entailed)
 

@@ -290,8 +290,9 @@ def parse_judges(judge: str) -> list[str]:
     for name in names:
         if name not in registry.DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT:
             raise InputError(
-                f"judge={judge!r}: HELM has no deployment {name!r}; see `helm-longctx models` and HELM's"
-                " model_deployments.yaml; run entries also allow auto and none"
+                f"judge={judge!r}: HELM has no deployment {name!r}; see `helm-longctx"
+                " models` and HELM's model_deployments.yaml; run entries also allow"
+                " auto and none"
             )
     if len(set(names)) < len(names):
         raise InputError(f"judge={judge!r} names a judge twice; name each judge once")

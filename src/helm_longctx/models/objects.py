@@ -153,7 +153,8 @@ class Prompt:
     def _rest(self) -> int:
         if self.rest is None:
             raise InputError(
-                f"{self.task}: the prompt {self.id} has no context apart from its question; use text"
+                f"{self.task}: the prompt {self.id} has no context apart from its"
+                " question; use text"
             )
         return self.rest
 
@@ -286,8 +287,8 @@ class Function:
         texts = self._call(prompts)
         if not isinstance(texts, list | tuple) or len(texts) != len(prompts):
             raise InputError(
-                f"the function returned {_describe(texts)} for a list of {len(prompts)} prompts; it must return a"
-                " list with a text for each"
+                f"the function returned {_describe(texts)} for a list of {len(prompts)}"
+                " prompts; it must return a list with a text for each"
             )
         return list(texts)
 
@@ -366,6 +367,7 @@ def find_object(deployment: str) -> Any:
     """Return the object of a deployment. Raises an `InputError` if no call of `evaluate` has given it."""
     if deployment not in OBJECTS:
         raise InputError(
-            f"{shorten(deployment)} is an object of an earlier call; give it to helm_longctx.evaluate"
+            f"{shorten(deployment)} is an object of an earlier call; give it to"
+            " helm_longctx.evaluate"
         )
     return OBJECTS[deployment]

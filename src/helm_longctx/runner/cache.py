@@ -263,7 +263,8 @@ class _CacheFile:
             key, data[:-_SEAL_SIZE]
         ):
             warn_once(
-                f"the request cache {self._path}: answers were changed in it; they are asked for again"
+                f"the request cache {self._path}: answers were changed in it; they are"
+                " asked for again"
             )
             return None
         return pickle.loads(data)  # noqa: S301  # the format of HELM's files

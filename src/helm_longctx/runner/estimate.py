@@ -204,7 +204,8 @@ def estimate_run(
     """Estimate a run. Raises an `InputError` for HELM's other scenarios, bad data, and prompts that do not fit."""
     if not is_long_context(spec):
         raise InputError(
-            f"{spec.name}: only run entries of this package and HELM's long-context ones can be estimated"
+            f"{spec.name}: only run entries of this package and HELM's long-context"
+            " ones can be estimated"
         )
     deployment = get_model_deployment(spec.adapter_spec.model_deployment)
     prices = find_prices(deployment.name, own)

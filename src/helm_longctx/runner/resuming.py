@@ -123,15 +123,17 @@ def retry_cut(
         return requests
     if find_incomplete_files(earlier):
         raise InputError(
-            f"{_ARGUMENT}={factor}x asks again for the cut answers of {earlier.name}, which is not finished in"
-            f" {earlier.parent}; make that run first, or give helm-longctx run --retry-cut {factor}x, which makes both"
+            f"{_ARGUMENT}={factor}x asks again for the cut answers of {earlier.name},"
+            f" which is not finished in {earlier.parent}; make that run first, or give"
+            f" helm-longctx run --retry-cut {factor}x, which makes both"
         )
     names = [request_name(asked.request, asked.digest) for asked in requests]
     results = dict(_results(earlier))
     if missing := sum(name not in results for name in names):
         raise InputError(
-            f"{earlier} has no result for {missing} of {len(requests)} requests of {spec.name}; give both runs the same"
-            " data and the same --max-eval-instances"
+            f"{earlier} has no result for {missing} of {len(requests)} requests of"
+            f" {spec.name}; give both runs the same data and the same"
+            " --max-eval-instances"
         )
     again = dict(_results(run)) if not find_incomplete_files(run) else {}
     window = deployment_window(spec.adapter_spec.model_deployment)

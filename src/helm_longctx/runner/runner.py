@@ -283,7 +283,8 @@ class LongContextRunner(Runner):
                 f"helm-longctx rejudge --suite {suite} --output-path {self.output_path}"
             )
             ends.append(
-                f"no judge gave a verdict in {', '.join(unjudged)}; the answers are stored, so later: {again}"
+                f"no judge gave a verdict in {', '.join(unjudged)}; the answers are"
+                f" stored, so later: {again}"
             )
             ends += [str(failure)] if failure and not self._refused else []
         if ends:
@@ -352,13 +353,15 @@ class LongContextRunner(Runner):
                     with self.strategy.lock(path), explain_full_disk(path, kept):
                         if self.strategy.skips(self, spec):
                             helm_log.info(
-                                f"Skipping run {spec.name} because run is completed and all output files exist."
+                                f"Skipping run {spec.name} because run is completed and"
+                                " all output files exist."
                             )
                         else:
                             self.strategy.make(self, spec)
                 elif purpose := self.strategy.purpose:
                     raise InputError(
-                        f"only run entries of this package and HELM's long-context ones can be {purpose}"
+                        "only run entries of this package and HELM's long-context ones"
+                        f" can be {purpose}"
                     )
                 else:
                     super().run_one(run_spec)

@@ -82,6 +82,10 @@ class Spool:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the texts up."""
         self._file.close()
 
     def add(self, text: str) -> str:
@@ -392,7 +396,8 @@ def check_answers(states: Sequence[RequestState], kept: str) -> None:
         failure_of(result) not in (None, Failure.REFUSED) for result in results
     ):
         raise InputError(
-            f"{failed} of {len(states)} requests failed, and HELM's metrics need all answers; {kept}"
+            f"{failed} of {len(states)} requests failed, and HELM's metrics need all"
+            f" answers; {kept}"
         )
 
 

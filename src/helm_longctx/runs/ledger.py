@@ -163,6 +163,7 @@ def check_nothing_in_batches(run_path: Path) -> None:
         count = sum(len(part.requests) for part in ledger.open_parts)
         if count:
             raise InputError(
-                f"{count} requests of this run are in batches that were not collected; give `helm-longctx batch collect"
-                f" --suite {run_path.parent.name}` first, or `helm-longctx batch cancel` and then `collect`"
+                f"{count} requests of this run are in batches that were not collected;"
+                f" give `helm-longctx batch collect --suite {run_path.parent.name}`"
+                " first, or `helm-longctx batch cancel` and then `collect`"
             )

@@ -30,7 +30,8 @@ from helm_longctx.models.baselines.clients import LexicalClient, NullClient
 from helm_longctx.models.results import answer_of, is_output_cut
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.redaction.text import redact
-from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
+from helm_longctx.runner.asking import Asking, ask_all
+from helm_longctx.runner.engine import PendingRequest
 from helm_longctx.runner.interruptions import stoppable
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.sending import make_sender

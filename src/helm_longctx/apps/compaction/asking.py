@@ -79,7 +79,8 @@ class Purse:
         """Raise an `InputError` if there is a limit, and the prices of a deployment are not known."""
         if self._limit.dollars is not None and prices is None:
             raise InputError(
-                f"compaction: --max-cost needs the prices of {deployment}, which are not known; give --prices"
+                f"compaction: --max-cost needs the prices of {deployment}, which are"
+                " not known; give --prices"
             )
 
     def reserve(self, dollars: float) -> None:
@@ -92,9 +93,11 @@ class Purse:
             while not self._limit.has_room(dollars):
                 if not self._in_flight:
                     raise InputError(
-                        f"compaction: the next request can cost ${dollars:.4f}, and --max-cost={self._limit.dollars:g} has"
-                        f" ${(self._limit.dollars or 0) - self._limit.spent:.4f} left; all replies are kept: give more, and"
-                        " run the same command again"
+                        f"compaction: the next request can cost ${dollars:.4f}, and"
+                        f" --max-cost={self._limit.dollars:g} has"
+                        f" ${(self._limit.dollars or 0) - self._limit.spent:.4f} left;"
+                        " all replies are kept: give more, and run the same command"
+                        " again"
                     )
                 self._changed.wait()
             self._in_flight += 1

@@ -54,8 +54,9 @@ Files = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="[FILE]...",
-        help="Transcripts: messages of OpenAI or Anthropic as JSON lines, sessions of Claude Code, Codex or OpenCode, or"
-        " folders of them. [default: a sample of our own]",
+        help="Transcripts: messages of OpenAI or Anthropic as JSON lines, sessions of"
+        " Claude Code, Codex or OpenCode, or folders of them. [default: a sample of our"
+        " own]",
         show_default=False,
     ),
 ]
@@ -63,8 +64,8 @@ Compactors = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COMPACTOR",
-        help="Compactor: compact, server, MODULE:FUNCTION or a command with {input} and {output}; with NAME="
-        " before it, if wanted. Several can be given.",
+        help="Compactor: compact, server, MODULE:FUNCTION or a command with {input} and"
+        " {output}; with NAME= before it, if wanted. Several can be given.",
     ),
 ]
 
@@ -90,7 +91,8 @@ Compactors = Annotated[
         "local_path",
         "dry_run",
     ),
-    model="Model that answers the probes. [default: a reader that copies the best sentence, without a key]",
+    model="Model that answers the probes. [default: a reader that copies the best"
+    " sentence, without a key]",
     dry_run="Only print what would be sent, and its price.",
 )
 def compaction(
@@ -115,7 +117,8 @@ def compaction(
     probes: Annotated[
         Path | None,
         typer.Option(
-            help="File of probes: read if it exists, and written otherwise. [default: in the folder]"
+            help="File of probes: read if it exists, and written otherwise. [default:"
+            " in the folder]"
         ),
     ] = None,
     count: Annotated[
@@ -124,7 +127,8 @@ def compaction(
     keep: Annotated[
         str | None,
         typer.Option(
-            help="Tokens at the end that are not asked about, and that the baseline last keeps. [default: a quarter]"
+            help="Tokens at the end that are not asked about, and that the baseline"
+            " last keeps. [default: a quarter]"
         ),
     ] = None,
     rounds: Annotated[
@@ -141,7 +145,8 @@ def compaction(
         bool,
         typer.Option(
             "--redact",
-            help="Replace secrets and personal details before anything is sent, and show what was replaced.",
+            help="Replace secrets and personal details before anything is sent, and"
+            " show what was replaced.",
         ),
     ] = False,
     redact_words: Annotated[
@@ -333,8 +338,9 @@ def _find_keeps(transcripts: Sequence[Transcript], keep: int | None) -> dict[str
         own = transcript.tokens // 4 if keep is None else keep
         if not transcript.find_tail(own):
             raise InputError(
-                f"compaction: {transcript.name} has {transcript.tokens:,} tokens, and --keep={own:,} leaves none to ask"
-                " about; give fewer, or leave this transcript out"
+                f"compaction: {transcript.name} has {transcript.tokens:,} tokens, and"
+                f" --keep={own:,} leaves none to ask about; give fewer, or leave this"
+                " transcript out"
             )
         keeps[transcript.name] = own
     return keeps
@@ -393,7 +399,8 @@ def _check_needs(
     is_made = made_probes is not None or (wanted.probes and wanted.probes.exists())
     if not is_made and deployments.writer is None:
         raise InputError(
-            "compaction: probes are made by a model; give --model or --probe-model, or --probes with a file that exists"
+            "compaction: probes are made by a model; give --model or --probe-model, or"
+            " --probes with a file that exists"
         )
     if wanted.probes:
         check_folder("probes", wanted.probes)
@@ -577,12 +584,14 @@ class _Comparison:
     def _print_transcripts(self) -> None:
         for transcript in self._transcripts:
             print(
-                f"{transcript.name}: {transcript.format}, {len(transcript.messages):,} messages,"
-                f" {transcript.tokens:,} tokens; the last {self._keeps[transcript.name]:,} are not asked about"
+                f"{transcript.name}: {transcript.format}, {len(transcript.messages):,}"
+                f" messages, {transcript.tokens:,} tokens; the last"
+                f" {self._keeps[transcript.name]:,} are not asked about"
             )
         if self._deployments.reader is None:
             print(
-                "Answers are by the extractive reader, which copies the best sentence: it needs no model and no key."
+                "Answers are by the extractive reader, which copies the best sentence:"
+                " it needs no model and no key."
             )
 
     def _make_asking(self, models: Mapping[str, AskedModel], kept: Kept) -> TrialAsking:
@@ -631,8 +640,8 @@ class _Comparison:
             print(line)
         if not all_made.probes:
             raise InputError(
-                "compaction: no probe is left; the model may be too weak for this transcript: give another --probe-model or"
-                " --model"
+                "compaction: no probe is left; the model may be too weak for this"
+                " transcript: give another --probe-model or --model"
             )
         if all_made.failures:
             print("The file of probes is not written before all are checked.")

@@ -220,7 +220,8 @@ def _load_function(where: str) -> Callable[[list[dict[str, Any]]], object]:
         function = getattr(import_module(module), name, None)
     except Exception as error:  # of the user's module
         raise InputError(
-            f"compaction: --compactor={where}: the module cannot be imported: {describe_error(error)}"
+            f"compaction: --compactor={where}: the module cannot be imported:"
+            f" {describe_error(error)}"
         ) from error
     if not callable(function):
         raise InputError(
@@ -253,8 +254,8 @@ class CommandCompactor(Compactor):
         program = self._words[0]
         if shutil.which(program) is None:
             raise InputError(
-                f"compaction: --compactor={shorten(text)}: there is no program {program}; give compact, server,"
-                " MODULE:FUNCTION, or a command"
+                f"compaction: --compactor={shorten(text)}: there is no program"
+                f" {program}; give compact, server, MODULE:FUNCTION, or a command"
             )
         self._seconds = seconds
 

@@ -150,8 +150,8 @@ def describe_scope(results: CompactionResults) -> str:
         else "these transcripts as they were"
     )
     return (
-        f"Intervals and tests are about {what} compacted: the messages are the clusters. At least {FEWEST} transcripts"
-        " can show what holds for others."
+        f"Intervals and tests are about {what} compacted: the messages are the"
+        f" clusters. At least {FEWEST} transcripts can show what holds for others."
     )
 
 
@@ -174,8 +174,8 @@ def _make_answer(
             return HeadlineAnswer(question, "No compactor has answers.", "", False)
         best = ranked[0]
         verdict = (
-            f"{best.arm.name} keeps the most: {share(best.interval.mean)} of the probes are answered rightly from"
-            f" {share(best.share)} of the tokens."
+            f"{best.arm.name} keeps the most: {share(best.interval.mean)} of the probes"
+            f" are answered rightly from {share(best.share)} of the tokens."
         )
         return HeadlineAnswer(
             question, verdict, describe_decisions(results.differences), False
@@ -184,7 +184,8 @@ def _make_answer(
     words = {
         Verdict.NO_WORSE: f"No compactor loses {margin} or more against {gate.base}.",
         Verdict.WORSE: f"A compactor loses more than {margin} against {gate.base}.",
-        Verdict.UNDECIDED: f"These probes cannot tell whether all compactors lose less than {margin} against {gate.base}.",
+        Verdict.UNDECIDED: "These probes cannot tell whether all compactors lose less"
+        f" than {margin} against {gate.base}.",
     }
     return HeadlineAnswer(
         question,
@@ -200,7 +201,8 @@ def describe_decisions(differences: Sequence[Difference]) -> str:
     for difference in differences:
         if difference.decision.is_different:
             sentences.append(
-                f"{difference.one.name} is {difference.decision.verdict} than {difference.other.name}"
+                f"{difference.one.name} is {difference.decision.verdict} than"
+                f" {difference.other.name}"
             )
     if not differences:
         return ""

@@ -348,7 +348,8 @@ def import_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
         and not (path.is_file() and f'"{SOURCE}"' in path.read_text("utf-8"))
     ):
         raise InputError(
-            f"{folder} is a run that was made here; import into another suite, or name another --model"
+            f"{folder} is a run that was made here; import into another suite, or name"
+            " another --model"
         )
     folder.mkdir(parents=True, exist_ok=True)
     states = list(_states(spec, entry, task, run.outputs))
@@ -403,7 +404,8 @@ def _check_answers(entry: Entry, run: OutputRun) -> None:
         first = first_locations.setdefault((output.id, output.repeat), location)
         if first != location:
             raise InputError(
-                f"{location}: the example {output.id!r} has an answer in {first}; number its repeats"
+                f"{location}: the example {output.id!r} has an answer in {first};"
+                " number its repeats"
             )
 
 

@@ -207,8 +207,9 @@ def check_samples(base: Sequence[Estimate], candidate: Sequence[Estimate]) -> No
     for one, other in zip(base, candidate, strict=True):
         if one.requests_digest != other.requests_digest:
             raise InputError(
-                f"gate: {one.deployment} and {other.deployment} get different requests in {one.run}, because their"
-                " windows, tokenizers or styles of prompts differ; give both deployments the same max_sequence_length,"
+                f"gate: {one.deployment} and {other.deployment} get different requests"
+                f" in {one.run}, because their windows, tokenizers or styles of prompts"
+                " differ; give both deployments the same max_sequence_length,"
                 " tokenizer_name and style"
             )
     tasks = Counter[tuple[str, str, int | None]]()

@@ -629,8 +629,9 @@ def _check_tokens(
         first = next(("".join(pair) for pair in pairs if pair[0] != pair[1]), "")
         kind = find_kind(first)
         raise InputError(
-            f"gate: {deployments[0]} and {deployments[1]} divide the same text into different tokens, first in {kind},"
-            " so their distributions cannot be compared; give both the same tokenizer, or leave out --logprobs"
+            f"gate: {deployments[0]} and {deployments[1]} divide the same text into"
+            f" different tokens, first in {kind}, so their distributions cannot be"
+            " compared; give both the same tokenizer, or leave out --logprobs"
         )
 
 

@@ -60,7 +60,8 @@ def find_way(deployments: tuple[str, str]) -> Way:
         for style in ("chat", "completion"):
             names.append(deployments[styles.index(style)])
         raise InputError(
-            f"gate: --logprobs: {names[0]} gets chats and {names[1]} completions; give both the same type"
+            f"gate: --logprobs: {names[0]} gets chats and {names[1]} completions; give"
+            " both the same type"
         )
     return ANSWERS
 
@@ -106,7 +107,8 @@ def read_questions(
             assert isinstance(request, ScoringRequest)
             if request.messages is not None and way is TEXTS:
                 raise InputError(
-                    "gate: --logprobs compares completions of these deployments; leave out style=chat"
+                    "gate: --logprobs compares completions of these deployments; leave"
+                    " out style=chat"
                 )
             # Without a list of messages, a deployment that takes both forms would get a completion.
             if way is TEXTS:
@@ -160,8 +162,9 @@ def make_arms(
     for client, name in zip(clients, deployments, strict=True):
         if not getattr(client, "gives_distributions", False):
             raise InputError(
-                f"gate: --logprobs: {name} ({type(client).__name__}) gives no log-probabilities; use a local model, or"
-                " a server with OpenAI's protocol"
+                f"gate: --logprobs: {name} ({type(client).__name__}) gives no"
+                " log-probabilities; use a local model, or a server with OpenAI's"
+                " protocol"
             )
     pairs = list(zip(clients, deployments, strict=True))
     refusals = []
@@ -182,7 +185,7 @@ def make_arms(
                     max_tokens=4,
                     temperature=0,
                 )
-                distributions_of(check_result(ask_again(client.make_request, probe)))
+                distributions_of(check_result(ask_again(client, probe)))
             except FailureError as error:
                 what = f"{name} gives no log-probabilities of answers ({error})"
                 raise InputError(

@@ -52,7 +52,8 @@ def judge_agreement(
     labels: Annotated[
         Path | None,
         typer.Option(
-            help="Human labels as JSON lines or CSV: id, a column for each metric, optionally run and rater."
+            help="Human labels as JSON lines or CSV: id, a column for each metric,"
+            " optionally run and rater."
         ),
     ] = None,
     json_path: JsonPath = None,
@@ -334,8 +335,8 @@ def _make_tables(
     yield text_table("Correctness, biases and consistency in %", names, rows, about)
     if differences:
         about = (
-            "p is adjusted for the number of pairs (Holm). Better, worse, equal: on how many answers the first judge is"
-            " so"
+            "p is adjusted for the number of pairs (Holm). Better, worse, equal: on how"
+            " many answers the first judge is so"
         )
         rows = []
         for one, other, comparison in differences:

@@ -65,8 +65,8 @@ _SECONDS = 30.0
 the run begins."""
 
 _INSTEAD = (
-    f"give judge=DEPLOYMENT for another judge ({page_address('judges')} says how to choose one), or judge=none to run"
-    " without judged scores"
+    f"give judge=DEPLOYMENT for another judge ({page_address('judges')} says how to"
+    " choose one), or judge=none to run without judged scores"
 )
 
 _REASONS = {

@@ -277,7 +277,8 @@ class ProviderClient(ApiClient):
             return _failure_result(error)
         if (other := answer_of(result).other_model) is not None:
             warn_once(
-                f"{request.model_deployment}: the server answers as {other!r}, not as {sent['model']!r}"
+                f"{request.model_deployment}: the server answers as {other!r}, not as"
+                f" {sent['model']!r}"
             )
         return result
 
@@ -485,7 +486,8 @@ class ProviderClient(ApiClient):
             else:
                 what = type(self).__name__
             raise InputError(
-                f"{what}: the environment variable {name} is not set; name a variable that holds the key"
+                f"{what}: the environment variable {name} is not set; name a variable"
+                " that holds the key"
             )
         if key:
             register_secret(key)
@@ -530,7 +532,8 @@ def _fill_in(headers: Mapping[str, str]) -> dict[str, str]:
     def look_up(match: re.Match[str]) -> str:
         if not (value := variable(match[1])):
             raise InputError(
-                f"headers: the environment variable {match[1]} is not set; set it to the header's value"
+                f"headers: the environment variable {match[1]} is not set; set it to"
+                " the header's value"
             )
         register_secret(value)
         return value

@@ -343,7 +343,8 @@ def _find_record(client: type) -> Provider:
         if parent in _refused:
             break
     raise InputError(
-        f"{client.__name__} is the client of no provider that is in use; see the warnings about providers"
+        f"{client.__name__} is the client of no provider that is in use; see the"
+        " warnings about providers"
     )
 
 

@@ -311,7 +311,8 @@ class _Pages:
         notes = [f"{(group.description or '').rstrip('.')}."]
         if len(published) > MOST_PUBLISHED and models > published:
             notes.append(
-                f"The tables have your models and the {MOST_PUBLISHED} best of {len(published)} published ones."
+                f"The tables have your models and the {MOST_PUBLISHED} best of"
+                f" {len(published)} published ones."
             )
         if self._helm.suite and group.category.endswith((KINDS[0], _MAIN)):
             notes += report_link(Path(self._helm.output_path), self._helm.suite)
