@@ -34,7 +34,7 @@ class _OfficialError(Exception):
     """The official code ends in an error for this answer."""
 
 
-def find_tagged(text: str) -> str | None:
+def find_answer(text: str) -> str | None:
     """Return the text between the last pair of tags, or None if there is none.
 
     It is what the official pattern finds, whose time is quadratic in a text of tags that do not close.
@@ -116,7 +116,7 @@ def read_names(tagged: str) -> list[str]:
     return [part for part in parts if part]
 
 
-def _given(record: Record) -> Any:
+def _gold_of(record: Record) -> Any:
     """Return the right answer as the official row has it, or else the references: a text, or a list of several.
 
     Returns None if there is neither.
@@ -129,14 +129,14 @@ def _given(record: Record) -> Any:
     return references[0] if references else None
 
 
-def _given_number(value: Any) -> int | None:
+def _gold_number(value: Any) -> int | None:
     if is_number(value) or isinstance(value, bool):
         return int(value)
     number = _GIVEN_NUMBER.search(str(value))
     return _to_whole(number[0]) if number else None
 
 
-def _given_truth(value: Any) -> bool | None:
+def _gold_truth(value: Any) -> bool | None:
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, int):
@@ -148,7 +148,7 @@ def _given_truth(value: Any) -> bool | None:
     return None
 
 
-def _given_pair(value: Any) -> list[str] | None:
+def _gold_pair(value: Any) -> list[str] | None:
     if isinstance(value, list):
         return [name for name in value if isinstance(name, str)]
     if not isinstance(value, str):
@@ -157,7 +157,7 @@ def _given_pair(value: Any) -> list[str] | None:
     return names if len(names) >= 2 else None
 
 
-def _given_set(value: Any) -> set[str]:
+def _gold_set(value: Any) -> set[str]:
     if isinstance(value, list):
         names = [str(name).strip() for name in value]
     elif isinstance(value, str):
@@ -173,18 +173,18 @@ def _simplify(name: str, is_masked: bool) -> str:
 
 
 def _compare_numbers(given: Any, tagged: str) -> float | None:
-    right = _given_number(given)
+    right = _gold_number(given)
     return None if right is None else float(read_number(tagged) == right)
 
 
 def _compare_truths(given: Any, tagged: str) -> float | None:
-    right = _given_truth(given)
+    right = _gold_truth(given)
     return None if right is None else float(read_truth(tagged) == right)
 
 
 def _compare_pairs(given: Any, tagged: str, is_masked: bool) -> float | None:
     """Compare two names in order. The first one alone is worth half."""
-    right = _given_pair(given)
+    right = _gold_pair(given)
     if right is None:
         return None
     wanted = [_simplify(name, is_masked) for name in right]
@@ -203,7 +203,7 @@ def _compare_guesses(given: Any, tagged: str, is_masked: bool) -> float | None:
 
 def _compare_sets(given: Any, tagged: str) -> float:
     """Return F1 of the names."""
-    right = _given_set(given)
+    right = _gold_set(given)
     named = {*read_names(tagged)}
     if not right and not named:
         return 1.0
@@ -236,8 +236,8 @@ def is_answer(value: Any) -> bool:
 def score(record: Record, *, form: str, is_masked: bool) -> Scores:
     """Return the accuracy of an answer, or F1 of a set of names."""
     name = "f1" if form == "set" else "accuracy"
-    given = _given(record)
-    tagged = find_tagged(record["prediction"])
+    given = _gold_of(record)
+    tagged = find_answer(record["prediction"])
     try:
         # Without tags there is no answer, and an empty text has none either.
         value = _COMPARE[form](given, tagged or "", is_masked)
@@ -248,4 +248,4 @@ def score(record: Record, *, form: str, is_masked: bool) -> Scores:
 
 def can_read(record: Record) -> bool:
     """Whether an answer is between tags."""
-    return bool(find_tagged(record["prediction"]))
+    return bool(find_answer(record["prediction"]))
