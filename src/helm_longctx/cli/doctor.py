@@ -34,7 +34,7 @@ from helm_longctx.environment import (
     page_address,
 )
 from helm_longctx.errors import InputError
-from helm_longctx.helm.versions import (
+from helm_longctx.helm_api import (
     describe_helm,
     find_changed_records,
     requirements,

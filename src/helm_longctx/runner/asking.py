@@ -12,13 +12,12 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from helm.benchmark.adaptation.request_state import RequestState
-from helm.common.request import Request, RequestResult
 from tqdm import tqdm
 
 from helm_longctx.environment import TIMEOUT
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
+from helm_longctx.helm_api import Request, RequestResult, RequestState
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.caching import with_beginning
 from helm_longctx.models.apis.calls import TICK

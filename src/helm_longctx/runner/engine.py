@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
 
-from helm.common.request import RequestResult
-
+from helm_longctx.helm_api import RequestResult
 from helm_longctx.models.apis.calls import SETTLE, Calls
 from helm_longctx.models.apis.sending import Sender
 from helm_longctx.models.results import answer_of, failure_of

@@ -9,13 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from helm.benchmark.adaptation.request_state import RequestState
-from helm.benchmark.model_deployment_registry import get_model_deployment
-from helm.benchmark.run_spec import RunSpec
-from helm.benchmark.scenarios.scenario import Scenario
-
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import deployment_window
+from helm_longctx.helm_api import RequestState, RunSpec, Scenario, get_model_deployment
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.sending import Sender
 from helm_longctx.runner import prefixes

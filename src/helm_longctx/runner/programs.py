@@ -19,11 +19,9 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from helm.benchmark.adaptation.request_state import RequestState
-from helm.common.request import GeneratedOutput, RequestResult
-
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
+from helm_longctx.helm_api import GeneratedOutput, RequestResult, RequestState
 from helm_longctx.models.apis.calls import TICK
 from helm_longctx.models.apis.protocol import serialize
 from helm_longctx.models.apis.sending import Sender

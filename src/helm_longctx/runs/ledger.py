@@ -11,10 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from helm.common.general import asdict_without_nones
-from helm.common.request import Request
-
 from helm_longctx.errors import InputError
+from helm_longctx.helm_api import Request, asdict_without_nones
 from helm_longctx.runs.journal import DurableLines, parse_object
 
 NAME = "batches.jsonl"

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from helm.common.request import GeneratedOutput, Request, RequestResult, Token
-
 from helm_longctx.failures import Failure, FailureError
+from helm_longctx.helm_api import GeneratedOutput, Request, RequestResult, Token
 from helm_longctx.models.apis import protocol
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.sending import ask_again

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from helm.common.cache import BlackHoleCacheConfig
-
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.failures import Failure
+from helm_longctx.helm_api import BlackHoleCacheConfig
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.availability import (
     Availability,

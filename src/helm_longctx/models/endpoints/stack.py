@@ -12,9 +12,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from helm.common.request import Request, RequestResult
 
 from helm_longctx.failures import Failure, failure_of_error
+from helm_longctx.helm_api import Request, RequestResult
 from helm_longctx.models.apis.answer_logprobs import (
     Logprobs,
     mean_difference,

@@ -16,17 +16,19 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from helm.benchmark.run_spec import RunSpec
-from helm.clients.auto_client import AutoClient
-from helm.clients.client import Client
-from helm.common.local_context import LocalContext
-from helm.common.request import Request, RequestResult
-from helm.proxy.services.service import CACHE_DIR
-
 from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, Problem, failure_of_error
 from helm_longctx.helm.annotator import check_annotators
+from helm_longctx.helm_api import (
+    CACHE_DIR,
+    AutoClient,
+    Client,
+    LocalContext,
+    Request,
+    RequestResult,
+    RunSpec,
+)
 from helm_longctx.judging.answer_judge import is_answered, judge_names, judge_requests
 from helm_longctx.judging.judge import JudgeRequest, make_judge
 from helm_longctx.judging.keys.client import RenewingClient, judge_client
