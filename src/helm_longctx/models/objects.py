@@ -18,9 +18,11 @@ from typing import Any, Generic, TypeVar
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.failures import Failure
 from helm_longctx.helm_api import Client, GeneratedOutput, Request, RequestResult
+from helm_longctx.models.apis.tools import template_messages
 from helm_longctx.models.results import make_failure
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.redaction.abbreviation import describe_error
+from helm_longctx.tasks.prompt import Message
 
 _Item = TypeVar("_Item")
 _Answer = TypeVar("_Answer")
@@ -109,7 +111,8 @@ class Prompt:
 
     Args:
         text: the whole text. Of a conversation it is the last message.
-        messages: the conversation, each message with `role` and `content`.
+        messages: the conversation, each message with `role` and `content`. Those of an agent have the calls of tools as
+            in OpenAI's protocol.
         max_tokens: the most tokens that the answer may have.
         stop: texts at which the answer ends. What follows the first of them is not scored.
         id, task, length, depth: see `PromptFacts`.
@@ -117,7 +120,7 @@ class Prompt:
     """
 
     text: str
-    messages: Sequence[Mapping[str, str]]
+    messages: Sequence[Message]
     max_tokens: int
     stop: Sequence[str]
     id: str
@@ -159,7 +162,9 @@ class Prompt:
             return self.text
         return str(
             tokenizer.apply_chat_template(
-                list(self.messages), tokenize=False, add_generation_prompt=True
+                template_messages(self.messages),
+                tokenize=False,
+                add_generation_prompt=True,
             )
         )
 

@@ -51,6 +51,7 @@ from helm_longctx.runs.records import RECORDS
 from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.entry import ADAPTER_METHOD
 from helm_longctx.tasks.metric_names import nearest_depth
+from helm_longctx.tasks.prompt import message_text
 from helm_longctx.tasks.token_estimate import estimate_tokens, splits_digits
 
 _COUNTED_PROMPTS = 16
@@ -358,7 +359,7 @@ def _count_prompts(
 
 def _text(request: Request) -> str:
     if request.messages:
-        return "\n".join(message["content"] for message in request.messages)
+        return "\n".join(map(message_text, request.messages))
     return request.prompt
 
 

@@ -161,6 +161,14 @@ def compaction(
             help="Points of recall that a compactor may lose against --base. Sets the exit status.",
         ),
     ] = None,
+    must_keep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KINDS",
+            help="Kinds of probes of which a compactor may lose none, such as constraints,decisions. Sets the exit"
+            " status.",
+        ),
+    ] = None,
     base: Annotated[
         str, typer.Option(help="Compactor or baseline that --max-loss refers to.")
     ] = "whole",
@@ -199,6 +207,7 @@ def compaction(
         redact=redact,
         words=_read_words(redact_words),
         max_loss=max_loss,
+        must_keep=_read_kinds(must_keep),
         base=base,
         seconds=command_timeout,
         to=to,
@@ -226,6 +235,7 @@ class _Wanted:
     redact: bool
     words: Sequence[str]
     max_loss: float | None
+    must_keep: Sequence[str]
     base: str
     seconds: float
     to: Path | None
@@ -248,6 +258,18 @@ def _read_rounds(text: str) -> list[int]:
 def _read_baselines(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     return [] if names == ["none"] else list(dict.fromkeys(names))
+
+
+def _read_kinds(text: str | None) -> list[str]:
+    """Return the kinds of probes that must be kept."""
+    from helm_longctx.apps.compaction.probes import KINDS
+
+    kinds = []
+    for kind in split_names([text] if text else []):
+        if kind not in KINDS:
+            raise bad_argument("compaction", "--must-keep", kind, KINDS)
+        kinds.append(kind)
+    return kinds
 
 
 def _read_words(path: Path | None) -> list[str]:
@@ -406,8 +428,14 @@ def _check_needs(
         check_folder("probes", wanted.probes)
     if not wanted.compactors and not wanted.baselines:
         raise InputError("compaction: there is nothing to compare; give --compactor")
-    if wanted.max_loss is not None and not wanted.compactors:
-        raise InputError("compaction: --max-loss needs a compactor; give --compactor")
+    for option, is_given in (
+        ("--max-loss", wanted.max_loss is not None),
+        ("--must-keep", bool(wanted.must_keep)),
+    ):
+        if is_given and not wanted.compactors:
+            raise InputError(
+                f"compaction: {option} needs a compactor; give --compactor"
+            )
 
 
 class _Comparison:
@@ -672,22 +700,27 @@ class _Comparison:
         self, results: CompactionResults, made: MadeProbes | None, reader: str
     ) -> int:
         """Print the results, and write the page and the data. Returns the exit status."""
+        from helm_longctx.apps.compaction.results import find_kept_kinds
         from helm_longctx.apps.compaction.sections import (
             About,
             make_sections,
             results_json,
             write_page,
         )
+        from helm_longctx.results.statistics.noninferiority import combine_verdicts
 
         name = self._folder.name
         about = About(
             name, reader, self._transcripts, self._keeps, made, self._replaced
         )
         gate = self._decide(results)
-        sections = make_sections(results, about, gate)
+        kept = None
+        if self._wanted.must_keep:
+            kept = find_kept_kinds(results, self._wanted.must_keep)
+        sections = make_sections(results, about, gate, kept)
         _print_sections(sections)
         content = orjson.dumps(
-            results_json(results, about, gate), option=orjson.OPT_INDENT_2
+            results_json(results, about, gate, kept), option=orjson.OPT_INDENT_2
         )
         # A lock leaves no folder in which nothing was kept.
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -702,7 +735,8 @@ class _Comparison:
         print(f"All data: {path}")
         if not any(recall.interval.n for recall in results.recalls):
             return 1
-        return int(gate.verdict) if gate else 0
+        verdicts = [decided.verdict for decided in (gate, kept) if decided]
+        return int(combine_verdicts(verdicts)) if verdicts else 0
 
     def _decide(self, results: CompactionResults) -> CompactionGate | None:
         from helm_longctx.apps.compaction.results import decide_losses

@@ -55,6 +55,7 @@ from helm_longctx.models.results import (
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error
 from helm_longctx.redaction.logs import warn_once
 from helm_longctx.redaction.text import redact, register_secret
+from helm_longctx.tasks.prompt import message_text
 
 _CONNECT_TIMEOUT = 5.0
 """Seconds to wait for a connection, as in the packages."""
@@ -323,9 +324,9 @@ class ProviderClient(ApiClient):
             Exception: there is no answer. The packages have their own errors (`failure_of_error` understands them).
         """
         wanted = self.wanted_body(request)
-        characters = len(request.prompt) + sum(
-            len(message["content"]) for message in request.messages or []
-        )
+        characters = len(request.prompt)
+        for message in request.messages or []:
+            characters += len(message_text(message))
         tokens = characters / _CHARACTERS + request.max_tokens
         rate = pace(
             str(self.client.base_url),

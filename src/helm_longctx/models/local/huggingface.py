@@ -24,6 +24,7 @@ from helm_longctx.helm_api import (
     Token,
 )
 from helm_longctx.models.apis.protocol import turns
+from helm_longctx.models.apis.tools import template_messages
 from helm_longctx.models.local.answers import AnswerDecoder
 from helm_longctx.models.local.model import (
     Generation,
@@ -444,7 +445,9 @@ class LongContextHuggingFaceClient(CachingClient):
 
         try:
             text = tokenizer.apply_chat_template(
-                turns(request), tokenize=False, add_generation_prompt=True
+                template_messages(turns(request)),
+                tokenize=False,
+                add_generation_prompt=True,
             )
         except TemplateError as error:
             reason = (

@@ -135,7 +135,7 @@ class AnthropicClient(ProviderClient):
             "stop_sequences": request.stop_sequences or None,
             "thinking": thinking,
             "output_config": {"effort": effort} if effort else None,
-            "tools": tools.anthropic_tools(request),
+            **tools.anthropic_tools(request),
         }
         return protocol.fill_body(fields, optional, settings.extra_body)
 
