@@ -558,7 +558,8 @@ def read_run(
         task_means = {}
         for (statistic, of), mean in means.items():
             if of == name:
-                task_means[statistic] = mean
+                known = benchmark.current_name(statistic) if benchmark else statistic
+                task_means[known] = mean
         statistics = task_statistics(task, rows, task_means, errata)
         if MAIN_METRIC in statistics:
             score = statistics[MAIN_METRIC].interval

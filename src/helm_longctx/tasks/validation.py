@@ -70,7 +70,10 @@ def _check_names(benchmark: Benchmark) -> None:
     _check_unique("categories", [category.name for category in benchmark.categories])
     _check_unique("tasks", [task.name for task in tasks.values()])
     metrics = [metric.name for metric in benchmark.metrics]
-    _check_unique("metrics", metrics)
+    former = list(benchmark.former_metrics)
+    for metric in benchmark.metrics:
+        _check_unique(f"metrics: {metric.name}: formerly", metric.formerly)
+    _check_unique("metrics", [*metrics, *former])
     # The tasks of a benchmark can be metrics.
     arguments = [name for name in ARGUMENTS if name != "metric"]
     _check_unique("run entries' arguments", [benchmark.task_argument, *arguments])
