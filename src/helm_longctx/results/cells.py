@@ -211,8 +211,9 @@ class _CutBounds:
         """The bounds in percent, for people."""
         without = "unknown" if math.isnan(self.left_out) else percent(self.left_out)
         return (
-            f"{amount(100 * self.share)} % of the answers are cut: {percent(self.wrong)} if they are wrong,"
-            f" {without} without them, {percent(self.best)} at best"
+            f"{amount(100 * self.share)} % of the answers are cut:"
+            f" {percent(self.wrong)} if they are wrong, {without} without them,"
+            f" {percent(self.best)} at best"
         )
 
 
@@ -686,7 +687,8 @@ def print_scores(
     for line in _answer_addresses(folder, boards):
         print(line)
     print(
-        f"The leaderboard: helm-longctx serve --suite {folder.name} --output-path {folder.parent.parent}"
+        f"The leaderboard: helm-longctx serve --suite {folder.name} --output-path"
+        f" {folder.parent.parent}"
     )
 
 
