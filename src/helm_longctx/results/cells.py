@@ -67,7 +67,7 @@ def score_rows(board: Board) -> list[dict[str, Any]]:
 
     `metric` is `score`, `likelihood` or `token probability`; `part` is a task, a run entry, or `overall`; `length` is None
     without lengths; `context` is `full` or `none`. The score and the ends of its 95 % interval are in 0 to 1, or None;
-    `n` counts instances. `lacking` has the codes of `Caveat`: why the score is not comparable, or why there is
+    `n` counts instances. `caveats` has the codes of `Caveat`: why the score is not comparable, or why there is
     none. `score_numbers` describes `cut_wrong`, `cut_left_out`, `cut_best` and `without_errors`, and `unread_share`
     `unread`. `perplexity` is None except for tasks with `metric=perplexity`.
     """
@@ -79,9 +79,9 @@ def score_rows(board: Board) -> list[dict[str, Any]]:
         perplexity = find_perplexity(result) if result.metric == PERPLEXITY else None
         # Of published scores no answers are known.
         numbers = _NO_NUMBERS if result.is_published else score_numbers(result)
-        lacking = []
+        caveats = []
         for caveat in result.caveats:
-            lacking.append(caveat.code)
+            caveats.append(caveat.code)
         row = {
             "benchmark": board.benchmark.name,
             "folder": board.folder,
@@ -94,7 +94,7 @@ def score_rows(board: Board) -> list[dict[str, Any]]:
             "low": None if math.isnan(interval.low) else interval.low,
             "high": None if math.isnan(interval.high) else interval.high,
             "n": interval.n,
-            "lacking": lacking,
+            "caveats": caveats,
             "judges": sorted(result.judges),
             "published": result.is_published,
             "floor": key.model in floors,
@@ -122,7 +122,7 @@ def write_scores(boards: Iterable[Board], folder: Path) -> None:
     (folder / "scores.json").write_bytes(dump_json(rows))
     cells = []
     for row in rows:
-        lists = {"lacking": ";".join(row["lacking"]), "judges": ";".join(row["judges"])}
+        lists = {"caveats": ";".join(row["caveats"]), "judges": ";".join(row["judges"])}
         cells.append(list((row | lists).values()))
     write_csv(folder / "scores.csv", list(rows[0]), cells)
 
@@ -611,7 +611,7 @@ def score_cell(result: Result | None, best: float | None = None) -> Cell:
     notes += reasons
     tag = ""
     if result.caveats:
-        tag = "lacking"
+        tag = "caveats"
     elif interval.mean == best:
         tag = "best"
     text = add_mark(percent(interval.mean), result.caveats)

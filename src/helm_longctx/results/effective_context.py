@@ -39,7 +39,7 @@ class MeasuredLength(_Part):
     is_effective: bool | None = Field(
         description="Whether the length is effective by the rule; null if it is open."
     )
-    lacking: list[str] = Field(
+    caveats: list[str] = Field(
         description="Why the score is not comparable. Empty if it is."
     )
     measured_on: date

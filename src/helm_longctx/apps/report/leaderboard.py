@@ -129,9 +129,9 @@ def _answer(
     is_sure = len(own) > 1 and all(
         differences[best.model, score.model].is_different for score in own[1:]
     )
-    lacking = f"{MARK} The score of {show_model(best.model)} is not comparable: {caveat_kinds(best.caveats)}."
+    caveats = f"{MARK} The score of {show_model(best.model)} is not comparable: {caveat_kinds(best.caveats)}."
     notes = [
-        lacking if best.caveats else "",
+        caveats if best.caveats else "",
         outside,
         _WIDEST if any(score.is_published for score in ranking) else "",
     ]
@@ -386,7 +386,7 @@ def _above(board: Board, score: Result | None) -> Cell:
     if floor is None:
         return number_cell(None, note="no floor over the same tasks and questions")
     return number_cell(
-        score.interval.mean - floor, signed_percent, lacking=caveat_kinds(score.caveats)
+        score.interval.mean - floor, signed_percent, caveats=caveat_kinds(score.caveats)
     )
 
 
@@ -484,7 +484,7 @@ def _task_table(board: Board, length: int | None, name: str) -> Table | None:
         )
         caveats = Cell(
             "; ".join(caveat.text for caveat in result.caveats),
-            tag="lacking" if result.caveats else "",
+            tag="caveats" if result.caveats else "",
         )
         rows.append(
             [

@@ -502,7 +502,7 @@ def _make_section(
         reported = {row_label: Cell("") for row_label in published}
         for measurement in measurements:
             interval = measurement.interval
-            tag = "lacking" if measurement.reasons else ""
+            tag = "caveats" if measurement.reasons else ""
             ends = range_text(interval.low, interval.high) or "unknown"
             text = add_mark(percent(interval.mean), measurement.reasons)
             note = "; ".join(measurement.reasons)

@@ -103,7 +103,7 @@ class ScoreCell(Cell):
     Args:
         number: the value, for programs: a score is in 0 to 1, or None if there is none.
         is_share: whether people read the value in percent.
-        lacking: the reasons why the score is not comparable, or why there is none, or None if it is comparable.
+        caveats: the reasons why the score is not comparable, or why there is none, or None if it is comparable.
     """
 
     number: float | None = None
@@ -111,7 +111,7 @@ class ScoreCell(Cell):
     high: float | None = None
     n: int | None = None
     is_share: bool = True
-    lacking: list[Caveat] | None = None
+    caveats: list[Caveat] | None = None
 
 
 def make_cell(
@@ -126,7 +126,7 @@ def make_cell(
     if math.isnan(interval.mean):
         # If parts of a mean are missing, the reasons why others are not comparable do not explain it.
         absent = [caveat for caveat in caveats if caveat.kind in ("missing", "judges")]
-        return ScoreCell(None, lacking=absent or list(caveats) or None)
+        return ScoreCell(None, caveats=absent or list(caveats) or None)
     about = [f"n = {interval.n}"] if interval.n else []
     has_ends = not math.isnan(interval.high - interval.low)
     if has_ends:
@@ -146,7 +146,7 @@ def make_cell(
         high=interval.high if has_ends else None,
         n=interval.n or None,
         is_share=is_share,
-        lacking=list(caveats) or None,
+        caveats=list(caveats) or None,
     )
 
 
@@ -221,7 +221,7 @@ def _join(names: Iterable[str]) -> str:
 
 
 def _caveats_of(cell: Cell) -> list[Caveat]:
-    return getattr(cell, "lacking", None) or []
+    return getattr(cell, "caveats", None) or []
 
 
 def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Cell]:
