@@ -57,7 +57,7 @@ def number_cell(
     note: str = "",
     caveats: str = "",
 ) -> Cell:
-    """Return the cell of a number, with a mark if it has caveats, which are in its note. Without a number there is a dash."""
+    """Return the cell of a number, with a mark and a note if it has caveats, or a dash if there is none."""
     if value is None or math.isnan(value):
         return Cell(DASH, note=note)
     notes = "; ".join(filter(None, (note, caveats)))
