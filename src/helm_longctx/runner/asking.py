@@ -26,10 +26,10 @@ from helm_longctx.models.objects import PromptFacts, with_facts
 from helm_longctx.models.results import answer_of, failure_of, make_failure
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runner.engine import (
-    RequestEngine,
-    RequestOutcome,
     PendingRequest,
     QueuedRequest,
+    RequestEngine,
+    RequestOutcome,
 )
 from helm_longctx.runner.follow_up import follow_up, join_answers
 from helm_longctx.runner.prefixes import CHARACTERS, Schedule

@@ -38,10 +38,10 @@ from helm_longctx.models.results import (
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.asking import Asking, FinishedQuestion
 from helm_longctx.runner.engine import (
-    RequestEngine,
-    RequestOutcome,
     PendingRequest,
     QueuedRequest,
+    RequestEngine,
+    RequestOutcome,
 )
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import Spool, StoredRequest, point_to
