@@ -88,7 +88,10 @@ def drop_nan(value: float) -> float | None:
 
 def longest_effective(lengths: list[MeasuredLength]) -> int | None:
     """Return the longest length that is effective for sure."""
-    effective = [measured.length for measured in lengths if measured.is_effective]
+    effective = []
+    for measured in lengths:
+        if measured.is_effective:
+            effective.append(measured.length)
     return max(effective, default=None)
 
 

@@ -159,10 +159,11 @@ class PreparedRun:
             helm_log.info(
                 self.path.name
             )  # `helm-longctx run` shows the messages of this package, but not HELM's "Running …"
-            pending = [
-                PendingRequest(self.requests[number], beginnings[number])
-                for number in order
-            ]
+            pending = []
+            for number in order:
+                pending.append(
+                    PendingRequest(self.requests[number], beginnings[number])
+                )
             width = max(self.parallelism, self.sender.concurrency)
             answered = dict(zip(order, ask_all(pending, asking, width), strict=True))
             return Answers(

@@ -463,8 +463,12 @@ def _changes(board: Board, scores: Mapping[int, Result], caveats: str) -> list[C
     """Return the cells of the drop and of the effective length. A single length has neither."""
     if len(scores) < 2:
         return [number_cell(None, note="one length")] * 2
-    intervals = {length: score.interval for length, score in scores.items()}
-    means = {length: interval.mean for length, interval in intervals.items()}
+    intervals = {}
+    for length, score in scores.items():
+        intervals[length] = score.interval
+    means = {}
+    for length, interval in intervals.items():
+        means[length] = interval.mean
     loss = drop(intervals)
     effective = effective_length(
         means, board.benchmark.effective_score or share_of_shortest(means)
@@ -532,8 +536,14 @@ def splits(results: Iterable[Result], benchmark: Benchmark) -> list[PropertySpli
     for trait in dict.fromkeys(task.trait for task in tasks if task.trait):
         for (model, length), scores in cells.items():
             there = [task for task in tasks if task.exists_at(length)]
-            having = [task.name for task in there if task.trait == trait]
-            others = [task.name for task in there if task.trait != trait]
+            having = []
+            for task in there:
+                if task.trait == trait:
+                    having.append(task.name)
+            others = []
+            for task in there:
+                if task.trait != trait:
+                    others.append(task.name)
             if having and others and scores.keys() >= {*having, *others}:
                 split = PropertySplit(
                     model=model,

@@ -286,7 +286,9 @@ def pool_boards(boards: Iterable[Board]) -> _PooledRanking | None:
                     failed[model].add((cell, name))
     table = {}
     for model, by_instance_name in pooled.items():
-        values = [by_instance_name.get(instance, math.nan) for instance in groups]
+        values = []
+        for instance in groups:
+            values.append(by_instance_name.get(instance, math.nan))
         table[model] = np.array(values)
     models = []
     for model, scores in table.items():

@@ -41,8 +41,14 @@ def cell_score(
         return mean_of_means([]), whole.caveats, []
     tasks = _column_tasks(results, matcher)
     names = {task.name for task in tasks}
-    measured = {result.task for result in results if name in result.statistics}
-    tasks_with = [task for task in tasks if task.name in measured]
+    measured = set()
+    for result in results:
+        if name in result.statistics:
+            measured.add(result.task)
+    tasks_with = []
+    for task in tasks:
+        if task.name in measured:
+            tasks_with.append(task)
     if name == MAIN_METRIC or name in map(task_score, names):
         interval, caveats = mean_over_tasks(tasks, results, name)
         rows = [result for result in results if result.task in names]
@@ -54,7 +60,10 @@ def cell_score(
         caveats = () if name in CONDITIONS else mean_over_tasks(tasks, results)[1]
         return mean_over_tasks(tasks_with, results, name)[0], caveats, []
     # An official metric is only expected of the tasks that have it.
-    official = [task for task in tasks if name in task.metrics]
+    official = []
+    for task in tasks:
+        if name in task.metrics:
+            official.append(task)
     interval, caveats = mean_over_tasks(official or tasks_with, results, name)
     return interval, caveats, []
 
@@ -125,7 +134,10 @@ def make_cell(
     """Return the cell of a statistic, whose value `mark_table` makes a text, with links to runs if they are named."""
     if math.isnan(interval.mean):
         # If parts of a mean are missing, the reasons why others are not comparable do not explain it.
-        absent = [caveat for caveat in caveats if caveat.kind in ("missing", "judges")]
+        absent = []
+        for caveat in caveats:
+            if caveat.kind in ("missing", "judges"):
+                absent.append(caveat)
         return ScoreCell(None, caveats=absent or list(caveats) or None)
     about = [f"n = {interval.n}"] if interval.n else []
     has_ends = not math.isnan(interval.high - interval.low)
