@@ -19,7 +19,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
 from helm_longctx.models.apis import calls
 from helm_longctx.models.apis.calls import Calls
-from helm_longctx.runner import asking
+from helm_longctx.runner import asking, engine
 from helm_longctx.runner.asking import GIVE_UP, Breaker
 from helm_longctx.runner.sending import DEFAULT_TRIES
 from helm_longctx.runs.journal import NAME, read_answers
@@ -168,8 +168,8 @@ def test_a_server_that_never_answers(
     """The log says what is in flight and for how long, and after the time of two requests the run ends."""
     monkeypatch.setenv(TIMEOUT, "0.4")
     monkeypatch.setattr(asking, "_LOG_EVERY", 0.1)
-    monkeypatch.setattr(asking, "SETTLE", 0.1)
-    monkeypatch.setattr(calls, "TICK", 0.05)
+    monkeypatch.setattr(engine, "SETTLE", 0.1)
+    monkeypatch.setattr(asking, "TICK", 0.05)
     never = Event()
     monkeypatch.setattr(PlainClient, "make_request", lambda self, request: never.wait())
     start = time.monotonic()

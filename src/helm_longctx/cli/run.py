@@ -157,12 +157,14 @@ def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
         print(f"{command}\n")
     for endpoint in plan.missing:
         print(
-            f"No request was sent to {endpoint.url}: the estimate uses the values in the configuration."
+            f"No request was sent to {endpoint.url}: the estimate uses the values in"
+            " the configuration."
         )
     print_estimates(estimates, _ADVICE)
     if later := len(plan.retries):
         print(
-            f"{later} runs ask again for cut answers; how many these are is known after the other runs."
+            f"{later} runs ask again for cut answers; how many these are is known after"
+            " the other runs."
         )
     if others := len(plan.specs) - len(estimates) - later:
         print(f"{others} runs of HELM's other scenarios are not in the estimate.")
@@ -226,7 +228,8 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
     print(f"{len(made)} of {len(plan.specs)} runs are in {folder}{origin}.")
     if unfinished:
         print(
-            f"Requests without an answer remain in {', '.join(unfinished)}; repeat the command to send them again."
+            f"Requests without an answer remain in {', '.join(unfinished)}; repeat the"
+            " command to send them again."
         )
 
 

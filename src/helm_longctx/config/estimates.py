@@ -49,8 +49,9 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
         }
     )
     print(
-        f"Prompt tokens: counted by {', '.join(tokenizers)}. Output tokens: from 1.5 times the longest reference, or"
-        " the length that a task requires, to the limit."
+        f"Prompt tokens: counted by {', '.join(tokenizers)}. Output tokens: from 1.5"
+        " times the longest reference, or the length that a task requires, to the"
+        " limit."
     )
     sources = sorted(
         {estimate.dollars.source or f"not known: {advice}" for estimate in estimates}
@@ -70,7 +71,8 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
         else:
             price = "of unknown price"
         print(
-            f"Judges: {sum(estimate.judge_tokens.prompt for estimate in estimates):,} prompt tokens, {price}."
+            f"Judges: {sum(estimate.judge_tokens.prompt for estimate in estimates):,}"
+            f" prompt tokens, {price}."
         )
     if minutes := [
         estimate.minutes for estimate in estimates if estimate.minutes is not None

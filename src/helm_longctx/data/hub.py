@@ -274,8 +274,9 @@ class HubDataset(Source):
             return names
         if any(name.startswith(f"{config}/{_PARTIAL}{split}/") for name in files):
             raise ShapeError(
-                f"its parquet conversion has only {config}/{_PARTIAL}{split}: the hub converts the first 5 GB of a split,"
-                f" so rows are missing, and the repository has no parquet files of its own; {USE_A_MIRROR}"
+                f"its parquet conversion has only {config}/{_PARTIAL}{split}: the hub"
+                " converts the first 5 GB of a split, so rows are missing, and the"
+                f" repository has no parquet files of its own; {USE_A_MIRROR}"
             )
         folders = sorted({"/".join(name.split("/")[:2]) for name in files})
         given = ", ".join(folders) or "nothing"
@@ -862,8 +863,8 @@ def _write_rows(
         has_more = expected is not None and count > expected
         counted = f"more than {expected} rows" if has_more else f"{count} rows"
         raise InputError(
-            f"{what} has {counted}, expected {expected or 'some'}: it is not the release that the benchmark used;"
-            f" {USE_A_MIRROR}"
+            f"{what} has {counted}, expected {expected or 'some'}: it is not the"
+            f" release that the benchmark used; {USE_A_MIRROR}"
         )
 
 

@@ -39,8 +39,8 @@ EMBED = "window.vegaEmbed = vegaEmbed;"
 """The line that makes Vega's function visible to our scripts."""
 
 _POLICY = (
-    "default-src 'none'; script-src 'self' file: 'unsafe-eval'; style-src 'self' file: 'unsafe-inline';"
-    " img-src 'self' file: data: blob:"
+    "default-src 'none'; script-src 'self' file: 'unsafe-eval'; style-src 'self' file:"
+    " 'unsafe-inline'; img-src 'self' file: data: blob:"
 )
 """The policy forbids to load anything from elsewhere and to run scripts in texts. Vega needs functions from strings."""
 
@@ -260,7 +260,8 @@ def _print_page(browser: str, page: Path, target: Path) -> Path:
         )
     except subprocess.TimeoutExpired:
         raise InputError(
-            f"format=pdf: {browser} did not print the report in {_PRINT_SECONDS} s; use another format"
+            f"format=pdf: {browser} did not print the report in {_PRINT_SECONDS} s; use"
+            " another format"
         ) from None
     # Chromium can end with status 0 although it has not written the file.
     if done.returncode or not target.is_file():

@@ -62,8 +62,8 @@ from helm_longctx.tasks.request_settings import PERPLEXITY
 from helm_longctx.tasks.task import UNREAD
 
 
-def score_rows(board: Board) -> Iterator[dict[str, Any]]:
-    """Yield a row for each place of a board: the result that counts, or one without a score.
+def score_rows(board: Board) -> list[dict[str, Any]]:
+    """Return a row for each place of a board: the result that counts, or one without a score.
 
     `metric` is `score`, `likelihood` or `token probability`; `part` is a task, a run entry, or `overall`; `length` is None
     without lengths; `context` is `full` or `none`. The score and the ends of its 95 % interval are in 0 to 1, or None;
@@ -73,6 +73,7 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
     """
     models = {key.model for key in board.results}
     floors = {model for model in models if board.is_floor(model)}
+    rows = []
     for key, result in board.results.items():
         interval = result.interval
         perplexity = find_perplexity(result) if result.metric == PERPLEXITY else None
@@ -81,7 +82,7 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
         lacking = []
         for caveat in result.caveats:
             lacking.append(caveat.code)
-        yield {
+        row = {
             "benchmark": board.benchmark.name,
             "folder": board.folder,
             "metric": SCORE_NAMES[board.metric],
@@ -101,6 +102,8 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
             "unread": None if result.is_published else unread_share(result),
             "perplexity": perplexity.mean if perplexity else None,
         }
+        rows.append(row)
+    return rows
 
 
 _NO_NUMBERS: dict[str, Any] = {
@@ -208,8 +211,9 @@ class _CutBounds:
         """The bounds in percent, for people."""
         without = "unknown" if math.isnan(self.left_out) else percent(self.left_out)
         return (
-            f"{amount(100 * self.share)} % of the answers are cut: {percent(self.wrong)} if they are wrong,"
-            f" {without} without them, {percent(self.best)} at best"
+            f"{amount(100 * self.share)} % of the answers are cut:"
+            f" {percent(self.wrong)} if they are wrong, {without} without them,"
+            f" {percent(self.best)} at best"
         )
 
 
@@ -683,7 +687,8 @@ def print_scores(
     for line in _answer_addresses(folder, boards):
         print(line)
     print(
-        f"The leaderboard: helm-longctx serve --suite {folder.name} --output-path {folder.parent.parent}"
+        f"The leaderboard: helm-longctx serve --suite {folder.name} --output-path"
+        f" {folder.parent.parent}"
     )
 
 

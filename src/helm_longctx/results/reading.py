@@ -503,8 +503,9 @@ def read_results(
             own.append(result if keep_answers else replace(result, answers=()))
         if most_models is not None and len(models) > most_models:
             raise InputError(
-                f"{suite} has more than {most_models:,} models in {len(folders):,} runs, which take time that grows with"
-                " the square of their number; divide the runs among several suites"
+                f"{suite} has more than {most_models:,} models in {len(folders):,}"
+                " runs, which take time that grows with the square of their number;"
+                " divide the runs among several suites"
             )
     deployments: dict[str, set[str]] = defaultdict(set)
     for result in own:

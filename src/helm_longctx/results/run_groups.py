@@ -158,7 +158,8 @@ def find_groups(
         for model in members:
             if model in owner:
                 raise InputError(
-                    f"group: {shorten(model)} is in {shorten(owner[model])} and in {shorten(name)}; put it into one"
+                    f"group: {shorten(model)} is in {shorten(owner[model])} and in"
+                    f" {shorten(name)}; put it into one"
                 )
             owner[model] = name
         groups.append(RunGroup(name=name, models=tuple(members)))

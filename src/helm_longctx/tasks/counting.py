@@ -90,8 +90,8 @@ def load_encoding(name: str) -> Any:
         return tiktoken.get_encoding(name)
     except Exception as error:  # of the HTTP library, the disk, or a wrong checksum
         raise PreconditionError(
-            f"tiktoken cannot load the encoding {name} ({type(error).__name__}); check the network, or set "
-            "TIKTOKEN_CACHE_DIR to a folder that has it"
+            f"tiktoken cannot load the encoding {name} ({type(error).__name__}); check"
+            " the network, or set TIKTOKEN_CACHE_DIR to a folder that has it"
         ) from error
 
 

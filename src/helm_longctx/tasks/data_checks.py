@@ -45,7 +45,8 @@ _FAILING: frozenset[CheckResult] = frozenset(("differs", "vanished"))
 
 _SHAPE_TODO: Mapping[CheckResult, str] = {
     "differs": "compare the file with the loader; correct the loader or the pin",
-    "vanished": "find where the file is now, or say on the benchmark's page that only mirrors have it",
+    "vanished": "find where the file is now, or say on the benchmark's page that only"
+    " mirrors have it",
     "gated": "say `gated: true` in the data card, and how a user gets access",
 }
 """What a release manager has to do about the result of a file."""

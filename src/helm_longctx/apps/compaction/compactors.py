@@ -14,6 +14,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -69,11 +70,15 @@ class Compacted:
 
     Args:
         dollars: the price of its requests. None if it is not known.
+        seconds: how long it took, without what an earlier command has done of it.
+        sizes: the estimated number of tokens that were left after each round.
     """
 
     messages: Sequence[Message]
     dollars: float | None = 0.0
     requests: int = 0
+    seconds: float = 0.0
+    sizes: Sequence[int] = ()
 
     @property
     def tokens(self) -> int:
@@ -216,7 +221,8 @@ def _load_function(where: str) -> Callable[[list[dict[str, Any]]], object]:
         function = getattr(import_user_module(module), name, None)
     except Exception as error:  # of the user's module
         raise InputError(
-            f"compaction: --compactor={where}: the module cannot be imported: {describe_error(error)}"
+            f"compaction: --compactor={where}: the module cannot be imported:"
+            f" {describe_error(error)}"
         ) from error
     if not callable(function):
         raise InputError(
@@ -249,8 +255,8 @@ class CommandCompactor(Compactor):
         program = self._words[0]
         if shutil.which(program) is None:
             raise InputError(
-                f"compaction: --compactor={shorten(text)}: there is no program {program}; give compact, server,"
-                " MODULE:FUNCTION, or a command"
+                f"compaction: --compactor={shorten(text)}: there is no program"
+                f" {program}; give compact, server, MODULE:FUNCTION, or a command"
             )
         self._seconds = seconds
 
@@ -521,9 +527,18 @@ def compact_in_rounds(
     left: Sequence[Message] = ()
     dollars: list[float | None] = []
     requests = 0
+    sizes = []
+    start = time.monotonic()
     for part in split_rounds(messages, rounds):
         made = compactor.compact([*left, *part], keep)
         left = made.messages
         dollars.append(made.dollars)
         requests += made.requests
-    return Compacted(left, add_dollars(dollars), requests)
+        sizes.append(made.tokens)
+    return Compacted(
+        messages=left,
+        dollars=add_dollars(dollars),
+        requests=requests,
+        seconds=time.monotonic() - start,
+        sizes=sizes,
+    )

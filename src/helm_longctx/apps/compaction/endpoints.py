@@ -71,8 +71,8 @@ def make_server_compactor(name: str, model: AskedModel, kept: Kept) -> Compactor
     if isinstance(client, AnthropicClient):
         return AnthropicServer(name, model, client)
     raise InputError(
-        f"compaction: --compactor server: {model.name} has no compaction; give a deployment that speaks OpenAI's or"
-        " Anthropic's protocol"
+        f"compaction: --compactor server: {model.name} has no compaction; give a"
+        " deployment that speaks OpenAI's or Anthropic's protocol"
     )
 
 

@@ -212,7 +212,8 @@ def _make_turn(
     tool = random.choice(_TOOLS)
     call = ToolCall(id=call_id, name=tool, arguments={"target": names.word()})
     lines = [
-        f"{random.randrange(24):02d}:{random.randrange(60):02d} {names.word()} {random.choice(_LOG)}"
+        f"{random.randrange(24):02d}:{random.randrange(60):02d} {names.word()}"
+        f" {random.choice(_LOG)}"
         for _ in range(log_lines)
     ]
     for fact in facts:

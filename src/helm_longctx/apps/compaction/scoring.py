@@ -32,17 +32,22 @@ UNKNOWN = "unknown"
 """What a model answers if what is left does not say it."""
 
 _ASK = (
-    "Answer the questions below about the work of an agent for its user. {source} Write the answer to each question on a"
-    " line of its own that begins with its number and a point. An answer is a few words. Copy names, numbers, paths and"
+    "Answer the questions below about the work of an agent for its user. {source}"
+    " Write the answer to each question on a"
+    " line of its own that begins with its number and a point. An answer is a few"
+    " words. Copy names, numbers, paths and"
     f" identifiers word for word. If you do not know an answer, write: {UNKNOWN}\n\n{{questions}}"
 )
 _SOURCE = "Use only the transcript above, of which parts may be missing or shortened."
 _NO_SOURCE = "You do not have the transcript of this work."
 
 _JUDGE = (
-    "A question has a known answer. Decide whether a reply gives the same answer. Other words are right if they say the"
-    " same. A reply is wrong if it lacks an essential part of the answer, contradicts it, or names several different"
-    ' answers. Write a JSON object with the only field "right": true or false.\n\nQuestion: {question}\nKnown answer:'
+    "A question has a known answer. Decide whether a reply gives the same answer."
+    " Other words are right if they say the"
+    " same. A reply is wrong if it lacks an essential part of the answer, contradicts"
+    " it, or names several different"
+    ' answers. Write a JSON object with the only field "right": true or'
+    " false.\n\nQuestion: {question}\nKnown answer:"
     " {answer}\nReply: {reply}"
 )
 
@@ -203,8 +208,9 @@ class _Sentences:
 
 _COMMON = frozenset(
     words(
-        "a an and are at be by comes did do does for from has have how in is it its must of on or that the this to was"
-        " were what when where which who why will with"
+        "a an and are at be by comes did do does for from has have how in is it its"
+        " must of on or that the this to was were what when where which who why will"
+        " with"
     )
 )
 

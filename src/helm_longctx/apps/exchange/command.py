@@ -40,8 +40,8 @@ def export(
     format: Annotated[
         str,
         typer.Option(
-            help="Format: csv, parquet, markdown, latex, lm-eval, official, every-eval-ever, eval-results or"
-            " effective-context."
+            help="Format: csv, parquet, markdown, latex, lm-eval, official,"
+            " every-eval-ever, eval-results or effective-context."
         ),
     ] = "csv",
     picture: Annotated[
@@ -107,13 +107,15 @@ def import_results(
     format: Annotated[
         str | None,
         typer.Option(
-            help="Format: helmet, lv_eval, inspect, lm-eval or csv. [default: chosen by the files' names]"
+            help="Format: helmet, lv_eval, inspect, lm-eval or csv. [default: chosen by"
+            " the files' names]"
         ),
     ] = None,
     entry: Annotated[
         str,
         typer.Option(
-            help="Run entry of the answers, if the files do not name it, e.g. ruler:task=qa_1,length=4k."
+            help="Run entry of the answers, if the files do not name it, e.g."
+            " ruler:task=qa_1,length=4k."
         ),
     ] = "",
     model: Annotated[

@@ -367,5 +367,6 @@ def write_eval_results(
     if not written:
         names = ", ".join(board.name for board in suite.boards)
         raise InputError(
-            f"export: eval-results needs a benchmark whose data set is on the hub, and not only {names}"
+            "export: eval-results needs a benchmark whose data set is on the hub, and"
+            f" not only {names}"
         )

@@ -336,7 +336,8 @@ def _answers(row: FileRow, task: str) -> Iterator[ForeignAnswer]:
             text, str
         ):  # null: the model gave no answer
             raise InputError(
-                f"{location}: resps must be a list of a list of texts; only generated answers can be read"
+                f"{location}: resps must be a list of a list of texts; only generated"
+                " answers can be read"
             )
         if isinstance(own, dict):
             about = doc["answers"][number]

@@ -140,8 +140,8 @@ def _find_missing(pairs: Sequence[AnswerPair]) -> list[Finding]:
     number = sum(_lacks_score(pair) for pair in pairs if pair.may_pass)
     if number:
         text = (
-            "one deployment has not answered for a reason that can pass, such as a limit of the provider; the same"
-            " command sends these requests again"
+            "one deployment has not answered for a reason that can pass, such as a"
+            " limit of the provider; the same command sends these requests again"
         )
         findings.append(
             Finding(
@@ -178,8 +178,9 @@ def _find_counts(pairs: Sequence[AnswerPair]) -> list[Finding]:
             different.append(candidate - base)
     if different:
         text = (
-            f"prompt-token counts differ, by {median(different):+g} tokens in the median and from {min(different):+g}"
-            f" to {max(different):+g}: another chat template, another tokenizer, or cut prompts"
+            f"prompt-token counts differ, by {median(different):+g} tokens in the"
+            f" median and from {min(different):+g} to {max(different):+g}: another chat"
+            " template, another tokenizer, or cut prompts"
         )
         findings.append(
             Finding(

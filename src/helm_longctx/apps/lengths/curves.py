@@ -47,8 +47,9 @@ from helm_longctx.tasks.metric_names import DEPTHS, nearest_depth
 from helm_longctx.tasks.task import Task
 
 _ABOUT_SWEEPS = (
-    "The tasks of a panel differ in one property alone, so the fall of a curve is what this property costs. Bold lines"
-    f" are your models, and dotted lines are floors. {MARK} marks scores that are not comparable."
+    "The tasks of a panel differ in one property alone, so the fall of a curve is what"
+    " this property costs. Bold lines are your models, and dotted lines are floors."
+    f" {MARK} marks scores that are not comparable."
 )
 
 _Levels = Mapping[str, Result]
@@ -108,11 +109,13 @@ def _sweep_table(
         *(Column(level, board.titles[sweep.tasks[level]]) for level in there),
         Column(
             "Drop",
-            "The score at the easiest level minus that at the hardest, of those that the model has.",
+            "The score at the easiest level minus that at the hardest, of those that"
+            " the model has.",
         ),
         Column(
             "Effective level",
-            f"The hardest level at which the score is at least {share(NOLIMA_SHARE)} of that at the easiest.",
+            f"The hardest level at which the score is at least {share(NOLIMA_SHARE)} of"
+            " that at the easiest.",
             is_number=False,
         ),
     ]
@@ -150,8 +153,9 @@ def _sweep_table(
 
 
 _ABOUT_HEAT = (
-    "Each panel has a row for each model, your models first, and a column for each length. Choose above the models"
-    " that are shown. † marks scores that are not comparable."
+    "Each panel has a row for each model, your models first, and a column for each"
+    " length. Choose above the models that are shown. † marks scores that are not"
+    " comparable."
 )
 
 
@@ -289,9 +293,10 @@ def depth_sections(board: Board) -> list[Section]:
         return []
     name = f"depth-{board.file_name}"
     about = (
-        "The mean score in percent of all tasks whose evidence has a place in the context, by that place and by length."
-        " A weaker middle row than first and last row means that a model loses what stands in the middle."
-        f" {MARK} marks a mean over fewer tasks than all models together have at that length."
+        "The mean score in percent of all tasks whose evidence has a place in the"
+        " context, by that place and by length. A weaker middle row than first and"
+        f" last row means that a model loses what stands in the middle. {MARK} marks a"
+        " mean over fewer tasks than all models together have at that length."
     )
     every = []
     for results in tasks.values():
@@ -306,9 +311,10 @@ def depth_sections(board: Board) -> list[Section]:
         title = board.titles[task_name]
         maps.append(_depth_maps(board, results, f"{name}-{task_name}", title, about))
     about = (
-        "A map for each task and model. A row that is weak at all lengths means a place that the model reads badly; a"
-        " column that is weak at all depths means a length that is too long for it. The tooltips have the number of"
-        " instances in a cell and the interval, which is wide for few instances."
+        "A map for each task and model. A row that is weak at all lengths means a place"
+        " that the model reads badly; a column that is weak at all depths means a"
+        " length that is too long for it. The tooltips have the number of instances in"
+        " a cell and the interval, which is wide for few instances."
     )
     title = "Scores over depth by task"
     return [*sections, Section(f"{name}-tasks", title, maps, about)]
@@ -372,9 +378,10 @@ def _curves(board: Board, name: str) -> Figure | None:
     if not rows:
         return None
     about = (
-        f"Each panel is a category; vertical lines are {LEVEL_TEXT} intervals. Bold lines are your models. Dotted lines are"
-        " floors, and models without the context (closed book), where these were run."
-        f" {MARK} marks scores that are not comparable."
+        f"Each panel is a category; vertical lines are {LEVEL_TEXT} intervals. Bold"
+        " lines are your models. Dotted lines are floors, and models without the"
+        f" context (closed book), where these were run. {MARK} marks scores that are"
+        " not comparable."
     )
     spec = curves(
         [board.titles[part] for part in parts],
@@ -422,8 +429,8 @@ def _table(board: Board, name: str) -> Table | None:
         Column("Drop", "The score at the shortest length minus that at the longest."),
         Column(
             "Effective length",
-            f"The longest length at which the score is at least {least}. In parentheses are the lengths that are"
-            f" possible at {LEVEL_TEXT}.",
+            f"The longest length at which the score is at least {least}. In parentheses"
+            f" are the lengths that are possible at {LEVEL_TEXT}.",
         ),
     ]
     rows = []
@@ -442,8 +449,9 @@ def _table(board: Board, name: str) -> Table | None:
         row += _changes(board, by_length, lacking)
         rows.append(row)
     about = (
-        f"{board.titles[part]} in percent, with the change from the shortest to the longest length. {MARK} marks scores"
-        " that are not comparable, and means over other lengths than most models have"
+        f"{board.titles[part]} in percent, with the change from the shortest to the"
+        f" longest length. {MARK} marks scores that are not comparable, and means over"
+        " other lengths than most models have"
         f" ({', '.join(label(length) for length in usual)})."
     )
     return Table(

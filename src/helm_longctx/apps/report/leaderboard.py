@@ -62,8 +62,9 @@ _UNRANKED = "unranked"
 """The tag of the user's models whose score is of other tasks, or by another judge, than the ranked ones."""
 
 _WIDEST = (
-    "Only means were published. The intervals of published models are the widest that the benchmark's sample allows if"
-    " its questions are independent; they are too narrow where several questions are about the same text."
+    "Only means were published. The intervals of published models are the widest that"
+    " the benchmark's sample allows if its questions are independent; they are too"
+    " narrow where several questions are about the same text."
 )
 
 
@@ -191,7 +192,8 @@ def _certainty(
             if verdict in verdicts:
                 counts.append(f"{outcome} {verdicts.count(verdict)}")
         texts += [
-            f"{show_model(best.model)} is {', '.join(counts)} of the {len(published)} published models."
+            f"{show_model(best.model)} is {', '.join(counts)} of the {len(published)}"
+            " published models."
         ]
     return " ".join(filter(None, texts))
 
@@ -224,8 +226,8 @@ def _outside(
             )
     if published := len(others) - len(texts):
         texts.append(
-            f"{published} published models have no rank beside yours, because their means are over other tasks or"
-            " questions, or by another judge."
+            f"{published} published models have no rank beside yours, because their"
+            " means are over other tasks or questions, or by another judge."
         )
     return " ".join(texts)
 
@@ -342,12 +344,13 @@ def _lines(
 
 def _headings(title: str, scores: Iterable[Column], has_floors: bool) -> list[Column]:
     about = (
-        f"{title} minus the score of the best floor over the same tasks and questions. Floors are baselines that need no"
-        " understanding of the context, such as a search for words; a model below them does worse than that."
+        f"{title} minus the score of the best floor over the same tasks and questions."
+        " Floors are baselines that need no understanding of the context, such as a"
+        " search for words; a model below them does worse than that."
     )
     rank = (
-        f"The rank by {title}. The range has the ranks that the comparisons leave open: of your models with each other,"
-        " and with the published ones."
+        f"The rank by {title}. The range has the ranks that the comparisons leave open:"
+        " of your models with each other, and with the published ones."
     )
     heads = [Column("Rank", rank), Column("Model", is_number=False), *scores]
     if has_floors:
@@ -370,8 +373,9 @@ def _about(board: Board, columns: Sequence[str], has_floors: bool) -> str:
     else:
         rest = ""
     return (
-        f"Scores in percent with their {LEVEL_TEXT} intervals.{mean if OVERALL in columns else ''}{rest}"
-        f" {MARK} marks scores that are not comparable.{floor}"
+        f"Scores in percent with their {LEVEL_TEXT}"
+        f" intervals.{mean if OVERALL in columns else ''}{rest} {MARK} marks scores"
+        f" that are not comparable.{floor}"
     )
 
 
@@ -428,12 +432,14 @@ _TASK_HEADS = (
     Column("n", "Number of instances with a score."),
     Column(
         "Signal to noise",
-        "The standard deviation of the models' true scores in the task, divided by the standard error of a score."
-        " Below 1 the task does not tell these models apart. It is known for three or more models without floors.",
+        "The standard deviation of the models' true scores in the task, divided by the"
+        " standard error of a score. Below 1 the task does not tell these models apart."
+        " It is known for three or more models without floors.",
     ),
     Column(
         "Seed noise",
-        "Standard deviation of the score if all questions are asked again, in percentage points (needs repeats=).",
+        "Standard deviation of the score if all questions are asked again, in"
+        " percentage points (needs repeats=).",
     ),
     Column(f"{MARK} Not comparable", is_number=False),
 )

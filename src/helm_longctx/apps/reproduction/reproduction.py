@@ -419,8 +419,9 @@ def _cut_reasons(own: Measurement, published: Interval) -> list[str]:
     ):
         return []
     return [
-        f"{100 * own.cut:.3g} % of the answers were cut, and with a larger output budget the number could be up to"
-        f" {100 * own.best:.1f} (`helm-longctx run --retry-cut 4x` asks for them again)"
+        f"{100 * own.cut:.3g} % of the answers were cut, and with a larger output"
+        f" budget the number could be up to {100 * own.best:.1f} (`helm-longctx run"
+        " --retry-cut 4x` asks for them again)"
     ]
 
 
@@ -436,9 +437,10 @@ def _compare(own: Interval, published: Interval) -> _Kind:
 
 
 _ABOUT = (
-    "A number of a release is what its page reports by this protocol, and protocols are never mixed. Intervals of"
-    f" published numbers are the widest that their samples allow. {MARK} marks an own score that departs from the"
-    " protocol; its note says how."
+    "A number of a release is what its page reports by this protocol, and protocols"
+    " are never mixed. Intervals of published numbers are the widest that their"
+    f" samples allow. {MARK} marks an own score that departs from the protocol; its"
+    " note says how."
 )
 
 
@@ -446,8 +448,9 @@ UNKNOWN = "unknown"
 """The date of a page whose date no copy gives."""
 
 _OVER_TIME = (
-    "Numbers that releases and ledgers print, by the day of their page. Protocols measure different things, so the plot"
-    " has a row for each of them, and there is no ranking."
+    "Numbers that releases and ledgers print, by the day of their page. Protocols"
+    " measure different things, so the plot has a row for each of them, and there is no"
+    " ranking."
 )
 
 _HEADS = (

@@ -119,7 +119,8 @@ def _find_answer(question: Row) -> Any:
 
 
 _QUESTION = Shape(
-    "a list of objects with a text 'question', a 'category' from 1 to 5, an 'answer' and a list 'evidence'",
+    "a list of objects with a text 'question', a 'category' from 1 to 5, an 'answer'"
+    " and a list 'evidence'",
     _is_question,
 )
 

@@ -118,7 +118,8 @@ def _check_size(name: str, file: Path) -> None:
     size = file.stat().st_size if file.is_file() else 0
     if size > _MOST_BYTES:
         raise InputError(
-            f"tokenizer={name!r}: {file.name} has {size:,} bytes; a tokenizer has at most {_MOST_BYTES:,}"
+            f"tokenizer={name!r}: {file.name} has {size:,} bytes; a tokenizer has at"
+            f" most {_MOST_BYTES:,}"
         )
 
 
@@ -252,6 +253,6 @@ def find_gaps(
     if "chat" not in endpoint.routes:
         entries = ", ".join(dict.fromkeys(entry for entry, task in tasks if task.chat))
         yield (
-            f"no chats: {entries} are sent as completions, but the official code sends chats; conversations of several"
-            " turns cannot be sent"
+            f"no chats: {entries} are sent as completions, but the official code sends"
+            " chats; conversations of several turns cannot be sent"
         )

@@ -52,8 +52,8 @@ def check_tokenizer(tokenizer: Any, path: str) -> None:
     thread.join(_TOKENIZER_SECONDS)
     if not outcome:
         raise ModelError(
-            f"{path}: its tokenizer needs more than {_TOKENIZER_SECONDS:g} seconds for {_PROBE_SIZE:,} characters of one"
-            " kind; its pattern takes quadratic time"
+            f"{path}: its tokenizer needs more than {_TOKENIZER_SECONDS:g} seconds for"
+            f" {_PROBE_SIZE:,} characters of one kind; its pattern takes quadratic time"
         )
     if (error := outcome[0]) is not None:
         reason = f"{type(error).__name__}: {shorten(str(error), 200)}"

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from helm.benchmark.adaptation.adapter_spec import AdapterSpec
-from helm.benchmark.model_metadata_registry import ModelMetadata, get_all_models
+from helm.benchmark.model_metadata_registry import ModelMetadata
 from helm.benchmark.presentation.schema import MetricNameMatcher, RunGroup, Schema
 from helm.benchmark.presentation.summarize import (
     MODEL_HEADER_CELL_VALUE,
@@ -24,6 +23,7 @@ from helm.benchmark.presentation.summarize import (
 from helm.benchmark.presentation.table import Cell, HeaderCell, Hyperlink, Table
 from helm.common.general import unique_simplification
 
+from helm_longctx.helm_api import AdapterSpec, get_all_models
 from helm_longctx.results.leaderboard.members import Member
 from helm_longctx.results.leaderboard.tables import (
     ModelCell,
