@@ -287,6 +287,7 @@ class Benchmark:
         proof: the `Proof` of published outputs with printed scores, as `module.NAME`. Empty if there is none.
         category_argument: the argument of a run entry with the benchmark's name that selects a category, such as
             `language`: `oneruler:language=de` is `oneruler_de`. Empty if there is no such run entry.
+        tables: the tables over several benchmarks that show its scores, such as `memory`.
     """
 
     name: str
@@ -316,6 +317,7 @@ class Benchmark:
     score_files: str = ""
     leads: bool = False
     category_argument: str = ""
+    tables: tuple[str, ...] = ()
 
     @cached_property
     def entries(self) -> dict[str, Category]:
