@@ -531,7 +531,10 @@ class HubRows(SingleFile):
     def first_rows(self) -> Mapping[str, bytes]:
         """Return the first row of the first file, whatever its value."""
         available = list_files(self.repo, self.commit)[1]
-        names = [name for name in available if name.startswith(self.files)]
+        names = []
+        for name in available:
+            if name.startswith(self.files):
+                names.append(name)
         if not names:
             raise ShapeError(
                 f"the repository has no file {self.files}*, but {', '.join(available[:MOST_NAMED])}"
@@ -698,7 +701,10 @@ def complete_commit(repo: str, digits: str, kind: Kind = "dataset") -> str:
         ShapeError: no commit of the repository has these digits, or several have them.
     """
     commits = list_commits(repo, kind)
-    matches = [commit for commit in commits if commit.startswith(digits)]
+    matches = []
+    for commit in commits:
+        if commit.startswith(digits):
+            matches.append(commit)
     if len(matches) != 1:
         count = "several commits" if matches else "no commit"
         raise ShapeError(f"the repository has {count} {digits}…; {USE_A_MIRROR}")

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from helm.common.request import GeneratedOutput, Request, RequestResult, Token
-
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, FailureError
+from helm_longctx.helm_api import GeneratedOutput, Request, RequestResult, Token
 from helm_longctx.models.results import facts_of
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.tasks.logprobs import Distribution, Window

@@ -161,6 +161,14 @@ def compaction(
             help="Points of recall that a compactor may lose against --base. Sets the exit status.",
         ),
     ] = None,
+    must_keep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KINDS",
+            help="Kinds of probes of which a compactor may lose none, such as constraints,decisions. Sets the exit"
+            " status.",
+        ),
+    ] = None,
     base: Annotated[
         str, typer.Option(help="Compactor or baseline that --max-loss refers to.")
     ] = "whole",
@@ -199,6 +207,7 @@ def compaction(
         redact=redact,
         words=_read_words(redact_words),
         max_loss=max_loss,
+        must_keep=_read_kinds(must_keep),
         base=base,
         seconds=command_timeout,
         to=to,
@@ -226,6 +235,7 @@ class _Wanted:
     redact: bool
     words: Sequence[str]
     max_loss: float | None
+    must_keep: Sequence[str]
     base: str
     seconds: float
     to: Path | None
@@ -246,8 +256,23 @@ def _read_rounds(text: str) -> list[int]:
 
 
 def _read_baselines(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = []
+    for name in text.split(","):
+        if name.strip():
+            names.append(name.strip())
     return [] if names == ["none"] else list(dict.fromkeys(names))
+
+
+def _read_kinds(text: str | None) -> list[str]:
+    """Return the kinds of probes that must be kept."""
+    from helm_longctx.apps.compaction.probes import KINDS
+
+    kinds = []
+    for kind in split_names([text] if text else []):
+        if kind not in KINDS:
+            raise bad_argument("compaction", "--must-keep", kind, KINDS)
+        kinds.append(kind)
+    return kinds
 
 
 def _read_words(path: Path | None) -> list[str]:
@@ -258,7 +283,10 @@ def _read_words(path: Path | None) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "the text is not UTF-8"
         raise InputError(f"compaction: --redact-words={path}: {reason}") from None
-    words = [line.strip() for line in text.splitlines() if line.strip()]
+    words = []
+    for line in text.splitlines():
+        if line.strip():
+            words.append(line.strip())
     if not words:
         raise InputError(f"compaction: --redact-words={path}: the file has no word")
     return words
@@ -406,8 +434,14 @@ def _check_needs(
         check_folder("probes", wanted.probes)
     if not wanted.compactors and not wanted.baselines:
         raise InputError("compaction: there is nothing to compare; give --compactor")
-    if wanted.max_loss is not None and not wanted.compactors:
-        raise InputError("compaction: --max-loss needs a compactor; give --compactor")
+    for option, is_given in (
+        ("--max-loss", wanted.max_loss is not None),
+        ("--must-keep", bool(wanted.must_keep)),
+    ):
+        if is_given and not wanted.compactors:
+            raise InputError(
+                f"compaction: {option} needs a compactor; give --compactor"
+            )
 
 
 class _Comparison:
@@ -510,10 +544,11 @@ class _Comparison:
             return make_server_compactor(name, find_model("server"), kept)
 
         baselines = make_baselines(self._wanted.baselines)
-        own = [
-            make_compactor(spec, find_model, make_server, self._wanted.seconds)
-            for spec in self._wanted.compactors
-        ]
+        own = []
+        for spec in self._wanted.compactors:
+            own.append(
+                make_compactor(spec, find_model, make_server, self._wanted.seconds)
+            )
         times = Counter(compactor.name for compactor in own)
         for name, number in times.items():
             if number > 1:
@@ -661,9 +696,10 @@ class _Comparison:
         from helm_longctx.apps.compaction.trial import ask_all, compact_all
 
         names = {probe.transcript for probe in probes}
-        asked = [
-            transcript for transcript in self._transcripts if transcript.name in names
-        ]
+        asked = []
+        for transcript in self._transcripts:
+            if transcript.name in names:
+                asked.append(transcript)
         compactions = compact_all(arms, asked, self._keeps, kept, asking.parallelism)
         outcomes = ask_all(compactions, probes, asking)
         return analyze(compactions, outcomes, probes)
@@ -672,22 +708,27 @@ class _Comparison:
         self, results: CompactionResults, made: MadeProbes | None, reader: str
     ) -> int:
         """Print the results, and write the page and the data. Returns the exit status."""
+        from helm_longctx.apps.compaction.results import find_kept_kinds
         from helm_longctx.apps.compaction.sections import (
             About,
             make_sections,
             results_json,
             write_page,
         )
+        from helm_longctx.results.statistics.noninferiority import combine_verdicts
 
         name = self._folder.name
         about = About(
             name, reader, self._transcripts, self._keeps, made, self._replaced
         )
         gate = self._decide(results)
-        sections = make_sections(results, about, gate)
+        kept = None
+        if self._wanted.must_keep:
+            kept = find_kept_kinds(results, self._wanted.must_keep)
+        sections = make_sections(results, about, gate, kept)
         _print_sections(sections)
         content = orjson.dumps(
-            results_json(results, about, gate), option=orjson.OPT_INDENT_2
+            results_json(results, about, gate, kept), option=orjson.OPT_INDENT_2
         )
         # A lock leaves no folder in which nothing was kept.
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -702,7 +743,11 @@ class _Comparison:
         print(f"All data: {path}")
         if not any(recall.interval.n for recall in results.recalls):
             return 1
-        return int(gate.verdict) if gate else 0
+        verdicts = []
+        for decided in (gate, kept):
+            if decided:
+                verdicts.append(decided.verdict)
+        return int(combine_verdicts(verdicts)) if verdicts else 0
 
     def _decide(self, results: CompactionResults) -> CompactionGate | None:
         from helm_longctx.apps.compaction.results import decide_losses

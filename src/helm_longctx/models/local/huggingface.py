@@ -9,14 +9,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from helm.clients.client import CachingClient
-from helm.common.cache import CacheConfig
-from helm.common.request import GeneratedOutput, Request, RequestResult, Thinking, Token
 from helm.tokenizers.tokenizer import Tokenizer
 
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.failures import Failure, FailureError
+from helm_longctx.helm_api import (
+    CacheConfig,
+    CachingClient,
+    GeneratedOutput,
+    Request,
+    RequestResult,
+    Thinking,
+    Token,
+)
 from helm_longctx.models.apis.protocol import turns
 from helm_longctx.models.apis.tools import template_messages
 from helm_longctx.models.local.answers import AnswerDecoder
