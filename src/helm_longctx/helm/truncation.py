@@ -166,8 +166,9 @@ class Truncator:
             needed = self._count(prompt[prompt.rfind(sample.question) :])
             if needed > limit // 2:
                 raise InputError(
-                    f"a window of {self.window} tokens is too small: cutting would keep {limit // 2} tokens of the"
-                    f" prompt's end, but the question needs {needed}"
+                    f"a window of {self.window} tokens is too small: cutting would keep"
+                    f" {limit // 2} tokens of the prompt's end, but the question needs"
+                    f" {needed}"
                 )
         return fitted
 
@@ -203,7 +204,8 @@ class Truncator:
             limit = min(self.window, sample.length or self.window) - max_tokens - buffer
         if limit <= 0:
             raise InputError(
-                f"a window of {self.window} tokens has no room for a prompt with max_tokens={max_tokens}"
+                f"a window of {self.window} tokens has no room for a prompt with"
+                f" max_tokens={max_tokens}"
             )
         return int(limit)
 
@@ -255,15 +257,17 @@ def _tokenizer(deployment: ModelDeployment) -> Any:
         Exception
     ) as error:  # each library raises another kind if a file or the network is missing
         raise InputError(
-            f"deployment {deployment.name!r}: its tokenizer {deployment.tokenizer_name!r} cannot be loaded"
-            f" ({type(error).__name__}); it is needed to cut prompts to the deployment's window"
+            f"deployment {deployment.name!r}: its tokenizer"
+            f" {deployment.tokenizer_name!r} cannot be loaded ({type(error).__name__});"
+            " it is needed to cut prompts to the deployment's window"
         ) from error
     if tokenizer is not None:
         return tokenizer
     kind = config.tokenizer_spec.class_name if config else "none"
     raise InputError(
-        f"deployment {deployment.name!r}: tokenizer {deployment.tokenizer_name!r} ({kind}) cannot be used to cut"
-        f" prompts; use {', '.join(_KINDS)}, or no tokenizer_name if no prompt is to be cut"
+        f"deployment {deployment.name!r}: tokenizer {deployment.tokenizer_name!r}"
+        f" ({kind}) cannot be used to cut prompts; use {', '.join(_KINDS)}, or no"
+        " tokenizer_name if no prompt is to be cut"
     )
 
 
@@ -347,9 +351,12 @@ def with_deployments_tokenizer(spec: RunSpec) -> RunSpec:
     name = get_model_deployment(spec.adapter_spec.model_deployment).tokenizer_name
     if not name:
         raise InputError(
-            f"{entry.name}: deployment {spec.adapter_spec.model_deployment!r} has no tokenizer_name; give count_with="
-            " with the name or the folder of a tokenizer, or count_with=longctx/words, which downloads nothing"
-            " (helm-longctx run: --argument count_with=NAME; helm_longctx.evaluate: tokenizer= with the model's"
+            f"{entry.name}: deployment {spec.adapter_spec.model_deployment!r} has no"
+            " tokenizer_name; give count_with="
+            " with the name or the folder of a tokenizer, or count_with=longctx/words,"
+            " which downloads nothing"
+            " (helm-longctx run: --argument count_with=NAME; helm_longctx.evaluate:"
+            " tokenizer= with the model's"
             " tokenizer, or arguments={'count_with': NAME})"
         )
     scenario = spec.scenario_spec
@@ -377,13 +384,14 @@ def _find_tokenizer(name: str, root: DataRoot) -> Any:
             raise
         except Exception as error:  # each library raises another kind if a file or the network is missing
             raise InputError(
-                f"count_with={config.name!r} cannot be loaded ({type(error).__name__}); give a tokenizer whose files"
-                " are on this machine or can be downloaded, or longctx/words, which downloads nothing"
+                f"count_with={config.name!r} cannot be loaded ({type(error).__name__});"
+                " give a tokenizer whose files are on this machine or can be"
+                " downloaded, or longctx/words, which downloads nothing"
             ) from error
         if tokenizer is None:
             raise InputError(
-                f"count_with={config.name!r} does not run in this process; give count_with= with another tokenizer,"
-                " such as longctx/words"
+                f"count_with={config.name!r} does not run in this process; give"
+                " count_with= with another tokenizer, such as longctx/words"
             )
         return tokenizer
     file = Path(name) / FILE
@@ -392,8 +400,8 @@ def _find_tokenizer(name: str, root: DataRoot) -> Any:
     # Names on the hub are `org/name`. Without this check, the hub would be asked for a misspelled folder.
     if name.count("/") != 1:
         raise InputError(
-            f"count_with={shorten(name)} is not a tokenizer; give a tokenizer of HELM, the name of a model on the"
-            " hub, or a folder with tokenizer.json"
+            f"count_with={shorten(name)} is not a tokenizer; give a tokenizer of HELM,"
+            " the name of a model on the hub, or a folder with tokenizer.json"
         )
     source = HubFile(
         name,

@@ -377,8 +377,9 @@ def _draw_conversation(
     topic = facts.possession()
     which = facts.random.randrange(_MENTIONS)
     question = (
-        f"Which {_ITEMS} things did your {_ORDINALS[which]} answer about {topic.question} name at its end? Write only"
-        " these things, in the same order, with commas between them."
+        f"Which {_ITEMS} things did your {_ORDINALS[which]} answer about"
+        f" {topic.question} name at its end? Write only these things, in the same"
+        " order, with commas between them."
     )
     depths = []
     for number in range(_MENTIONS):

@@ -241,6 +241,6 @@ def find_gaps(
     if "chat" not in endpoint.routes:
         entries = ", ".join(dict.fromkeys(entry for entry, task in tasks if task.chat))
         yield (
-            f"no chats: {entries} are sent as completions, but the official code sends chats; conversations of several"
-            " turns cannot be sent"
+            f"no chats: {entries} are sent as completions, but the official code sends"
+            " chats; conversations of several turns cannot be sent"
         )

@@ -9,15 +9,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from helm.clients.client import CachingClient
-from helm.common.cache import CacheConfig
-from helm.common.request import GeneratedOutput, Request, RequestResult, Thinking, Token
 from helm.tokenizers.tokenizer import Tokenizer
 
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.failures import Failure, FailureError
+from helm_longctx.helm_api import (
+    CacheConfig,
+    CachingClient,
+    GeneratedOutput,
+    Request,
+    RequestResult,
+    Thinking,
+    Token,
+)
 from helm_longctx.models.apis.protocol import turns
+from helm_longctx.models.apis.tools import template_messages
 from helm_longctx.models.local.answers import AnswerDecoder
 from helm_longctx.models.local.model import (
     Generation,
@@ -439,7 +446,9 @@ class LongContextHuggingFaceClient(CachingClient):
 
         try:
             text = tokenizer.apply_chat_template(
-                turns(request), tokenize=False, add_generation_prompt=True
+                template_messages(turns(request)),
+                tokenize=False,
+                add_generation_prompt=True,
             )
         except TemplateError as error:
             reason = (

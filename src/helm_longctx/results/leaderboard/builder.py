@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from helm.benchmark.adaptation.adapter_spec import AdapterSpec
-from helm.benchmark.model_metadata_registry import ModelMetadata, get_all_models
+from helm.benchmark.model_metadata_registry import ModelMetadata
 from helm.benchmark.presentation.schema import MetricNameMatcher, RunGroup, Schema
 from helm.benchmark.presentation.summarize import (
     MODEL_HEADER_CELL_VALUE,
@@ -23,6 +22,7 @@ from helm.benchmark.presentation.summarize import (
 )
 from helm.benchmark.presentation.table import Cell, HeaderCell, Hyperlink, Table
 
+from helm_longctx.helm_api import AdapterSpec, get_all_models
 from helm_longctx.results.leaderboard.members import Member
 from helm_longctx.results.leaderboard.tables import (
     ModelCell,
@@ -277,7 +277,10 @@ class TableBuilder:
         # Besides the model, a row names the fields in which the methods differ.
         descriptions = []
         for method in methods:
-            fields = {key: value for key, value in method if value is not None}
+            fields = {}
+            for key, value in method:
+                if value is not None:
+                    fields[key] = value
             descriptions.append(fields)
         infos = _tell_apart(descriptions, _MODEL_KEYS)
         lines = []
@@ -296,7 +299,10 @@ class TableBuilder:
                 )
             cells = []
             for column in columns:
-                inside = [member for member in members if column.group in member.groups]
+                inside = []
+                for member in members:
+                    if column.group in member.groups:
+                        inside.append(member)
                 # HELM shows the mean over all tasks of bAbI, and not the mean of this and of single tasks.
                 if "babi" in column.group and "task:" not in name:
                     inside = [member for member in inside if "task=all" in member.name]
@@ -358,7 +364,10 @@ class TableBuilder:
             model in Summarizer.LOGPROBS_ISSUE_MODELS
             and matcher.name in Summarizer.LOGPROBS_ISSUE_METRICS
         )
-        runs = [member.run for member in members if member.run]
+        runs = []
+        for member in members:
+            if member.run:
+                runs.append(member.run)
         cell: Cell = self.helm.create_cell(
             runs, matcher, "", is_hidden, is_scenario_table
         )

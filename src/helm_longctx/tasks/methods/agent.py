@@ -14,8 +14,9 @@ from helm_longctx.tasks.methods.chunks import find_best, split
 from helm_longctx.tasks.methods.method import Method, Question, ToolCall
 
 _ASKED = (
-    "Solve the task below. It is about a text of {size} characters that you cannot see directly. Read it with the"
-    " tools. When you know the answer, write only the answer, in the form that the task asks for.\n\n{task}"
+    "Solve the task below. It is about a text of {size} characters that you cannot see"
+    " directly. Read it with the tools. When you know the answer, write only the"
+    " answer, in the form that the task asks for.\n\n{task}"
 )
 _LAST = "Do not use tools any more. Write only the answer to the task now, from what you have found."
 
