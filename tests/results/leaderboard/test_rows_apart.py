@@ -8,7 +8,7 @@ import time
 import pytest
 from helm.common.general import unique_simplification
 
-from helm_longctx.results.leaderboard.builder import _tell_apart
+from helm_longctx.results.leaderboard.builder import _find_distinctions
 
 KEYS = ("model_deployment", "model")
 FIELDS = ("method", "model", "max_tokens", "model_deployment", "instructions")
@@ -23,7 +23,7 @@ def test_rows_are_told_apart_as_helm_does(seed: int) -> None:
     for _ in range(generator.randint(1, 9)):
         descriptions.append({name: generator.randint(0, 2) for name in names})
     theirs = unique_simplification(descriptions, list(KEYS))
-    ours = _tell_apart(descriptions, KEYS)
+    ours = _find_distinctions(descriptions, KEYS)
     assert [list(fields.items()) for fields in ours] == [
         list(fields.items()) for fields in theirs
     ]
@@ -32,13 +32,13 @@ def test_rows_are_told_apart_as_helm_does(seed: int) -> None:
 def test_descriptions_can_have_different_fields() -> None:
     """A field that only some descriptions have tells them from the others."""
     descriptions = [{"model": "a"}, {"model": "a", "method": "b"}]
-    assert _tell_apart(descriptions, KEYS) == [{}, {"method": "b"}]
+    assert _find_distinctions(descriptions, KEYS) == [{}, {"method": "b"}]
 
 
 def test_many_rows_take_linear_time() -> None:
     """Twenty thousand rows are told apart in a second of processor time, which pairs of them would exceed by far."""
     descriptions = [{"model": f"acme/model-{n}", "max_tokens": 9} for n in range(20000)]
     start = time.process_time()
-    told_apart = _tell_apart(descriptions, KEYS)
+    told_apart = _find_distinctions(descriptions, KEYS)
     assert time.process_time() - start < 1
     assert told_apart[-1] == {"model": "acme/model-19999"}

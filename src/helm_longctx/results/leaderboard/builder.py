@@ -57,7 +57,7 @@ def _method_of(member: Member, keys: Sequence[str]) -> MethodDescription:
     return tuple((key, known[key]) for key in keys if key in known)
 
 
-def _tell_apart(
+def _find_distinctions(
     descriptions: Sequence[Mapping[str, Any]], first_keys: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Return of each description the fewest leading fields that no other description has with the same values.
@@ -282,7 +282,7 @@ class TableBuilder:
                 if value is not None:
                     fields[key] = value
             descriptions.append(fields)
-        infos = _tell_apart(descriptions, _MODEL_KEYS)
+        infos = _find_distinctions(descriptions, _MODEL_KEYS)
         lines = []
         for method, info in zip(methods, infos, strict=True):
             members = rows[method]
