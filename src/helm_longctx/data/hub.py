@@ -36,6 +36,7 @@ from helm_longctx.data.download import (
     check_space,
     describe_stored,
     fetch_description,
+    place_file,
     run_within,
     sha256_of,
     warn_if_changed,
@@ -376,6 +377,71 @@ class HubFile(SingleFile):
 
 
 @dataclass(frozen=True)
+class HubFiles(Source):
+    """Several files of a hub data set repository.
+
+    Args:
+        names: the names of the files in the repository. No two of them differ only in their folders.
+        path: the folder under the data root that receives them.
+        setting: name of an environment variable that can name another repository with the same files.
+        commit: commit of `repo`. Of another repository, the latest commit is read.
+    """
+
+    repo: str
+    names: tuple[str, ...]
+    path: str
+    setting: str
+    commit: str
+
+    title = "files of hub data set {0.repo_id}"
+
+    @property
+    def repo_id(self) -> str:
+        """The repository to download them from."""
+        return os.environ.get(self.setting) or self.repo
+
+    @property
+    def paths(self) -> list[str]:
+        """The files under the data root."""
+        return [f"{self.path}/{Path(name).name}" for name in self.names]
+
+    @property
+    def remedy(self) -> str:
+        """What to do if the server refuses access, in addition to setting a token."""
+        return (
+            f"set {self.setting} to a repository with a copy of it, or {USE_A_MIRROR}"
+        )
+
+    @property
+    def _revision(self) -> str:
+        return self.commit if self.repo_id == self.repo else ""
+
+    def fetch(self, folder: Path) -> None:
+        """Download the files that the folder lacks, so that a fetch that failed goes on."""
+        for name in self.names:
+            target = folder / Path(name).name
+            if target.is_file():
+                continue
+            with place_file(target) as (part, record):
+                file, source = _download(self.repo_id, name, "dataset", self._revision)
+                shutil.copyfile(file, part)
+                record |= source
+
+    @property
+    def pin(self) -> Pin:
+        """The commit. The digests are the hub's."""
+        return Pin(self.repo_id, "dataset", self._revision, self.names)
+
+    def find_differences(self) -> list[str]:
+        """Ask whether the repository has the files."""
+        _, available = list_files(self.repo_id, self._revision or None)
+        lacking = sorted({*self.names} - {*available})
+        if not lacking:
+            return []
+        return [f"{len(lacking)} of {len(self.names)} files are missing: {lacking[0]}"]
+
+
+@dataclass(frozen=True)
 class HubZip(SingleFile):
     """One member of a zip file in a hub data set repository.
 
@@ -465,7 +531,10 @@ class HubRows(SingleFile):
     def first_rows(self) -> Mapping[str, bytes]:
         """Return the first row of the first file, whatever its value."""
         available = list_files(self.repo, self.commit)[1]
-        names = [name for name in available if name.startswith(self.files)]
+        names = []
+        for name in available:
+            if name.startswith(self.files):
+                names.append(name)
         if not names:
             raise ShapeError(
                 f"the repository has no file {self.files}*, but {', '.join(available[:MOST_NAMED])}"
@@ -632,7 +701,10 @@ def complete_commit(repo: str, digits: str, kind: Kind = "dataset") -> str:
         ShapeError: no commit of the repository has these digits, or several have them.
     """
     commits = list_commits(repo, kind)
-    matches = [commit for commit in commits if commit.startswith(digits)]
+    matches = []
+    for commit in commits:
+        if commit.startswith(digits):
+            matches.append(commit)
     if len(matches) != 1:
         count = "several commits" if matches else "no commit"
         raise ShapeError(f"the repository has {count} {digits}…; {USE_A_MIRROR}")

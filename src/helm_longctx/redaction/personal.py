@@ -114,7 +114,9 @@ class Redactor:
 
     def __init__(self, words: Iterable[str] = ()):
         # The longest first, because a part of a longer word would leave the rest.
-        escaped = [re.escape(word) for word in sorted(words, key=len, reverse=True)]
+        escaped = []
+        for word in sorted(words, key=len, reverse=True):
+            escaped.append(re.escape(word))
         self._words = None
         if escaped:
             pattern = rf"(?<!\w)(?:{'|'.join(escaped)})(?!\w)"

@@ -350,6 +350,8 @@ class Task:
         official_judge: the judge that the benchmark uses for a part of the score. None if no judge is needed. The
             `judge` argument can name another.
         judgement: how language models judge the answers, or None if none does, or if the category's annotator knows it.
+        judge_prompt: the name of the judge's prompt. Tasks of a benchmark that have one send the same requests to the
+            model, and differ only in how the answers are judged. Empty for other tasks.
         judge_sources: the files that a judge needs, by role: its `rubric`, the `keypoints` of summaries.
         record_shapes: the kinds of the optional fields that `score` reads from a record.
         cut: the part of a prompt that is cut if the prompt is too long: the end of its `context`; its `middle`, after
@@ -404,6 +406,7 @@ class Task:
     most_samples: int | None = None
     official_judge: str | None = None
     judgement: Judgement | None = None
+    judge_prompt: str = ""
     judge_sources: Mapping[str, Source] = field(default_factory=dict)
     cut: _CutRule = "context"
     record_shapes: Mapping[str, Shape] = field(default_factory=dict)

@@ -234,7 +234,10 @@ class TableBuilder:
         # Besides the model, a row names the fields in which the methods differ.
         descriptions = []
         for method in methods:
-            fields = {key: value for key, value in method if value is not None}
+            fields = {}
+            for key, value in method:
+                if value is not None:
+                    fields[key] = value
             descriptions.append(fields)
         infos = unique_simplification(descriptions, list(_MODEL_KEYS))
         lines = []
@@ -253,7 +256,10 @@ class TableBuilder:
                 )
             cells = []
             for column in columns:
-                inside = [member for member in members if column.group in member.groups]
+                inside = []
+                for member in members:
+                    if column.group in member.groups:
+                        inside.append(member)
                 # HELM shows the mean over all tasks of bAbI, and not the mean of this and of single tasks.
                 if "babi" in column.group and "task:" not in name:
                     inside = [member for member in inside if "task=all" in member.name]
@@ -315,7 +321,10 @@ class TableBuilder:
             model in Summarizer.LOGPROBS_ISSUE_MODELS
             and matcher.name in Summarizer.LOGPROBS_ISSUE_METRICS
         )
-        runs = [member.run for member in members if member.run]
+        runs = []
+        for member in members:
+            if member.run:
+                runs.append(member.run)
         cell: Cell = self.helm.create_cell(
             runs, matcher, "", is_hidden, is_scenario_table
         )
