@@ -396,7 +396,7 @@ def _find_tokenizer(name: str, root: DataRoot) -> Any:
         return tokenizer
     file = Path(name) / FILE
     if file.is_file():
-        return _read_checked(name, file)
+        return _read_file(name, file)
     # Names on the hub are `org/name`. Without this check, the hub would be asked for a misspelled folder.
     if name.count("/") != 1:
         raise InputError(
@@ -410,10 +410,10 @@ def _find_tokenizer(name: str, root: DataRoot) -> Any:
         kind="model",
     )
     ensure([source], root, f"the same command, with a login that can read {name}")
-    return _read_checked(name, root / source.path)
+    return _read_file(name, root / source.path)
 
 
-def _read_checked(name: str, file: Path) -> Any:
+def _read_file(name: str, file: Path) -> Any:
     """Read the tokenizer of `count_with`, and check that long texts do not stall it."""
     check_size(f"count_with={shorten(name)}", file)
     tokenizer = read_tokenizer(file)
