@@ -97,14 +97,14 @@ class _Reader:
     def _find_next(self, arguments: Mapping[str, Any]) -> str:
         text = _ignore_case(str(arguments["text"]))
         after = int(arguments["position"])
-        start = self._searched.find(text, max(0, after + 1)) if text else -1
+        start = self._lower_context.find(text, max(0, after + 1)) if text else -1
         if start < 0:
             return "There is no further place."
         around = self._context[max(0, start - 300) : start + len(text) + 300]
         return f"[position {start}]\n{around}"
 
     @cached_property
-    def _searched(self) -> str:
+    def _lower_context(self) -> str:
         return _ignore_case(self._context)
 
 
