@@ -39,12 +39,13 @@ from helm_longctx.models.local.scoring import (
     read_spans,
     respond,
 )
-from helm_longctx.models.local.templates import check_template, check_tokenizer
+from helm_longctx.models.local.templates import check_template
 from helm_longctx.models.local.weights import Weights
 from helm_longctx.models.objects import Gatherer
 from helm_longctx.models.results import LongContextResult, add_facts, make_failure
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.models.scoring import AnswerRequest, ScoringRequest, SpanRequest
+from helm_longctx.models.tokenizer_checks import check_speed
 from helm_longctx.tasks.answer import AnswerFacts, Usage
 from helm_longctx.tasks.request_settings import SAMPLING
 
@@ -110,7 +111,6 @@ class LongContextHuggingFaceClient(CachingClient):
     takes_facts = True
     concurrency = 1
     _has_checked_template = False
-    _has_checked_tokenizer = False
     _decoder: AnswerDecoder | None = None
 
     def __init__(
@@ -421,9 +421,10 @@ class LongContextHuggingFaceClient(CachingClient):
 
     def _encode(self, request: Request) -> list[int]:
         with self._tokenizer as tokenizer:
-            if not self._has_checked_tokenizer:
-                check_tokenizer(tokenizer, self._weights.path)
-                self._has_checked_tokenizer = True
+            try:
+                check_speed(tokenizer, self._weights.path)
+            except InputError as error:
+                raise ModelError(str(error)) from None
             # The chat template already contains the special tokens.
             return tokenizer(
                 self._render(tokenizer, request),
