@@ -44,8 +44,9 @@ from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.local_context import LocalContext
 from helm.common.request import Request
 
-from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
+from helm_longctx.runner.asking import Asking, ask_all
 from helm_longctx.runner.cache import digest_cache
+from helm_longctx.runner.engine import PendingRequest
 from helm_longctx.runner.sending import make_sender
 from helm_longctx.runner.spending import Limit, Spending
 from helm_longctx.runner.spool import Spool, StoredRequest, point_to

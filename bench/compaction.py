@@ -100,7 +100,11 @@ class LosesLines(Compactor):
 
 
 class LosesPart(Compactor):
-    """Loses one piece of each transcript, whose place is drawn: a summary that forgets a stretch of the work."""
+    """Loses one piece of each transcript, whose place is drawn: a summary that forgets a stretch of the work.
+
+    The place follows from all that the transcript says. Beginnings alone are often alike, and equal draws in several
+    transcripts would make the compactors differ truly.
+    """
 
     def __init__(self, name: str, seed: int):
         super().__init__(name)
@@ -108,7 +112,8 @@ class LosesPart(Compactor):
 
     def compact(self, messages: Sequence[Message], keep: int) -> Compacted:
         """Return the messages without the piece."""
-        drawn = random.Random(f"{self.name} {self._seed} {messages[0].text}").random()
+        said = "\n".join(message.text for message in messages)
+        drawn = random.Random(f"{self.name} {self._seed} {said}").random()
         count = len(messages)
         start = round(drawn * (1 - DRAWN) * count)
         end = start + round(DRAWN * count)

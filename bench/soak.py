@@ -50,10 +50,12 @@ from helm.benchmark.model_metadata_registry import (
 )
 from helm.common.local_context import LocalContext
 
+from helm_longctx.models.apis.sending import WAIT
 from helm_longctx.models.results import failure_of
-from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
+from helm_longctx.runner.asking import Asking, ask_all
 from helm_longctx.runner.cache import digest_cache
-from helm_longctx.runner.sending import WAIT, make_sender
+from helm_longctx.runner.engine import PendingRequest
+from helm_longctx.runner.sending import make_sender
 from helm_longctx.runner.spending import Limit, Spending
 from helm_longctx.runner.spool import Spool
 from helm_longctx.runs.journal import Journal

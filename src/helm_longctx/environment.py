@@ -74,7 +74,8 @@ def check_encoding() -> None:
     encoding = locale.getpreferredencoding(False)
     if codecs.lookup(encoding).name != "utf-8":
         raise InputError(
-            f"the locale's encoding is {encoding}, in which HELM's files cannot be read; set PYTHONUTF8=1"
+            f"the locale's encoding is {encoding}, in which HELM's files cannot be"
+            " read; set PYTHONUTF8=1"
         )
 
 

@@ -246,18 +246,23 @@ _PYTHON_WORDS = [
 ]
 
 _CODES = {
-    Failure.TOO_LONG: "context_length_exceeded string_above_max_length request_too_large exceed_context_size_error"
-    " model_max_prompt_tokens_exceeded context_window_exceeded contextwindowexceedederror input_too_large"
-    " prompt_too_long context_too_long tokens_limit_reached context_window_overflow payload_too_large 1261",
-    Failure.REFUSED: "content_filter content_policy_violation responsibleaipolicyviolation data_inspection_failed"
-    " datainspectionfailed moderation_blocked content_moderation prohibited_content image_recitation"
-    " sensitivecontentdetected inputtextsensitivecontentdetected outputtextsensitivecontentdetected 1301",
+    Failure.TOO_LONG: "context_length_exceeded string_above_max_length"
+    " request_too_large exceed_context_size_error model_max_prompt_tokens_exceeded"
+    " context_window_exceeded contextwindowexceedederror input_too_large"
+    " prompt_too_long context_too_long tokens_limit_reached context_window_overflow"
+    " payload_too_large 1261",
+    Failure.REFUSED: "content_filter content_policy_violation"
+    " responsibleaipolicyviolation data_inspection_failed datainspectionfailed"
+    " moderation_blocked content_moderation prohibited_content image_recitation"
+    " sensitivecontentdetected inputtextsensitivecontentdetected"
+    " outputtextsensitivecontentdetected 1301",
     Failure.UNKNOWN_MODEL: "model_not_found deploymentnotfound modelnotopen model.accessdenied",
-    Failure.QUOTA: "insufficient_quota billing_hard_limit_reached billing_not_active billing_error"
-    " exceeded_current_quota_error arrearage accountoverdueerror insufficient_user_quota insufficient_credits"
-    " insufficient_balance payment_required allocationquota.freetieronly 1113",
-    Failure.BAD_KEY: "invalid_api_key authentication_error permission_error invalid_authentication_error"
-    " invalidapikey unauthenticated",
+    Failure.QUOTA: "insufficient_quota billing_hard_limit_reached billing_not_active"
+    " billing_error exceeded_current_quota_error arrearage accountoverdueerror"
+    " insufficient_user_quota insufficient_credits insufficient_balance"
+    " payment_required allocationquota.freetieronly 1113",
+    Failure.BAD_KEY: "invalid_api_key authentication_error permission_error"
+    " invalid_authentication_error invalidapikey unauthenticated",
     Failure.TEMPORARY: "overloaded_error timeout_error engine_overloaded_error server_is_overloaded"
     " rate_limit_reached_error throttlingexception",
     Failure.BAD_REQUEST: "unsupported_parameter unsupported_value",
@@ -375,24 +380,27 @@ def _is_web_page(error: BaseException) -> bool:
 _ADVICE: list[tuple[Callable[[str], object], str]] = [
     (
         _TEMPLATE_WORDS.search,
-        "the chat template or the server refuses these turns, such as a system turn or two turns of one role; choose"
-        " another chat template of the model, or style=completion where the task allows it",
+        "the chat template or the server refuses these turns, such as a system turn or"
+        " two turns of one role; choose another chat template of the model, or"
+        " style=completion where the task allows it",
     ),
     (
         is_output_limit,
-        "the output budget is above the model's limit; set max_tokens in the deployment's extra_body, or a smaller"
-        " thinking_tokens",
+        "the output budget is above the model's limit; set max_tokens in the"
+        " deployment's extra_body, or a smaller thinking_tokens",
     ),
     (
         re.compile(
             r"no endpoints (?:found|available)|no allowed providers", _FLAGS
         ).search,
-        "no provider of the router takes this request; change `provider` in the deployment's extra_body, or the"
-        " data policy of the account (https://openrouter.ai/settings/privacy)",
+        "no provider of the router takes this request; change `provider` in the"
+        " deployment's extra_body, or the data policy of the account"
+        " (https://openrouter.ai/settings/privacy)",
     ),
     (
         re.compile(r"<html|<!doctype|text/html", _FLAGS).search,
-        "this is a page for browsers, probably of a proxy or a firewall; check base_url, HTTPS_PROXY and NO_PROXY",
+        "this is a page for browsers, probably of a proxy or a firewall; check"
+        " base_url, HTTPS_PROXY and NO_PROXY",
     ),
 ]
 """What an error's text shows, and the setting that helps."""
@@ -423,17 +431,20 @@ class Ending(Enum):
 
 _ENDINGS: Mapping[Ending, str] = {
     # The first ones are of OpenAI, Anthropic, and HELM's own clients.
-    Ending.WHOLE: "stop end_turn stop_sequence endoftext unknown eos eos_token complete completed finish finished"
-    " end_of_text word repetition repetition_detected",
-    Ending.CUT: "length max_tokens model_context_window_exceeded max_output_tokens max_length model_length limit"
-    " error_limit",
-    Ending.REFUSED: "content_filter refusal content_filtered guardrail_intervened error_toxic sensitive"
-    " safety prohibited_content blocklist recitation spii image_safety image_recitation image_prohibited_content"
-    " model_armor content_blocked data_inspection_failed",
-    Ending.BROKEN: "error abort aborted cancelled user_cancel timeout network_error insufficient_system_resource other"
-    " failed failure server_error provider_error upstream_error connection_error internal_error overloaded unavailable",
-    Ending.NO_TEXT: "tool_calls function_call tool_use pause_turn tool_call compaction language"
-    " malformed_function_call unexpected_tool_call too_many_tool_calls malformed_model_output malformed_tool_use",
+    Ending.WHOLE: "stop end_turn stop_sequence endoftext unknown eos eos_token complete"
+    " completed finish finished end_of_text word repetition repetition_detected",
+    Ending.CUT: "length max_tokens model_context_window_exceeded max_output_tokens"
+    " max_length model_length limit error_limit",
+    Ending.REFUSED: "content_filter refusal content_filtered guardrail_intervened"
+    " error_toxic sensitive safety prohibited_content blocklist recitation spii"
+    " image_safety image_recitation image_prohibited_content model_armor"
+    " content_blocked data_inspection_failed",
+    Ending.BROKEN: "error abort aborted cancelled user_cancel timeout network_error"
+    " insufficient_system_resource other failed failure server_error provider_error"
+    " upstream_error connection_error internal_error overloaded unavailable",
+    Ending.NO_TEXT: "tool_calls function_call tool_use pause_turn tool_call compaction"
+    " language malformed_function_call unexpected_tool_call too_many_tool_calls"
+    " malformed_model_output malformed_tool_use",
 }
 """What each finish reason means. OpenAI's and Anthropic's reasons are in it, and the ones of Google, Amazon, Mistral,
 Cohere, DeepSeek, Zhipu, Together, OpenRouter, vLLM, SGLang, llama.cpp and TGI. Any other reason is a failure."""

@@ -73,7 +73,8 @@ def lock_run(folder: Path, timeout: float = 0) -> Iterator[None]:
         ):  # the holder may not have written its name yet
             name = holder.read_text(encoding="utf-8")
         return InputError(
-            f"{folder} is in use by {name or 'another process'}; wait until that process ends, or end it"
+            f"{folder} is in use by {name or 'another process'}; wait until that"
+            " process ends, or end it"
         )
 
     with hold_lock(

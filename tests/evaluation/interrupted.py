@@ -73,12 +73,12 @@ print(interrupted, flush=True)
 LATE = """
 import os, signal, sys, threading, time
 from pathlib import Path
-import helm_longctx.runner.asking as asking
+import helm_longctx.runner.engine as engine
 from tests.evaluation.calls import call
 
 # A shell lets its background programs ignore SIGINT.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-asking.SETTLE = 0.1
+engine.SETTLE = 0.1
 ended = threading.Event()
 
 def answer(prompt):

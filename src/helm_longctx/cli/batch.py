@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from helm_longctx.config.load import SELECTION, takes_options
+from helm_longctx.config.load import SELECTION, takes_selection
 from helm_longctx.config.schema import MOST_INSTANCES
 from helm_longctx.config.shared import (
     Entries,
@@ -44,8 +44,8 @@ _FillsCache = Annotated[
     bool,
     typer.Option(
         "--fill-cache/--no-fill-cache",
-        help="Send one request of each group with a long shared beginning directly, where the provider's cache then"
-        " makes the batch cheaper.",
+        help="Send one request of each group with a long shared beginning directly,"
+        " where the provider's cache then makes the batch cheaper.",
     ),
 ]
 
@@ -73,7 +73,7 @@ def batch() -> None:
 
 
 @app.command()
-@takes_options(*SELECTION)
+@takes_selection()
 def submit(
     suite: SuiteOption,
     most: MostInstances,
@@ -134,7 +134,7 @@ def submit(
 
 
 @app.command()
-@takes_options(*SELECTION)
+@takes_selection()
 def status(
     suite: SuiteOption,
     entries: _SomeEntries = None,
@@ -149,7 +149,7 @@ def status(
 
 
 @app.command()
-@takes_options(*SELECTION)
+@takes_selection()
 def collect(
     suite: SuiteOption,
     entries: _SomeEntries = None,
@@ -162,7 +162,8 @@ def collect(
         bool,
         typer.Option(
             "--forget",
-            help="Give up the answers in batches that the provider does not find or that cannot be read.",
+            help="Give up the answers in batches that the provider does not find or"
+            " that cannot be read.",
         ),
     ] = False,
     output_path: OutputPath = Path("benchmark_output"),
@@ -193,7 +194,7 @@ def collect(
 
 
 @app.command()
-@takes_options(*SELECTION)
+@takes_selection()
 def cancel(
     suite: SuiteOption,
     entries: _SomeEntries = None,
@@ -208,7 +209,8 @@ def cancel(
     with hide_chatter():
         cancelled = batches.cancel()
     print(
-        f"{cancelled} batches cancelled. Collect their answers: helm-longctx batch collect --suite {suite}"
+        f"{cancelled} batches cancelled. Collect their answers: helm-longctx batch"
+        f" collect --suite {suite}"
     )
 
 
@@ -239,7 +241,8 @@ def _batches(
             names += [spec.name for spec in specs]
         if absent := [name for name in names if not (folder / name).is_dir()]:
             raise InputError(
-                f"suite {suite} has no run {absent[0]}; send its requests with: helm-longctx batch submit"
+                f"suite {suite} has no run {absent[0]}; send its requests with:"
+                " helm-longctx batch submit"
             )
         return Batches(
             local_path,

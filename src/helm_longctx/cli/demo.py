@@ -148,8 +148,9 @@ def _print_start(local: Mapping[str, Any], local_path: Path) -> None:
         read, write = _measure_speed(model, local_path)
     seconds = local["tokens"] * read + local["written"] * write
     print(
-        f"It reads {1 / read:.0f} tokens a second and writes {1 / write:.0f}. Its runs read about {local['tokens']:,}"
-        f" and write up to {local['written']:,}: about {seconds / 60:.1f} minutes, if the machine does not get busier.",
+        f"It reads {1 / read:.0f} tokens a second and writes {1 / write:.0f}. Its runs"
+        f" read about {local['tokens']:,} and write up to {local['written']:,}: about"
+        f" {seconds / 60:.1f} minutes, if the machine does not get busier.",
         flush=True,
     )
 
@@ -220,7 +221,9 @@ def _run(
     what = "runs of the baselines" if len(models) > 1 else f"runs of {models[0]}"
     total = len(entries) * len(models)
     run_config = output_path / NAME / f"{models[0].replace('/', '_')}.yaml"
-    values = {name: config[name] for name in ("suite", "models", "parallelism")}
+    values = {}
+    for name in ("suite", "models", "parallelism"):
+        values[name] = config[name]
     run_config.write_text(
         yaml.safe_dump({**values, "entries": entries}, width=200), encoding="utf-8"
     )
@@ -270,7 +273,8 @@ def _print_end(
     print(f"Learned:    {_describe_spread(rows)}")
     print(f"The report: {report_path(output_path, suite) / 'index.html'}")
     print(
-        f"Your model: {_program()} run --model-url https://… --model-name … --tasks {task} --length 8k,128k"
+        f"Your model: {_program()} run --model-url https://… --model-name … --tasks"
+        f" {task} --length 8k,128k"
     )
 
 
@@ -284,9 +288,10 @@ def _print_speed(model: str, folder: Path) -> None:
     written = usage.output_tokens
     seconds = sum(answer.seconds or 0.0 for answer in answers)
     print(
-        f"Its {len(answers)} prompts have {read:,} tokens, of which {reused:,} were in a prefix read just before;"
-        f" it wrote {written:,} tokens. This took {seconds:.0f} seconds:"
-        f" {(read - reused + written) / seconds:.0f} tokens a second."
+        f"Its {len(answers)} prompts have {read:,} tokens, of which {reused:,} were in"
+        f" a prefix read just before; it wrote {written:,} tokens. This took"
+        f" {seconds:.0f} seconds: {(read - reused + written) / seconds:.0f} tokens a"
+        " second."
     )
 
 

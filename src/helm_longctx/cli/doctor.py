@@ -34,7 +34,7 @@ from helm_longctx.environment import (
     page_address,
 )
 from helm_longctx.errors import InputError
-from helm_longctx.helm.versions import (
+from helm_longctx.helm_api import (
     describe_helm,
     find_changed_records,
     requirements,
@@ -73,7 +73,8 @@ def doctor(
     address: Annotated[
         str | None,
         typer.Argument(
-            help="Address of a server, such as http://localhost:8000/v1: check what it does to chats."
+            help="Address of a server, such as http://localhost:8000/v1: check what it"
+            " does to chats."
         ),
     ] = None,
     local_path: LocalPath = Path("prod_env"),
@@ -180,7 +181,8 @@ def _versions() -> Iterator[_Finding]:
     if sys.version_info < _OLDEST_PYTHON:
         yield (
             None,
-            f"Python {python_version()} is deprecated; use {'.'.join(map(str, _OLDEST_PYTHON))} or later",
+            f"Python {python_version()} is deprecated; use"
+            f" {'.'.join(map(str, _OLDEST_PYTHON))} or later",
         )
     for name in _VERSIONS:
         try:
@@ -232,7 +234,10 @@ def _plugin() -> Iterator[_Finding]:
     entries: list[str] = []
     for benchmark in BENCHMARKS:
         entries += benchmark.entries
-    missing = [entry for entry in entries if find_run_spec_function(entry) is None]
+    missing = []
+    for entry in entries:
+        if find_run_spec_function(entry) is None:
+            missing.append(entry)
     if missing:
         yield False, f"HELM lacks {', '.join(missing)}"
     else:

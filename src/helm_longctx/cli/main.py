@@ -22,8 +22,8 @@ _INTERRUPTED = 130
 
 EXIT_STATUSES = {
     0: "all went well",
-    1: "a check failed (gate: the candidate is worse), there is no result, or an unexpected error, which is shown with"
-    " its traceback",
+    1: "a check failed (gate: the candidate is worse), there is no result, or an"
+    " unexpected error, which is shown with its traceback",
     2: "bad input, or runs that could not be made; one line says why",
     3: "gate, cache-check or compaction cannot tell; the output says what is missing",
     _INTERRUPTED: "interrupted by Ctrl-C",

@@ -259,13 +259,15 @@ def convert(
     with without_helms_log():
         converted = gguf.convert(file, to, dtype, tokenizer)
     print(
-        f"{to}: {converted.tensors} tensors of {dtype}, each equal to the file's; {converted.tokens} tokens"
+        f"{to}: {converted.tensors} tensors of {dtype}, each equal to the file's;"
+        f" {converted.tokens} tokens"
     )
     print(
         f"plain English: {converted.loss:.1f} nats per token (a blind guess: {converted.guess:.1f})"
     )
     print(
-        f"context: {converted.window or 'unknown'}; chat template: {'yes' if converted.can_chat else 'no'}"
+        f"context: {converted.window or 'unknown'}; chat template:"
+        f" {'yes' if converted.can_chat else 'no'}"
     )
     if name is not None:
         from helm_longctx.models.endpoints.registration import make_local_entries

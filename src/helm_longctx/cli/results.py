@@ -157,7 +157,8 @@ def _find_earlier_schema(folder: Path) -> Path | None:
         return None
     if not path.is_file():
         raise InputError(
-            f"{path}, the schema of the last summarize, is missing; give --schema-path or --without-schema"
+            f"{path}, the schema of the last summarize, is missing; give --schema-path"
+            " or --without-schema"
         )
     print(
         f"with {path}, the schema of the last summarize (--without-schema: none)",
@@ -179,7 +180,9 @@ def _copy_helms_schema(folder: Path) -> Path | None:
         return None
     content = read_json(written)
     own = {group["name"] for group in content.get("run_groups", ())}
-    helms = {group["name"] for group in schemas.read_helm_schema(None)["run_groups"]}
+    helms = set()
+    for group in schemas.read_helm_schema(None)["run_groups"]:
+        helms.add(group["name"])
     if own == helms:
         return None
     content.pop("models", None)
@@ -253,8 +256,9 @@ def serve(
     folder = suite_folder(output_path, suite)
     if not folder.resolve().is_relative_to(output_path.resolve()):
         raise InputError(
-            f"suite={suite!r} is a link to {folder.resolve()}, and serve shows only what is in {output_path};"
-            " name the output folder of the suite with --output-path"
+            f"suite={suite!r} is a link to {folder.resolve()}, and serve shows only"
+            f" what is in {output_path}; name the output folder of the suite with"
+            " --output-path"
         )
     with socket.socket() as probe:
         # As the server does, so that it can restart at once.

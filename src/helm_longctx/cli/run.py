@@ -157,12 +157,14 @@ def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
         print(f"{command}\n")
     for endpoint in plan.missing:
         print(
-            f"No request was sent to {endpoint.url}: the estimate uses the values in the configuration."
+            f"No request was sent to {endpoint.url}: the estimate uses the values in"
+            " the configuration."
         )
     print_estimates(estimates, _ADVICE)
     if later := len(plan.retries):
         print(
-            f"{later} runs ask again for cut answers; how many these are is known after the other runs."
+            f"{later} runs ask again for cut answers; how many these are is known after"
+            " the other runs."
         )
     if others := len(plan.specs) - len(estimates) - later:
         print(f"{others} runs of HELM's other scenarios are not in the estimate.")
@@ -178,7 +180,9 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
 
     config = plan.config
     if config.groups:
-        patterns = {name: text.split(",") for name, text in config.groups.items()}
+        patterns = {}
+        for name, text in config.groups.items():
+            patterns[name] = text.split(",")
         write_groups(suite_path(config.output_path, config.suite), patterns)
     runner = make_runner(config)
     rule = plan.config.limits.stop_when
@@ -226,7 +230,8 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
     print(f"{len(made)} of {len(plan.specs)} runs are in {folder}{origin}.")
     if unfinished:
         print(
-            f"Requests without an answer remain in {', '.join(unfinished)}; repeat the command to send them again."
+            f"Requests without an answer remain in {', '.join(unfinished)}; repeat the"
+            " command to send them again."
         )
 
 

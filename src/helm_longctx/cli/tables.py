@@ -92,7 +92,8 @@ def list_tasks(
                 )
             )
             print(
-                f"Revisions, digests and known faults: {page_address('reference/data')}, or with --json"
+                "Revisions, digests and known faults:"
+                f" {page_address('reference/data')}, or with --json"
             )
         else:
             print("The data of these tasks is generated, or your own.")
@@ -154,7 +155,8 @@ def _find_tasks(names: Sequence[str]) -> list[tuple[Benchmark, str, Task]]:
             question = suggest(name, sorted(known), most=3)
             give = f"{question} Give" if question else "; give"
             raise InputError(
-                f"list: NAME={shorten(name)} is unknown{give} {benchmarks}, or their run entries or tasks"
+                f"list: NAME={shorten(name)} is unknown{give} {benchmarks}, or their"
+                " run entries or tasks"
             )
     return [row for labels, row in tasks if not names or labels & set(names)]
 
@@ -230,7 +232,10 @@ def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
                 if not entries:
                     continue
                 about = f"{title}{f' at {label}' if label else ''}. {_ABOUT}"
-                words = [word for word in (benchmark.name, part, label) if word]
+                words = []
+                for word in (benchmark.name, part, label):
+                    if word:
+                        words.append(word)
                 files["_".join(words) + ".conf"] = entry_file(about, entries)
     return files
 
@@ -277,7 +282,8 @@ def fetch(
         bool,
         typer.Option(
             "--check",
-            help="Download nothing. Compare a row of each file, numbers of rows, digests and commits with the code.",
+            help="Download nothing. Compare a row of each file, numbers of rows,"
+            " digests and commits with the code.",
         ),
     ] = False,
     as_json: Annotated[
@@ -334,7 +340,8 @@ def fetch(
             )
             advice = f"; {official} asks the benchmark's own" if official else ""
             print(
-                f"{task.name}{at} has no official data, so similar examples will be generated{advice}"
+                f"{task.name}{at} has no official data, so similar examples will be"
+                f" generated{advice}"
             )
 
 

@@ -49,8 +49,9 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
         }
     )
     print(
-        f"Prompt tokens: counted by {', '.join(tokenizers)}. Output tokens: from 1.5 times the longest reference, or"
-        " the length that a task requires, to the limit."
+        f"Prompt tokens: counted by {', '.join(tokenizers)}. Output tokens: from 1.5"
+        " times the longest reference, or the length that a task requires, to the"
+        " limit."
     )
     sources = sorted(
         {estimate.dollars.source or f"not known: {advice}" for estimate in estimates}
@@ -64,13 +65,17 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
     if judges := [
         estimate.dollars.judges for estimate in estimates if estimate.judge_tokens.calls
     ]:
-        known = [dollars for dollars in judges if dollars is not None]
+        known = []
+        for dollars in judges:
+            if dollars is not None:
+                known.append(dollars)
         if len(known) == len(judges):
             price = f"${sum(known):,.2f}"
         else:
             price = "of unknown price"
         print(
-            f"Judges: {sum(estimate.judge_tokens.prompt for estimate in estimates):,} prompt tokens, {price}."
+            f"Judges: {sum(estimate.judge_tokens.prompt for estimate in estimates):,}"
+            f" prompt tokens, {price}."
         )
     if minutes := [
         estimate.minutes for estimate in estimates if estimate.minutes is not None

@@ -136,7 +136,8 @@ def _read(path: Path) -> Any:
         raise explain_yaml_error(path, error) from None
     if not isinstance(document, dict):
         raise InputError(
-            f"{path}:1: the file is not a mapping; write the keys {', '.join(RunConfig.model_fields)}"
+            f"{path}:1: the file is not a mapping; write the keys"
+            f" {', '.join(RunConfig.model_fields)}"
         )
     return document
 
@@ -319,6 +320,11 @@ def takes_options(*names: str, **helps: str) -> Callable[[Command], Command]:
     return add
 
 
+def takes_selection(*names: str) -> Callable[[Command], Command]:
+    """Give a command the options that choose runs, and those with the names."""
+    return takes_options(*SELECTION, *names)
+
+
 def read_options(arguments: Mapping[str, Any]) -> Options:
     """Return the given values of options as a configuration file has them, and each option's key path."""
     values: dict[str, Any] = {}
@@ -364,8 +370,8 @@ def _list_models(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]
     url = "model_url" in keys
     if keys and not (paths or url):
         raise InputError(
-            "--model-url is missing; give a server's address, --model-path for a folder, or --model for a model that"
-            " HELM knows"
+            "--model-url is missing; give a server's address, --model-path for a"
+            " folder, or --model for a model that HELM knows"
         )
     for name, setting in keys.items():
         is_local = (

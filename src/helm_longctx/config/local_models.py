@@ -101,7 +101,8 @@ def expand(model: LocalModels) -> list[LocalModels]:
             expanded.append(model.model_copy(update=update))
     if many and model.step is not None:
         raise InputError(
-            f"step={model.step} is given, but {model.path} stands for {len(expanded)} models; leave it out"
+            f"step={model.step} is given, but {model.path} stands for {len(expanded)}"
+            " models; leave it out"
         )
     return sorted(expanded, key=lambda one: find_order(str(one.name), one.step))
 
@@ -124,7 +125,8 @@ def _find_paths(path: str) -> list[str]:
                 folders.append(match)
         if not folders:
             raise InputError(
-                f"path={path!r} matches no folder; give folders with config.json and safetensors weights"
+                f"path={path!r} matches no folder; give folders with config.json and"
+                " safetensors weights"
             )
     elif Path(path).is_dir() or path.startswith((".", "/", "~")):
         folders = [os.path.expanduser(path)]
@@ -189,7 +191,8 @@ def _read_facts(model: LocalModels) -> _ModelFacts:
         path = str(folder.resolve())
         if model.revision is not None:
             raise InputError(
-                f"revision={model.revision!r} is given, but path={model.path!r} is a folder; leave it out"
+                f"revision={model.revision!r} is given, but path={model.path!r} is a"
+                " folder; leave it out"
             )
     else:
         folder = _download_settings(model)
@@ -264,7 +267,8 @@ def _find_window(model: LocalModels, config: dict[str, Any]) -> int | None:
                 continue
             if not isinstance(window, int) or isinstance(window, bool) or window < 1:
                 raise InputError(
-                    f"path={model.path!r}: config.json has {key}={shorten(window)}; it must be a whole number from 1"
+                    f"path={model.path!r}: config.json has {key}={shorten(window)}; it"
+                    " must be a whole number from 1"
                 )
             return window
     return None
@@ -281,7 +285,8 @@ def _check_layers(model: LocalModels, config: dict[str, Any], folder: Path) -> N
             layers = part.get(key)
             if isinstance(layers, int) and tensors is not None and layers > tensors:
                 raise InputError(
-                    f"path={model.path!r}: config.json has {key}={layers}, and the weights have only {tensors} tensors"
+                    f"path={model.path!r}: config.json has {key}={layers}, and the"
+                    f" weights have only {tensors} tensors"
                 )
 
 
@@ -302,8 +307,8 @@ def _check_quantization(model: LocalModels, config: dict[str, Any]) -> None:
     )
     if method not in AUTO_QUANTIZATION_CONFIG_MAPPING and not has_own_name:
         raise InputError(
-            f"path={model.path!r}: config.json has the quantization {shorten(method)}, which this version of"
-            " transformers does not know"
+            f"path={model.path!r}: config.json has the quantization {shorten(method)},"
+            " which this version of transformers does not know"
         )
 
 
@@ -387,7 +392,8 @@ def find_sampling(model: str | Endpoint | LocalModels) -> dict[str, Any]:
     sampling = read_sampling(model)
     if not sampling:
         raise InputError(
-            "sampling='model': its generation_config.json does not say how to sample; give the values"
+            "sampling='model': its generation_config.json does not say how to sample;"
+            " give the values"
         )
     return sampling
 
@@ -474,7 +480,8 @@ def _check_packages(model: LocalModels, facts: _ModelFacts) -> None:
             and not (Path(model.adapter) / "adapter_config.json").is_file()
         ):
             raise InputError(
-                f"adapter={model.adapter!r} has no adapter_config.json; give a folder that PEFT has saved"
+                f"adapter={model.adapter!r} has no adapter_config.json; give a folder"
+                " that PEFT has saved"
             )
     from helm_longctx.models.local.weights import Weights  # this imports torch
 

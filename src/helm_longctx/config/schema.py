@@ -239,8 +239,8 @@ _Sampling = Annotated[
     | Annotated[dict[str, _Scalar], _DRAWING, Tag("mapping")],
     Discriminator(lambda value: "name" if isinstance(value, str) else "mapping"),
     Field(
-        description=f"how tokens are drawn: {', '.join(_MODEL_SAMPLING)}, which entries can replace, or `model` for the"
-        " values in the model's generation_config.json"
+        description=f"how tokens are drawn: {', '.join(_MODEL_SAMPLING)}, which entries"
+        " can replace, or `model` for the values in the model's generation_config.json"
     ),
 ]
 
@@ -267,13 +267,15 @@ class Endpoint(ConfigSection):
         description="the model's name in run entries and tables: ORGANIZATION/NAME"
     )
     url: Annotated[str, OnCommandLine("--model-url")] = Field(
-        description="the server's address, with or without the route, such as http://localhost:8000/v1"
+        description="the server's address, with or without the route, such as"
+        " http://localhost:8000/v1"
     )
     type: Annotated[
         Literal["chat", "completions", "both"] | None, OnCommandLine("--model-type")
     ] = Field(
         default=None,
-        description="the form of requests: chat, completions or both. Default: all forms that the server answers",
+        description="the form of requests: chat, completions or both. Default: all"
+        " forms that the server answers",
     )
     api: _Api = Field(default="openai", description="the server's protocol")
     model: Annotated[str | None, OnCommandLine("--model-name")] = Field(
@@ -286,12 +288,13 @@ class Endpoint(ConfigSection):
     )
     token_env: _Variable | None = Field(
         default=None,
-        description="the START of the names of the variables of an OAuth client: NAME_CLIENT_ID, NAME_CLIENT_SECRET,"
-        " NAME_TOKEN_URL, and perhaps NAME_SCOPE",
+        description="the START of the names of the variables of an OAuth client:"
+        " NAME_CLIENT_ID, NAME_CLIENT_SECRET, NAME_TOKEN_URL, and perhaps NAME_SCOPE",
     )
     headers: Annotated[dict[str, str], _HEADERS] = Field(
         default={},
-        description="HTTP headers of each request; `$NAME` in a value stands for an environment variable",
+        description="HTTP headers of each request; `$NAME` in a value stands for an"
+        " environment variable",
     )
     extra_body: Annotated[dict[str, Any], _BODY] = Field(
         default={}, description="additional fields in the body of each request"
@@ -302,15 +305,18 @@ class Endpoint(ConfigSection):
     )
     context: Annotated[_Length | None, _OPTION] = Field(
         default=None,
-        description="the model's context window in tokens, such as 128k. Default: the window that the server reports",
+        description="the model's context window in tokens, such as 128k. Default: the"
+        " window that the server reports",
     )
     tokenizer: Annotated[str | None, _OPTION] = Field(
         default=None,
-        description="the tokenizer: hub name, folder, or name in HELM. Default: the tokenizer of the server's model",
+        description="the tokenizer: hub name, folder, or name in HELM. Default: the"
+        " tokenizer of the server's model",
     )
     reasoning_effort: Annotated[str | None, _OPTION] = Field(
         default=None,
-        description="the reasoning effort of the server's model, with the value that its provider expects, such as low",
+        description="the reasoning effort of the server's model, with the value that"
+        " its provider expects, such as low",
     )
     thinking_tokens: Annotated[int, Field(ge=0)] = Field(
         default=0, description="additional tokens of each answer for reasoning"
@@ -329,7 +335,8 @@ class LocalModels(ConfigSection):
     """Models of transformers that run in this process: folders, or revisions of a name on the hub."""
 
     path: Annotated[str, OnCommandLine("--model-path", many="repeated")] = Field(
-        description="a folder with a model's weights, folders as checkpoints/step-*, or a name on the hub"
+        description="a folder with a model's weights, folders as checkpoints/step-*, or"
+        " a name on the hub"
     )
     name: _Name | None = Field(
         default=None,
@@ -341,7 +348,8 @@ class LocalModels(ConfigSection):
     )
     step: Annotated[int, Field(ge=0)] | None = Field(
         default=None,
-        description="the step of training. Default: the number in step-1000, checkpoint-500 and the like",
+        description="the step of training. Default: the number in step-1000,"
+        " checkpoint-500 and the like",
     )
     dtype: Annotated[
         Literal["bfloat16", "float16", "float32", "auto"] | None, _OPTION
@@ -351,12 +359,14 @@ class LocalModels(ConfigSection):
     )
     attention: Annotated[str | None, _OPTION] = Field(
         default=None,
-        description="the implementation of attention, such as flash_attention_2. Default: transformers' own",
+        description="the implementation of attention, such as flash_attention_2."
+        " Default: transformers' own",
     )
     load: Annotated[dict[str, Any], _LOAD, OnCommandLine("--load", many="pairs")] = (
         Field(
             default={},
-            description="further arguments of from_pretrained, such as attn_implementation's settings",
+            description="further arguments of from_pretrained, such as"
+            " attn_implementation's settings",
         )
     )
     adapter: Annotated[str | None, _OPTION] = Field(
@@ -378,7 +388,8 @@ class LocalModels(ConfigSection):
     sampling: _Sampling = {}
     context: _Length | None = Field(
         default=None,
-        description="the model's context window in tokens. Default: the positions in its config.json",
+        description="the model's context window in tokens. Default: the positions in"
+        " its config.json",
     )
 
     @model_validator(mode="after")
@@ -388,7 +399,8 @@ class LocalModels(ConfigSection):
         ):
             raise _key_error(
                 "remote_code",
-                "runs code from the hub; give it only with a commit of 40 hexadecimal digits as revision",
+                "runs code from the hub; give it only with a commit of 40 hexadecimal"
+                " digits as revision",
             )
         return self
 
@@ -405,7 +417,8 @@ ModelOrEndpoint = Annotated[
     Annotated[str, Tag("name")] | Annotated[Endpoint, Tag("mapping")],
     Discriminator(_find_tag),
     Field(
-        description="the name of a model or deployment that HELM knows, or a mapping with name and url"
+        description="the name of a model or deployment that HELM knows, or a mapping"
+        " with name and url"
     ),
 ]
 
@@ -469,7 +482,8 @@ class JudgeSection(ConfigSection):
     )
     keys: Annotated[Keys, OnCommandLine("--judge-key", many="pairs")] = Field(
         default=Keys(),
-        description="the NAMES of the variables with the judges' keys, by the family of judges, such as gpt=MY_KEY",
+        description="the NAMES of the variables with the judges' keys, by the family of"
+        " judges, such as gpt=MY_KEY",
     )
 
     @model_validator(mode="after")
@@ -530,8 +544,8 @@ class RunConfig(ConfigSection):
     )
     tasks: Annotated[_Texts | None, OnCommandLine(many="commas")] = Field(
         default=None,
-        description="run entries, such as helmet_rag, or benchmarks, for all run entries of their published"
-        " tables; each is run at each length",
+        description="run entries, such as helmet_rag, or benchmarks, for all run"
+        " entries of their published tables; each is run at each length",
     )
     lengths: Annotated[
         _Lengths | None, OnCommandLine("--length", "--lengths", many="commas")
@@ -543,7 +557,8 @@ class RunConfig(ConfigSection):
         dict[str, _Scalar], OnCommandLine("--argument", many="pairs")
     ] = Field(
         default={},
-        description="arguments of run entries, for each task or protocol that takes them, such as num_samples=10",
+        description="arguments of run entries, for each task or protocol that takes"
+        " them, such as num_samples=10",
     )
     entries: Annotated[
         _Texts | None, OnCommandLine("--entry", "--run-entries", "-r", many="repeated")
@@ -563,8 +578,9 @@ class RunConfig(ConfigSection):
     )
     generated: Annotated[bool, OnCommandLine("--generated")] = Field(
         default=False,
-        description="run protocols also on questions that this package generates because the benchmark's own are"
-        " missing; their scores are never compared with published numbers",
+        description="run protocols also on questions that this package generates"
+        " because the benchmark's own are missing; their scores are never compared with"
+        " published numbers",
     )
     models: Annotated[
         list[_AskedModel], OnCommandLine("--model", "--models-to-run", many="repeated")
@@ -574,12 +590,13 @@ class RunConfig(ConfigSection):
     )
     groups: Annotated[dict[str, str], OnCommandLine("--group", many="pairs")] = Field(
         default={},
-        description="recipes with the patterns of their training runs, such as recipe-a=ckpt/a-seed*, for compare and"
-        " the report",
+        description="recipes with the patterns of their training runs, such as"
+        " recipe-a=ckpt/a-seed*, for compare and the report",
     )
     retry_cut: Annotated[_Times | None, _OPTION] = Field(
         default=None,
-        description="the factor by which the output budget of cut answers is multiplied in a second run, such as 4x",
+        description="the factor by which the output budget of cut answers is multiplied"
+        " in a second run, such as 4x",
     )
     judge: JudgeSection = Field(
         default=JudgeSection(),
@@ -600,8 +617,8 @@ class RunConfig(ConfigSection):
     log_to: Annotated[_Texts | None, OnCommandLine("--log-to", many="repeated")] = (
         Field(
             default=None,
-            description="where scores are logged, with intervals and steps: wandb:PROJECT, mlflow:ADDRESS,"
-            " tensorboard:FOLDER or trackio:PROJECT",
+            description="where scores are logged, with intervals and steps:"
+            " wandb:PROJECT, mlflow:ADDRESS, tensorboard:FOLDER or trackio:PROJECT",
         )
     )
 
@@ -615,7 +632,10 @@ class RunConfig(ConfigSection):
     @model_validator(mode="after")
     def _check_selection(self) -> RunConfig:
         ways = ("tasks", "entries", "conf_paths", "protocols")
-        chosen = [way for way in ways if getattr(self, way) is not None]
+        chosen = []
+        for way in ways:
+            if getattr(self, way) is not None:
+                chosen.append(way)
         if not chosen:
             raise _key_error("tasks", f"is missing; give one of {', '.join(ways)}")
         if len(chosen) > 1:

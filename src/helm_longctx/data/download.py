@@ -200,7 +200,8 @@ class ResumingStream(io.RawIOBase):
             announced = int(length) if length and length.isdecimal() else None
             if None not in (announced, self.size) and announced != self.size:
                 raise InputError(
-                    f"the file has {announced} bytes, but {self.size} were announced; {USE_A_MIRROR}"
+                    f"the file has {announced} bytes, but {self.size} were announced;"
+                    f" {USE_A_MIRROR}"
                 )
             self.size = announced if self.size is None else self.size
         # Status 206 is only valid after a Range header, and the first request has none.
@@ -213,7 +214,8 @@ class ResumingStream(io.RawIOBase):
             totals = ("*", match[2] if match and self.size is None else str(self.size))
             if not match or int(match[1]) != self.position or match[2] not in totals:
                 raise InputError(
-                    f"the server sent a part of the file that does not begin at byte {self.position}; {USE_A_MIRROR}"
+                    "the server sent a part of the file that does not begin at byte"
+                    f" {self.position}; {USE_A_MIRROR}"
                 )
         else:
             raise InputError(
@@ -285,7 +287,8 @@ def _read_description(url: str, token: str | None) -> Description:
             data += block
             if len(data) > _MOST_DESCRIPTION:
                 raise InputError(
-                    f"the server's description is larger than {_MOST_DESCRIPTION >> 20} MiB; {USE_A_MIRROR}"
+                    f"the server's description is larger than {_MOST_DESCRIPTION >> 20}"
+                    f" MiB; {USE_A_MIRROR}"
                 )
         next_url = response.links.get("next", {}).get("url", "")
     try:
@@ -293,8 +296,8 @@ def _read_description(url: str, token: str | None) -> Description:
     except orjson.JSONDecodeError:
         kind = response.headers.get("Content-Type") or "nothing"
         raise InputError(
-            f"the server answered with {shorten(kind)} that is no JSON; check the network and HF_ENDPOINT, or"
-            f" {USE_A_MIRROR}"
+            f"the server answered with {shorten(kind)} that is no JSON; check the"
+            f" network and HF_ENDPOINT, or {USE_A_MIRROR}"
         ) from None
 
 
@@ -565,7 +568,8 @@ def check_space(folder: Path, size: int = 0) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise InputError(
-            f"{folder} needs {needed / 1e9:.2f} GB of free disk space and has {free / 1e9:.2f} GB; free some space"
+            f"{folder} needs {needed / 1e9:.2f} GB of free disk space and has"
+            f" {free / 1e9:.2f} GB; free some space"
         )
 
 
@@ -604,7 +608,8 @@ def warn_if_changed(old: Path, source: Mapping[str, object], name: str) -> None:
         return  # nothing was fetched before, or the record is damaged
     if stored != source["stored"]:
         _log.warning(
-            "%s: the file changed since it was fetched before; scores do not compare with scores on the old one",
+            "%s: the file changed since it was fetched before; scores do not compare"
+            " with scores on the old one",
             name,
         )
 
@@ -647,7 +652,8 @@ class UnpublishedFile(SingleFile):
     def write(self, part: Path) -> Mapping[str, object]:
         """Raise an `InputError`, because there is nothing to download."""
         raise InputError(
-            f"{self.publisher} does not have this file; put a copy into a mirror folder and set HELM_LONGCTX_DATA"
+            f"{self.publisher} does not have this file; put a copy into a mirror folder"
+            " and set HELM_LONGCTX_DATA"
         )
 
 

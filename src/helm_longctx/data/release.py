@@ -68,7 +68,8 @@ class Release:
         name = path.removeprefix(f"{self.folder}/")
         if name in ("", path) or normalize(name) != name:
             raise InputError(
-                f"{path!r} is not a file of the release {self.repo}; its files are in {self.folder}/"
+                f"{path!r} is not a file of the release {self.repo}; its files are in"
+                f" {self.folder}/"
             )
         return self.prefix + name
 
@@ -239,8 +240,8 @@ def _fetch_archive(
         )
     if lacking := [member for member, path in wanted.items() if path not in records]:
         raise InputError(
-            f"{release.archive} has no {', '.join(lacking)}: it is not the release that the benchmark used;"
-            f" {USE_A_MIRROR}"
+            f"{release.archive} has no {', '.join(lacking)}: it is not the release that"
+            f" the benchmark used; {USE_A_MIRROR}"
         )
     source = {"repo": release.repo, "commit": commit, "archive_sha256": expected}
     return {path: {**record, **source} for path, record in records.items()}
@@ -261,7 +262,8 @@ def _locate(release: Release) -> tuple[str, str, int, str]:
     expected = described.digest
     if release.sha256 and expected != release.sha256:
         raise InputError(
-            f"the hub has {release.archive} with SHA-256 {expected}, expected {release.sha256}; {USE_A_MIRROR}"
+            f"the hub has {release.archive} with SHA-256 {expected}, expected"
+            f" {release.sha256}; {USE_A_MIRROR}"
         )
     return commit, url, described.size, expected
 
@@ -337,7 +339,8 @@ def _move_files(
             earlier = kept.get(path, record)
             if isinstance(earlier, dict) and earlier.get("sha256") != record["sha256"]:
                 _log.warning(
-                    "%s: the file changed since it was fetched before; scores do not compare with scores on the old one",
+                    "%s: the file changed since it was fetched before; scores do not"
+                    " compare with scores on the old one",
                     path,
                 )
         kept = {**kept, **records}

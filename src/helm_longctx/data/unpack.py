@@ -193,7 +193,8 @@ def check_ratio(name: str, unpacked: int, packed: int) -> None:
     """
     if unpacked > _ROOM + _RATIO * packed:
         raise InputError(
-            f"{name} unpacks to more than {_RATIO} times its size: it looks like a decompression bomb"
+            f"{name} unpacks to more than {_RATIO} times its size: it looks like a"
+            " decompression bomb"
         )
 
 

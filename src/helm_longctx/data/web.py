@@ -103,7 +103,8 @@ class WebFile(SingleFile):
             blob = object_id("blob", part.read_bytes())
             if blob != self.blob:
                 raise InputError(
-                    f"the downloaded file has the git id {blob}, expected {self.blob}; {USE_A_MIRROR}"
+                    f"the downloaded file has the git id {blob}, expected {self.blob};"
+                    f" {USE_A_MIRROR}"
                 )
         return {"url": self.url}
 

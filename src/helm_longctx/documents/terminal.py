@@ -51,10 +51,11 @@ def _grids(table: Table, width: int) -> Iterator[Grid]:
     for index, column in enumerate(table.columns):
         columns.append((column, [row[index].line for row in table.rows]))
     first = columns[0]
+    first_width = _least_width(first[0], first[1])
     rest = columns[1:]
     while True:
         # The borders are a character, and a column's padding and right border are three.
-        room = width - 4 - _least_width(*first)
+        room = width - 4 - first_width
         taken = 0
         for column, cells in rest:
             room -= 3 + _least_width(column, cells)

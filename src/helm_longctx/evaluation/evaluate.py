@@ -147,7 +147,8 @@ def _describe_models(
     taken = [model.name for model in given]
     if twice := [name for name in taken if taken.count(name) > 1]:
         raise InputError(
-            f"evaluate: two models have the name {twice[0]!r}; give name= with one name for each model"
+            f"evaluate: two models have the name {twice[0]!r}; give name= with one name"
+            " for each model"
         )
     return given
 

@@ -10,13 +10,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from helm.benchmark.config_registry import register_configs_from_directory
-from helm.benchmark.model_deployment_registry import (
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED,
-)
-from helm.benchmark.model_metadata_registry import get_all_models
-from helm.benchmark.run_spec import RunSpec
-
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.evaluation.identities import (
     RESUMED,
@@ -24,6 +17,12 @@ from helm_longctx.evaluation.identities import (
     describe_loaded,
     describe_tokenizer,
     find_changes,
+)
+from helm_longctx.helm_api import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED
+from helm_longctx.helm_api import (
+    RunSpec,
+    get_all_models,
+    register_configs_from_directory,
 )
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.conversations import Conversation, is_conversation
@@ -116,8 +115,8 @@ def describe_given(
     ):  # a pipeline
         if model.task != "text-generation":
             raise InputError(
-                f"evaluate: model= is a pipeline for {model.task!r}; give one for text-generation, or a function that"
-                " calls it"
+                f"evaluate: model= is a pipeline for {model.task!r}; give one for"
+                " text-generation, or a function that calls it"
             )
         model, tokenizer = model.model, model.tokenizer
     if hasattr(model, "generate") and hasattr(model, "config"):
@@ -185,8 +184,9 @@ def describe_given(
         )
     else:
         allowed = (
-            "the name of a deployment, an address, a folder, a mapping with path, a function, an object with"
-            " reset, feed and ask, a transformers model with its tokenizer, a pipeline, an engine, or a list of these"
+            "the name of a deployment, an address, a folder, a mapping with path, a"
+            " function, an object with reset, feed and ask, a transformers model with"
+            " its tokenizer, a pipeline, an engine, or a list of these"
         )
         raise bad_argument("evaluate", "model", model, allowed)
     if window is None:
@@ -244,7 +244,8 @@ def _describe_transformers(
 
     if missing := find_not_loaded(model):
         raise InputError(
-            f"evaluate: {len(missing)} weights of the model have no values (device meta), such as {missing[0]}; load them"
+            f"evaluate: {len(missing)} weights of the model have no values (device"
+            f" meta), such as {missing[0]}; load them"
         )
     check_weights(model, "evaluate: model")
     if tokenizer is None:
@@ -383,8 +384,9 @@ class AskObjects(Strategy):
             if changed and self._resumes is True:
                 key = changed[0]
                 raise InputError(
-                    f"resume=True: the earlier call had another model ({key}: {before.get(key)}, now"
-                    f" {identity.get(key)}); give resume=False to ask again, resume='anyway' to go on, or another name="
+                    f"resume=True: the earlier call had another model ({key}:"
+                    f" {before.get(key)}, now {identity.get(key)}); give resume=False"
+                    " to ask again, resume='anyway' to go on, or another name="
                 )
         return super().skips(runner, spec)
 

@@ -1,7 +1,7 @@
 """The adapter of all tasks. It makes one request of each instance, as a chat or a completion."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar
@@ -24,7 +24,7 @@ from helm_longctx.helm.truncation import Truncator
 from helm_longctx.models.sampling import with_sampling
 from helm_longctx.models.scoring import with_answers
 from helm_longctx.tasks.cutting.cutters import NoRoomError
-from helm_longctx.tasks.prompt import FittedPrompt, Style
+from helm_longctx.tasks.prompt import FittedPrompt, Message, Style, message_text
 from helm_longctx.tasks.request_settings import LIKELIHOOD, LONGPPL, MetricArgument
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.token_estimate import estimate_fewest_tokens
@@ -46,8 +46,8 @@ class TooLongError(InputError):
             for task, tokens in by_task.items()
         )
         super().__init__(
-            f"truncation=error: {', '.join(parts)}; nothing was sent. Give truncation=auto to cut prompts, or a shorter"
-            " length"
+            f"truncation=error: {', '.join(parts)}; nothing was sent. Give"
+            " truncation=auto to cut prompts, or a shorter length"
         )
 
 
@@ -204,8 +204,9 @@ class LongContextAdapter(Adapter):
             style == "chat" and self.sends_messages
         ):
             raise InputError(
-                f"the prompt is a conversation, which deployment {self.adapter_spec.model_deployment!r} cannot send"
-                f" (style={style}); use style=chat and a client that sends messages, such as OpenAI's"
+                "the prompt is a conversation, which deployment"
+                f" {self.adapter_spec.model_deployment!r} cannot send (style={style});"
+                " use style=chat and a client that sends messages, such as OpenAI's"
             )
         try:
             return self.truncator.fit(
@@ -276,12 +277,14 @@ def _others(instance: Instance) -> list[str]:
     if not messages:
         return []
     first = _first_turn(messages)
-    return [
-        message["content"] for index, message in enumerate(messages) if index != first
-    ]
+    others = []
+    for index, message in enumerate(messages):
+        if index != first:
+            others.append(message_text(message))
+    return others
 
 
-def _first_turn(messages: Sequence[Mapping[str, str]]) -> int:
+def _first_turn(messages: Sequence[Message]) -> int:
     """Return the index of the first message of the user. The long context of a conversation is in it."""
     return next(
         index for index, message in enumerate(messages) if message["role"] == "user"

@@ -91,7 +91,8 @@ def log_next_command(output_path: Path, suite: str) -> None:
             ["helm-longctx", "summarize", "--suite", suite, "-o", str(output_path)]
         )
         helm_log.info(
-            f"Next: {command} (helm-summarize shows these scores only with a schema of `helm-longctx schema`)"
+            f"Next: {command} (helm-summarize shows these scores only with a schema of"
+            " `helm-longctx schema`)"
         )
 
 
@@ -240,7 +241,8 @@ def _check_options(args: Namespace) -> Iterator[InputError]:
         runner = None
     if not (isinstance(runner, type) and issubclass(runner, Runner)):
         yield InputError(
-            f"--runner-class-name {shorten(args.runner_class_name)} is not a runner; did you mean {RUNNER}?"
+            f"--runner-class-name {shorten(args.runner_class_name)} is not a runner;"
+            f" did you mean {RUNNER}?"
         )
     for model in args.models_to_run or []:
         if not _can_run(model, args):
@@ -303,6 +305,6 @@ def unknown_model(where: str, model: str) -> InputError:
     )
     question = f"did you mean {similar[0]}? Give" if similar else "give"
     return InputError(
-        f"{where}{shorten(model)} is not a model; {question} one of HELM's models, of --local-path or of"
-        " `helm-longctx models`"
+        f"{where}{shorten(model)} is not a model; {question} one of HELM's models, of"
+        " --local-path or of `helm-longctx models`"
     )

@@ -40,7 +40,7 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.environment import request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import refuse_runs
-from helm_longctx.helm.versions import check_records, describe_helm
+from helm_longctx.helm_api import check_records, describe_helm
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.provider import ApiClient
 from helm_longctx.models.apis.sending import OpensStore, store_watch
@@ -104,8 +104,8 @@ class Patch:
                     f"takes {', '.join(there)} instead of {', '.join(self.parameters)}"
                 )
             raise RuntimeError(
-                f"helm-longctx: HELM's {self.owner}.{self.name} {what}; this version of crfm-helm is not supported."
-                f" Installed is {describe_helm()}"
+                f"helm-longctx: HELM's {self.owner}.{self.name} {what}; this version of"
+                f" crfm-helm is not supported. Installed is {describe_helm()}"
             )
 
         @functools.wraps(theirs)
@@ -292,8 +292,9 @@ def _warn_of_subsamples(
     if len(subset) == len(instances) or not Sample.is_in(instances[0].extra_data):
         return subset
     helm_log.warning(
-        f"-m {max_eval_instances} draws {len(subset)} of {len(instances)} instances, which are not the benchmark's"
-        " sample; give -m 10000, or num_samples= for a smaller sample as the benchmark draws it"
+        f"-m {max_eval_instances} draws {len(subset)} of {len(instances)} instances,"
+        " which are not the benchmark's sample; give -m 10000, or num_samples= for a"
+        " smaller sample as the benchmark draws it"
     )
     drawn = {"drawn_from": len(instances)}
     return [
@@ -412,7 +413,8 @@ def _leave_out_pickles(theirs: Any, metric_spec: Any) -> Any:
 def _leave_out_qafacteval(theirs: Any, self: Any, eval_cache_path: str) -> None:
     """HELM downloads and unpickles a table when all answers are there. It has only scores of published answers."""
     warn_once(
-        "QAFactEval is left out: its table of published answers is a pickle, which HELM would download and run"
+        "QAFactEval is left out: its table of published answers is a pickle, which HELM"
+        " would download and run"
     )
     raise KeyError(
         "QAFactEval"
@@ -435,7 +437,8 @@ def _send_seeds(theirs: Any, self: Any, request: Request) -> dict[str, Any]:
 @_replaces(
     "helm.clients.openai_client:OpenAIClient",
     "__init__",
-    "self cache_config api_key org_id base_url reasoning_effort openai_model_name output_processor kwargs",
+    "self cache_config api_key org_id base_url reasoning_effort openai_model_name"
+    " output_processor kwargs",
     of_runs=False,
 )
 def _take_tokenizers(
@@ -503,7 +506,10 @@ def apply_patches() -> None:
     redact_logs()
     redact_uncaught()
     add_log_filter()
-    applied = [patch for patch in _OF_RUNS if patch.apply()]
+    applied = []
+    for patch in _OF_RUNS:
+        if patch.apply():
+            applied.append(patch)
     if _register_arguments in applied:
         for (
             deployment

@@ -60,7 +60,8 @@ class LongContextScenario(Scenario):
             # None in runs of earlier versions: they did not store the number.
             if given not in (None, installed[name]):
                 raise InputError(
-                    f"{entry}: {name}={given!r} is invalid; the installed package has {installed[name]!r}"
+                    f"{entry}: {name}={given!r} is invalid; the installed package has"
+                    f" {installed[name]!r}"
                 )
         self.entry = check_arguments(entry, arguments)
         self.name = self.benchmark.name
@@ -118,7 +119,8 @@ def scenario_root(output_path: str) -> DataRoot:
 
 def _needs_our_runner(entry: Entry, reason: str) -> InputError:
     return InputError(
-        f"{entry.description} {reason}; give --runner-class-name helm_longctx.runner.LongContextRunner"
+        f"{entry.description} {reason}; give --runner-class-name"
+        " helm_longctx.runner.LongContextRunner"
     )
 
 

@@ -145,7 +145,8 @@ def check_drawing(sampling: Sampling, spec: AdapterSpec) -> None:
     if without_effect:
         name = without_effect[0]
         raise InputError(
-            f"{name}={given[name]:.12g} has no effect at a temperature of 0; give temperature=, such as temperature=0.6"
+            f"{name}={given[name]:.12g} has no effect at a temperature of 0; give"
+            " temperature=, such as temperature=0.6"
         )
     if not given or not spec.model_deployment:
         return
@@ -158,5 +159,6 @@ def check_drawing(sampling: Sampling, spec: AdapterSpec) -> None:
         else:
             what = "it always takes the most likely token"
         raise InputError(
-            f"{refused[0]}={given[refused[0]]:.12g} cannot be sent to {spec.model_deployment}: {what}; leave it out"
+            f"{refused[0]}={given[refused[0]]:.12g} cannot be sent to"
+            f" {spec.model_deployment}: {what}; leave it out"
         )

@@ -51,8 +51,9 @@ class EmbeddingModel(HubModel):
             Exception
         ) as error:  # errors of the hub, the disk, or a broken installation
             raise InputError(
-                f"judge={self._model!r} is not a sentence-transformers model that can be loaded on this machine"
-                f" ({type(error).__name__}); see {page_address('judges#similarity')}"
+                f"judge={self._model!r} is not a sentence-transformers model that can"
+                f" be loaded on this machine ({type(error).__name__}); see"
+                f" {page_address('judges#similarity')}"
             ) from error
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from helm_longctx.models.objects import Prompt
+from helm_longctx.tasks.prompt import message_text
 
 _METHODS = ("reset", "feed", "ask")
 
@@ -70,7 +71,7 @@ def _split(prompt: Prompt) -> tuple[list[_Piece], str]:
     """Return what is fed before the question, and the question: the text after the context, or the last message."""
     pieces = []
     for message in prompt.messages[:-1]:
-        pieces.append(_Piece(message["content"], message["role"]))
+        pieces.append(_Piece(message_text(message), message["role"]))
     if prompt.rest is None:
         return pieces, prompt.text
     return [*pieces, _Piece(prompt.context, "user")], prompt.question

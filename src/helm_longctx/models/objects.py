@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from helm.clients.client import Client
-from helm.common.request import GeneratedOutput, Request, RequestResult
-
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.failures import Failure
+from helm_longctx.helm_api import Client, GeneratedOutput, Request, RequestResult
+from helm_longctx.models.apis.tools import template_messages
 from helm_longctx.models.results import make_failure
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.redaction.abbreviation import describe_error
+from helm_longctx.tasks.prompt import Message
 
 _Item = TypeVar("_Item")
 _Answer = TypeVar("_Answer")
@@ -111,7 +111,8 @@ class Prompt:
 
     Args:
         text: the whole text. Of a conversation it is the last message.
-        messages: the conversation, each message with `role` and `content`.
+        messages: the conversation, each message with `role` and `content`. Those of an agent have the calls of tools as
+            in OpenAI's protocol.
         max_tokens: the most tokens that the answer may have.
         stop: texts at which the answer ends. What follows the first of them is not scored.
         id, task, length, depth: see `PromptFacts`.
@@ -119,7 +120,7 @@ class Prompt:
     """
 
     text: str
-    messages: Sequence[Mapping[str, str]]
+    messages: Sequence[Message]
     max_tokens: int
     stop: Sequence[str]
     id: str
@@ -150,7 +151,8 @@ class Prompt:
     def _rest(self) -> int:
         if self.rest is None:
             raise InputError(
-                f"{self.task}: the prompt {self.id} has no context apart from its question; use text"
+                f"{self.task}: the prompt {self.id} has no context apart from its"
+                " question; use text"
             )
         return self.rest
 
@@ -160,7 +162,9 @@ class Prompt:
             return self.text
         return str(
             tokenizer.apply_chat_template(
-                list(self.messages), tokenize=False, add_generation_prompt=True
+                template_messages(self.messages),
+                tokenize=False,
+                add_generation_prompt=True,
             )
         )
 
@@ -281,8 +285,8 @@ class Function:
         texts = self._call(prompts)
         if not isinstance(texts, list | tuple) or len(texts) != len(prompts):
             raise InputError(
-                f"the function returned {_describe(texts)} for a list of {len(prompts)} prompts; it must return a"
-                " list with a text for each"
+                f"the function returned {_describe(texts)} for a list of {len(prompts)}"
+                " prompts; it must return a list with a text for each"
             )
         return list(texts)
 
@@ -361,6 +365,7 @@ def find_object(deployment: str) -> Any:
     """Return the object of a deployment. Raises an `InputError` if no call of `evaluate` has given it."""
     if deployment not in OBJECTS:
         raise InputError(
-            f"{shorten(deployment)} is an object of an earlier call; give it to helm_longctx.evaluate"
+            f"{shorten(deployment)} is an object of an earlier call; give it to"
+            " helm_longctx.evaluate"
         )
     return OBJECTS[deployment]

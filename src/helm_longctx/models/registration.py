@@ -26,14 +26,16 @@ _MODELS: tuple[tuple[str, str, type[BaselineClient], str], ...] = (
         "longctx/lexical",
         "Lexical baseline",
         LexicalClient,
-        "No neural network. It finds the lines of the prompt that share the rarest words with the question and answers"
-        " with text from there. A task that it solves needs no understanding.",
+        "No neural network. It finds the lines of the prompt that share the rarest"
+        " words with the question and answers with text from there. A task that it"
+        " solves needs no understanding.",
     ),
     (
         "longctx/null",
         "Null baseline",
         NullClient,
-        "One constant answer for each task, whatever the question. Its score is the floor of the metric.",
+        "One constant answer for each task, whatever the question. Its score is the"
+        " floor of the metric.",
     ),
 )
 

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from helm.common.request import GeneratedOutput, Request, RequestResult, Token
-
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, FailureError
+from helm_longctx.helm_api import GeneratedOutput, Request, RequestResult, Token
 from helm_longctx.models.results import facts_of
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.tasks.logprobs import Distribution, Window
@@ -123,7 +122,8 @@ def scored_texts(request: ScoringRequest, prompt: str) -> Iterator[tuple[str, st
         )
         if shift < 0:
             raise InputError(
-                "the chat template changes the prompt, so its context is not known; give style=completion"
+                "the chat template changes the prompt, so its context is not known;"
+                " give style=completion"
             )
         prompts.append(prompt[: shift + start] + prompt[shift + end :])
     for text in prompts:
@@ -202,8 +202,9 @@ def check_scoring(
         )
     if not hasattr(client, "score_support"):
         raise InputError(
-            f"{argument}: {deployment} ({type(client).__name__}) gives no log-probabilities of given texts; use"
-            " a local model, in Python a model of transformers or an engine, or a server of vLLM, SGLang or"
+            f"{argument}: {deployment} ({type(client).__name__}) gives no"
+            " log-probabilities of given texts; use a local model, in Python a model"
+            " of transformers or an engine, or a server of vLLM, SGLang or"
             " llama-cpp-python with type: completions"
         )
     if reason := client.score_support():

@@ -26,7 +26,8 @@ _SUSPECTED = "reasoning_suspected"
 
 _COUNTED = {
     _EMPTY: "{} of {} answers are empty",
-    _IN_REASONING: "{} of {} answers have all their text in the reasoning field; check the server's reasoning parser",
+    _IN_REASONING: "{} of {} answers have all their text in the reasoning field; check"
+    " the server's reasoning parser",
     _SUSPECTED: "{} of {} answers may contain reasoning",
 }
 """Statistics of answers that are shown as numbers of answers."""

@@ -85,8 +85,8 @@ def find_gains(
             )
     if not runs:
         raise InputError(
-            "compare: --methods is given, but no model of the suite has runs with and without a method; run the same"
-            " entries with method=retrieve, for example"
+            "compare: --methods is given, but no model of the suite has runs with and"
+            " without a method; run the same entries with method=retrieve, for example"
         )
     gains = []
     for model, names in runs.items():
@@ -101,7 +101,10 @@ def find_gains(
                     table.pair_scores(name, plain, table.weighted_indices)
                 )
                 weights = enumerate(table.weights)
-                indices = [index for index, weight in weights if weight]
+                indices = []
+                for index, weight in weights:
+                    if weight:
+                        indices.append(index)
                 gain = Gain(
                     model=model,
                     method=method,

@@ -429,7 +429,10 @@ class Result:
         """What results of a task must share to be compared, apart from the judge: questions, prompts and scorer."""
         entry = self.run.entry if self.run else None
         given = entry.arguments if entry else {}
-        scorers = {caveat.detail for caveat in self.caveats if caveat.kind == "scorer"}
+        scorers = set()
+        for caveat in self.caveats:
+            if caveat.kind == "scorer":
+                scorers.add(caveat.detail)
         conditions = [f"scorer={scorer}" for scorer in sorted(scorers)]
         for name in OF_PROMPTS:
             if str(given.get(name, _DEFAULTS[name])) != str(_DEFAULTS[name]):
@@ -449,7 +452,10 @@ class Result:
     def error(self) -> float:
         """The standard error of the score. Of a published one only the widest interval is known."""
         if self.parts:
-            parts = [part for part in self.parts if part.has_score]
+            parts = []
+            for part in self.parts:
+                if part.has_score:
+                    parts.append(part)
             return error_of_means(
                 [part.error for part in parts], [part.clusters_of() for part in parts]
             )
@@ -527,8 +533,9 @@ def read_results(
             own.append(result if keep_answers else replace(result, answers=()))
         if most_models is not None and len(models) > most_models:
             raise InputError(
-                f"{suite} has more than {most_models:,} models in {len(folders):,} runs, which take time that grows with"
-                " the square of their number; divide the runs among several suites"
+                f"{suite} has more than {most_models:,} models in {len(folders):,}"
+                " runs, which take time that grows with the square of their number;"
+                " divide the runs among several suites"
             )
     deployments: dict[str, set[str]] = defaultdict(set)
     for result in own:
@@ -581,7 +588,8 @@ def read_run(
         task_means = {}
         for (statistic, of), mean in means.items():
             if of == name:
-                task_means[statistic] = mean
+                known = benchmark.current_name(statistic) if benchmark else statistic
+                task_means[known] = mean
         statistics = task_statistics(task, rows, task_means, errata)
         if MAIN_METRIC in statistics:
             score = statistics[MAIN_METRIC].interval

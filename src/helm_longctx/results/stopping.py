@@ -87,7 +87,8 @@ class StoppingQuestion:
             for answer in answers:
                 if answer.score is not None and not 0 <= answer.score <= 1:
                     raise InputError(
-                        f"run: stop_when needs scores between 0 and 1, but {answer.task} has {answer.score:g}"
+                        "run: stop_when needs scores between 0 and 1, but"
+                        f" {answer.task} has {answer.score:g}"
                     )
                 questions[answer.task, answer.group, answer.instance].append(answer)
             sides.append(questions)

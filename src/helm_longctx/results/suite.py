@@ -131,7 +131,8 @@ def write_reference(
             ", ".join(dict.fromkeys(row.model for row in rows)) or "none at that length"
         )
         raise InputError(
-            f"no published result of {benchmark.title} matches model={','.join(models)!r}; choose from {names}"
+            f"no published result of {benchmark.title} matches"
+            f" model={','.join(models)!r}; choose from {names}"
         )
     add_rows(benchmark, folder, chosen)
     return len(chosen)

@@ -7,27 +7,32 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
-from helm.benchmark.adaptation.request_state import RequestState
-from helm.common.request import Request, RequestResult
 from tqdm import tqdm
 
 from helm_longctx.environment import TIMEOUT
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
+from helm_longctx.helm_api import Request, RequestResult, RequestState
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.caching import with_beginning
-from helm_longctx.models.apis.calls import SETTLE, Calls
+from helm_longctx.models.apis.calls import TICK
 from helm_longctx.models.apis.sending import Sender
 from helm_longctx.models.objects import PromptFacts, with_facts
 from helm_longctx.models.results import answer_of, failure_of, make_failure
 from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.runner.engine import (
+    PendingRequest,
+    QueuedRequest,
+    RequestEngine,
+    RequestOutcome,
+)
 from helm_longctx.runner.follow_up import follow_up, join_answers
-from helm_longctx.runner.prefixes import CHARACTERS, Beginning, Schedule
+from helm_longctx.runner.prefixes import CHARACTERS, Schedule
 from helm_longctx.runner.resuming import find_answer
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import StoredRequest
@@ -61,12 +66,11 @@ _LATE = 5
 """A request that exceeds the time limit counts as this many failures, because it costs so much time."""
 
 
-class PendingRequest(NamedTuple):
-    """A request, the beginning that it shares with others if the provider uses it, and whether they are in a batch."""
+class FinishedQuestion(NamedTuple):
+    """The number of a question that was asked, and what came of it."""
 
-    request: StoredRequest
-    beginning: Beginning | None = None
-    in_batch: bool = False
+    number: int
+    outcome: RequestOutcome
 
 
 def ask_all(
@@ -94,52 +98,49 @@ def ask_all(
         {number: pending[number].request.characters for number in unasked}
     )
     schedule = Schedule(groups, iter(unasked))
-    calls = Calls(asking, asking.limit)
-    width = 1
+    engine = asking.make_engine(parallelism)
     try:
-        while schedule or calls:
-            while len(calls) < width and (number := schedule.peek()) is not None:
-                # There is no room below the cost limit now, but calls in flight may cost less than is reserved for
-                # them.
-                if not asking.reserve(number, pending[number].request, len(calls)):
-                    break
-                calls.start(schedule.take(), pending[number])
-            for number, call in calls.wait():
+        while schedule or asking.has_open_questions:
+            while schedule.peek() is not None and asking.may_begin(engine):
+                number = schedule.take()
+                asking.begin(number, pending[number], engine)
+                engine.start()
+            engine.start()
+            engine.wait(asking.patience)
+            for number, outcome in asking.take_finished():
                 results[number], is_answered = asking.count(
-                    number, pending[number].request, call
+                    number, pending[number].request, outcome
                 )
                 schedule.finish(number, is_answered)
                 # One answer shows that the address, key and model are right.
-                width = parallelism
-            asking.progress.show(len(calls), calls.longest)
+                engine.is_proven = True
+            asking.progress.show(engine.in_flight, engine.longest)
     except InputError as error:
         asking.sender.stop()
         # Answers that arrive now are written to the journal by their threads.
-        calls.settle(SETTLE)
+        engine.settle()
         raise InputError(f"{error}; {asking.journal.summary()}") from error
     except KeyboardInterrupt:
         asking.sender.stop()
         # Here, too: what is in flight is paid for. A second Ctrl-C ends the wait.
-        calls.settle(SETTLE)
+        engine.settle()
         raise
     finally:
-        asking.sender.stop()
-        calls.close()
-        asking.progress.close()
+        engine.close()
+        asking.close()
     return asking.name_windows(
         pending, [results[number] for number in range(len(pending))]
     )
 
 
 class Asking:
-    """Asks for the answer to one request. Several threads may call it; its methods are for one thread.
+    """Asks for the answer to each question of a run. Several threads may call it; its methods are for one thread.
 
     Args:
         journal: has the answers from before a crash, and gets the new ones.
         spending: adds up the costs.
 
     Attributes:
-        limit: seconds that a call may take, if there is a limit.
         waiting: the sizes of the prompts that were not sent yet.
     """
 
@@ -148,21 +149,62 @@ class Asking:
     ):
         self.sender = sender
         self.journal = journal
-        self.limit = sender.limit
         self.spending = spending
         self.progress = Progress(total)
         self.waiting = WaitingPrompts({})
         self._answers_short: bool | None = None
-        self._breaker = Breaker(total, bool(journal))
-        self._odd = _Oddities()
+        self._breaker = CircuitBreaker(total, bool(journal))
+        self._answer_warnings = _AnswerWarnings()
+        self._open_questions = 0
+        self._finished: list[FinishedQuestion] = []
 
-    def reserve(self, number: int, asked: StoredRequest, in_flight: int) -> bool:
-        """Reserve the highest cost of a request if there is room for it; see `Spending.reserve`."""
-        return self.spending.reserve(number, asked, in_flight)
+    def make_engine(self, parallelism: int) -> RequestEngine:
+        """Return the engine that sends the requests."""
+        return RequestEngine(
+            ask=self,
+            sender=self.sender,
+            journal=self.journal,
+            spending=self.spending,
+            late_failure=self.late_failure,
+            parallelism=parallelism,
+        )
 
-    def settle(self, number: int, answer: Answer, is_late: bool) -> None:
-        """Count the real cost of a request; see `Spending.settle`."""
-        self.spending.settle(number, answer, is_late)
+    @property
+    def patience(self) -> float:
+        """Most seconds between two looks of the loop at the questions."""
+        return TICK
+
+    @property
+    def has_open_questions(self) -> bool:
+        """Whether a question was begun that has no result yet."""
+        return self._open_questions > 0
+
+    def may_begin(self, engine: RequestEngine) -> bool:
+        """Whether another question may begin."""
+        return engine.has_room
+
+    def begin(
+        self, number: int, pending: PendingRequest, engine: RequestEngine
+    ) -> None:
+        """Begin a question: put its request into the queue."""
+        self._open_questions += 1
+        engine.submit(
+            QueuedRequest(pending=pending, deliver=partial(self._finish, number))
+        )
+
+    def take_finished(self) -> list[FinishedQuestion]:
+        """Return the questions that have finished since the last call."""
+        finished = self._finished
+        self._finished = []
+        return finished
+
+    def close(self) -> None:
+        """End what belongs to the loop. It has no further use."""
+        self.progress.close()
+
+    def _finish(self, number: int, outcome: RequestOutcome) -> None:
+        self._open_questions -= 1
+        self._finished.append(FinishedQuestion(number, outcome))
 
     def recall(self, asked: StoredRequest) -> RequestState | None:
         """Return the state of a request with its result from an earlier run or the journal, if there is one."""
@@ -215,13 +257,13 @@ class Asking:
         return attempt.result
 
     def count(
-        self, number: int, asked: StoredRequest, call: Future[RequestResult] | None
+        self, number: int, asked: StoredRequest, outcome: RequestOutcome
     ) -> tuple[RequestState, bool]:
-        """Count the outcome of a call. Return the state of the request with its result, and whether that is an answer.
+        """Count a question's outcome. Return its state with the result, and whether that is an answer.
 
-        Raises an `InputError` if further requests would fail, too, or a client got bad input.
+        Raises an `InputError` if further requests would fail, too.
         """
-        result = call.result() if call else self.late_failure()
+        result = outcome.result
         sample = asked.sample
         instance = asked.state.instance.id
         tokens = (
@@ -231,17 +273,16 @@ class Asking:
         )
         self.progress.count(tokens, result)
         answer = answer_of(result)
-        self.settle(number, answer, is_late=call is None)
-        # A late call blocks a thread for the whole time limit.
         self.waiting.take(number)
-        weight = 1 if call else _LATE
+        # A late call blocks a thread for the whole time limit.
+        weight = _LATE if outcome.is_late else 1
         if answer.failure is None:
             self.waiting.answer(asked.characters)
         elif answer.failure in _REFUSED_PROMPT:
             self.waiting.refuse(asked.characters)
             weight = 0 if self._is_only_long(asked, answer.failure) else 1
         self._breaker.add(instance, answer, weight=weight)
-        self._odd.add(instance, sample, answer)
+        self._answer_warnings.add(instance, sample, answer)
         return replace(asked.state, result=result), answer.is_answered
 
     def _is_only_long(self, asked: StoredRequest, failure: Failure) -> bool:
@@ -287,7 +328,7 @@ class Asking:
     def finish(self) -> int:
         """Log the totals, and return how many requests failed."""
         self.progress.finish()
-        self._odd.finish()
+        self._answer_warnings.finish()
         if summary := self.spending.summary():
             helm_log.info(summary)
         return self._breaker.finish()
@@ -395,7 +436,7 @@ class Progress:
         return self._tokens / max(time.monotonic() - self._start, 1e-9)
 
 
-class Breaker:
+class CircuitBreaker:
     """Counts failures by kind, logs the first of each kind, and ends a run with too many failures in a row."""
 
     def __init__(self, total: int, has_answers: bool):
@@ -431,7 +472,8 @@ class Breaker:
             )
         if self._kinds[kind] == 1:
             helm_log.warning(
-                f"request for {name} failed: {error}; further {kind.value} failures are only counted"
+                f"request for {name} failed: {error}; further {kind.value} failures are"
+                " only counted"
             )
 
     def rename(self, requests: int) -> None:
@@ -453,7 +495,7 @@ class Breaker:
         return self._kinds.total()
 
 
-class _Oddities:
+class _AnswerWarnings:
     """Counts answers that a reader of the scores must know of, and logs the first of each kind."""
 
     def __init__(self) -> None:
@@ -481,27 +523,35 @@ class _Oddities:
             self._is_cutting = True
             about = f"the server counts {usage.input_tokens:,} tokens of a prompt that has at least {tokens:,}"
             helm_log.warning(
-                f"{name}: {about}, so it cuts prompts without an error; further cut prompts are only counted"
+                f"{name}: {about}, so it cuts prompts without an error; further cut"
+                " prompts are only counted"
             )
 
     def finish(self) -> None:
         """Log how many answers of each kind there are."""
         if (limit := find_limit(self._counts)) is not None:
             helm_log.warning(
-                f"the server counts {limit:,.0f} tokens of prompts of different lengths, so it cuts longer ones"
+                f"the server counts {limit:,.0f} tokens of prompts of different"
+                " lengths, so it cuts longer ones"
             )
-        if number := sum(find_cut(*count, limit) is not None for count in self._counts):
+        number = 0
+        for sample, counted in self._counts:
+            number += find_cut(sample, counted, limit) is not None
+        if number:
             helm_log.warning(
-                f"the server has cut {number} of {self._answers} prompts, so their scores do not compare"
+                f"the server has cut {number} of {self._answers} prompts, so their"
+                " scores do not compare"
             )
         if self._empty:
             helm_log.warning(f"{self._empty} of {self._answers} answers are empty")
         if self._in_reasoning:
             helm_log.warning(
-                f"{self._in_reasoning} of {self._answers} answers have all their text in the reasoning field: the"
-                " server's reasoning parser may be another model's; check the server with `helm-longctx doctor`"
+                f"{self._in_reasoning} of {self._answers} answers have all their text"
+                " in the reasoning field: the server's reasoning parser may be another"
+                " model's; check the server with `helm-longctx doctor`"
             )
         if self._suspected:
             helm_log.warning(
-                f"{self._suspected} of {self._answers} answers may contain reasoning: they begin with unknown marks"
+                f"{self._suspected} of {self._answers} answers may contain reasoning:"
+                " they begin with unknown marks"
             )

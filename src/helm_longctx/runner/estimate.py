@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import zstandard
-from helm.benchmark.model_deployment_registry import (
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS,
-)
-from helm.benchmark.model_deployment_registry import (
-    ModelDeployment,
-    get_model_deployment,
-)
-from helm.benchmark.run_spec import RunSpec
-from helm.common.object_spec import get_class_by_name
-from helm.common.request import GeneratedOutput, Request, RequestResult
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import (
     load_deployment_counter,
     with_deployments_tokenizer,
+)
+from helm_longctx.helm_api import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
+from helm_longctx.helm_api import (
+    GeneratedOutput,
+    ModelDeployment,
+    Request,
+    RequestResult,
+    RunSpec,
+    get_class_by_name,
+    get_model_deployment,
 )
 from helm_longctx.judging.answer_judge import (
     judge_names,
@@ -51,6 +51,7 @@ from helm_longctx.runs.records import RECORDS
 from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.entry import ADAPTER_METHOD
 from helm_longctx.tasks.metric_names import nearest_depth
+from helm_longctx.tasks.prompt import message_text
 from helm_longctx.tasks.token_estimate import estimate_tokens, splits_digits
 
 _COUNTED_PROMPTS = 16
@@ -203,7 +204,8 @@ def estimate_run(
     """Estimate a run. Raises an `InputError` for HELM's other scenarios, bad data, and prompts that do not fit."""
     if not is_long_context(spec):
         raise InputError(
-            f"{spec.name}: only run entries of this package and HELM's long-context ones can be estimated"
+            f"{spec.name}: only run entries of this package and HELM's long-context"
+            " ones can be estimated"
         )
     deployment = get_model_deployment(spec.adapter_spec.model_deployment)
     prices = find_prices(deployment.name, own)
@@ -357,7 +359,7 @@ def _count_prompts(
 
 def _text(request: Request) -> str:
     if request.messages:
-        return "\n".join(message["content"] for message in request.messages)
+        return "\n".join(map(message_text, request.messages))
     return request.prompt
 
 
@@ -519,7 +521,10 @@ def _dollars(
 def _sum(amounts: Iterable[float | None]) -> float | None:
     """Return the sum. Returns None if an amount is not known."""
     every = list(amounts)
-    known = [amount for amount in every if amount is not None]
+    known = []
+    for amount in every:
+        if amount is not None:
+            known.append(amount)
     return sum(known) if len(known) == len(every) else None
 
 

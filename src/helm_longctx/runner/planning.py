@@ -144,7 +144,8 @@ def read_spreads(suite: Path) -> dict[TaskKey, Spreads]:
             models[_key(result)][result.model] = by_instance(result.answers)
     if not models:
         raise InputError(
-            f"like={suite.name}: the suite has no run with scores in {suite.parent}; name another suite"
+            f"like={suite.name}: the suite has no run with scores in {suite.parent};"
+            " name another suite"
         )
     spreads = {}
     for key, by_model in models.items():

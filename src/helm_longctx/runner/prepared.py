@@ -9,17 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from helm.benchmark.adaptation.request_state import RequestState
-from helm.benchmark.model_deployment_registry import get_model_deployment
-from helm.benchmark.run_spec import RunSpec
-from helm.benchmark.scenarios.scenario import Scenario
-
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import deployment_window
+from helm_longctx.helm_api import RequestState, RunSpec, Scenario, get_model_deployment
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.sending import Sender
 from helm_longctx.runner import prefixes
-from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
+from helm_longctx.runner.asking import Asking, ask_all
+from helm_longctx.runner.engine import PendingRequest
 from helm_longctx.runner.programs import ProgramAsking, check_programs, has_programs
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import Spool, StoredRequest
@@ -61,10 +58,11 @@ def check_window(requests: Sequence[StoredRequest], deployment: str) -> None:
     tokens = max(int(_SURE * estimate), shortest.sample.fewest_tokens or 0)
     if tokens + shortest.request.max_tokens > window:
         raise WindowError(
-            f"the window of {deployment} has {window:,} tokens, and each of the {len(requests)} prompts has at least"
-            f" {tokens:,} and up to {shortest.request.max_tokens:,} for its answer; nothing was sent. Give a shorter"
-            " length, or a tokenizer by which prompts are cut (helm-longctx run: --tokenizer), or the window if it is"
-            " larger (--context)"
+            f"the window of {deployment} has {window:,} tokens, and each of the"
+            f" {len(requests)} prompts has at least {tokens:,} and up to"
+            f" {shortest.request.max_tokens:,} for its answer; nothing was sent. Give a"
+            " shorter length, or a tokenizer by which prompts are cut (helm-longctx"
+            " run: --tokenizer), or the window if it is larger (--context)"
         )
 
 
@@ -121,7 +119,7 @@ class PreparedRun:
 
     def beginnings(
         self, numbers: Sequence[int], pays: prefixes.Pays
-    ) -> list[prefixes.Beginning | None]:
+    ) -> list[prefixes.SharedPrefix | None]:
         """Return the beginnings that requests share with each other; see `cacheable_beginnings`."""
         keys: list[prefixes.PrefixDigests] = [[]] * len(numbers)
         if self.sender.caches_prompts:
@@ -139,13 +137,12 @@ class PreparedRun:
         order = self.order()
         if has_programs(self.requests):
             check_programs(self.requests, self.sender)
-            beginnings: list[prefixes.Beginning | None] = [None] * total
+            beginnings: list[prefixes.SharedPrefix | None] = [None] * total
             asking: Asking = ProgramAsking(
                 sender=self.sender,
                 journal=self.journal,
                 spending=self.spending,
                 total=total,
-                parallelism=self.parallelism,
                 folder=self.path,
             )
         else:
@@ -162,10 +159,11 @@ class PreparedRun:
             helm_log.info(
                 self.path.name
             )  # `helm-longctx run` shows the messages of this package, but not HELM's "Running …"
-            pending = [
-                PendingRequest(self.requests[number], beginnings[number])
-                for number in order
-            ]
+            pending = []
+            for number in order:
+                pending.append(
+                    PendingRequest(self.requests[number], beginnings[number])
+                )
             width = max(self.parallelism, self.sender.concurrency)
             answered = dict(zip(order, ask_all(pending, asking, width), strict=True))
             return Answers(

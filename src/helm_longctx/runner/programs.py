@@ -1,30 +1,28 @@
 """Answers questions by the program of a method. It sends any number of requests for each (`Method.answer`).
 
-Each program runs in a thread and waits for its replies. Its requests go through the journal and the sender of a run one
-by one, so a program that is called again after a crash gets the replies that have arrived, and nothing is sent twice.
-Equal requests of several questions are sent once, and cost the question that asked first.
+Each program runs in a thread, puts its requests into the queue of the run (`runner/engine.py`), and waits for its
+replies. The journal has each reply, so a program that is called again after a crash gets the replies that have arrived,
+and nothing is sent twice. Equal requests of several questions are sent once, and cost the question that asked first.
 """
 
 from __future__ import annotations
 
 import ctypes
-import itertools
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
-
-from helm.benchmark.adaptation.request_state import RequestState
-from helm.common.request import GeneratedOutput, RequestResult
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
-from helm_longctx.models.apis.calls import TICK, Calls
+from helm_longctx.helm_api import GeneratedOutput, RequestResult, RequestState
+from helm_longctx.models.apis.calls import TICK
 from helm_longctx.models.apis.protocol import serialize
 from helm_longctx.models.apis.sending import Sender
 from helm_longctx.models.apis.tools import with_tools
@@ -38,13 +36,19 @@ from helm_longctx.models.results import (
     usage_of,
 )
 from helm_longctx.redaction.abbreviation import describe_error
-from helm_longctx.runner.asking import Asking, PendingRequest
+from helm_longctx.runner.asking import Asking, FinishedQuestion
+from helm_longctx.runner.engine import (
+    PendingRequest,
+    QueuedRequest,
+    RequestEngine,
+    RequestOutcome,
+)
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import Spool, StoredRequest, point_to
 from helm_longctx.runs.journal import Journal, request_name
 from helm_longctx.runs.prompts import elide_messages, request_text, without_text
 from helm_longctx.runs.scores import STEPS
-from helm_longctx.tasks.answer import Answer, AnswerFacts, Steps, Usage
+from helm_longctx.tasks.answer import AnswerFacts, Steps, Usage
 from helm_longctx.tasks.methods.method import (
     MAX_REQUESTS,
     TOOLS,
@@ -60,11 +64,14 @@ if TYPE_CHECKING:
 _MOST_SECONDS = 600.0
 """Seconds for which a program may compute without a request."""
 
+_SHOWING_SECONDS = TICK / 20
+"""Seconds that a new program gets to send its first requests before the next program begins."""
+
 
 class _StopError(BaseException):
     """Ends a program. It is no `Exception`, so that the program's own handlers let it pass."""
 
-    def __init__(self, reason: RequestResult | InputError | None = None):
+    def __init__(self, reason: RequestResult | None = None):
         super().__init__()
         self.reason = reason
 
@@ -160,113 +167,93 @@ def check_programs(requests: Sequence[StoredRequest], sender: Sender) -> None:
     if method and method.needs_tools and not sender.takes_tools:
         raise InputError(
             f"method={method.name} needs native tool calls, which the client of"
-            f" {requests[0].request.model_deployment} does not send; use a deployment with OpenAIClient or"
-            " AnthropicClient of helm_longctx.models.apis"
+            f" {requests[0].request.model_deployment} does not send; use a deployment"
+            " with OpenAIClient or AnthropicClient of helm_longctx.models.apis"
         )
 
 
-class _Gate:
-    """Lets requests of all programs through, within the limits on requests in flight and on the cost."""
-
-    def __init__(
-        self, journal: Journal, spending: Spending, width: int, sender: Sender
-    ):
-        self.room = threading.Condition()
-        self.waiting = 0
-        self._journal = journal
-        self._spending = spending
-        self._width = width
-        self._sender = sender
-        self._in_flight: set[str] = set()
-        self._charged: set[str] = set()
-        self._is_proven = False
-        self._numbers = itertools.count()
-
-    def enter(
-        self, name: str, step: StoredRequest, waits: bool
-    ) -> RequestResult | int | None:
-        """Return the answer that a request has, or else the number under which it may be sent, if either.
-
-        If it `waits`, there is one of both. Raises an `InputError` if nothing in flight can make room below the limit
-        in dollars.
-        """
-        with self.room:
-            while True:
-                if answer := self._journal.get(name):
-                    return answer
-                # The first request is alone, so that a wrong address, key or model is found with one request.
-                width = self._width if self._is_proven else 1
-                if name not in self._in_flight and len(self._in_flight) < width:
-                    number = next(self._numbers)
-                    if self._spending.reserve(number, step, len(self._in_flight)):
-                        self._in_flight.add(name)
-                        return number
-                if not waits:
-                    return None
-                self.room.wait(TICK)
-                if self._sender.is_stopped:
-                    raise _StopError
-
-    def leave(
-        self, name: str, number: int, result: RequestResult, is_late: bool
-    ) -> None:
-        """Count what a request has cost, and let others in."""
-        with self.room:
-            self._in_flight.discard(name)
-            answer = answer_of(result)
-            self._spending.settle(number, answer, is_late)
-            self._is_proven |= answer.is_answered
-            self.room.notify_all()
-
-    def charge(self, name: str) -> bool:
-        """Whether the question that asks is the first one with this request, and pays for it."""
-        with self.room:
-            is_first = name not in self._charged
-            self._charged.add(name)
-            return is_first
-
-    def has_room(self, wanted: int) -> None:
-        """Count requests that programs are about to send; below 0 those that have their replies."""
-        with self.room:
-            self.waiting += wanted
-            self.room.notify_all()
-
-
-@dataclass
-class _Conversation:
-    """The requests of one program.
+class _Program:
+    """A program that answers a question, in a thread of its own, with its requests.
 
     Attributes:
         seconds: how long the program waited for the model; requests sent together count once, as the slowest.
         usages, steps: what the question pays for each request, and what a page shows of it.
         since: when the program got its last replies. It is None while the program waits.
+        interrupted: when the program was told to stop. It is None before.
+        is_silent: whether the program has not sent a request yet.
+        is_late: whether a request took too long.
+        ending: what the program has ended with.
     """
 
-    asking: ProgramAsking
-    asked: StoredRequest
-    spool: Spool
-    most: int
-    seconds: float = 0.0
-    usages: list[Usage | None] = field(default_factory=list)
-    steps: list[dict[str, Any]] = field(default_factory=list)
-    last: RequestResult | None = None
-    is_cached: bool = True
-    since: float | None = field(default_factory=time.monotonic)
-    has_begun: bool = False
-    forks: bool = False
+    def __init__(
+        self,
+        number: int,
+        asked: StoredRequest,
+        asking: ProgramAsking,
+        engine: RequestEngine,
+        spool: Spool,
+    ):
+        assert asked.sample.method
+        self.number = number
+        self.asked = asked
+        self.asking = asking
+        self.spool = spool
+        self.seconds = 0.0
+        self.usages: list[Usage | None] = []
+        self.steps: list[dict[str, Any]] = []
+        self.last: RequestResult | None = None
+        self.is_cached = True
+        self.begun = time.monotonic()
+        self.since: float | None = self.begun
+        self.interrupted: float | None = None
+        self.is_silent = True
+        self.is_late = False
+        self.forks = False
+        self.ending: RequestResult | InputError | _StopError | None = None
+        self.name = f"method={asked.sample.method['name']}"
+        self._engine = engine
+        self._most = int(asked.sample.method["arguments"][MAX_REQUESTS])
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def start(self) -> None:
+        """Call the program."""
+        self._thread.start()
+
+    def interrupt(self) -> None:
+        """Raise an exception in the thread, at its next step in Python."""
+        self.interrupted = time.monotonic()
+        identifier = ctypes.c_ulong(self._thread.ident or 0)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            identifier, ctypes.py_object(_StopError)
+        )
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the program has ended in any way."""
+        return self.ending is not None or not self._thread.is_alive()
+
+    @property
+    def computes_too_long(self) -> bool:
+        """Whether the program has sent no request for longer than it may compute."""
+        since = self.since
+        return since is not None and time.monotonic() - since > _MOST_SECONDS
+
+    def _work(self) -> None:
+        self.ending = _call(self)
+        self.is_silent = False
+        self._engine.wake()
 
     def send(self, steps: Sequence[Step]) -> list[Reply]:
         """Send requests at the same time; see `Question`. Ends the program if one of them has no answer."""
         if self.forks:
             raise _StopError
-        if len(self.steps) + len(steps) > self.most:
+        if len(self.steps) + len(steps) > self._most:
             raise _StopError(
                 _refuse(
-                    f"{self._name} asks for more than {MAX_REQUESTS}={self.most} requests"
+                    f"{self.name} asks for more than {MAX_REQUESTS}={self._most} requests"
                 )
             )
         with self.pausing():
-            self._begin(len(steps))
             results = self._exchange(steps)
         self.seconds += max(
             (result.request_time or 0.0 for result in results), default=0.0
@@ -284,49 +271,33 @@ class _Conversation:
         yield
         self.since = time.monotonic()
 
-    def _begin(self, steps: int) -> None:
-        # The first request of a question lets the next question begin.
-        self.asking.gate.has_room(steps - (not self.has_begun))
-        self.has_begun = True
-
     def _exchange(self, steps: Sequence[Step]) -> list[RequestResult]:
-        gate = self.asking.gate
-        journal = self.asking.journal
+        replies: SimpleQueue[tuple[int, RequestOutcome]] = SimpleQueue()
+        requests = [_store_step(self.asked, step, self.spool) for step in steps]
+        for index, request in enumerate(requests):
+            deliver = partial(_put_reply, replies, index)
+            self._engine.submit(QueuedRequest(PendingRequest(request), deliver))
+        self.is_silent = False
+        self._engine.wake()
         results: dict[int, RequestResult] = {}
-        flights: dict[int, tuple[str, int, StoredRequest]] = {}
-        queue = dict(enumerate(steps))
-        with closing(Calls(self.asking.ask_step, self.asking.sender.limit)) as calls:
-            while queue or calls:
-                for index in [*queue]:
-                    stored = _store_step(self.asked, queue[index], self.spool)
-                    name = journal.name(stored.request, stored.digest)
-                    entry = gate.enter(name, stored, waits=not calls)
-                    if entry is None:
-                        break
-                    step = queue.pop(index)
-                    if isinstance(entry, int):
-                        flights[index] = name, entry, stored
-                        calls.start(index, PendingRequest(stored))
-                    else:
-                        results[index] = entry
-                        self._record(step, stored, entry, gate.charge(name))
-                for index, call in calls.wait() if calls else ():
-                    name, number, stored = flights.pop(index)
-                    if call:
-                        result = call.result()
-                    else:
-                        result = self.asking.late_failure()
-                    gate.leave(name, number, result, is_late=call is None)
-                    results[index] = result
-                    self._record(steps[index], stored, result, gate.charge(name))
-        gate.has_room(-len(steps))
+        while len(results) < len(steps):
+            try:
+                index, outcome = replies.get(timeout=TICK)
+            except Empty:
+                if self._engine.sender.is_stopped:
+                    raise _StopError from None
+                continue
+            results[index] = outcome.result
+            self.is_late |= outcome.is_late
+            self._record(steps[index], requests[index], outcome)
         return [results[index] for index in range(len(steps))]
 
     def _record(
-        self, step: Step, stored: StoredRequest, result: RequestResult, pays: bool
+        self, step: Step, stored: StoredRequest, outcome: RequestOutcome
     ) -> None:
+        result = outcome.result
         usage = usage_of(result)
-        if pays and failure_of(result) is None:
+        if outcome.is_first and failure_of(result) is None:
             self.usages.append(usage)
         self.is_cached &= result.cached
         prices = self.asking.spending.prices
@@ -348,14 +319,9 @@ class _Conversation:
                 "seconds": result.request_time,
                 "usage": usage and vars(usage),
                 "dollars": prices.dollars(usage) if prices and usage else None,
-                "shared": not pays,
+                "shared": not outcome.is_first,
             }
         )
-
-    @property
-    def _name(self) -> str:
-        assert self.asked.sample.method
-        return f"method={self.asked.sample.method['name']}"
 
     def join(self, text: str, notes: Mapping[str, Any]) -> RequestResult:
         """Return the result of the question: the answer, with the tokens and the time of all requests."""
@@ -384,6 +350,14 @@ class _Conversation:
         )
 
 
+def _put_reply(
+    replies: SimpleQueue[tuple[int, RequestOutcome]],
+    index: int,
+    outcome: RequestOutcome,
+) -> None:
+    replies.put((index, outcome))
+
+
 def _refuse(reason: str) -> RequestResult:
     return make_failure(
         Failure.BAD_REQUEST, f"{reason}; it was stopped, and the question has no answer"
@@ -391,7 +365,11 @@ def _refuse(reason: str) -> RequestResult:
 
 
 class ProgramAsking(Asking):
-    """Answers questions by programs, which have at most `parallelism` requests in flight. The folder gets the steps."""
+    """Answers questions by programs. The folder gets their steps.
+
+    Attributes:
+        shared: what programs keep for each other.
+    """
 
     def __init__(
         self,
@@ -399,106 +377,121 @@ class ProgramAsking(Asking):
         journal: Journal,
         spending: Spending,
         total: int,
-        parallelism: int,
         folder: Path,
     ):
         super().__init__(sender, journal, spending, total)
-        self.limit = None  # each request of a program has a limit, and the program has none for all of them
-        self.gate = _Gate(journal, spending, parallelism, sender)
         self.shared: dict[Any, Any] = {}
-        self._parallelism = parallelism
+        self._programs: dict[int, _Program] = {}
         self._folder = folder
-        self._lock = threading.Lock()
         (folder / STEPS).write_bytes(b"")
 
     def recall(self, asked: StoredRequest) -> RequestState | None:
         """Return None: the program is called again, and gets the replies that are in the journal."""
         return None
 
-    def reserve(self, number: int, asked: StoredRequest, in_flight: int) -> bool:
+    @property
+    def has_open_questions(self) -> bool:
+        """Whether a program has begun whose result was not taken."""
+        return bool(self._programs)
+
+    @property
+    def patience(self) -> float:
+        """Seconds until the next program may begin, or until a program is looked at again."""
+        return _SHOWING_SECONDS if self._silent_programs else TICK
+
+    @property
+    def _silent_programs(self) -> list[_Program]:
+        return [program for program in self._programs.values() if program.is_silent]
+
+    def may_begin(self, engine: RequestEngine) -> bool:
         """Whether another program may begin: the requests of those that have begun do not fill the width."""
-        with self.gate.room:
-            # A program shows how many requests it sends when it sends the first ones.
-            is_free = self.gate.room.wait_for(
-                lambda: not in_flight or self.gate.waiting < 1, TICK / 20
-            )
-            if not (is_free or self.gate.waiting < self._parallelism):
-                return False
-            self.gate.waiting += 1
+        if not self._programs:
             return True
+        if not engine.is_proven or len(self._programs) >= engine.parallelism:
+            return False
+        silent = self._silent_programs
+        # A program shows how many requests it sends when it sends the first ones.
+        if silent and time.monotonic() - silent[-1].begun < _SHOWING_SECONDS:
+            return False
+        return engine.unanswered + len(silent) < engine.parallelism
 
-    def settle(self, number: int, answer: Answer, is_late: bool) -> None:
-        """Do nothing: the requests were counted one by one."""
-
-    def ask_step(self, pending: PendingRequest) -> RequestResult:
-        """Send one request of a program."""
-        return super().__call__(pending)
-
-    def __call__(self, pending: PendingRequest) -> RequestResult:
-        """Return the result of a question, with the answer of its program.
-
-        Raises an `InputError` if a client got bad input, or a limit in dollars is reached.
-        """
-        asked = pending.request
-        assert asked.sample.method
-        with Spool(self._folder) as spool:
-            most = int(asked.sample.method["arguments"][MAX_REQUESTS])
-            conversation = _Conversation(
-                asking=self,
-                asked=asked,
-                spool=spool,
-                most=most,
-            )
-            try:
-                result = self._run(conversation)
-            finally:
-                conversation._begin(0)
-            state = asked.state
-            about = {
-                "id": state.instance.id,
-                "task": state.instance.sub_split,
-                "repeat": state.train_trial_index,
-            }
-            with self._lock, (self._folder / STEPS).open("ab") as file:
-                file.write(serialize({**about, "steps": conversation.steps}) + b"\n")
-        if (
-            failure_of(result) is None
-            and not result.completions[0].text
-            and not conversation.steps
-        ):
-            return _refuse("the program sent no request and returned nothing")
-        return result
-
-    def _run(self, conversation: _Conversation) -> RequestResult:
-        """Run a program in a thread of its own. The thread is left behind if it does not stop."""
-        outcome: list[RequestResult | BaseException] = []
-        thread = threading.Thread(
-            target=lambda: outcome.append(_call(conversation)), daemon=True
+    def begin(
+        self, number: int, pending: PendingRequest, engine: RequestEngine
+    ) -> None:
+        """Begin a question: start its program."""
+        program = _Program(
+            number=number,
+            asked=pending.request,
+            asking=self,
+            engine=engine,
+            spool=Spool(self._folder),
         )
-        thread.start()
-        while thread.is_alive():
-            thread.join(TICK)
-            since = conversation.since
-            if since is not None and (
-                time.monotonic() - since > _MOST_SECONDS or self.sender.is_stopped
-            ):
-                # This raises the exception in the thread, at its next step in Python.
-                identifier = ctypes.c_ulong(thread.ident or 0)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    identifier, ctypes.py_object(_StopError)
-                )
-                thread.join(TICK)
-                if not outcome or isinstance(outcome[0], _StopError):
-                    return _refuse(
-                        f"{conversation._name} computed for {_MOST_SECONDS:g} seconds without a request"
-                    )
-        if isinstance(outcome[0], _StopError):
-            ending = outcome[0].reason
-        else:
-            ending = outcome[0]
-        if isinstance(ending, RequestResult):
-            return ending
-        raise ending or InputError("the run was stopped")
+        self._programs[number] = program
+        program.start()
+
+    def take_finished(self) -> list[FinishedQuestion]:
+        """Return the questions whose programs have ended since the last call, or compute for too long.
+
+        Raises an `InputError` if a program had bad input.
+        """
+        finished = []
+        for program in [*self._programs.values()]:
+            if program.has_ended or _is_stuck(program):
+                finished.append(self._collect(program))
+            elif program.computes_too_long and program.interrupted is None:
+                program.interrupt()
+        return finished
+
+    def close(self) -> None:
+        """End the programs that have not ended. Those that wait for a reply end by themselves."""
+        super().close()
+        for program in self._programs.values():
+            if program.since is not None:
+                program.interrupt()
+            program.spool.close()
+
+    def _collect(self, program: _Program) -> FinishedQuestion:
+        """Return the result of a program that has ended or is left behind, and write its steps."""
+        result = _result_of(program)
+        del self._programs[program.number]
+        program.spool.close()
+        state = program.asked.state
+        about = {
+            "id": state.instance.id,
+            "task": state.instance.sub_split,
+            "repeat": state.train_trial_index,
+        }
+        with (self._folder / STEPS).open("ab") as file:
+            file.write(serialize({**about, "steps": program.steps}) + b"\n")
+        return FinishedQuestion(
+            program.number, RequestOutcome(result, is_late=program.is_late)
+        )
+
+
+def _is_stuck(program: _Program) -> bool:
+    """Whether a program was told to stop and has not stopped. Its thread is left behind."""
+    if program.interrupted is None:
+        return False
+    return time.monotonic() - program.interrupted > TICK
+
+
+def _result_of(program: _Program) -> RequestResult:
+    """Return the result of the question of a program. Raises an `InputError` if the program had bad input."""
+    ending = program.ending
+    if isinstance(ending, _StopError):
+        ending = ending.reason
+    if isinstance(ending, InputError):
+        raise ending
+    if ending is None and program.interrupted is not None:
+        return _refuse(
+            f"{program.name} computed for {_MOST_SECONDS:g} seconds without a request"
+        )
+    if ending is None:
+        raise InputError("the run was stopped")
+    has_answer = failure_of(ending) is None
+    if has_answer and not ending.completions[0].text and not program.steps:
+        return _refuse("the program sent no request and returned nothing")
+    return ending
 
 
 _running = threading.local()
@@ -512,33 +505,34 @@ def _call_program(asked: StoredRequest, question: Question) -> Any:
     return answer(question)
 
 
-def _call(conversation: _Conversation) -> RequestResult | BaseException:
+def _call(program: _Program) -> RequestResult | InputError | _StopError:
+    """Return what the program of a question has ended with."""
     _watch_forks()
-    _running.conversation = conversation
+    _running.program = program
     try:
-        question = _make_question(conversation.asked, conversation.send)
-        question.pause = conversation.pausing
-        question.shared = conversation.asking.shared
-        text = _call_program(conversation.asked, question)
-        if conversation.forks:
-            return _refuse(f"{conversation._name} started a process with fork")
+        question = _make_question(program.asked, program.send)
+        question.pause = program.pausing
+        question.shared = program.asking.shared
+        text = _call_program(program.asked, question)
+        if program.forks:
+            return _refuse(f"{program.name} started a process with fork")
         if not isinstance(text, str):
             return _refuse(
-                f"{conversation._name} returned a value of type {type(text).__name__} instead of a text"
+                f"{program.name} returned a value of type {type(text).__name__} instead of a text"
             )
-        return conversation.join(text, question.notes)
+        return program.join(text, question.notes)
     except _StopError as stop:
-        if conversation.forks:
-            return _refuse(f"{conversation._name} started a process with fork")
+        if program.forks:
+            return _refuse(f"{program.name} started a process with fork")
         return stop
     except InputError as error:
         return error
-    except Exception as error:  # of the program
+    except (Exception, SystemExit) as error:  # of the program
         return _refuse(
-            f"{conversation._name}: {type(error).__name__}: {describe_error(error)}"
+            f"{program.name}: {type(error).__name__}: {describe_error(error)}"
         )
     finally:
-        _running.conversation = None
+        _running.program = None
 
 
 @cache
@@ -546,8 +540,8 @@ def _watch_forks() -> None:
     """From now on end a copy of this process that a program makes with fork: two would send the same requests."""
 
     def watch(is_copy: bool) -> None:
-        if conversation := getattr(_running, "conversation", None):
-            conversation.forks = True
+        if program := getattr(_running, "program", None):
+            program.forks = True
             if is_copy:
                 os._exit(1)
 

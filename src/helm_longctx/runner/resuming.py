@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from helm.benchmark.run_spec import RunSpec
-from helm.common.request import Request, RequestResult
-
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import CHAT_BUFFER, deployment_window
+from helm_longctx.helm_api import Request, RequestResult, RunSpec
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.results import failure_of, is_output_cut, parse_result
 from helm_longctx.redaction.abbreviation import digest
@@ -123,15 +121,17 @@ def retry_cut(
         return requests
     if find_incomplete_files(earlier):
         raise InputError(
-            f"{_ARGUMENT}={factor}x asks again for the cut answers of {earlier.name}, which is not finished in"
-            f" {earlier.parent}; make that run first, or give helm-longctx run --retry-cut {factor}x, which makes both"
+            f"{_ARGUMENT}={factor}x asks again for the cut answers of {earlier.name},"
+            f" which is not finished in {earlier.parent}; make that run first, or give"
+            f" helm-longctx run --retry-cut {factor}x, which makes both"
         )
     names = [request_name(asked.request, asked.digest) for asked in requests]
     results = dict(_results(earlier))
     if missing := sum(name not in results for name in names):
         raise InputError(
-            f"{earlier} has no result for {missing} of {len(requests)} requests of {spec.name}; give both runs the same"
-            " data and the same --max-eval-instances"
+            f"{earlier} has no result for {missing} of {len(requests)} requests of"
+            f" {spec.name}; give both runs the same data and the same"
+            " --max-eval-instances"
         )
     again = dict(_results(run)) if not find_incomplete_files(run) else {}
     window = deployment_window(spec.adapter_spec.model_deployment)

@@ -8,22 +8,20 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from helm.benchmark.model_deployment_registry import get_model_deployment
-from helm.clients.client import Client
-from helm.common.context import Context
-from helm.common.local_context import LocalContext
-
 from helm_longctx.environment import DEFAULT_TIMEOUT, number_setting, request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Problem, failure_of_error
-from helm_longctx.models.apis.sending import Retries, Sender, limit_time
+from helm_longctx.helm_api import Client, Context, LocalContext, get_model_deployment
+from helm_longctx.models.apis.sending import (
+    DEFAULT_WAIT,
+    WAIT,
+    Retries,
+    Sender,
+    limit_time,
+)
 from helm_longctx.models.endpoints.registration import LOCAL_CLIENTS
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runs.files import read_model
-
-WAIT = "HELM_LONGCTX_WAIT"
-_DEFAULT_WAIT = 5.0
-"""Seconds before the second attempt; doubled before each further one."""
 
 TRIES = "HELM_LONGCTX_TRIES"
 DEFAULT_TRIES = 6
@@ -57,7 +55,7 @@ def make_sender(context: Context, deployment: str) -> Sender:
     """
     limit = request_timeout()
     tries = int(number_setting(TRIES, DEFAULT_TRIES, whole=True))
-    retries = Retries(tries, number_setting(WAIT, _DEFAULT_WAIT))
+    retries = Retries(tries, number_setting(WAIT, DEFAULT_WAIT))
     if not isinstance(context, LocalContext):
         return Sender(context, retries, limit)
     client = find_client(context, deployment)

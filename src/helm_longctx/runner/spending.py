@@ -82,7 +82,8 @@ class Spending:
         self._limit.is_reached = True
         raise InputError(
             f"the next request can cost ${most:.4f}, and {MAX_COST}={self._limit.dollars:g} allows"
-            f" ${self._limit.dollars - self._limit.spent:.4f} more after ${self._limit.spent:.4f} were spent"
+            f" ${self._limit.dollars - self._limit.spent:.4f} more after"
+            f" ${self._limit.spent:.4f} were spent"
         )
 
     def settle(self, number: int, answer: Answer, is_late: bool) -> None:
@@ -112,8 +113,9 @@ class Spending:
         tokens = self._tokens
         share = tokens["cached_tokens"] / max(tokens["input_tokens"], 1)
         counts = (
-            f"{tokens['input_tokens']:,} prompt tokens, {tokens['cached_tokens']:,} of them cached ({share:.0%});"
-            f" {tokens['output_tokens']:,} output tokens, {tokens['reasoning_tokens']:,} of them reasoning"
+            f"{tokens['input_tokens']:,} prompt tokens, {tokens['cached_tokens']:,} of"
+            f" them cached ({share:.0%}); {tokens['output_tokens']:,} output tokens,"
+            f" {tokens['reasoning_tokens']:,} of them reasoning"
         )
         if self.prices is None:
             return f"{counts}; the price is not known"

@@ -100,8 +100,9 @@ def check_run_name(name: str) -> None:
     size = len(name.encode())
     if size > _LONGEST_RUN_NAME:
         raise InputError(
-            f"the name of the run has {size} bytes, and at most {_LONGEST_RUN_NAME} are allowed because its folder"
-            f" has this name: {shorten(name)}; use a shorter name of the model, or fewer arguments"
+            f"the name of the run has {size} bytes, and at most {_LONGEST_RUN_NAME} are"
+            f" allowed because its folder has this name: {shorten(name)}; use a shorter"
+            " name of the model, or fewer arguments"
         )
 
 

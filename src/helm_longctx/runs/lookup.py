@@ -22,7 +22,8 @@ def full_prompt(run_path: Path, instance: str) -> str:
     record = find_records(run_path, instance)[0]
     if record.prompt_digest != digest(record.prompt):
         raise InputError(
-            f"{run_path / INDEX} is missing, and {STATES} has only a part of the prompt of {instance}"
+            f"{run_path / INDEX} is missing, and {STATES} has only a part of the prompt"
+            f" of {instance}"
         )
     return record.prompt
 

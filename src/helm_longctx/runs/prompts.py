@@ -9,21 +9,21 @@ questions, or a haystack at six depths, needs the space of one prompt. `zstd -dc
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import orjson
 import regex
 import zstandard
-from helm.benchmark.scenarios.scenario import Input
-from helm.common.request import Request
 
 from helm_longctx.errors import InputError
+from helm_longctx.helm_api import Input, Request
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runs.files import read_json, replace_file
+from helm_longctx.tasks.prompt import Message, message_text
 from helm_longctx.tasks.sample import Sample
 
 LIMIT = 8_000
@@ -161,13 +161,13 @@ def _edge(text: str, at: int) -> int:
 
 
 _Asking = TypeVar("_Asking", Request, Input)
-Messages = list[dict[str, str]]
+Messages = list[dict[str, Any]]
 
 END_MESSAGES = 3
 """Number of messages at each end of a long conversation that a page shows."""
 
 
-def to_text(prompt: str, messages: Sequence[Mapping[str, str]] | None) -> str:
+def to_text(prompt: str, messages: Sequence[Message] | None) -> str:
     """Return the prompt, or the JSON of the messages if there are any."""
     # Digests of prompts depend on this format. With escapes, Chinese texts would be illegible on pages.
     return json.dumps(messages, ensure_ascii=False) if messages else prompt
@@ -210,31 +210,33 @@ def elide_texts(asking: _Asking, evidence: Sequence[str]) -> _Asking:
     return with_text(asking, elide(request_text(asking), evidence))
 
 
-def elide_messages(
-    messages: Sequence[Mapping[str, str]], evidence: Sequence[str]
-) -> Messages:
+def elide_messages(messages: Sequence[Message], evidence: Sequence[str]) -> Messages:
     """Shorten a conversation for display: keep both ends and the messages with evidence, and elide each of them.
 
-    A message with the role `left out` stands for the messages between them. A conversation of at most `LIMIT`
-    characters is returned unchanged, so a conversation can be elided twice.
+    A message with the role `left out` stands for the messages between them. Calls of tools become a part of the text.
+    A conversation of at most `LIMIT` characters stays whole, so a conversation can be elided twice.
     """
-    if sum(len(message["content"]) for message in messages) <= LIMIT:
-        return [dict(message) for message in messages]
+    shown: Messages = []
+    for message in messages:
+        shown.append({"role": message["role"], "content": message_text(message)})
+    if sum(len(message["content"]) for message in shown) <= LIMIT:
+        return shown
     # An empty piece would occur in every message.
     pieces = [piece.strip() for piece in evidence if piece.strip()]
     visible: Messages = []
     left_out: Messages = []
-    for number, message in enumerate(messages):
-        is_end = number < END_MESSAGES or number >= len(messages) - END_MESSAGES
+    for number, message in enumerate(shown):
+        is_end = number < END_MESSAGES or number >= len(shown) - END_MESSAGES
         if is_end or any(piece in message["content"] for piece in pieces):
             if left_out:
                 characters = sum(len(hidden["content"]) for hidden in left_out)
                 text = f"[... {len(left_out):,} messages, {characters:,} characters left out ...]"
                 visible.append({"role": "left out", "content": text})
                 left_out = []
-            visible.append({**message, "content": elide(message["content"], evidence)})
+            text = elide(message["content"], evidence)
+            visible.append({"role": message["role"], "content": text})
         else:
-            left_out.append(dict(message))
+            left_out.append(message)
     return visible
 
 

@@ -45,6 +45,7 @@ from helm_longctx.runs.helm_files import (
     write_helm_files,
 )
 from helm_longctx.runs.prompts import to_text
+from helm_longctx.runs.state_changes import StateChange, apply_change, find_changes
 from helm_longctx.tasks.answer import Answer, AnswerFacts
 from helm_longctx.tasks.sample import Sample
 
@@ -70,9 +71,6 @@ RecordKey = tuple[str, str, int]
 
 _Key = tuple[RecordKey, str]
 """A record's key and, for a perturbed copy, the JSON of its perturbation."""
-
-StateChange = Sequence[Any]
-"""A change of plain data: the path of a part, and its new value. A part without a new value is removed."""
 
 
 @dataclass(frozen=True)
@@ -187,9 +185,10 @@ class QuestionRecord:
     ) -> QuestionRecord:
         """Make the record from a request state of HELM. Raises any error if it has another form."""
         instance = state["instance"]
-        request = {
-            name: value for name, value in state["request"].items() if value is not None
-        }
+        request = {}
+        for name, value in state["request"].items():
+            if value is not None:
+                request[name] = value
         record = cls(
             task=instance.get("sub_split") or "",
             instance=str(instance["id"]),
@@ -206,29 +205,32 @@ class QuestionRecord:
             is_perturbed=bool(instance.get("perturbation")),
             split=instance.get("split") or "",
         )
-        return replace(record, rest=tuple(_find_changes(record._make_state(), state)))
+        return replace(record, rest=tuple(find_changes(record._make_state(), state)))
 
     def to_state(self) -> State:
         """Return HELM's request state of the record. Raises a `DamagedRunError` if its changes do not fit."""
         state = self._make_state()
         try:
             for change in self.rest:
-                _apply(change, state)
+                apply_change(change, state)
         except FORMAT_ERRORS as error:
             raise DamagedRunError(
-                f"{RECORDS}: the record of {self.instance} cannot be read ({type(error).__name__}); remove the file, and"
-                " HELM's files are read in its place"
+                f"{RECORDS}: the record of {self.instance} cannot be read"
+                f" ({type(error).__name__}); remove the file, and HELM's files are read"
+                " in its place"
             ) from error
         return state
 
     def _make_state(self) -> State:
         """Return the request state that most records have."""
-        prompt = {
-            name: self.request[field]
-            for name, field in (("text", "prompt"), ("messages", "messages"))
-            if field in self.request
-        }
-        references = [{"output": {"text": text}} | _CORRECT for text in self.references]
+        prompt = {}
+        if "prompt" in self.request:
+            prompt["text"] = self.request["prompt"]
+        if "messages" in self.request:
+            prompt["messages"] = self.request["messages"]
+        references = []
+        for text in self.references:
+            references.append({"output": {"text": text}} | _CORRECT)
         instance = {
             "input": prompt,
             "references": references,
@@ -278,7 +280,9 @@ def _make_result(answer: Answer) -> dict[str, Any]:
         completion["finish_reason"] = {"reason": answer.finish_reason}
     if answer.thinking is not None:
         completion["thinking"] = {"text": answer.thinking}
-    earlier = [{"text": text, "logprob": 0, "tokens": []} for text in answer.earlier]
+    earlier = []
+    for text in answer.earlier:
+        earlier.append({"text": text, "logprob": 0, "tokens": []})
     names = [part.name for part in fields(AnswerFacts)]
     facts = AnswerFacts(**{name: getattr(answer, name) for name in names})
     result = {
@@ -293,40 +297,6 @@ def _make_result(answer: Answer) -> dict[str, Any]:
     if answer.error:
         result["error"] = answer.error
     return result
-
-
-def _find_changes(
-    before: Any, after: Any, path: tuple[str | int, ...] = ()
-) -> Iterator[StateChange]:
-    """Yield the changes that make plain data equal to other plain data."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        for name in before.keys() - after.keys():
-            yield [[*path, name]]
-        for name, value in after.items():
-            if name in before:
-                yield from _find_changes(before[name], value, (*path, name))
-            else:
-                yield [[*path, name], value]
-    elif (
-        isinstance(before, list)
-        and isinstance(after, list)
-        and len(before) == len(after)
-    ):
-        for number, value in enumerate(after):
-            yield from _find_changes(before[number], value, (*path, number))
-    elif type(before) is not type(after) or before != after:
-        yield [[*path], after]
-
-
-def _apply(change: StateChange, content: Any) -> None:
-    """Apply a change to plain data."""
-    (*parents, name), *value = change
-    for parent in parents:
-        content = content[parent]
-    if value:
-        content[name] = value[0]
-    else:
-        del content[name]
 
 
 def _read_answer(result: Mapping[str, Any] | None) -> Answer:
@@ -500,7 +470,8 @@ def _reading_records(path: Path) -> Iterator[None]:
         yield
     except (*FORMAT_ERRORS, zstandard.ZstdError) as error:
         raise DamagedRunError(
-            f"{path} cannot be read ({type(error).__name__}); remove it, and HELM's files are read in its place"
+            f"{path} cannot be read ({type(error).__name__}); remove it, and HELM's"
+            " files are read in its place"
         ) from error
 
 

@@ -90,8 +90,8 @@ def load_encoding(name: str) -> Any:
         return tiktoken.get_encoding(name)
     except Exception as error:  # of the HTTP library, the disk, or a wrong checksum
         raise PreconditionError(
-            f"tiktoken cannot load the encoding {name} ({type(error).__name__}); check the network, or set "
-            "TIKTOKEN_CACHE_DIR to a folder that has it"
+            f"tiktoken cannot load the encoding {name} ({type(error).__name__}); check"
+            " the network, or set TIKTOKEN_CACHE_DIR to a folder that has it"
         ) from error
 
 
@@ -218,7 +218,10 @@ class _WordCounter:
     def _count_new(self, words: Sequence[str], distinct: Sequence[str]) -> int:
         """Count words that are not remembered, and remember those that are likely to come again."""
         # Long numbers and compounds hardly ever repeat, but what they consist of does.
-        usual = {word for word in distinct if _is_usual(word)}
+        usual = set()
+        for word in distinct:
+            if _is_usual(word):
+                usual.add(word)
         # A text of several words is counted by its words, because other texts have them, too.
         longer = {}
         for text in usual:

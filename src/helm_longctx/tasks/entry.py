@@ -436,8 +436,9 @@ def _check_given_texts(entry: Entry) -> None:
         unused.append("method")
     for name in unused:
         raise InputError(
-            f"{entry.name}: {name}={shorten(entry.arguments[name])} and metric={entry.metric} exclude each other,"
-            " because the model writes no answer"
+            f"{entry.name}: {name}={shorten(entry.arguments[name])} and"
+            f" metric={entry.metric} exclude each other, because the model writes no"
+            " answer"
         )
     length = entry.settings.length
     if entry.metric == LONGPPL and length and length <= LONGPPL_RULE.short_context:
@@ -541,15 +542,18 @@ def _unknown_argument(
 ) -> InputError:
     if key.strip() != key:
         return InputError(
-            f"{name}: there is a space around the argument {shorten(key)}; write {shorten(key.strip())}"
+            f"{name}: there is a space around the argument {shorten(key)}; write"
+            f" {shorten(key.strip())}"
         )
     if key in OUTPUT_LIMITS:
         return InputError(
-            f"{name}: unknown argument {key}={shorten(value)}; HELM's limit of outputs is num_output_tokens="
+            f"{name}: unknown argument {key}={shorten(value)}; HELM's limit of outputs"
+            " is num_output_tokens="
         )
     return InputError(
         # The slice removes the quotes that `shorten` adds.
-        f"{name}: unknown argument {shorten(key)[1:-1]}={shorten(value)}; {list_choices(key, names)}"
+        f"{name}: unknown argument {shorten(key)[1:-1]}={shorten(value)};"
+        f" {list_choices(key, names)}"
     )
 
 

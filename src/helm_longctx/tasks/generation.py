@@ -104,7 +104,8 @@ class Script:
                     high = middle - 1
         except (ValueError, IndexError) as error:
             raise InputError(
-                f"the official script fails with this seed and tokenizer ({error}); use another seed"
+                f"the official script fails with this seed and tokenizer ({error}); use"
+                " another seed"
             ) from error
         return max(high, step)
 

@@ -87,7 +87,8 @@ class Interpreter:
                 answer = None
             if not isinstance(answer, dict):
                 return self._end(
-                    f"the code was ended: it exceeded {_MOST_SECONDS:g} seconds, the memory, or the output"
+                    f"the code was ended: it exceeded {_MOST_SECONDS:g} seconds, the"
+                    " memory, or the output"
                 )
             if "call" not in answer:
                 texts = (

@@ -52,7 +52,8 @@ def _load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
             # HELM would end such a run with an error, but only after all requests.
             if example.id in ids:
                 raise InputError(
-                    f"{where}: two rows have the id {shorten(example.id)}; give each row an id of its own"
+                    f"{where}: two rows have the id {shorten(example.id)}; give each"
+                    " row an id of its own"
                 )
             ids.add(example.id)
             yield example
@@ -68,8 +69,8 @@ def _load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         raise ShapeError(f"{row} does not have {task.name}'s format: {what}") from error
     if not ids:
         raise PreconditionError(
-            f"{where}: no row can be used for {task.name} with these arguments; the file has other data, or its texts"
-            " are too short"
+            f"{where}: no row can be used for {task.name} with these arguments; the"
+            " file has other data, or its texts are too short"
         )
 
 
@@ -114,8 +115,8 @@ def grow(example: Example, tokens: int) -> Iterator[Example]:
     points = -(-len(context) // size)
     if points > _MOST_POINTS:
         raise InputError(
-            f"stream={tokens} asks {example.id} at {points} points of its context; at most {_MOST_POINTS} are allowed,"
-            " so give a larger number of tokens"
+            f"stream={tokens} asks {example.id} at {points} points of its context; at"
+            f" most {_MOST_POINTS} are allowed, so give a larger number of tokens"
         )
     if example.depth is None:
         position = None

@@ -18,8 +18,12 @@ from helm_longctx.tasks.reasoning import remove_reasoning
 Style = Literal["chat", "completion"]
 """How a prompt is sent."""
 
-Message = Mapping[str, str]
-"""`role` (system, user or assistant) and `content`."""
+Message = Mapping[str, Any]
+"""`role` (system, user, assistant or tool) and `content`, as in OpenAI's protocol.
+
+A message of the assistant can have `tool_calls`, and its content can then be None. A message of a tool has the
+`tool_call_id` of the call whose result it is.
+"""
 
 
 def _is_message(value: Any) -> bool:
@@ -29,7 +33,7 @@ def _is_message(value: Any) -> bool:
 
 
 def read_messages(name: str, value: Any) -> tuple[Message, ...]:
-    """Check and return a conversation that was read from a file.
+    """Check and return a conversation without tools that was read from a file.
 
     Raises:
         ShapeError: it is not a list of messages, or the last one is not the user's.
@@ -42,6 +46,54 @@ def read_messages(name: str, value: Any) -> tuple[Message, ...]:
     return tuple(
         {"role": message["role"], "content": message["content"]} for message in value
     )
+
+
+def _is_call(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("id"), str):
+        return False
+    function = value.get("function")
+    if not isinstance(function, dict):
+        return False
+    return all(isinstance(function.get(name), str) for name in ("name", "arguments"))
+
+
+def _is_turn_of_agent(value: Any) -> bool:
+    """Whether a value is a message of a conversation in which an assistant calls tools."""
+    if not isinstance(value, dict):
+        return False
+    calls = value.get("tool_calls")
+    if value.get("role") == "assistant" and isinstance(calls, list) and calls:
+        has_content = isinstance(value.get("content"), str | None)
+        return has_content and all(map(_is_call, calls))
+    if value.get("role") == "tool":
+        names = ("content", "tool_call_id")
+        return all(isinstance(value.get(name), str) for name in names)
+    return _is_message(value)
+
+
+def read_turns_of_agent(name: str, value: Any) -> tuple[Message, ...]:
+    """Check and return the messages of an agent that were read from a file, with its calls of tools and their results.
+
+    They are returned as they are, because all of their fields are sent.
+
+    Raises:
+        ShapeError: it is not a list of messages of OpenAI's protocol.
+    """
+    if not isinstance(value, list) or not all(map(_is_turn_of_agent, value)):
+        raise ShapeError(
+            f"{name} must be a list of messages of OpenAI's protocol: objects with role and content, calls with id and"
+            " function (name and arguments), results with tool_call_id"
+        )
+    return tuple(value)
+
+
+def message_text(message: Message) -> str:
+    """Return what a message says: its content, and each call of a tool in a line below it."""
+    text: str = message["content"] or ""
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        text += f"\n[{function['name']} {function['arguments']}]"
+    return text
 
 
 @dataclass(frozen=True)
@@ -77,7 +129,8 @@ class Prompt:
     @property
     def user_turn(self) -> str:
         """The text of the last message."""
-        return self.messages[-1]["content"]
+        text: str = self.messages[-1]["content"]
+        return text
 
     def text(self, style: Style) -> str:
         """Return the text of the last user turn. A completion has the separator and the answer prefix after it."""

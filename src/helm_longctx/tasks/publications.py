@@ -340,7 +340,8 @@ class Protocol:
         """Raise ValueError for another obstacle."""
         if self.obstacle and self.obstacle.partition(":")[0] not in _OBSTACLES:
             raise ValueError(
-                f"{self.name} has the obstacle {self.obstacle!r}, not one of {', '.join(_OBSTACLES)}"
+                f"{self.name} has the obstacle {self.obstacle!r}, not one of"
+                f" {', '.join(_OBSTACLES)}"
             )
 
     @cached_property
@@ -518,7 +519,8 @@ def _read_row(
     confidence = row["confidence"]
     if confidence not in CONFIDENCE:
         raise ValueError(
-            f"the row of {row['model']} has the confidence {confidence!r}, not one of {', '.join(CONFIDENCE)}"
+            f"the row of {row['model']} has the confidence {confidence!r}, not one of"
+            f" {', '.join(CONFIDENCE)}"
         )
     if "means" in row:
         return Reported(row["model"], row["means"][point], effort, confidence, source)

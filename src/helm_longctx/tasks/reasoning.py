@@ -40,7 +40,8 @@ _SGLANG = "SGLang: python/sglang/srt/parser/reasoning_parser.py, "
 _LLAMA = "llama.cpp: models/templates/"
 
 _THINK = Marks(
-    family="DeepSeek, Qwen, GLM, Nemotron, EXAONE 4, Ernie, Step, MiniMax M1 and M2, Kimi K2, Granite 3.3, OLMo 3",
+    family="DeepSeek, Qwen, GLM, Nemotron, EXAONE 4, Ernie, Step, MiniMax M1 and M2,"
+    " Kimi K2, Granite 3.3, OLMo 3",
     opening="<think>",
     closing="</think>",
     # HELMET's eval.py:105 knows these marks, too.
@@ -187,7 +188,8 @@ TABLE = (
         family="LongCat",
         opening="<longcat_think>",
         closing="</longcat_think>",
-        source=f"{_VLLM}longcat_reasoning_parser.py; template of meituan-longcat/LongCat-Flash-Thinking",
+        source=f"{_VLLM}longcat_reasoning_parser.py; template of"
+        " meituan-longcat/LongCat-Flash-Thinking",
         is_prefilled=True,
     ),
     Marks(
@@ -505,7 +507,10 @@ def _split_blocks(output: str, start: int) -> SplitOutput:
 
 def _finish(output: str, reasoning: list[str], start: int) -> SplitOutput:
     """Return the answer that starts at a position, without the marks around it."""
-    rows = [marks for marks in _answer_marks() if reasoning or not marks.is_markup]
+    rows = []
+    for marks in _answer_marks():
+        if reasoning or not marks.is_markup:
+            rows.append(marks)
     answer = _unwrap(_strip_ends(output[start:].strip()), rows)
     return SplitOutput(_strip_ends(answer), "\n".join(reasoning).strip())
 

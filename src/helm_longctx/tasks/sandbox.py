@@ -127,7 +127,8 @@ def check_sandbox(purpose: str) -> None:
     name = os.environ.get(SETTING)
     if not name:
         raise InputError(
-            f"{purpose} only if you allow it: set {SETTING}={BUBBLEWRAP}, which runs them in a sandbox"
+            f"{purpose} only if you allow it: set {SETTING}={BUBBLEWRAP}, which runs"
+            " them in a sandbox"
         )
     if name != BUBBLEWRAP:
         raise InputError(f"{SETTING}={shorten(name)} is invalid; give {BUBBLEWRAP}")
@@ -135,8 +136,8 @@ def check_sandbox(purpose: str) -> None:
         shutil.which("bwrap") and shutil.which("prlimit")
     ):
         raise InputError(
-            f"{SETTING}={name} needs Linux on {' or '.join(_ARCHITECTURES)} with the commands bwrap (bubblewrap 0.8 or"
-            " newer) and prlimit (util-linux)"
+            f"{SETTING}={name} needs Linux on {' or '.join(_ARCHITECTURES)} with the"
+            " commands bwrap (bubblewrap 0.8 or newer) and prlimit (util-linux)"
         )
     _try_sandbox()
 
@@ -375,7 +376,10 @@ def _seccomp_filter() -> bytes:
         *_decide(fcntl, 1, [_F_SETPIPE_SZ], then=_DENY, otherwise=_ALLOW),
         (_END, 0, 0, _ALLOW),
     ]
-    return b"".join(struct.pack("=HBBI", *step) for step in steps)
+    packed = []
+    for code, if_true, if_false, value in steps:
+        packed.append(struct.pack("=HBBI", code, if_true, if_false, value))
+    return b"".join(packed)
 
 
 def _decide(

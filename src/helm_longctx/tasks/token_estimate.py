@@ -24,10 +24,11 @@ _RARE_PAIR = 0.8
 """Tokens of each pair of consonants in a word of more than four letters that is not one of the common pairs."""
 
 _COMMON_PAIRS = (
-    "bb bl br bs cc ch ck cl cr cs ct dd dg dl dr ds dv ff fl fr fs ft gg gh gl gn gr gs ht kl kn ks lb lc ld lf lg lk"
-    " ll lm ln lp lr ls lt lv lw mb mm mn mp ms nc nd nf ng nh nj nk nl nm nn np nq nr ns nt nv nw nz ph pl pp pr ps pt"
-    " rb rc rd rf rg rh rj rk rl rm rn rp rq rr rs rt rv rw sb sc sf sg sh sk sl sm sn sp sq ss st sw tc tf th tl tm tn"
-    " tr ts tt tw tz wh wl wn wr ws xc xp xt zz"
+    "bb bl br bs cc ch ck cl cr cs ct dd dg dl dr ds dv ff fl fr fs ft gg gh gl gn gr"
+    " gs ht kl kn ks lb lc ld lf lg lk ll lm ln lp lr ls lt lv lw mb mm mn mp ms nc nd"
+    " nf ng nh nj nk nl nm nn np nq nr ns nt nv nw nz ph pl pp pr ps pt rb rc rd rf rg"
+    " rh rj rk rl rm rn rp rq rr rs rt rv rw sb sc sf sg sh sk sl sm sn sp sq ss st sw"
+    " tc tf th tl tm tn tr ts tt tw tz wh wl wn wr ws xc xp xt zz"
 )
 
 _DIGIT_GROUP = 1.1

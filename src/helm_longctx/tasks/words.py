@@ -19,7 +19,7 @@ import warnings
 from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import cache, lru_cache
-from itertools import product
+from itertools import chain, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -154,7 +154,9 @@ def count_common(
             return None
         shared |= common
     # The words of all sentences are united before they are counted, so a word counts once in the whole text.
-    return len(shared), len(set().union(*output)), len(set().union(*gold))
+    output_words = set(chain.from_iterable(output))
+    gold_words_in_all = set(chain.from_iterable(gold))
+    return len(shared), len(output_words), len(gold_words_in_all)
 
 
 def split_sentences(text: str) -> list[list[str]]:

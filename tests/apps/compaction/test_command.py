@@ -158,6 +158,11 @@ def test_a_function_a_command_and_the_method(command: Command) -> None:
     assert recall(data)["nothing", 1] == 0
     tokens = {row["compactor"]: row["tokens"] for row in data["recall"]}
     assert tokens["nothing"] == 0 < tokens["last"] < tokens["tools"] < tokens["whole"]
+    for row in data["recall"]:
+        assert len(row["tokens_by_round"]) == row["rounds"]
+        assert row["tokens_by_round"][-1] == row["tokens"]
+        assert row["seconds"] >= 0
+    assert "Tokens kept after each compaction" in command.out
 
 
 def test_probes_are_checked(command: Command) -> None:
@@ -258,10 +263,27 @@ def test_failures_are_no_wrong_answers(command: Command) -> None:
             0,
         ),
         (("--compactor", "broken=mine:fail", "--max-loss", "5"), 3),
+        (("--compactor", "same=mine:whole", "--must-keep", "facts,constraints"), 0),
+        (("--compactor", TOOL, "--must-keep", "facts"), 0),
+        (("--compactor", TOOL, "--must-keep", "facts,tool_results"), 1),
+        (("--compactor", "broken=mine:fail", "--must-keep", "facts"), 3),
+        (
+            (
+                "--compactor",
+                "same=mine:whole",
+                "--compactor",
+                TOOL,
+                "--max-loss",
+                "50",
+                "--must-keep",
+                "tool_results",
+            ),
+            1,
+        ),
     ],
 )
 def test_statuses(command: Command, options: tuple[str, ...], status: int) -> None:
-    """The exit status is 0, 1 or 3 as that of a gate, and failures never let a compactor pass."""
+    """The exit status is 0, 1 or 3 as that of a gate or of what must be kept, and failures never let a compactor pass."""
     own = ("--probes", "known.jsonl", *options, *QUIET)
     assert command("compaction", *SESSIONS, *own) == status, command.err
 
@@ -449,6 +471,8 @@ def test_anthropics_compaction(compacts: bool) -> None:
         (("--compactor", "compact"), "needs a model"),
         (("--compactor", "mine:whole", "--compactor", "mine:whole"), "each name once"),
         (("--max-loss", "5"), "--max-loss needs a compactor"),
+        (("--must-keep", "facts"), "--must-keep needs a compactor"),
+        (("--compactor", "mine:whole", "--must-keep", "facts,colours"), "choose from facts, decisions"),
         (("--compactor", "mine:whole", "--max-loss", "5", "--base", "best"), "choose from"),
         (("--compactor", "m=mine:whole", "--compactor", "n=mine:fail", "--base", "m", "--max-loss", "5", "--rounds", "2"), "1, too"),
         (("--model", "a/b,c/d"), "one model"),

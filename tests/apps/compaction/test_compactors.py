@@ -230,6 +230,8 @@ def test_rounds(messages: list[Message]) -> None:
     counting = _Counting()
     made = compact_in_rounds(counting, messages, 4, 10)
     assert list(made.messages) == messages[-2:]
+    assert len(made.sizes) == 4
+    assert made.sizes[-1] == made.tokens
     parts = split_rounds(messages, 4)
     assert counting.sizes == [len(parts[0]), *(len(part) + 2 for part in parts[1:])]
 

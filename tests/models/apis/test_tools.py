@@ -5,9 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from helm.common.request import Request
 
 from helm_longctx.failures import FailureError
-from helm_longctx.models.apis.tools import CallPieces, join_details, read_openai_calls
+from helm_longctx.models.apis.tools import (
+    CallPieces,
+    anthropic_messages,
+    anthropic_tools,
+    join_details,
+    openai_messages,
+    read_openai_calls,
+    template_messages,
+)
 
 
 def piece(
@@ -115,3 +124,52 @@ def test_details_of_reasoning() -> None:
         {"type": "reasoning.encrypted", "index": 1, "data": "ab"},
         {"type": "reasoning.encrypted", "data": "cd"},
     ]
+
+
+LOG: list[dict[str, Any]] = [
+    {"role": "user", "content": "Round 1"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {
+                "id": "a",
+                "type": "function",
+                "function": {"name": "open", "arguments": '{"at":  1}'},
+            }
+        ],
+    },
+    {"role": "tool", "tool_call_id": "a", "name": "open", "content": "text"},
+    {"role": "user", "content": "What?"},
+]
+"""A log as a benchmark's data has it, in OpenAI's form."""
+
+
+def test_a_log_in_the_form_of_openai_stays() -> None:
+    """Messages with calls and results that are in OpenAI's form are sent as they are, to the last space."""
+    assert openai_messages(LOG) == LOG
+
+
+def test_a_log_for_anthropic() -> None:
+    """Anthropic gets the calls and results of a log as blocks, and definitions of the tools, which it may not call."""
+    _, call, result, _ = anthropic_messages(LOG)
+    use = {"type": "tool_use", "id": "a", "name": "open", "input": {"at": 1}}
+    assert call == {"role": "assistant", "content": [use]}
+    assert result["content"] == [
+        {"type": "tool_result", "tool_use_id": "a", "content": "text"}
+    ]
+    fields = anthropic_tools(Request(model="x/y", messages=LOG))
+    assert fields == {
+        "tools": [{"name": "open", "input_schema": {"type": "object"}}],
+        "tool_choice": {"type": "none"},
+    }
+    assert not anthropic_tools(Request(model="x/y", messages=LOG[:1]))
+
+
+def test_a_log_for_a_chat_template() -> None:
+    """A chat template gets the arguments of a call as an object, or as they are if they are none."""
+    (call,) = template_messages(LOG)[1]["tool_calls"]
+    assert call["function"] == {"name": "open", "arguments": {"at": 1}}
+    call["function"]["arguments"] = "{"
+    broken = [{**LOG[1], "tool_calls": [call]}]
+    assert template_messages(broken)[0]["tool_calls"] == [call]

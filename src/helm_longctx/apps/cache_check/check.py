@@ -83,12 +83,14 @@ def open_folder(
             server.cold_fields = server.find_cold_fields(design["seed"])
         if server.cold_fields:
             print(
-                f"Cold requests have {json.dumps(server.cold_fields)}, with which the server does not use its cache."
+                f"Cold requests have {json.dumps(server.cold_fields)}, with which the"
+                " server does not use its cache."
             )
     design |= {"cold": dict(server.cold_fields)} if server.cold_fields else {}
     if kept not in (None, design):
         raise InputError(
-            f"cache-check: --to={folder}: this folder has a check with other options; give another one"
+            f"cache-check: --to={folder}: this folder has a check with other options;"
+            " give another one"
         )
     path.write_text(json.dumps(design, indent=2) + "\n", encoding="utf-8")
 
@@ -247,8 +249,8 @@ def print_plan(plan: CheckPlan, max_tokens: int, fields: dict[str, Any] | None) 
     if PARALLEL in plan.states:
         again = 2 * copies * STATES[BUSY].requests
         print(
-            f"If answers in parallel seem to differ, {again} more for each length compare them with cold ones among"
-            " other requests."
+            f"If answers in parallel seem to differ, {again} more for each length"
+            " compare them with cold ones among other requests."
         )
     cells = (
         count * len(plan.kinds) * sum(state not in REFERENCES for state in plan.states)
@@ -259,5 +261,6 @@ def print_plan(plan: CheckPlan, max_tokens: int, fields: dict[str, Any] | None) 
     else:
         size = "of no size; ask more questions"
     print(
-        f"A server that repeats its cold answers exactly: a state {size} is found in 80 % of checks. Nothing was sent."
+        f"A server that repeats its cold answers exactly: a state {size} is found in 80"
+        " % of checks. Nothing was sent."
     )

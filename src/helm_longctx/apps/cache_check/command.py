@@ -24,8 +24,10 @@ from helm_longctx.tasks.registry import first_entry
 _Cold = Annotated[
     str | None,
     typer.Option(
-        help='Fields in JSON that keep a request away from the cache: {"cache_prompt": false} for llama.cpp,'
-        ' {"cache_salt": "RANDOM"} for vLLM. Cold answers are then to the same prompts. [default: one of these, if the'
+        help='Fields in JSON that keep a request away from the cache: {"cache_prompt":'
+        " false} for llama.cpp,"
+        ' {"cache_salt": "RANDOM"} for vLLM. Cold answers are then to the same'
+        " prompts. [default: one of these, if the"
         " server's counts of cached tokens show that it works; {}: none]"
     ),
 ]
@@ -33,8 +35,9 @@ _Tie = Annotated[
     float | None,
     typer.Option(
         min=0,
-        help="Smallest difference that counts, in nats for each token. [default: half of the difference of two cold"
-        " answers, not above 0.02; with --cold 0.02, because what is read from a cache is rounded otherwise]",
+        help="Smallest difference that counts, in nats for each token. [default: half"
+        " of the difference of two cold answers, not above 0.02; with --cold 0.02,"
+        " because what is read from a cache is rounded otherwise]",
     ),
 ]
 

@@ -51,7 +51,8 @@ def cache_blocks(
         ),
         Column(
             "p",
-            "Probability of so many if the state changes nothing, corrected for the number of rows.",
+            "Probability of so many if the state changes nothing, corrected for the"
+            " number of rows.",
         ),
         Column("", is_number=False),
     ]
@@ -78,8 +79,10 @@ def describe_builds(builds: Sequence[Build]) -> Iterator[str]:
     for build in builds:
         if build.differs:
             yield (
-                f"Several builds answer at this address, and {build.name} is worse: {build.right} of its {build.n} cold"
-                f" answers are right, and {build.other_right} of {build.other_n} of the others (p {build.p_value:.2g})."
+                f"Several builds answer at this address, and {build.name} is worse:"
+                f" {build.right} of its {build.n} cold answers are right, and"
+                f" {build.other_right} of {build.other_n} of the others (p"
+                f" {build.p_value:.2g})."
             )
 
 
@@ -151,7 +154,8 @@ def _notes(cells: Sequence[StateCell], replies: Sequence[StateReply]) -> list[st
             cached.add(reply.cached_tokens)
     if all(cell.cached is None for cell in cells):
         notes.append(
-            "The server does not say how many tokens it read from its cache, so a warm request may have been cold."
+            "The server does not say how many tokens it read from its cache, so a warm"
+            " request may have been cold."
         )
     elif len(cached) > 2 and (block := reduce(gcd, cached)) > 1:
         notes.append(
@@ -163,8 +167,9 @@ def _notes(cells: Sequence[StateCell], replies: Sequence[StateReply]) -> list[st
             for cell in small
         )
         notes.append(
-            f"By less than --tie, but beyond chance, answers differ from cold ones to the same prompts: {names}."
-            f" --tie {LEAST_TIE:g} counts them. If all states do by about as much, the server rounds what it caches."
+            "By less than --tie, but beyond chance, answers differ from cold ones to"
+            f" the same prompts: {names}. --tie {LEAST_TIE:g} counts them. If all"
+            " states do by about as much, the server rounds what it caches."
         )
     compared = set()
     for reply in replies:
@@ -177,15 +182,16 @@ def _notes(cells: Sequence[StateCell], replies: Sequence[StateReply]) -> list[st
         for cell in cells
     ):
         notes.append(
-            "Requests at the same time change answers, also if they are about other texts: this is the server's load,"
-            " and not its cache."
+            "Requests at the same time change answers, also if they are about other"
+            " texts: this is the server's load, and not its cache."
         )
     is_exact = any(reply.copy for reply in replies)
     noise = max((cell.noise for cell in cells if cell.n), default=0.0)
     if noise and any(reply.logprobs for reply in replies) and not is_exact:
         notes.append(
-            f"Cold answers to copies of a prompt differ by {noise:.2g} nats for each token, so changes of much less are"
-            " not seen; --cold asks for cold answers to the same prompts."
+            f"Cold answers to copies of a prompt differ by {noise:.2g} nats for each"
+            " token, so changes of much less are not seen; --cold asks for cold"
+            " answers to the same prompts."
         )
     if any(
         reply.state == COLD
@@ -209,6 +215,7 @@ def _notes(cells: Sequence[StateCell], replies: Sequence[StateReply]) -> list[st
             sorted({reply.failure for reply in replies if reply.failure})
         )
         notes.append(
-            f"{failed} questions have no answer ({reasons}); run the command again to ask them again."
+            f"{failed} questions have no answer ({reasons}); run the command again to"
+            " ask them again."
         )
     return notes

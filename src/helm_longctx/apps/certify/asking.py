@@ -11,11 +11,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from helm.benchmark.adaptation.request_state import RequestState
-from helm.benchmark.model_deployment_registry import get_model_deployment
-from helm.benchmark.run_spec import RunSpec
-from helm.common.request import RequestResult
-
 from helm_longctx._version import VERSION
 from helm_longctx.apps.certify.answers import PLACES, Answered, AskedBlock, KeptReply
 from helm_longctx.apps.certify.procedure import LimitReachedError
@@ -24,13 +19,20 @@ from helm_longctx.failures import Failure
 from helm_longctx.helm.command_line import make_run_specs
 from helm_longctx.helm.metric import scored_record
 from helm_longctx.helm.truncation import load_deployment_counter
+from helm_longctx.helm_api import (
+    RequestResult,
+    RequestState,
+    RunSpec,
+    get_model_deployment,
+)
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.baselines.clients import LexicalClient, NullClient
 from helm_longctx.models.results import answer_of, is_output_cut
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.redaction.text import redact
-from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
+from helm_longctx.runner.asking import Asking, ask_all
+from helm_longctx.runner.engine import PendingRequest
 from helm_longctx.runner.interruptions import stoppable
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.sending import make_sender

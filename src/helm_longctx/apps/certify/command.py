@@ -187,7 +187,8 @@ _Most = Annotated[
         "-m",
         min=2,
         max=SEEDS - 1,
-        help="Maximum questions at the claim; their tokens limit all prompts between it and the shortest length.",
+        help="Maximum questions at the claim; their tokens limit all prompts between it"
+        " and the shortest length.",
     ),
 ]
 _Thinking = Annotated[
@@ -376,14 +377,16 @@ def _keep_design(
         # Folders of earlier versions do not name the model.
         if (model := before.pop("model", deployment)) != deployment:
             raise InputError(
-                f"certify: --to={folder}: this folder has the certificate of {model}; give another one"
+                f"certify: --to={folder}: this folder has the certificate of {model};"
+                " give another one"
             )
         wanted = Design(
             **{**asdict(design), "seed": before["seed"] if seed is None else seed}
         )
         if json.loads(json.dumps(asdict(wanted))) != before:
             raise InputError(
-                f"certify: --to={folder}: this folder has a certificate with other options; give another one"
+                f"certify: --to={folder}: this folder has a certificate with other"
+                " options; give another one"
             )
         return wanted
     # Seeds count up, so certificates have seeds that are far apart.
@@ -485,5 +488,6 @@ def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
     low = sum(least for least, _ in prices_of_plans)
     high = sum(most for _, most in prices_of_plans)
     print(
-        f"${low:,.2f} if all answers are right, ${high:,.2f} at most; --max-cost stops earlier. Nothing was sent."
+        f"${low:,.2f} if all answers are right, ${high:,.2f} at most; --max-cost stops"
+        " earlier. Nothing was sent."
     )

@@ -171,8 +171,9 @@ def _describe_open(record: CertificateRecord) -> str:
         return "no question at this length has an answer"
     if tests[0]["has_too_many_failures"]:
         return (
-            f"{tests[0]['failed']} of {tests[0]['asked']} requests of this length have no answer, more"
-            f" than a tenth, and {_describe_loss(tests[0])} in the others"
+            f"{tests[0]['failed']} of {tests[0]['asked']} requests of this length have"
+            f" no answer, more than a tenth, and {_describe_loss(tests[0])} in the"
+            " others"
         )
     return f"{_describe_loss(tests[0])} after {tests[0]['n']} answers, which decides nothing"
 
@@ -251,11 +252,13 @@ def describe_totals(record: CertificateRecord) -> list[str]:
     else:
         seconds = ""
     lines.append(
-        f"{record['requests']} requests, {record['prompt_tokens']:,} prompt tokens, {dollars}{seconds}."
+        f"{record['requests']} requests, {record['prompt_tokens']:,} prompt tokens,"
+        f" {dollars}{seconds}."
     )
     if record["cut_answers"]:
         lines.append(
-            f"The output budget ended {record['cut_answers']} answers, which have the scores of what they say."
+            f"The output budget ended {record['cut_answers']} answers, which have the"
+            " scores of what they say."
         )
     if record["stop"]:
         lines.append(f"It ended early: {record['stop']}.")

@@ -305,12 +305,14 @@ def _find_curves(board: Board) -> Iterator[_Curve]:
 
 
 _ABOUT = (
-    "The score at the first and at the last step, and the step from which on each score is above the floor. The floor is"
-    " the best score that needs no understanding, such as the score of longctx/null and longctx/lexical; its own error"
-    " counts, and without a floor's run nothing is said. Questions without an answer count as wrong at a step, and as"
-    " right at the floor. The change is from the first to the last of the last"
-    f" {SPAN} steps, on the questions that both answered. Whether scores rise or fall is tested over the last half of"
-    " the steps, with the noise between neighbours, and with all looks at earlier steps in mind."
+    "The score at the first and at the last step, and the step from which on each"
+    " score is above the floor. The floor is the best score that needs no"
+    " understanding, such as the score of longctx/null and longctx/lexical; its own"
+    " error counts, and without a floor's run nothing is said. Questions without an"
+    " answer count as wrong at a step, and as right at the floor. The change is from"
+    f" the first to the last of the last {SPAN} steps, on the questions that both"
+    " answered. Whether scores rise or fall is tested over the last half of the steps,"
+    " with the noise between neighbours, and with all looks at earlier steps in mind."
 )
 
 
@@ -330,8 +332,9 @@ def checkpoint_sections(board: Board) -> list[Section]:
             Column("At the end", is_number=False),
             Column(
                 "Noise, at least",
-                "Standard deviation between neighbouring steps besides that of their questions, in points. Runs of one"
-                " recipe differ by at least as much; see compare --group.",
+                "Standard deviation between neighbouring steps besides that of their"
+                " questions, in points. Runs of one recipe differ by at least as much;"
+                " see compare --group.",
             ),
         ),
     ]
@@ -424,7 +427,8 @@ def checkpoints(
         sections.extend(checkpoint_sections(board))
     if not sections:
         raise InputError(
-            f"checkpoints: suite={suite!r} has no two steps of a training; name models as checkpoints/step-1000"
+            f"checkpoints: suite={suite!r} has no two steps of a training; name models"
+            " as checkpoints/step-1000"
         )
     for section in sections:
         print_blocks(section.blocks)

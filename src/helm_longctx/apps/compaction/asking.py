@@ -13,13 +13,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from helm.benchmark.model_deployment_registry import get_model_deployment
-from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
-from helm.common.local_context import LocalContext
-
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
 from helm_longctx.helm.style import deployment_style
+from helm_longctx.helm_api import (
+    BlackHoleCacheBackendConfig,
+    LocalContext,
+    get_model_deployment,
+)
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.sending import Sender
 from helm_longctx.models.results import answer_of
@@ -79,7 +80,8 @@ class Purse:
         """Raise an `InputError` if there is a limit, and the prices of a deployment are not known."""
         if self._limit.dollars is not None and prices is None:
             raise InputError(
-                f"compaction: --max-cost needs the prices of {deployment}, which are not known; give --prices"
+                f"compaction: --max-cost needs the prices of {deployment}, which are"
+                " not known; give --prices"
             )
 
     def reserve(self, dollars: float) -> None:
@@ -92,9 +94,11 @@ class Purse:
             while not self._limit.has_room(dollars):
                 if not self._in_flight:
                     raise InputError(
-                        f"compaction: the next request can cost ${dollars:.4f}, and --max-cost={self._limit.dollars:g} has"
-                        f" ${(self._limit.dollars or 0) - self._limit.spent:.4f} left; all replies are kept: give more, and"
-                        " run the same command again"
+                        f"compaction: the next request can cost ${dollars:.4f}, and"
+                        f" --max-cost={self._limit.dollars:g} has"
+                        f" ${(self._limit.dollars or 0) - self._limit.spent:.4f} left;"
+                        " all replies are kept: give more, and run the same command"
+                        " again"
                     )
                 self._changed.wait()
             self._in_flight += 1

@@ -54,8 +54,9 @@ Files = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="[FILE]...",
-        help="Transcripts: messages of OpenAI or Anthropic as JSON lines, sessions of Claude Code, Codex or OpenCode, or"
-        " folders of them. [default: a sample of our own]",
+        help="Transcripts: messages of OpenAI or Anthropic as JSON lines, sessions of"
+        " Claude Code, Codex or OpenCode, or folders of them. [default: a sample of our"
+        " own]",
         show_default=False,
     ),
 ]
@@ -63,8 +64,8 @@ Compactors = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COMPACTOR",
-        help="Compactor: compact, server, MODULE:FUNCTION or a command with {input} and {output}; with NAME="
-        " before it, if wanted. Several can be given.",
+        help="Compactor: compact, server, MODULE:FUNCTION or a command with {input} and"
+        " {output}; with NAME= before it, if wanted. Several can be given.",
     ),
 ]
 
@@ -90,7 +91,8 @@ Compactors = Annotated[
         "local_path",
         "dry_run",
     ),
-    model="Model that answers the probes. [default: a reader that copies the best sentence, without a key]",
+    model="Model that answers the probes. [default: a reader that copies the best"
+    " sentence, without a key]",
     dry_run="Only print what would be sent, and its price.",
 )
 def compaction(
@@ -115,7 +117,8 @@ def compaction(
     probes: Annotated[
         Path | None,
         typer.Option(
-            help="File of probes: read if it exists, and written otherwise. [default: in the folder]"
+            help="File of probes: read if it exists, and written otherwise. [default:"
+            " in the folder]"
         ),
     ] = None,
     count: Annotated[
@@ -124,7 +127,8 @@ def compaction(
     keep: Annotated[
         str | None,
         typer.Option(
-            help="Tokens at the end that are not asked about, and that the baseline last keeps. [default: a quarter]"
+            help="Tokens at the end that are not asked about, and that the baseline"
+            " last keeps. [default: a quarter]"
         ),
     ] = None,
     rounds: Annotated[
@@ -141,7 +145,8 @@ def compaction(
         bool,
         typer.Option(
             "--redact",
-            help="Replace secrets and personal details before anything is sent, and show what was replaced.",
+            help="Replace secrets and personal details before anything is sent, and"
+            " show what was replaced.",
         ),
     ] = False,
     redact_words: Annotated[
@@ -154,6 +159,14 @@ def compaction(
             min=0.1,
             max=99,
             help="Points of recall that a compactor may lose against --base. Sets the exit status.",
+        ),
+    ] = None,
+    must_keep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KINDS",
+            help="Kinds of probes of which a compactor may lose none, such as constraints,decisions. Sets the exit"
+            " status.",
         ),
     ] = None,
     base: Annotated[
@@ -194,6 +207,7 @@ def compaction(
         redact=redact,
         words=_read_words(redact_words),
         max_loss=max_loss,
+        must_keep=_read_kinds(must_keep),
         base=base,
         seconds=command_timeout,
         to=to,
@@ -221,6 +235,7 @@ class _Wanted:
     redact: bool
     words: Sequence[str]
     max_loss: float | None
+    must_keep: Sequence[str]
     base: str
     seconds: float
     to: Path | None
@@ -241,8 +256,23 @@ def _read_rounds(text: str) -> list[int]:
 
 
 def _read_baselines(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = []
+    for name in text.split(","):
+        if name.strip():
+            names.append(name.strip())
     return [] if names == ["none"] else list(dict.fromkeys(names))
+
+
+def _read_kinds(text: str | None) -> list[str]:
+    """Return the kinds of probes that must be kept."""
+    from helm_longctx.apps.compaction.probes import KINDS
+
+    kinds = []
+    for kind in split_names([text] if text else []):
+        if kind not in KINDS:
+            raise bad_argument("compaction", "--must-keep", kind, KINDS)
+        kinds.append(kind)
+    return kinds
 
 
 def _read_words(path: Path | None) -> list[str]:
@@ -253,7 +283,10 @@ def _read_words(path: Path | None) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "the text is not UTF-8"
         raise InputError(f"compaction: --redact-words={path}: {reason}") from None
-    words = [line.strip() for line in text.splitlines() if line.strip()]
+    words = []
+    for line in text.splitlines():
+        if line.strip():
+            words.append(line.strip())
     if not words:
         raise InputError(f"compaction: --redact-words={path}: the file has no word")
     return words
@@ -333,8 +366,9 @@ def _find_keeps(transcripts: Sequence[Transcript], keep: int | None) -> dict[str
         own = transcript.tokens // 4 if keep is None else keep
         if not transcript.find_tail(own):
             raise InputError(
-                f"compaction: {transcript.name} has {transcript.tokens:,} tokens, and --keep={own:,} leaves none to ask"
-                " about; give fewer, or leave this transcript out"
+                f"compaction: {transcript.name} has {transcript.tokens:,} tokens, and"
+                f" --keep={own:,} leaves none to ask about; give fewer, or leave this"
+                " transcript out"
             )
         keeps[transcript.name] = own
     return keeps
@@ -393,14 +427,21 @@ def _check_needs(
     is_made = made_probes is not None or (wanted.probes and wanted.probes.exists())
     if not is_made and deployments.writer is None:
         raise InputError(
-            "compaction: probes are made by a model; give --model or --probe-model, or --probes with a file that exists"
+            "compaction: probes are made by a model; give --model or --probe-model, or"
+            " --probes with a file that exists"
         )
     if wanted.probes:
         check_folder("probes", wanted.probes)
     if not wanted.compactors and not wanted.baselines:
         raise InputError("compaction: there is nothing to compare; give --compactor")
-    if wanted.max_loss is not None and not wanted.compactors:
-        raise InputError("compaction: --max-loss needs a compactor; give --compactor")
+    for option, is_given in (
+        ("--max-loss", wanted.max_loss is not None),
+        ("--must-keep", bool(wanted.must_keep)),
+    ):
+        if is_given and not wanted.compactors:
+            raise InputError(
+                f"compaction: {option} needs a compactor; give --compactor"
+            )
 
 
 class _Comparison:
@@ -503,10 +544,11 @@ class _Comparison:
             return make_server_compactor(name, find_model("server"), kept)
 
         baselines = make_baselines(self._wanted.baselines)
-        own = [
-            make_compactor(spec, find_model, make_server, self._wanted.seconds)
-            for spec in self._wanted.compactors
-        ]
+        own = []
+        for spec in self._wanted.compactors:
+            own.append(
+                make_compactor(spec, find_model, make_server, self._wanted.seconds)
+            )
         times = Counter(compactor.name for compactor in own)
         for name, number in times.items():
             if number > 1:
@@ -577,12 +619,14 @@ class _Comparison:
     def _print_transcripts(self) -> None:
         for transcript in self._transcripts:
             print(
-                f"{transcript.name}: {transcript.format}, {len(transcript.messages):,} messages,"
-                f" {transcript.tokens:,} tokens; the last {self._keeps[transcript.name]:,} are not asked about"
+                f"{transcript.name}: {transcript.format}, {len(transcript.messages):,}"
+                f" messages, {transcript.tokens:,} tokens; the last"
+                f" {self._keeps[transcript.name]:,} are not asked about"
             )
         if self._deployments.reader is None:
             print(
-                "Answers are by the extractive reader, which copies the best sentence: it needs no model and no key."
+                "Answers are by the extractive reader, which copies the best sentence:"
+                " it needs no model and no key."
             )
 
     def _make_asking(self, models: Mapping[str, AskedModel], kept: Kept) -> TrialAsking:
@@ -631,8 +675,8 @@ class _Comparison:
             print(line)
         if not all_made.probes:
             raise InputError(
-                "compaction: no probe is left; the model may be too weak for this transcript: give another --probe-model or"
-                " --model"
+                "compaction: no probe is left; the model may be too weak for this"
+                " transcript: give another --probe-model or --model"
             )
         if all_made.failures:
             print("The file of probes is not written before all are checked.")
@@ -652,9 +696,10 @@ class _Comparison:
         from helm_longctx.apps.compaction.trial import ask_all, compact_all
 
         names = {probe.transcript for probe in probes}
-        asked = [
-            transcript for transcript in self._transcripts if transcript.name in names
-        ]
+        asked = []
+        for transcript in self._transcripts:
+            if transcript.name in names:
+                asked.append(transcript)
         compactions = compact_all(arms, asked, self._keeps, kept, asking.parallelism)
         outcomes = ask_all(compactions, probes, asking)
         return analyze(compactions, outcomes, probes)
@@ -663,22 +708,27 @@ class _Comparison:
         self, results: CompactionResults, made: MadeProbes | None, reader: str
     ) -> int:
         """Print the results, and write the page and the data. Returns the exit status."""
+        from helm_longctx.apps.compaction.results import find_kept_kinds
         from helm_longctx.apps.compaction.sections import (
             About,
             make_sections,
             results_json,
             write_page,
         )
+        from helm_longctx.results.statistics.noninferiority import combine_verdicts
 
         name = self._folder.name
         about = About(
             name, reader, self._transcripts, self._keeps, made, self._replaced
         )
         gate = self._decide(results)
-        sections = make_sections(results, about, gate)
+        kept = None
+        if self._wanted.must_keep:
+            kept = find_kept_kinds(results, self._wanted.must_keep)
+        sections = make_sections(results, about, gate, kept)
         _print_sections(sections)
         content = orjson.dumps(
-            results_json(results, about, gate), option=orjson.OPT_INDENT_2
+            results_json(results, about, gate, kept), option=orjson.OPT_INDENT_2
         )
         # A lock leaves no folder in which nothing was kept.
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -693,7 +743,11 @@ class _Comparison:
         print(f"All data: {path}")
         if not any(recall.interval.n for recall in results.recalls):
             return 1
-        return int(gate.verdict) if gate else 0
+        verdicts = []
+        for decided in (gate, kept):
+            if decided:
+                verdicts.append(decided.verdict)
+        return int(combine_verdicts(verdicts)) if verdicts else 0
 
     def _decide(self, results: CompactionResults) -> CompactionGate | None:
         from helm_longctx.apps.compaction.results import decide_losses

@@ -12,14 +12,13 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,7 @@ from helm_longctx.apps.compaction.transcripts import (
 )
 from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.models.apis.calls import call_all
+from helm_longctx.parts import import_user_module
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.methods.method import Question, Step
@@ -70,11 +70,15 @@ class Compacted:
 
     Args:
         dollars: the price of its requests. None if it is not known.
+        seconds: how long it took, without what an earlier command has done of it.
+        sizes: the estimated number of tokens that were left after each round.
     """
 
     messages: Sequence[Message]
     dollars: float | None = 0.0
     requests: int = 0
+    seconds: float = 0.0
+    sizes: Sequence[int] = ()
 
     @property
     def tokens(self) -> int:
@@ -211,16 +215,14 @@ class FunctionCompactor(Compactor):
 
 
 def _load_function(where: str) -> Callable[[list[dict[str, Any]]], object]:
-    """Import a function from a module in the folder of the command, or an installed one."""
+    """Import a function from an installed module, or from one in the folder of the command."""
     module, _, name = where.partition(":")
-    folder = str(Path.cwd())
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
     try:
-        function = getattr(import_module(module), name, None)
+        function = getattr(import_user_module(module), name, None)
     except Exception as error:  # of the user's module
         raise InputError(
-            f"compaction: --compactor={where}: the module cannot be imported: {describe_error(error)}"
+            f"compaction: --compactor={where}: the module cannot be imported:"
+            f" {describe_error(error)}"
         ) from error
     if not callable(function):
         raise InputError(
@@ -253,8 +255,8 @@ class CommandCompactor(Compactor):
         program = self._words[0]
         if shutil.which(program) is None:
             raise InputError(
-                f"compaction: --compactor={shorten(text)}: there is no program {program}; give compact, server,"
-                " MODULE:FUNCTION, or a command"
+                f"compaction: --compactor={shorten(text)}: there is no program"
+                f" {program}; give compact, server, MODULE:FUNCTION, or a command"
             )
         self._seconds = seconds
 
@@ -334,7 +336,10 @@ def _parse_rows(content: bytes) -> Any:
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError:
-        lines = [line for line in content.split(b"\n") if line.strip()]
+        lines = []
+        for line in content.split(b"\n"):
+            if line.strip():
+                lines.append(line)
         return [orjson.loads(line) for line in lines]
 
 
@@ -357,11 +362,10 @@ class WithMethod(Compactor):
 
     def arguments_for(self, tokens: int) -> dict[str, int]:
         """Return the arguments of the method for a transcript of so many tokens."""
-        arguments = {
-            key: value
-            for key, value in COMPACT.arguments.items()
-            if isinstance(value, int)
-        }
+        arguments = {}
+        for key, value in COMPACT.arguments.items():
+            if isinstance(value, int):
+                arguments[key] = value
         arguments["threshold"] = max(1, min(arguments["threshold"], tokens // 2))
         arguments["turn"] = max(1, min(arguments["turn"], arguments["threshold"] // 4))
         arguments["kept"] = max(1, min(arguments["kept"], arguments["threshold"] // 2))
@@ -525,9 +529,18 @@ def compact_in_rounds(
     left: Sequence[Message] = ()
     dollars: list[float | None] = []
     requests = 0
+    sizes = []
+    start = time.monotonic()
     for part in split_rounds(messages, rounds):
         made = compactor.compact([*left, *part], keep)
         left = made.messages
         dollars.append(made.dollars)
         requests += made.requests
-    return Compacted(left, add_dollars(dollars), requests)
+        sizes.append(made.tokens)
+    return Compacted(
+        messages=left,
+        dollars=add_dollars(dollars),
+        requests=requests,
+        seconds=time.monotonic() - start,
+        sizes=sizes,
+    )

@@ -47,14 +47,22 @@ _PROBE_TOKENS = 180
 _SPACE = re.compile(r"\s+")
 
 _MAKE = (
-    "Below is a part of the transcript of an agent that works for a user. This part will soon be replaced by something"
-    " shorter. Write {count} questions that show later whether what matters is still known. Each question must stand on"
-    " its own: name what it is about, and never speak of a message, a transcript or a part. It must have one short answer"
-    " that is in the part, and that nobody can guess. Do not ask for the same thing twice. The kinds are:\n{kinds}\n"
-    "Use as many kinds as the part has. Write a JSON list and nothing else. Each element has: kind; question; answer (at"
-    " most a dozen words); exact (true if the answer is a name, number, path or identifier that can be copied word for"
-    " word, false if it can be said in other words); message (the number of the message with the answer); quote (the words"
-    " of this message that have the answer, copied exactly, at most 30 words).\n\n<part>\n{part}\n</part>"
+    "Below is a part of the transcript of an agent that works for a user. This part"
+    " will soon be replaced by something"
+    " shorter. Write {count} questions that show later whether what matters is still"
+    " known. Each question must stand on"
+    " its own: name what it is about, and never speak of a message, a transcript or a"
+    " part. It must have one short answer"
+    " that is in the part, and that nobody can guess. Do not ask for the same thing"
+    " twice. The kinds are:\n{kinds}\n"
+    "Use as many kinds as the part has. Write a JSON list and nothing else. Each"
+    " element has: kind; question; answer (at"
+    " most a dozen words); exact (true if the answer is a name, number, path or"
+    " identifier that can be copied word for"
+    " word, false if it can be said in other words); message (the number of the"
+    " message with the answer); quote (the words"
+    " of this message that have the answer, copied exactly, at most 30"
+    " words).\n\n<part>\n{part}\n</part>"
 )
 
 
@@ -294,7 +302,7 @@ def save_probes(path: Path, probes: Iterable[Probe]) -> None:
     """Write probes to a file, a line each."""
     lines = [orjson.dumps(asdict(probe)) + b"\n" for probe in probes]
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, *lines)
+    replace_file(path, b"".join(lines))
 
 
 def load_probes(path: Path, transcripts: Sequence[Transcript]) -> list[Probe]:
@@ -314,8 +322,9 @@ def load_probes(path: Path, transcripts: Sequence[Transcript]) -> list[Probe]:
         known = raw.get("digest")
         if known not in (None, transcript.digest):
             raise InputError(
-                f"compaction: --probes={path}:{number}: {transcript.name} has changed since its probes were made; the"
-                " options --redact and --redact-words change it, too. Give another file to make new ones"
+                f"compaction: --probes={path}:{number}: {transcript.name} has changed"
+                " since its probes were made; the options --redact and --redact-words"
+                " change it, too. Give another file to make new ones"
             )
         fields = {**raw, "exact": raw.get("is_exact", raw.get("exact", True))}
         expected = raw.get("message")
@@ -338,7 +347,8 @@ def load_probes(path: Path, transcripts: Sequence[Transcript]) -> list[Probe]:
     if not probes:
         names = ", ".join(sorted(by_name)[:3])
         raise InputError(
-            f"compaction: --probes={path}: it has no probe about {names}; give another file to make new ones"
+            f"compaction: --probes={path}: it has no probe about {names}; give another"
+            " file to make new ones"
         )
     return probes
 

@@ -18,20 +18,18 @@ from helm_longctx.results.statistics.comparison import (
     AskedPairs,
     Decision,
     Pairs,
+    compare_pairs,
     compare_parts,
     decide_all,
 )
 from helm_longctx.results.statistics.intervals import Interval, mean_interval
+from helm_longctx.results.statistics.level import SIGNIFICANCE
 from helm_longctx.results.statistics.noninferiority import (
     Drop,
     Verdict,
     combine_verdicts,
     decide_drops,
 )
-
-FEWEST = 10
-"""The fewest transcripts that can show a difference which holds for other transcripts, among a dozen differences that
-are tested: the sign-flip test of fewer clusters rejects nothing at that level even if all of them agree."""
 
 _POWER = 0.8
 """The probability of a decision that the number of missing probes is for."""
@@ -46,6 +44,8 @@ class Recall:
         by_kind: the same for each kind with such a probe.
         tokens: the mean number of tokens that are left of a transcript, over the transcripts with a result.
         share: the share of the tokens of these transcripts.
+        sizes: the mean number of tokens that are left after each round, over the transcripts with so many rounds.
+        seconds: the mean time of a compaction.
         dollars: the price of all compactions. None if it is not known.
         answers: the price of all answers and verdicts.
         states: the number of probes by what became of them.
@@ -58,6 +58,8 @@ class Recall:
     by_kind: Mapping[str, Interval]
     tokens: float
     share: float
+    sizes: Sequence[float]
+    seconds: float
     dollars: float | None
     answers: float | None
     states: Mapping[ScoreState, int]
@@ -71,11 +73,24 @@ class Difference:
 
     Args:
         decision: the first arm's recall less the second one's, adjusted for all differences of the table.
+        holds_for_others: as in `CompactionResults`.
     """
 
     one: Arm
     other: Arm
     decision: Decision
+    holds_for_others: bool
+
+    @property
+    def verdict(self) -> str:
+        """The verdict of the decision, with `here` after `better` or `worse` that is about these transcripts only.
+
+        Probes that a compactor loses together make two equal compactors differ in the transcripts at hand. So a
+        difference between messages says nothing about the compactors.
+        """
+        if self.decision.is_different and not self.holds_for_others:
+            return f"{self.decision.verdict} here"
+        return self.decision.verdict
 
 
 @dataclass(frozen=True)
@@ -84,7 +99,8 @@ class CompactionResults:
 
     Args:
         holds_for_others: whether intervals and tests are about other transcripts, too: transcripts are the clusters. With
-            fewer than `FEWEST` they are about these transcripts, and the clusters are their messages.
+            fewer than `fewest` they are about these transcripts, and the clusters are their messages.
+        fewest: the number of transcripts from which on they are about others.
     """
 
     probes: Sequence[Probe]
@@ -93,6 +109,7 @@ class CompactionResults:
     differences: Sequence[Difference]
     rounds: Sequence[Difference]
     holds_for_others: bool
+    fewest: int
 
 
 @dataclass(frozen=True)
@@ -117,10 +134,6 @@ def analyze(
 ) -> CompactionResults:
     """Return the results of a comparison."""
     arms = list(dict.fromkeys(compaction.arm for compaction in compactions))
-    names = {probe.transcript for probe in probes}
-    holds_for_others = len(names) >= FEWEST
-    scores = ProbeScores(outcomes, holds_for_others)
-    recalls = [_find_recall(arm, compactions, scores) for arm in arms]
     compared = [arm for arm in arms if arm.compactor.name not in (WHOLE, NOTHING)]
     pairs = []
     for one, other in combinations(compared, 2):
@@ -135,14 +148,35 @@ def analyze(
                 if other.rounds == 1 and other.compactor is arm.compactor
             ]
             repeated += [(arm, other) for other in once]
+    fewest = find_fewest_transcripts(max(len(pairs), len(repeated)))
+    names = {probe.transcript for probe in probes}
+    holds_for_others = len(names) >= fewest
+    scores = ProbeScores(outcomes, holds_for_others)
     return CompactionResults(
         probes=probes,
         outcomes=outcomes,
-        recalls=recalls,
+        recalls=[_find_recall(arm, compactions, scores) for arm in arms],
         differences=scores.compare(pairs),
         rounds=scores.compare(repeated),
         holds_for_others=holds_for_others,
+        fewest=fewest,
     )
+
+
+def find_fewest_transcripts(comparisons: int) -> int:
+    """Return the fewest transcripts that can show a difference between compactors.
+
+    The test of fewer transcripts rejects nothing, even if all of them agree.
+
+    Args:
+        comparisons: the number of differences that are tested together. One is also enough for none.
+    """
+    number = 2
+    while True:
+        agreeing = compare_pairs(np.ones(number), np.zeros(number))
+        if agreeing.p_value * max(comparisons, 1) < SIGNIFICANCE:
+            return number
+        number += 1
 
 
 class ProbeScores:
@@ -166,11 +200,10 @@ class ProbeScores:
 
     def find_interval(self, outcomes: Sequence[Outcome]) -> Interval:
         """Return the mean score of the outcomes that have one."""
-        scored = [
-            (outcome.given.score, self.group_of(outcome.probe))
-            for outcome in outcomes
-            if outcome.given.score is not None
-        ]
+        scored = []
+        for outcome in outcomes:
+            if outcome.given.score is not None:
+                scored.append((outcome.given.score, self.group_of(outcome.probe)))
         values = [score for score, _ in scored]
         return mean_interval(values, [group for _, group in scored])
 
@@ -213,7 +246,14 @@ class ProbeScores:
         decisions = decide_all(comparisons)
         differences = []
         for (one, other), decision in zip(known, decisions, strict=True):
-            differences.append(Difference(one, other, decision))
+            differences.append(
+                Difference(
+                    one=one,
+                    other=other,
+                    decision=decision,
+                    holds_for_others=self._by_transcript,
+                )
+            )
         return differences
 
 
@@ -230,9 +270,16 @@ def _find_recall(
     arm: Arm, compactions: Sequence[Compaction], scores: ProbeScores
 ) -> Recall:
     own = list(scores.by_arm.get(arm, {}).values())
-    made = [compaction for compaction in compactions if compaction.arm == arm]
-    done = [compaction for compaction in made if not compaction.failure]
+    made = []
+    for compaction in compactions:
+        if compaction.arm == arm:
+            made.append(compaction)
+    done = []
+    for compaction in made:
+        if not compaction.failure:
+            done.append(compaction)
     tokens = [compaction.result.tokens for compaction in done]
+    seconds = [compaction.result.seconds for compaction in done]
     before = sum(compaction.transcript.tokens for compaction in done)
     by_kind = {}
     for kind in KINDS:
@@ -247,6 +294,8 @@ def _find_recall(
         by_kind=by_kind,
         tokens=float(np.mean(tokens)) if tokens else float("nan"),
         share=sum(tokens) / before if before else float("nan"),
+        sizes=_find_mean_sizes([compaction.result.sizes for compaction in done]),
+        seconds=float(np.mean(seconds)) if seconds else float("nan"),
         dollars=add_dollars([compaction.result.dollars for compaction in made]),
         answers=add_dollars([outcome.given.dollars for outcome in own]),
         states=Counter(outcome.given.state for outcome in own),
@@ -257,6 +306,61 @@ def _find_recall(
             compaction.failure for compaction in made if compaction.failure
         ),
     )
+
+
+def _find_mean_sizes(sizes: Sequence[Sequence[int]]) -> list[float]:
+    """Return the mean of the first sizes, of the second ones, and so on. Short transcripts have fewer."""
+    means = []
+    for index in range(max(map(len, sizes), default=0)):
+        means.append(float(np.mean([own[index] for own in sizes if len(own) > index])))
+    return means
+
+
+@dataclass(frozen=True)
+class KeptKinds:
+    """Whether compactors keep all probes of some kinds.
+
+    Args:
+        kinds: keys of `KINDS`.
+        lost: the outcomes that are lost.
+        unscored: the number of outcomes without a score.
+        verdict: `WORSE` if one is lost, and undecided if one has no score, or there is none.
+    """
+
+    kinds: Sequence[str]
+    lost: Sequence[Outcome]
+    unscored: int
+    verdict: Verdict
+
+
+def find_kept_kinds(results: CompactionResults, kinds: Sequence[str]) -> KeptKinds:
+    """Find out whether the user's compactors keep all probes of some kinds.
+
+    A probe that the whole transcript does not answer either is not lost, if this baseline is compared.
+    """
+    unanswered = set()
+    for outcome in results.outcomes:
+        if outcome.arm.compactor.name == WHOLE and outcome.given.score != 1:
+            unanswered.add(outcome.probe.id)
+    lost = []
+    unscored = 0
+    asked = 0
+    for outcome in results.outcomes:
+        if outcome.arm.compactor.name in BASELINES or outcome.probe.kind not in kinds:
+            continue
+        if outcome.probe.id in unanswered:
+            continue
+        asked += 1
+        if outcome.given.score is None:
+            unscored += 1
+        elif outcome.given.score < 1:
+            lost.append(outcome)
+    verdict = Verdict.NO_WORSE
+    if lost:
+        verdict = Verdict.WORSE
+    elif unscored or not asked:
+        verdict = Verdict.UNDECIDED
+    return KeptKinds(kinds=kinds, lost=lost, unscored=unscored, verdict=verdict)
 
 
 def decide_losses(

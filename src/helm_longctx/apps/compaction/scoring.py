@@ -32,17 +32,22 @@ UNKNOWN = "unknown"
 """What a model answers if what is left does not say it."""
 
 _ASK = (
-    "Answer the questions below about the work of an agent for its user. {source} Write the answer to each question on a"
-    " line of its own that begins with its number and a point. An answer is a few words. Copy names, numbers, paths and"
+    "Answer the questions below about the work of an agent for its user. {source}"
+    " Write the answer to each question on a"
+    " line of its own that begins with its number and a point. An answer is a few"
+    " words. Copy names, numbers, paths and"
     f" identifiers word for word. If you do not know an answer, write: {UNKNOWN}\n\n{{questions}}"
 )
 _SOURCE = "Use only the transcript above, of which parts may be missing or shortened."
 _NO_SOURCE = "You do not have the transcript of this work."
 
 _JUDGE = (
-    "A question has a known answer. Decide whether a reply gives the same answer. Other words are right if they say the"
-    " same. A reply is wrong if it lacks an essential part of the answer, contradicts it, or names several different"
-    ' answers. Write a JSON object with the only field "right": true or false.\n\nQuestion: {question}\nKnown answer:'
+    "A question has a known answer. Decide whether a reply gives the same answer."
+    " Other words are right if they say the"
+    " same. A reply is wrong if it lacks an essential part of the answer, contradicts"
+    " it, or names several different"
+    ' answers. Write a JSON object with the only field "right": true or'
+    " false.\n\nQuestion: {question}\nKnown answer:"
     " {answer}\nReply: {reply}"
 )
 
@@ -112,7 +117,9 @@ class ModelReader:
 
 def question_prompt(questions: Sequence[str], has_context: bool) -> str:
     """Return the part of a prompt after the transcript."""
-    numbered = [f"{number}. {text}" for number, text in enumerate(questions, 1)]
+    numbered = []
+    for number, text in enumerate(questions, 1):
+        numbered.append(f"{number}. {text}")
     source = _SOURCE if has_context else _NO_SOURCE
     return _ASK.format(source=source, questions="\n".join(numbered))
 
@@ -203,8 +210,9 @@ class _Sentences:
 
 _COMMON = frozenset(
     words(
-        "a an and are at be by comes did do does for from has have how in is it its must of on or that the this to was"
-        " were what when where which who why will with"
+        "a an and are at be by comes did do does for from has have how in is it its"
+        " must of on or that the this to was were what when where which who why will"
+        " with"
     )
 )
 
@@ -246,9 +254,9 @@ class JudgeOfProbes:
         with self._model.pay(2 * len(prompt.encode()), 2 * _VERDICT_TOKENS) as payment:
             verdict = self._judge.ask(request)
             prices = self._model.prices
-            costs = [
-                prices.dollars(usage) if prices else None for usage in verdict.usages
-            ]
+            costs = []
+            for usage in verdict.usages:
+                costs.append(prices.dollars(usage) if prices else None)
             dollars = add_dollars(costs)
             payment.dollars = dollars or 0.0
         if verdict.verdict is None:

@@ -12,9 +12,9 @@ from helm_longctx._version import VERSION
 from helm_longctx.apps.compaction.compactors import NOTHING, WHOLE
 from helm_longctx.apps.compaction.probes import KINDS, MadeProbes, Probe
 from helm_longctx.apps.compaction.results import (
-    FEWEST,
     CompactionResults,
     Difference,
+    KeptKinds,
     Loss,
     Recall,
 )
@@ -103,7 +103,10 @@ class About:
 
 
 def make_sections(
-    results: CompactionResults, about: About, gate: CompactionGate | None
+    results: CompactionResults,
+    about: About,
+    gate: CompactionGate | None,
+    kept: KeptKinds | None,
 ) -> list[Section]:
     """Return the sections of the page. The terminal shows all but the last ones."""
     sections = [
@@ -122,10 +125,18 @@ def make_sections(
     if results.rounds:
         title = "Repeated compaction"
         table = _difference_table("rounds", f"{title}: less one round", results.rounds)
-        blocks = [table, _survival_table(results, about.transcripts)]
+        blocks = [
+            table,
+            _survival_table(results, about.transcripts),
+            _growth_table(results),
+        ]
         sections.append(Section("rounds", title, blocks))
     if gate:
-        sections.append(Section("gate", "Is it good enough?", [_gate_table(gate)]))
+        sections.append(
+            Section("gate", "Is it good enough?", [_gate_table(gate, results)])
+        )
+    if kept:
+        sections.append(Section("kept", "Is it kept?", [_kept_table(kept)]))
     if failures := _failure_rows(results):
         sections.append(
             Section("failures", "Without a score", [_failure_table(failures)])
@@ -150,8 +161,9 @@ def describe_scope(results: CompactionResults) -> str:
         else "these transcripts as they were"
     )
     return (
-        f"Intervals and tests are about {what} compacted: the messages are the clusters. At least {FEWEST} transcripts"
-        " can show what holds for others."
+        f"Intervals and tests are about {what} compacted: the messages are the"
+        f" clusters. At least {results.fewest} transcripts can show what holds for"
+        " others."
     )
 
 
@@ -174,8 +186,8 @@ def _make_answer(
             return HeadlineAnswer(question, "No compactor has answers.", "", False)
         best = ranked[0]
         verdict = (
-            f"{best.arm.name} keeps the most: {share(best.interval.mean)} of the probes are answered rightly from"
-            f" {share(best.share)} of the tokens."
+            f"{best.arm.name} keeps the most: {share(best.interval.mean)} of the probes"
+            f" are answered rightly from {share(best.share)} of the tokens."
         )
         return HeadlineAnswer(
             question, verdict, describe_decisions(results.differences), False
@@ -184,7 +196,8 @@ def _make_answer(
     words = {
         Verdict.NO_WORSE: f"No compactor loses {margin} or more against {gate.base}.",
         Verdict.WORSE: f"A compactor loses more than {margin} against {gate.base}.",
-        Verdict.UNDECIDED: f"These probes cannot tell whether all compactors lose less than {margin} against {gate.base}.",
+        Verdict.UNDECIDED: "These probes cannot tell whether all compactors lose less"
+        f" than {margin} against {gate.base}.",
     }
     return HeadlineAnswer(
         question,
@@ -200,7 +213,8 @@ def describe_decisions(differences: Sequence[Difference]) -> str:
     for difference in differences:
         if difference.decision.is_different:
             sentences.append(
-                f"{difference.one.name} is {difference.decision.verdict} than {difference.other.name}"
+                f"{difference.one.name} is {difference.verdict} than"
+                f" {difference.other.name}"
             )
     if not differences:
         return ""
@@ -241,6 +255,7 @@ def _recall_table(results: CompactionResults) -> Table:
         Column("recall", "probes that are answered rightly, in percent"),
         Column("tokens kept", "mean over the transcripts"),
         Column("kept", "share of the tokens, in percent"),
+        Column("seconds", "of a compaction, mean over the transcripts"),
         Column("$ compaction", "all compactions"),
         Column("$ answers", "all answers and verdicts"),
         Column("unknown", "probes whose answer is that it is not known"),
@@ -249,16 +264,16 @@ def _recall_table(results: CompactionResults) -> Table:
     ]
     rows = []
     for recall in results.recalls:
-        counts = [
-            recall.states.get(state, 0)
-            for state in (ScoreState.UNKNOWN, ScoreState.WRONG, ScoreState.FAILED)
-        ]
+        counts = []
+        for state in (ScoreState.UNKNOWN, ScoreState.WRONG, ScoreState.FAILED):
+            counts.append(recall.states.get(state, 0))
         rows.append(
             [
                 Cell(recall.arm.name),
                 _interval_cell(recall.interval),
                 number_cell(recall.tokens, count),
                 number_cell(recall.share),
+                number_cell(recall.seconds, amount),
                 _dollar_cell(recall.dollars),
                 _dollar_cell(recall.answers),
                 *(number_cell(number, count) for number in counts),
@@ -316,7 +331,7 @@ def _difference_table(
                 number_cell(comparison.wins, count),
                 number_cell(comparison.losses, count),
                 number_cell(decision.adjusted, p_text),
-                Cell(decision.verdict),
+                Cell(difference.verdict),
             ]
         )
     return Table(name, title, columns, rows)
@@ -327,7 +342,10 @@ def _survival_table(
 ) -> Table:
     """Return recall by the number of compactions that the message of a probe has gone through."""
     by_name = {transcript.name: transcript for transcript in transcripts}
-    arms = [recall.arm for recall in results.recalls if recall.arm.rounds > 1]
+    arms = []
+    for recall in results.recalls:
+        if recall.arm.rounds > 1:
+            arms.append(recall.arm)
     scores: dict[tuple[str, int], list[tuple[float, str]]] = {}
     for outcome in results.outcomes:
         if outcome.arm in arms and outcome.given.score is not None:
@@ -357,13 +375,61 @@ def _survival_table(
     return Table("survival", title, columns, rows)
 
 
-def _gate_table(gate: CompactionGate) -> Table:
+def _growth_table(results: CompactionResults) -> Table:
+    """Return how much is left after each compaction: what grows each time leaves less and less room."""
+    recalls = [recall for recall in results.recalls if recall.arm.rounds > 1]
+    most = max(len(recall.sizes) for recall in recalls)
+    columns = [
+        Column("compactor", is_number=False),
+        *(Column(f"after {number}") for number in range(1, most + 1)),
+    ]
+    rows = []
+    for recall in recalls:
+        cells = [number_cell(size, count) for size in recall.sizes]
+        cells += [number_cell(None)] * (most - len(cells))
+        rows.append([Cell(recall.arm.name), *cells])
+    return Table("growth", "Tokens kept after each compaction", columns, rows)
+
+
+def _kept_table(kept: KeptKinds) -> Table:
+    columns = [
+        Column("compactor", is_number=False),
+        Column("kind", is_number=False),
+        Column("where", is_number=False),
+        Column("question", is_number=False, folds=True),
+        Column("answer", is_number=False, folds=True),
+    ]
+    rows = []
+    for outcome in kept.lost:
+        probe = outcome.probe
+        rows.append(
+            [
+                Cell(outcome.arm.name),
+                Cell(_TITLES[probe.kind]),
+                Cell(place_of(probe)),
+                Cell(_shorten(probe.question)),
+                Cell(_shorten(probe.answer)),
+            ]
+        )
+    kinds = ", ".join(_TITLES[kind] for kind in kept.kinds)
+    about = {
+        Verdict.NO_WORSE: "Every compactor keeps all of them.",
+        Verdict.WORSE: f"{len(kept.lost)} are lost.",
+        Verdict.UNDECIDED: f"Cannot tell: {kept.unscored} have no score.",
+    }[kept.verdict]
+    return Table(
+        "kept", f"Lost probes that must be kept: {kinds}", columns, rows, about
+    )
+
+
+def _gate_table(gate: CompactionGate, results: CompactionResults) -> Table:
+    where = " in further transcripts" if results.holds_for_others else ""
     columns = [
         Column("compactor", is_number=False),
         Column(f"less {gate.base}", "points of recall, with the interval of the gate"),
         Column("p (worse)", f"one-sided, of a loss of at most {points(gate.margin)}"),
         Column("verdict", is_number=False),
-        Column("missing", "probes that are still needed to decide"),
+        Column("missing", f"probes{where} that are still needed to decide"),
     ]
     rows = []
     for loss in gate.losses:
@@ -522,7 +588,10 @@ def write_page(sections: Sequence[Section], about: About, folder: Path) -> Path:
 
 
 def results_json(
-    results: CompactionResults, about: About, gate: CompactionGate | None
+    results: CompactionResults,
+    about: About,
+    gate: CompactionGate | None,
+    kept: KeptKinds | None,
 ) -> dict[str, Any]:
     """Return all results as JSON data."""
     return {
@@ -544,6 +613,7 @@ def results_json(
         "differences": [_difference_json(row) for row in results.differences],
         "rounds": [_difference_json(row) for row in results.rounds],
         "gate": _gate_json(gate) if gate else None,
+        "must_keep": _kept_json(kept) if kept else None,
         "probes": [asdict(probe) for probe in results.probes],
         "answers": [
             {
@@ -573,14 +643,13 @@ def _number(value: float) -> float | None:
 
 
 def _interval_json(interval: Interval) -> dict[str, Any]:
-    values = {
-        name: _number(value)
-        for name, value in zip(
-            ("mean", "low", "high"),
-            (interval.mean, interval.low, interval.high),
-            strict=True,
-        )
-    }
+    values = {}
+    for name, value in zip(
+        ("mean", "low", "high"),
+        (interval.mean, interval.low, interval.high),
+        strict=True,
+    ):
+        values[name] = _number(value)
     return {**values, "n": interval.n}
 
 
@@ -594,6 +663,8 @@ def _recall_json(recall: Recall) -> dict[str, Any]:
         },
         "tokens": _number(recall.tokens),
         "share": _number(recall.share),
+        "tokens_by_round": list(recall.sizes),
+        "seconds": _number(recall.seconds),
         "dollars": recall.dollars,
         "dollars_answers": recall.answers,
         "states": {state.value: recall.states.get(state, 0) for state in ScoreState},
@@ -613,7 +684,25 @@ def _difference_json(difference: Difference) -> dict[str, Any]:
         "better": decision.comparison.wins,
         "worse": decision.comparison.losses,
         "p": _number(decision.adjusted),
-        "verdict": decision.verdict,
+        "verdict": difference.verdict,
+    }
+
+
+def _kept_json(kept: KeptKinds) -> dict[str, Any]:
+    lost = []
+    for outcome in kept.lost:
+        lost.append(
+            {
+                "compactor": outcome.arm.compactor.name,
+                "rounds": outcome.arm.rounds,
+                "probe": outcome.probe.id,
+            }
+        )
+    return {
+        "kinds": list(kept.kinds),
+        "lost": lost,
+        "no_score": kept.unscored,
+        "exit_status": int(kept.verdict),
     }
 
 

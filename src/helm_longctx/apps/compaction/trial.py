@@ -157,6 +157,8 @@ def _dump_compacted(result: Compacted) -> dict[str, Any]:
         "messages": messages,
         "dollars": result.dollars,
         "requests": result.requests,
+        "seconds": result.seconds,
+        "sizes": list(result.sizes),
     }
 
 
@@ -168,7 +170,13 @@ def _load_compacted(content: Mapping[str, Any]) -> Compacted:
             messages.append(own)
         else:
             messages += from_openai([raw])
-    return Compacted(name_tools(messages), content["dollars"], content["requests"])
+    return Compacted(
+        messages=name_tools(messages),
+        dollars=content["dollars"],
+        requests=content["requests"],
+        seconds=content["seconds"],
+        sizes=content["sizes"],
+    )
 
 
 def ask_all(

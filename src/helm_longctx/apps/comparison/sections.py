@@ -100,10 +100,12 @@ def comparison_sections(board: Board, length: int | None) -> Section | None:
         return None
     what = "overall score" if part == OVERALL else f"score in {board.titles[part]}"
     about = (
-        f"By {what}, on the tasks that both models have. Models that were run here are compared on the same instances"
-        " (a test of paired differences by clusters), and with published ones by their intervals. P-values are adjusted"
-        " by Holm's method in two families: your models with each other, and with published ones. Published models are"
-        f" not compared with each other. {MARK} marks models whose scores are not comparable."
+        f"By {what}, on the tasks that both models have. Models that were run here are"
+        " compared on the same instances (a test of paired differences by clusters),"
+        " and with published ones by their intervals. P-values are adjusted by Holm's"
+        " method in two families: your models with each other, and with published"
+        f" ones. Published models are not compared with each other. {MARK} marks models"
+        " whose scores are not comparable."
     )
     return Section(
         name, f"Comparisons {label(length)}".strip(), shown, about, choice=label(length)
@@ -112,9 +114,10 @@ def comparison_sections(board: Board, length: int | None) -> Section | None:
 
 def _recipes(board: Board, length: int | None, name: str) -> list[Table]:
     """Return the comparison of recipes, if the suite's configuration has groups of training runs."""
-    folders = {
-        result.run.path.parent for result in board.tasks if result.run is not None
-    }
+    folders = set()
+    for result in board.tasks:
+        if result.run is not None:
+            folders.add(result.run.path.parent)
     patterns = read_groups(folders.pop()) if len(folders) == 1 else {}
     if not patterns:
         return []
@@ -169,9 +172,10 @@ def _matrix(
         max(abs(decision.comparison.effect.mean) for decision in pairs.values()) or 1.0
     )
     about = (
-        "The score of the row's model minus the score of the column's, in percentage points. An equals sign marks a"
-        " statistical tie. In the tooltip, the interval and p are of this pair alone, and the adjusted p, which decides"
-        " on ties, is for all pairs of its family."
+        "The score of the row's model minus the score of the column's, in percentage"
+        " points. An equals sign marks a statistical tie. In the tooltip, the interval"
+        " and p are of this pair alone, and the adjusted p, which decides on ties, is"
+        " for all pairs of its family."
     )
     if any(row["open"] for row in rows):
         about += " A question mark: failures decide, so it cannot be told."
@@ -207,8 +211,9 @@ def _ranks(
     if len(ranking) < 2 or not rows:
         return None
     about = (
-        f"The rank of each of your models among {len(ranking)} by score, and the best and the worst rank that the"
-        " comparisons leave open. Models with overlapping ranges may change places."
+        f"The rank of each of your models among {len(ranking)} by score, and the best"
+        " and the worst rank that the comparisons leave open. Models with overlapping"
+        " ranges may change places."
     )
     spec = interval_plot("rank", [str(row["model"]) for row in rows], ranks=True)
     return Figure(f"{name}-ranks", "Ranks and how far they are open", about, spec, rows)
@@ -297,8 +302,9 @@ def _shared_blocks(
 
 
 _FAILURES_ABOUT = (
-    "If both models fail in about equal shares, but on other kinds of questions, such as one on wrong answers and one at"
-    " random, these bounds do not show it; repeat the runs, which ask again for what failed."
+    "If both models fail in about equal shares, but on other kinds of questions, such"
+    " as one on wrong answers and one at random, these bounds do not show it; repeat"
+    " the runs, which ask again for what failed."
 )
 
 
@@ -439,13 +445,15 @@ def compare(
     group: Annotated[
         list[str] | None,
         typer.Option(
-            help="Compare recipes by their training runs: NAME=PATTERN of models, e.g. recipe-a=ckpt/a-seed*. Repeat it."
+            help="Compare recipes by their training runs: NAME=PATTERN of models, e.g."
+            " recipe-a=ckpt/a-seed*. Repeat it."
         ),
     ] = None,
     run_noise: Annotated[
         str | None,
         typer.Option(
-            help="Assumed standard deviation between runs of a recipe, in points, or the group whose runs give it."
+            help="Assumed standard deviation between runs of a recipe, in points, or"
+            " the group whose runs give it."
         ),
     ] = None,
     instances: Annotated[
@@ -592,7 +600,8 @@ def _show(
     others.difference_update(models)
     if others:
         print(
-            f"P-values are adjusted for these {len(models)} models; the report has {len(models) + len(others)}."
+            f"P-values are adjusted for these {len(models)} models; the report has"
+            f" {len(models) + len(others)}."
         )
     if table.outside:
         print(

@@ -56,8 +56,8 @@ def correlations(
     models: Annotated[
         str,
         typer.Option(
-            help="Models: `all`, `instruct` (the instruction-tuned ones of the publication's figures), or patterns of"
-            " names, divided by commas."
+            help="Models: `all`, `instruct` (the instruction-tuned ones of the"
+            " publication's figures), or patterns of names, divided by commas."
         ),
     ] = "all",
     suite: Annotated[
@@ -85,11 +85,14 @@ def correlations(
     scores, names = _read_scores(chosen, results, tokens, models)
     if len(names) < _FEWEST_MODELS:
         raise InputError(
-            f"correlations: models={models!r} chooses {len(names)} models with scores at {_label(tokens)},"
-            f" and a correlation needs {_FEWEST_MODELS}"
+            f"correlations: models={models!r} chooses {len(names)} models with scores"
+            f" at {_label(tokens)}, and a correlation needs {_FEWEST_MODELS}"
         )
     correlations_of_rows = _correlate(scores)
-    printed = [row for row in chosen.correlations() if row.length == tokens]
+    printed = []
+    for row in chosen.correlations():
+        if row.length == tokens:
+            printed.append(row)
     titles = {name: _title(chosen, name) for name in scores}
     print(
         f"{chosen.title} {_label(tokens)}: Spearman's correlations over {len(names)} models"
@@ -102,7 +105,8 @@ def correlations(
     _print_correlations(of_entries or correlations_of_rows, titles)
     if len(correlations_of_rows) > len(of_entries) > 0:
         print(
-            f"The {len(correlations_of_rows) - len(of_entries)} pairs with a single task are in the file of --json."
+            f"The {len(correlations_of_rows) - len(of_entries)} pairs with a single"
+            " task are in the file of --json."
         )
     comparisons = [compare(row, scores) for row in printed]
     if comparisons:

@@ -165,8 +165,8 @@ def _heat_map(
             }
             rows.append(row)
     about = (
-        "Spearman's rank correlation between the scores of models in two parts of the benchmark. Parts with a high"
-        " correlation rank models alike."
+        "Spearman's rank correlation between the scores of models in two parts of the"
+        " benchmark. Parts with a high correlation rank models alike."
     )
     formats = {"rho": ".2f", "low": ".2f", "high": ".2f", "p": ".2~g", "n": None}
     spec = matrix(
@@ -219,9 +219,10 @@ def _find_model_scores(
 UNKNOWN = "unknown"
 
 _ABOUT_MODELS = (
-    "What the publication says about its models, beside their published scores. The window is the training length or,"
-    " if that is unknown, the claimed context window. Models of one family are similar, so none of this shows what a"
-    " property causes. Your own models are not here, because the publication does not describe them."
+    "What the publication says about its models, beside their published scores. The"
+    " window is the training length or, if that is unknown, the claimed context window."
+    " Models of one family are similar, so none of this shows what a property causes."
+    " Your own models are not here, because the publication does not describe them."
 )
 
 _MODEL_HEADS = (
@@ -311,8 +312,9 @@ def _property_plot(
     for field in ("positions", "architecture", "family", "training"):
         filters[field] = sorted({str(row[field]) for row in rows})
     about = (
-        "Each point is a model. Choose the axes, and which models are shown, below the plot. Both properties have"
-        " logarithmic axes; models whose property is unknown have no point. Colours show how positions are encoded."
+        "Each point is a model. Choose the axes, and which models are shown, below the"
+        " plot. Both properties have logarithmic axes; models whose property is unknown"
+        " have no point. Colours show how positions are encoded."
     )
     spec = property_scatter(
         {"window": "window in tokens", "parameters": "billions of active parameters"},
@@ -366,8 +368,9 @@ def _property_table(scores: Sequence[_ModelScore], name: str) -> Table:
         if most >= _FEWEST_MODELS:
             rows.append(cells)
     about = (
-        f"Rank correlations over models, by training, size and family, for at least {_FEWEST_MODELS} models. The"
-        " p-values in the tooltips are not adjusted for the number of groups."
+        "Rank correlations over models, by training, size and family, for at least"
+        f" {_FEWEST_MODELS} models. The p-values in the tooltips are not adjusted for"
+        " the number of groups."
     )
     return Table(
         f"{name}-correlations",
@@ -444,9 +447,10 @@ def _judged_answers(
 
 
 _ABOUT_JUDGED = (
-    "The same answers of your models, by a judge and by the metrics that need none. A low correlation means that the"
-    " other metric says little about what the judge sees, such as ROUGE for long answers (arXiv 2410.02694). It"
-    " does not say which of the two is right. Floors are left out."
+    "The same answers of your models, by a judge and by the metrics that need none. A"
+    " low correlation means that the other metric says little about what the judge"
+    " sees, such as ROUGE for long answers (arXiv 2410.02694). It does not say which of"
+    " the two is right. Floors are left out."
 )
 
 
@@ -465,8 +469,9 @@ _JUDGED_HEADS = [
 ]
 
 _ABOUT_TABLE = (
-    "Correlations over answers say whether both metrics see the same answers as good; those over models say whether"
-    " they rank models alike. Several answers to a question, or about a book, count once in the intervals."
+    "Correlations over answers say whether both metrics see the same answers as good;"
+    " those over models say whether they rank models alike. Several answers to a"
+    " question, or about a book, count once in the intervals."
 )
 
 
@@ -538,8 +543,9 @@ def _judged_plot(
         rhos[other] = -math.inf if math.isnan(rho_with_judge) else rho_with_judge
     best = max(rhos, key=rhos.__getitem__)
     about = (
-        f"{board.titles[judged.task]}: each point is the answers with these two values; its area is their number. Choose"
-        " the metrics below the plot. The correlation is Spearman's."
+        f"{board.titles[judged.task]}: each point is the answers with these two values;"
+        " its area is their number. Choose the metrics below the plot. The correlation"
+        " is Spearman's."
     )
     spec = scatter(
         {metric: titles[metric] for metric in metrics},

@@ -242,11 +242,13 @@ def find_points(answers: Iterable[InstanceScore]) -> list[_Point]:
 
 
 _ABOUT = (
-    "Each number is the mean over questions, with all requests of a method. A row is on the frontier if no other one"
-    " has at least its score for less. It has a question mark if it is not significantly better than a cheaper row, so"
-    " that chance can have put it there. Requests that several questions share cost the first one. Dollars are"
-    " list prices at the time of the run, without the discount of batches. Streams are not on a frontier, because they"
-    " also ask about beginnings of the context."
+    "Each number is the mean over questions, with all requests of a method. A row is on"
+    " the frontier if no other one has at least its score for less. It has a question"
+    " mark if it is not significantly better than a cheaper row, so that chance can"
+    " have put it there. Requests that several questions share cost the first one."
+    " Dollars are list prices at the time of the run, without the discount of batches."
+    " Streams are not on a frontier, because they also ask about beginnings of the"
+    " context."
 )
 
 
@@ -259,7 +261,8 @@ _COLUMNS: Sequence[tuple[Column, Callable[[_Costs], Cell]]] = (
     (
         Column(
             "Frontier",
-            "In what no other row beats it; with a question mark if it is not significantly better than a cheaper one.",
+            "In what no other row beats it; with a question mark if it is not"
+            " significantly better than a cheaper one.",
             is_number=False,
         ),
         lambda row: Cell(", ".join(row[1]) or DASH),
@@ -293,7 +296,8 @@ _COLUMNS: Sequence[tuple[Column, Callable[[_Costs], Cell]]] = (
     (
         Column(
             "Seconds",
-            "From the first request to the last reply; of requests at the same time, the slowest counts.",
+            "From the first request to the last reply; of requests at the same time,"
+            " the slowest counts.",
         ),
         lambda row: number_cell(row[0].seconds, tenths),
     ),

@@ -176,13 +176,15 @@ def _find_entry(
         return entries[0]
     if entries:
         raise InputError(
-            f"task {shorten(name)} has several run entries; give --entry with {' or '.join(entries)}"
+            f"task {shorten(name)} has several run entries; give --entry with"
+            f" {' or '.join(entries)}"
         )
     names: set[str] = set()
     for benchmark in benchmarks:
         names.update(*(_names(benchmark, task) for task in benchmark.tasks))
     raise InputError(
-        f"task {shorten(name)} is not known; give its run entry with --entry{suggest(name, sorted(names))}"
+        f"task {shorten(name)} is not known; give its run entry with"
+        f" --entry{suggest(name, sorted(names))}"
     )
 
 

@@ -40,8 +40,8 @@ def export(
     format: Annotated[
         str,
         typer.Option(
-            help="Format: csv, parquet, markdown, latex, lm-eval, official, every-eval-ever, eval-results or"
-            " effective-context."
+            help="Format: csv, parquet, markdown, latex, lm-eval, official,"
+            " every-eval-ever, eval-results or effective-context."
         ),
     ] = "csv",
     picture: Annotated[
@@ -64,7 +64,7 @@ def export(
 
     All but official have 95 % intervals or standard errors, and the number of requests without an answer. These are in no
     score.
-    The column "lacking" says why a score is not comparable. The format csv also draws a plot of the scores by length,
+    The column "caveats" says why a score is not comparable. The format csv also draws a plot of the scores by length,
     where these scores have the mark †. The plot needs vl_convert: pip install 'helm-longctx\[plot]'. --plot '' turns it
     off.
     """
@@ -107,13 +107,15 @@ def import_results(
     format: Annotated[
         str | None,
         typer.Option(
-            help="Format: helmet, lv_eval, inspect, lm-eval or csv. [default: chosen by the files' names]"
+            help="Format: helmet, lv_eval, inspect, lm-eval or csv. [default: chosen by"
+            " the files' names]"
         ),
     ] = None,
     entry: Annotated[
         str,
         typer.Option(
-            help="Run entry of the answers, if the files do not name it, e.g. ruler:task=qa_1,length=4k."
+            help="Run entry of the answers, if the files do not name it, e.g."
+            " ruler:task=qa_1,length=4k."
         ),
     ] = "",
     model: Annotated[

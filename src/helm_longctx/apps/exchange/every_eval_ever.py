@@ -222,8 +222,8 @@ def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, An
         "requests_without_answer": str(result.result.failed),
         "examples": str(result.num_examples),
     }
-    if result.lacking:
-        details["not_comparable"] = result.lacking
+    if result.caveats:
+        details["not_comparable"] = result.caveats
         details["not_comparable_because"] = "; ".join(describe(result.result.caveats))
     if metric.name == MAIN_METRIC:
         numbers = {
@@ -367,5 +367,6 @@ def write_eval_results(
     if not written:
         names = ", ".join(board.name for board in suite.boards)
         raise InputError(
-            f"export: eval-results needs a benchmark whose data set is on the hub, and not only {names}"
+            "export: eval-results needs a benchmark whose data set is on the hub, and"
+            f" not only {names}"
         )

@@ -92,7 +92,8 @@ def _missing(
         count = 1
     if count * len(ids) > _MOST_FILES:
         raise InputError(
-            f"{path}: the evaluation has {len(ids)} samples, and a log may have {_MOST_FILES} with all epochs"
+            f"{path}: the evaluation has {len(ids)} samples, and a log may have"
+            f" {_MOST_FILES} with all epochs"
         )
     missing = set()
     for name in ids:
@@ -169,7 +170,8 @@ def _parse(
             left -= len(content)
             if left < 0:
                 raise InputError(
-                    f"{archive.filename}: its files are larger than {_MOST_BYTES_IN_ALL >> 20} MiB in all"
+                    f"{archive.filename}: its files are larger than"
+                    f" {_MOST_BYTES_IN_ALL >> 20} MiB in all"
                 )
             yield location, parse_json(content)
         except InputError:

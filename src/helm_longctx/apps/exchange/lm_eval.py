@@ -220,7 +220,7 @@ def _config(result: TaskResult) -> dict[str, Any]:
             else [interval.low, interval.high],
             "requests_without_answer": result.result.failed,
             "questions": result.questions,
-            "not_comparable": result.lacking,
+            "not_comparable": result.caveats,
             "not_comparable_because": describe(result.result.caveats),
             **score_numbers(result.result),
             "unread": unread_share(result.result),
@@ -336,7 +336,8 @@ def _answers(row: FileRow, task: str) -> Iterator[ForeignAnswer]:
             text, str
         ):  # null: the model gave no answer
             raise InputError(
-                f"{location}: resps must be a list of a list of texts; only generated answers can be read"
+                f"{location}: resps must be a list of a list of texts; only generated"
+                " answers can be read"
             )
         if isinstance(own, dict):
             about = doc["answers"][number]

@@ -317,7 +317,8 @@ def _score(row: _Row, location: str) -> Iterator[OutputScore]:
         return
     if benchmark is None or value is None or not 0 <= value <= 1:
         raise InputError(
-            f"{location}: it must have a score from 0 to 1, and the name of a run entry in the column 'entry'"
+            f"{location}: it must have a score from 0 to 1, and the name of a run entry"
+            " in the column 'entry'"
         )
     if row.get("length"):
         length = parse_length(row["length"], location)
@@ -388,10 +389,10 @@ READER = OutputReader(
 
 
 _ABOUT = (
-    f"Scores in percent, with {LEVEL_TEXT} intervals in parentheses. † marks a score that is not comparable. "
-    "Requests without an answer are in no score; their number follows as “n failed”. "
-    "“n % unread” is the share of answers in which the "
-    "scorer found nothing that it could read."
+    f"Scores in percent, with {LEVEL_TEXT} intervals in parentheses. † marks a score"
+    " that is not comparable. Requests without an answer are in no score; their number"
+    " follows as “n failed”. “n % unread” is the share of answers in which the scorer"
+    " found nothing that it could read."
 )
 
 

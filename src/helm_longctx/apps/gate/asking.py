@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from helm.benchmark.executor import Executor
-from helm.benchmark.run_spec import RunSpec
 
 from helm_longctx.apps.gate.answers import part_name
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder
 from helm_longctx.apps.gate.gate import DEPTHS
 from helm_longctx.errors import InputError
+from helm_longctx.helm_api import RunSpec
 from helm_longctx.results.statistics.comparison import level_of_look
 from helm_longctx.results.statistics.noninferiority import (
     ONE_SIDED,
@@ -207,8 +207,9 @@ def check_samples(base: Sequence[Estimate], candidate: Sequence[Estimate]) -> No
     for one, other in zip(base, candidate, strict=True):
         if one.requests_digest != other.requests_digest:
             raise InputError(
-                f"gate: {one.deployment} and {other.deployment} get different requests in {one.run}, because their"
-                " windows, tokenizers or styles of prompts differ; give both deployments the same max_sequence_length,"
+                f"gate: {one.deployment} and {other.deployment} get different requests"
+                f" in {one.run}, because their windows, tokenizers or styles of prompts"
+                " differ; give both deployments the same max_sequence_length,"
                 " tokenizer_name and style"
             )
     tasks = Counter[tuple[str, str, int | None]]()

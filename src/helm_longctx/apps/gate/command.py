@@ -142,7 +142,8 @@ def gate(
         float,
         typer.Option(
             min=0,
-            help="With --logprobs: largest mean divergence that is accepted, in nats. 0: none beyond the noise of both.",
+            help="With --logprobs: largest mean divergence that is accepted, in nats."
+            " 0: none beyond the noise of both.",
         ),
     ] = 0.05,
     *,
@@ -350,7 +351,8 @@ def _compare_distributions(
     if decision.differences:
         print(divergences.explain_differences(decision), kind.text if kind else "")
     print(
-        f"{divergences.explain(decision)} It took {comparison.requests} requests.\nThe results: {path}"
+        f"{divergences.explain(decision)} It took {comparison.requests} requests.\nThe"
+        f" results: {path}"
     )
     return int(decision.verdict)
 
@@ -429,7 +431,8 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
     base, candidate = (make_plan(config) for config in configs)
     if named := [entry.model for entry in base.entries if entry.model]:
         raise InputError(
-            f"gate: model={named[0]} is in a run entry; give the deployments only as BASE and CANDIDATE"
+            f"gate: model={named[0]} is in a run entry; give the deployments only as"
+            " BASE and CANDIDATE"
         )
     every = _estimate(base)
     needed = plan_lengths(_list_samples(every), goal)
@@ -488,9 +491,10 @@ def _print_sample(sample: _Sample, goal: Goal) -> None:
     print_table(text_table(title, ("length", *numbers), rows, right=numbers))
     power = overall_power(sample.lengths, sample.depths)
     print(
-        f"A candidate without a drop passes at all lengths with a probability of at least {power:.0%} (wanted:"
-        f" {goal.power:.0%}), if {100 * goal.noise:g} % of the scores differ by chance (--noise).\nA drop at one length"
-        f" as large as the last column says is called worse with a probability of {goal.power:.0%}."
+        "A candidate without a drop passes at all lengths with a probability of at"
+        f" least {power:.0%} (wanted: {goal.power:.0%}), if {100 * goal.noise:g} % of"
+        " the scores differ by chance (--noise).\nA drop at one length as large as the"
+        f" last column says is called worse with a probability of {goal.power:.0%}."
     )
     if sample.depths:
         drop = 100 * sample.depths.visible_drop
@@ -544,7 +548,8 @@ def _show(gate: Gate, folder: GateFolder, is_new: bool) -> None:
             print_blocks(section.blocks)
     if gate.outside:
         print(
-            f"Not in the verdict, because the benchmark's means leave them out: {', '.join(gate.outside)}"
+            "Not in the verdict, because the benchmark's means leave them out:"
+            f" {', '.join(gate.outside)}"
         )
     if not is_new:
         print(

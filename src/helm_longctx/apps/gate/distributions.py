@@ -17,9 +17,8 @@ from itertools import accumulate
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from helm.common.request import Request, RequestResult
-
 from helm_longctx.errors import InputError
+from helm_longctx.helm_api import Request, RequestResult
 from helm_longctx.models.results import usage_of
 from helm_longctx.models.scoring import (
     SEPARATOR,
@@ -629,8 +628,9 @@ def _check_tokens(
         first = next(("".join(pair) for pair in pairs if pair[0] != pair[1]), "")
         kind = find_kind(first)
         raise InputError(
-            f"gate: {deployments[0]} and {deployments[1]} divide the same text into different tokens, first in {kind},"
-            " so their distributions cannot be compared; give both the same tokenizer, or leave out --logprobs"
+            f"gate: {deployments[0]} and {deployments[1]} divide the same text into"
+            f" different tokens, first in {kind}, so their distributions cannot be"
+            " compared; give both the same tokenizer, or leave out --logprobs"
         )
 
 

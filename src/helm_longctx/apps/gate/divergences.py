@@ -575,10 +575,11 @@ def describe_sample(
         )
         exact, noisy = ("none" if value is None else f"{value:.0%}" for value in shares)
         return (
-            f"{len(asked)} questions, {way.count(True) * len(asked)} requests: {way.twice}. A candidate is found"
-            f" with a probability of {share(power)} if it differs from BASE in {exact} of the {questions} questions of"
-            f" a length; if they are not deterministic, if they are farther from each other than from themselves in"
-            f" {noisy} of them (--max-divergence 0)."
+            f"{len(asked)} questions, {way.count(True) * len(asked)} requests:"
+            f" {way.twice}. A candidate is found with a probability of {share(power)}"
+            f" if it differs from BASE in {exact} of the {questions} questions of a"
+            " length; if they are not deterministic, if they are farther from each"
+            f" other than from themselves in {noisy} of them (--max-divergence 0)."
         )
     twice = min(count_twice(lengths) * lengths, len(asked))
     more = way.count(True) - way.count()
@@ -596,15 +597,16 @@ def describe_sample(
     few = ""
     if questions < count_fewest():
         few = (
-            f" No candidate can pass with {questions} questions of a length: it takes {count_fewest()} without any"
-            " divergence."
+            f" No candidate can pass with {questions} questions of a length: it takes"
+            f" {count_fewest()} without any divergence."
         )
     return (
-        f"{len(asked)} questions, {way.count() * len(asked) + more * twice} requests, and"
-        f" {more * (len(asked) - twice)} more if BASE is not deterministic; a candidate that is clearly worse takes"
-        f" fewer. A part whose mean divergence is {visible} is called worse with a probability of {share(power)}, if"
-        f" its standard deviation between questions is {decimals(ratio, 1)} times its mean, {origin}; up to {margin:g}"
-        f" nats are accepted (--max-divergence).{few}"
+        f"{len(asked)} questions, {way.count() * len(asked) + more * twice} requests,"
+        f" and {more * (len(asked) - twice)} more if BASE is not deterministic; a"
+        " candidate that is clearly worse takes fewer. A part whose mean divergence is"
+        f" {visible} is called worse with a probability of {share(power)}, if its"
+        f" standard deviation between questions is {decimals(ratio, 1)} times its mean,"
+        f" {origin}; up to {margin:g} nats are accepted (--max-divergence).{few}"
     )
 
 
@@ -628,9 +630,9 @@ def parts_table(decision: DivergenceDecision, way: Way) -> Table:
         most = f"{CAPS * decision.margin:g}"
         ends = f"The ends are the bounds that decide, in which a question counts as at most {most} nats."
     about = (
-        f"{way.about} Divergence is a lower bound, from the most likely tokens of both, less the noise: how far the"
-        " base is from itself the second time. Loss is what the candidate loses on the same tokens. Both are in nats."
-        f" {ends}"
+        f"{way.about} Divergence is a lower bound, from the most likely tokens of both,"
+        " less the noise: how far the base is from itself the second time. Loss is"
+        f" what the candidate loses on the same tokens. Both are in nats. {ends}"
     )
     return text_table(
         "Distributions", ("part", *numbers, "verdict"), rows, about, right=numbers
@@ -654,8 +656,9 @@ def answers_table(decision: DivergenceDecision) -> Table:
         )
         rows.append(cells)
     about = (
-        "Faulty answers are empty, end before the base's (cut), go on after it (longer), are told as another text, or"
-        " do not follow the candidate's own distributions (unlike), where the base's second answer does not."
+        "Faulty answers are empty, end before the base's (cut), go on after it"
+        " (longer), are told as another text, or do not follow the candidate's own"
+        " distributions (unlike), where the base's second answer does not."
     )
     return text_table(
         "Answers of the candidate",
@@ -676,8 +679,9 @@ def explain(decision: DivergenceDecision) -> str:
     if decision.verdict is Verdict.NO_WORSE and margin:
         most = CAPS * margin
         return (
-            f"NO WORSE: in each part the mean divergence that can be seen, and the mean loss, are below {margin:g} nats,"
-            f" where a question counts as at most {most:g} nats: except for less than {share(_FAULTY_SHARE)} of the"
+            "NO WORSE: in each part the mean divergence that can be seen, and the mean"
+            f" loss, are below {margin:g} nats, where a question counts as at most"
+            f" {most:g} nats: except for less than {share(_FAULTY_SHARE)} of the"
             " questions."
         )
     if decision.verdict is Verdict.NO_WORSE:
@@ -688,15 +692,17 @@ def explain(decision: DivergenceDecision) -> str:
         return f"WORSE: {'; '.join(_list_reasons(decision))}."
     if not margin and decision.noisier:
         return (
-            "CANNOT TELL: CANDIDATE differs from itself by more than BASE from itself, because of another load or a"
-            " fault; give both servers the same load and ask again with another --suite."
+            "CANNOT TELL: CANDIDATE differs from itself by more than BASE from itself,"
+            " because of another load or a fault; give both servers the same load and"
+            " ask again with another --suite."
         )
     if not margin:
         return "CANNOT TELL: ask more questions with -m."
     needed = count_fewest()
     return (
-        f"CANNOT TELL: ask more questions with -m. Without any divergence, {needed} of each length are enough; the closer"
-        f" it is to {margin:g} nats, the more are needed."
+        f"CANNOT TELL: ask more questions with -m. Without any divergence, {needed} of"
+        f" each length are enough; the closer it is to {margin:g} nats, the more are"
+        " needed."
     )
 
 
@@ -716,7 +722,8 @@ def _list_reasons(decision: DivergenceDecision) -> list[str]:
         reasons.append(f"in a part the loss is above {margin:g} nats, beyond chance")
     if any(part.changed.low > change for part in worse):
         reasons.append(
-            f"in a part more than {share(change)} of the tokens have another most likely token, beyond chance"
+            f"in a part more than {share(change)} of the tokens have another most"
+            " likely token, beyond chance"
         )
     if any(part.verdict is Verdict.WORSE for part in decision.answers):
         reasons.append(

@@ -140,8 +140,8 @@ def _find_missing(pairs: Sequence[AnswerPair]) -> list[Finding]:
     number = sum(_lacks_score(pair) for pair in pairs if pair.may_pass)
     if number:
         text = (
-            "one deployment has not answered for a reason that can pass, such as a limit of the provider; the same"
-            " command sends these requests again"
+            "one deployment has not answered for a reason that can pass, such as a"
+            " limit of the provider; the same command sends these requests again"
         )
         findings.append(
             Finding(
@@ -170,7 +170,10 @@ def _lacks_score(pair: AnswerPair) -> bool:
 
 def _find_counts(pairs: Sequence[AnswerPair]) -> list[Finding]:
     answered = [pair for pair in pairs if pair.is_answered]
-    counts = [tokens for tokens in map(_counts, answered) if tokens]
+    counts = []
+    for tokens in map(_counts, answered):
+        if tokens:
+            counts.append(tokens)
     findings = []
     different = []
     for base, candidate in counts:
@@ -178,8 +181,9 @@ def _find_counts(pairs: Sequence[AnswerPair]) -> list[Finding]:
             different.append(candidate - base)
     if different:
         text = (
-            f"prompt-token counts differ, by {median(different):+g} tokens in the median and from {min(different):+g}"
-            f" to {max(different):+g}: another chat template, another tokenizer, or cut prompts"
+            f"prompt-token counts differ, by {median(different):+g} tokens in the"
+            f" median and from {min(different):+g} to {max(different):+g}: another chat"
+            " template, another tokenizer, or cut prompts"
         )
         findings.append(
             Finding(

@@ -179,7 +179,8 @@ def read_gate(
     boards = make_boards(_read_arms(folder, question, benchmarks), benchmarks)
     if not any(pair.difference is not None for pair in pairs):
         raise InputError(
-            f"gate: no request has a scored answer of both; the runs are in {folder.output_path / 'runs'}"
+            "gate: no request has a scored answer of both; the runs are in"
+            f" {folder.output_path / 'runs'}"
         )
     table = SharedTable(boards, [BASE, CANDIDATE])
     if table.refusals:

@@ -139,8 +139,9 @@ def gate_sections(gate: Gate) -> list[Section]:
 
 
 _ORDER = (
-    "Half of the requests went to base first, and half to candidate first. If the second answer differs more or scores"
-    " differently, a shared cache or the time of the request matters."
+    "Half of the requests went to base first, and half to candidate first. If the"
+    " second answer differs more or scores differently, a shared cache or the time of"
+    " the request matters."
 )
 
 _TASKS = "These tests decide nothing. Their p-values are adjusted for the number of tasks and lengths."
@@ -199,8 +200,9 @@ def explain(gate: Gate) -> str:
         sentences = []
     if ANSWERS in gate.missing:
         sentences.append(
-            "requests have a scored answer of only one deployment; run the same command again, and if they fail again,"
-            f" with {gate.missing[ANSWERS]:,} more instances, so that their number decides"
+            "requests have a scored answer of only one deployment; run the same"
+            f" command again, and if they fail again, with {gate.missing[ANSWERS]:,}"
+            " more instances, so that their number decides"
         )
     for finding in gate.findings:
         if finding.leaves_open:
@@ -230,12 +232,14 @@ def _answer(gate: Gate) -> HeadlineAnswer:
     verdict = gate.verdict
     different = f"{percent(gate.difference_share)} % of the scores differ between both."
     level = (
-        f"“No worse” is decided by {LEVEL_TEXT} intervals at each length, and “worse” by one-sided tests of a drop of"
-        f" {points(question.margin)} at 2.5 %, adjusted for the number of lengths and depths. Both are right although"
-        " somebody looks again after more instances."
+        f"“No worse” is decided by {LEVEL_TEXT} intervals at each length, and “worse”"
+        f" by one-sided tests of a drop of {points(question.margin)} at 2.5 %, adjusted"
+        " for the number of lengths and depths. Both are right although somebody looks"
+        " again after more instances."
     )
     return HeadlineAnswer(
-        question=f"Is {one_line(question.candidate)} (candidate) worse than {one_line(question.base)} (base)?",
+        question=f"Is {one_line(question.candidate)} (candidate) worse than"
+        f" {one_line(question.base)} (base)?",
         verdict=explain(gate),
         certainty=different,
         is_sure=verdict is Verdict.NO_WORSE,
@@ -269,8 +273,9 @@ def _plot(gate: Gate) -> Figure:
         }
     )
     about = (
-        f"The score of the candidate minus that of the base, with {LEVEL_TEXT} intervals. The dashed line is the"
-        " largest drop that is accepted. Left of it, the candidate is worse."
+        f"The score of the candidate minus that of the base, with {LEVEL_TEXT}"
+        " intervals. The dashed line is the largest drop that is accepted. Left of it,"
+        " the candidate is worse."
     )
     spec = interval_plot("candidate minus base", list(gate.parts), floors=True)
     return Figure(

@@ -8,10 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from helm.benchmark.run_spec import RunSpec
-from helm.common.local_context import LocalContext
-from helm.common.request import Request, RequestResult
-
 from helm_longctx.apps.gate.distributions import (
     ANSWER_TOKENS,
     ANSWERS,
@@ -30,6 +26,7 @@ from helm_longctx.failures import FailureError
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.helm.style import deployment_style
 from helm_longctx.helm.truncation import with_deployments_tokenizer
+from helm_longctx.helm_api import LocalContext, Request, RequestResult, RunSpec
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.apis.sending import Sender, ask_again
 from helm_longctx.models.results import check_result
@@ -60,7 +57,8 @@ def find_way(deployments: tuple[str, str]) -> Way:
         for style in ("chat", "completion"):
             names.append(deployments[styles.index(style)])
         raise InputError(
-            f"gate: --logprobs: {names[0]} gets chats and {names[1]} completions; give both the same type"
+            f"gate: --logprobs: {names[0]} gets chats and {names[1]} completions; give"
+            " both the same type"
         )
     return ANSWERS
 
@@ -106,7 +104,8 @@ def read_questions(
             assert isinstance(request, ScoringRequest)
             if request.messages is not None and way is TEXTS:
                 raise InputError(
-                    "gate: --logprobs compares completions of these deployments; leave out style=chat"
+                    "gate: --logprobs compares completions of these deployments; leave"
+                    " out style=chat"
                 )
             # Without a list of messages, a deployment that takes both forms would get a completion.
             if way is TEXTS:
@@ -160,8 +159,9 @@ def make_arms(
     for client, name in zip(clients, deployments, strict=True):
         if not getattr(client, "gives_distributions", False):
             raise InputError(
-                f"gate: --logprobs: {name} ({type(client).__name__}) gives no log-probabilities; use a local model, or"
-                " a server with OpenAI's protocol"
+                f"gate: --logprobs: {name} ({type(client).__name__}) gives no"
+                " log-probabilities; use a local model, or a server with OpenAI's"
+                " protocol"
             )
     pairs = list(zip(clients, deployments, strict=True))
     refusals = []
@@ -182,7 +182,7 @@ def make_arms(
                     max_tokens=4,
                     temperature=0,
                 )
-                distributions_of(check_result(ask_again(client.make_request, probe)))
+                distributions_of(check_result(ask_again(client, probe)))
             except FailureError as error:
                 what = f"{name} gives no log-probabilities of answers ({error})"
                 raise InputError(

@@ -87,7 +87,8 @@ def read_ratings(path: Path, rater: str) -> pd.DataFrame:
                     )
     if not ratings:
         raise InputError(
-            f"{path} has no ratings: no finished run with a judge, and no file with a column of numbers"
+            f"{path} has no ratings: no finished run with a judge, and no file with a"
+            " column of numbers"
         )
     return pd.DataFrame(ratings, columns=_Rating._fields)
 
@@ -129,7 +130,8 @@ def rating_tables(
     keys = _ANSWER if has_runs else _ANSWER[1:]
     if not has_runs and judged["run"].nunique() > 1:
         raise InputError(
-            "labels have no column run, and more than one run is judged; add the column, or name one run"
+            "labels have no column run, and more than one run is judged; add the"
+            " column, or name one run"
         )
     # A label is compared with each judge and with the mean of several judges.
     labels = pd.concat([labels, labels.assign(metric=labels["metric"] + f", {_MEAN}")])
@@ -139,7 +141,8 @@ def rating_tables(
             shared.append(metric)
     if not shared:
         raise InputError(
-            f"labels have none of the judged metrics; add a column {', '.join(judged['metric'].unique())}"
+            "labels have none of the judged metrics; add a column"
+            f" {', '.join(judged['metric'].unique())}"
         )
     labels = labels[labels["metric"].isin(shared)]
     is_judged = pd.MultiIndex.from_frame(labels[keys]).isin(
@@ -147,7 +150,8 @@ def rating_tables(
     )
     if not is_judged.any():
         raise InputError(
-            f"no labelled answer was judged; ids of judged answers look like {shorten(judged['id'].iloc[0])}"
+            "no labelled answer was judged; ids of judged answers look like"
+            f" {shorten(judged['id'].iloc[0])}"
         )
     both = pd.concat([judged, labels[is_judged]])
     tables = {}
@@ -161,7 +165,8 @@ def _table(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     if len(twice):
         first = twice.iloc[0]
         raise InputError(
-            f"{first['rater']} rated {shorten(first['id'])} twice by {first['metric']}; keep one rating"
+            f"{first['rater']} rated {shorten(first['id'])} twice by {first['metric']};"
+            " keep one rating"
         )
     return rows.pivot(index=keys, columns="rater", values="value")
 
@@ -311,13 +316,14 @@ def merge(several: Sequence[Results]) -> Results:
     for results in others:
         if results.digest != first.digest:
             raise InputError(
-                f"{first.origin} and {results.origin} are checks of different answers or by different rubrics; save one"
-                " of them again"
+                f"{first.origin} and {results.origin} are checks of different answers"
+                " or by different rubrics; save one of them again"
             )
         for judge in dict.fromkeys(results.rows["judge"]):
             if judge in origins:
                 raise InputError(
-                    f"judge {judge} is in {origins[judge]} and in {results.origin}; leave one of them out"
+                    f"judge {judge} is in {origins[judge]} and in {results.origin};"
+                    " leave one of them out"
                 )
             origins[judge] = results.origin
     rows = pd.concat([results.rows for results in several], ignore_index=True)

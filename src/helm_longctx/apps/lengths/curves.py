@@ -47,8 +47,9 @@ from helm_longctx.tasks.metric_names import DEPTHS, nearest_depth
 from helm_longctx.tasks.task import Task
 
 _ABOUT_SWEEPS = (
-    "The tasks of a panel differ in one property alone, so the fall of a curve is what this property costs. Bold lines"
-    f" are your models, and dotted lines are floors. {MARK} marks scores that are not comparable."
+    "The tasks of a panel differ in one property alone, so the fall of a curve is what"
+    " this property costs. Bold lines are your models, and dotted lines are floors."
+    f" {MARK} marks scores that are not comparable."
 )
 
 _Levels = Mapping[str, Result]
@@ -108,11 +109,13 @@ def _sweep_table(
         *(Column(level, board.titles[sweep.tasks[level]]) for level in there),
         Column(
             "Drop",
-            "The score at the easiest level minus that at the hardest, of those that the model has.",
+            "The score at the easiest level minus that at the hardest, of those that"
+            " the model has.",
         ),
         Column(
             "Effective level",
-            f"The hardest level at which the score is at least {share(NOLIMA_SHARE)} of that at the easiest.",
+            f"The hardest level at which the score is at least {share(NOLIMA_SHARE)} of"
+            " that at the easiest.",
             is_number=False,
         ),
     ]
@@ -133,7 +136,7 @@ def _sweep_table(
             if index is not None:
                 possible_levels.append(there[index])
         possible = ", ".join(possible_levels)
-        lacking = caveat_kinds(
+        caveats = caveat_kinds(
             caveat for score in levels.values() for caveat in score.caveats
         )
         longest = DASH if effective is None else there[effective]
@@ -142,7 +145,7 @@ def _sweep_table(
         row = [
             model_cell(board, model),
             *(score_cell(levels.get(level)) for level in there),
-            number_cell(loss.mean, note=ends, lacking=lacking),
+            number_cell(loss.mean, note=ends, caveats=caveats),
             Cell(longest, note=note if possible else ""),
         ]
         rows.append(row)
@@ -150,8 +153,9 @@ def _sweep_table(
 
 
 _ABOUT_HEAT = (
-    "Each panel has a row for each model, your models first, and a column for each length. Choose above the models"
-    " that are shown. † marks scores that are not comparable."
+    "Each panel has a row for each model, your models first, and a column for each"
+    " length. Choose above the models that are shown. † marks scores that are not"
+    " comparable."
 )
 
 
@@ -289,9 +293,10 @@ def depth_sections(board: Board) -> list[Section]:
         return []
     name = f"depth-{board.file_name}"
     about = (
-        "The mean score in percent of all tasks whose evidence has a place in the context, by that place and by length."
-        " A weaker middle row than first and last row means that a model loses what stands in the middle."
-        f" {MARK} marks a mean over fewer tasks than all models together have at that length."
+        "The mean score in percent of all tasks whose evidence has a place in the"
+        " context, by that place and by length. A weaker middle row than first and"
+        f" last row means that a model loses what stands in the middle. {MARK} marks a"
+        " mean over fewer tasks than all models together have at that length."
     )
     every = []
     for results in tasks.values():
@@ -306,9 +311,10 @@ def depth_sections(board: Board) -> list[Section]:
         title = board.titles[task_name]
         maps.append(_depth_maps(board, results, f"{name}-{task_name}", title, about))
     about = (
-        "A map for each task and model. A row that is weak at all lengths means a place that the model reads badly; a"
-        " column that is weak at all depths means a length that is too long for it. The tooltips have the number of"
-        " instances in a cell and the interval, which is wide for few instances."
+        "A map for each task and model. A row that is weak at all lengths means a place"
+        " that the model reads badly; a column that is weak at all depths means a"
+        " length that is too long for it. The tooltips have the number of instances in"
+        " a cell and the interval, which is wide for few instances."
     )
     title = "Scores over depth by task"
     return [*sections, Section(f"{name}-tasks", title, maps, about)]
@@ -372,9 +378,10 @@ def _curves(board: Board, name: str) -> Figure | None:
     if not rows:
         return None
     about = (
-        f"Each panel is a category; vertical lines are {LEVEL_TEXT} intervals. Bold lines are your models. Dotted lines are"
-        " floors, and models without the context (closed book), where these were run."
-        f" {MARK} marks scores that are not comparable."
+        f"Each panel is a category; vertical lines are {LEVEL_TEXT} intervals. Bold"
+        " lines are your models. Dotted lines are floors, and models without the"
+        f" context (closed book), where these were run. {MARK} marks scores that are"
+        " not comparable."
     )
     spec = curves(
         [board.titles[part] for part in parts],
@@ -422,8 +429,8 @@ def _table(board: Board, name: str) -> Table | None:
         Column("Drop", "The score at the shortest length minus that at the longest."),
         Column(
             "Effective length",
-            f"The longest length at which the score is at least {least}. In parentheses are the lengths that are"
-            f" possible at {LEVEL_TEXT}.",
+            f"The longest length at which the score is at least {least}. In parentheses"
+            f" are the lengths that are possible at {LEVEL_TEXT}.",
         ),
     ]
     rows = []
@@ -432,18 +439,19 @@ def _table(board: Board, name: str) -> Table | None:
         row = [model_cell(board, model)]
         for length in lengths:
             row.append(replace(score_cell(by_length.get(length)), detail=""))
-        lacking = ""
+        caveats = ""
         if list(by_length) != usual:
-            lacking = f"over {', '.join(label(length) for length in by_length)}"
+            caveats = f"over {', '.join(label(length) for length in by_length)}"
         elif any(score.caveats for score in by_length.values()):
-            lacking = "some scores are not comparable"
+            caveats = "some scores are not comparable"
         means = {length: score.interval.mean for length, score in by_length.items()}
-        row += [number_cell(mean, lacking=lacking) for mean in length_means(means)]
-        row += _changes(board, by_length, lacking)
+        row += [number_cell(mean, caveats=caveats) for mean in length_means(means)]
+        row += _changes(board, by_length, caveats)
         rows.append(row)
     about = (
-        f"{board.titles[part]} in percent, with the change from the shortest to the longest length. {MARK} marks scores"
-        " that are not comparable, and means over other lengths than most models have"
+        f"{board.titles[part]} in percent, with the change from the shortest to the"
+        f" longest length. {MARK} marks scores that are not comparable, and means over"
+        " other lengths than most models have"
         f" ({', '.join(label(length) for length in usual)})."
     )
     return Table(
@@ -451,12 +459,16 @@ def _table(board: Board, name: str) -> Table | None:
     )
 
 
-def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[Cell]:
+def _changes(board: Board, scores: Mapping[int, Result], caveats: str) -> list[Cell]:
     """Return the cells of the drop and of the effective length. A single length has neither."""
     if len(scores) < 2:
         return [number_cell(None, note="one length")] * 2
-    intervals = {length: score.interval for length, score in scores.items()}
-    means = {length: interval.mean for length, interval in intervals.items()}
+    intervals = {}
+    for length, score in scores.items():
+        intervals[length] = score.interval
+    means = {}
+    for length, interval in intervals.items():
+        means[length] = interval.mean
     loss = drop(intervals)
     effective = effective_length(
         means, board.benchmark.effective_score or share_of_shortest(means)
@@ -473,8 +485,8 @@ def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[C
         notes.append(f"possible at {LEVEL_TEXT}: {', '.join(labels)}")
     ends = f"{LEVEL_TEXT} interval {range_text(loss.low, loss.high)}"
     return [
-        number_cell(loss.mean, note=ends, lacking=lacking),
-        number_cell(longest, lambda _: text, "", "; ".join(notes), lacking),
+        number_cell(loss.mean, note=ends, caveats=caveats),
+        number_cell(longest, lambda _: text, "", "; ".join(notes), caveats),
     ]
 
 
@@ -524,15 +536,21 @@ def splits(results: Iterable[Result], benchmark: Benchmark) -> list[PropertySpli
     for trait in dict.fromkeys(task.trait for task in tasks if task.trait):
         for (model, length), scores in cells.items():
             there = [task for task in tasks if task.exists_at(length)]
-            having = [task.name for task in there if task.trait == trait]
-            lacking = [task.name for task in there if task.trait != trait]
-            if having and lacking and scores.keys() >= {*having, *lacking}:
+            having = []
+            for task in there:
+                if task.trait == trait:
+                    having.append(task.name)
+            others = []
+            for task in there:
+                if task.trait != trait:
+                    others.append(task.name)
+            if having and others and scores.keys() >= {*having, *others}:
                 split = PropertySplit(
                     model=model,
                     length=length,
                     trait=trait,
                     with_it=_average(scores, having),
-                    without=_average(scores, lacking),
+                    without=_average(scores, others),
                 )
                 traits.append(split)
     return traits

@@ -70,9 +70,10 @@ _FEWEST_MODELS = 3
 _WINDOW = re.compile(rf"{window_logprob(0)[:-1]}(\d+)")
 
 _ABOUT = (
-    "Mean log-probability of the gold answers' tokens, in nats: of several answers the best one. The gain is the value"
-    " given the whole prompt minus the value without its context, paired by question. It is what the context gives; at"
-    " 0 the model does not use it."
+    "Mean log-probability of the gold answers' tokens, in nats: of several answers the"
+    " best one. The gain is the value given the whole prompt minus the value without"
+    " its context, paired by question. It is what the context gives; at 0 the model"
+    " does not use it."
 )
 
 _COLUMNS = (
@@ -212,9 +213,10 @@ def _answers(board: Board, official: Board | None) -> Iterator[Block]:
 
 
 _ABOUT_MISSES = (
-    "A few answers that a model finds almost impossible decide a mean. The median and the share of such misses do not"
-    " depend on how low they are, and their intervals are right for every distribution. A mean has an interval from"
-    f" {FEWEST_TEXTS} questions on, of which one at least is a miss in {LEVEL_TEXT} if 3 % of all are."
+    "A few answers that a model finds almost impossible decide a mean. The median and"
+    " the share of such misses do not depend on how low they are, and their intervals"
+    f" are right for every distribution. A mean has an interval from {FEWEST_TEXTS}"
+    f" questions on, of which one at least is a miss in {LEVEL_TEXT} if 3 % of all are."
 )
 
 
@@ -362,8 +364,9 @@ def _separation(board: Board, official: Board | None) -> Iterator[Block]:
             Column("Accuracy", "Signal to noise of the official score."),
         ]
         about_table = (
-            "Standard deviation of the models' true scores divided by the standard error of a score: the larger number"
-            " separates these models better. Below 1 they are not told apart."
+            "Standard deviation of the models' true scores divided by the standard"
+            " error of a score: the larger number separates these models better. Below"
+            " 1 they are not told apart."
         )
         yield Table(
             name=f"{board.file_name}-separation",
@@ -392,10 +395,11 @@ def _ratio_cell(results: Sequence[tuple[Result, str]]) -> Cell:
 
 
 _ABOUT_LOSS = (
-    "Mean loss of the tokens in each window of 1,024 tokens, in nats: minus their log-probability given everything"
-    " before them. It falls as long as the model uses what is further back. Where it stays level, more context gives"
-    " nothing; where it rises, the model cannot read that far. The intervals of a curve are"
-    f" right together in {LEVEL_TEXT}."
+    "Mean loss of the tokens in each window of 1,024 tokens, in nats: minus their"
+    " log-probability given everything before them. It falls as long as the model uses"
+    " what is further back. Where it stays level, more context gives nothing; where it"
+    " rises, the model cannot read that far. The intervals of a curve are right"
+    f" together in {LEVEL_TEXT}."
 )
 
 

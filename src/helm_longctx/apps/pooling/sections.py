@@ -286,7 +286,9 @@ def pool_boards(boards: Iterable[Board]) -> _PooledRanking | None:
                     failed[model].add((cell, name))
     table = {}
     for model, by_instance_name in pooled.items():
-        values = [by_instance_name.get(instance, math.nan) for instance in groups]
+        values = []
+        for instance in groups:
+            values.append(by_instance_name.get(instance, math.nan))
         table[model] = np.array(values)
     models = []
     for model, scores in table.items():
@@ -320,10 +322,11 @@ NAME = "all-instances"
 _QUESTION = "Which model is best over all instances?"
 
 _ABOUT = (
-    "Each instance orders the models that answered it, and a Plackett-Luce model is fitted to these orders, as ONEBench"
-    " does (arXiv 2412.06745). A model can lack tasks, lengths or whole benchmarks: it is compared on what it shares"
-    " with others. Each instance counts once, so tasks with many instances count most. The size of a difference does"
-    " not count."
+    "Each instance orders the models that answered it, and a Plackett-Luce model is"
+    " fitted to these orders, as ONEBench does (arXiv 2412.06745). A model can lack"
+    " tasks, lengths or whole benchmarks: it is compared on what it shares with others."
+    " Each instance counts once, so tasks with many instances count most. The size of a"
+    " difference does not count."
 )
 
 
@@ -358,8 +361,8 @@ def pooling_sections(boards: Iterable[Board]) -> list[Section]:
             }
         )
     about = (
-        "The chance that a model is better than a model of average strength on an instance on which they differ, with"
-        f" {LEVEL_TEXT} intervals. {_ABOUT}"
+        "The chance that a model is better than a model of average strength on an"
+        f" instance on which they differ, with {LEVEL_TEXT} intervals. {_ABOUT}"
     )
     spec = interval_plot(
         "chance to beat an average model", [one_line(model) for model in order]
@@ -431,12 +434,14 @@ def _table(pooled: _PooledRanking, order: Sequence[str]) -> Table:
     heads = [
         Column(
             "Rank",
-            "The rank by strength. The range has the ranks that the comparisons of all pairs leave open.",
+            "The rank by strength. The range has the ranks that the comparisons of all"
+            " pairs leave open.",
         ),
         Column("Model", is_number=False),
         Column(
             "Strength",
-            "A model of strength a beats one of strength b with the probability 1 / (1 + exp(b − a)).",
+            "A model of strength a beats one of strength b with the probability 1 / (1"
+            " + exp(b − a)).",
         ),
         Column("Chance", "The chance to beat a model of average strength."),
         Column("Instances", "Number of instances with a score."),
@@ -448,10 +453,10 @@ def _table(pooled: _PooledRanking, order: Sequence[str]) -> Table:
     for model in order:
         strength = pooled.pooling.strengths[model]
         if model in whole:
-            lacking = ""
+            caveats = ""
             rank = number_cell(by_mean.index(model) + 1, count)
         else:
-            lacking = f"over {cells[model]} of {pooled.most_cells}"
+            caveats = f"over {cells[model]} of {pooled.most_cells}"
             rank = Cell(DASH, note="a mean over fewer tasks and lengths")
         ends = range_text(strength.low, strength.high, signed_decimals)
         row = [
@@ -460,7 +465,7 @@ def _table(pooled: _PooledRanking, order: Sequence[str]) -> Table:
             Cell(signed_decimals(strength.mean), strength.mean, ends),
             number_cell(_chance(strength).mean),
             number_cell(strength.n, count),
-            number_cell(pooled.means[model], lacking=lacking),
+            number_cell(pooled.means[model], caveats=caveats),
             rank,
         ]
         rows.append(row)

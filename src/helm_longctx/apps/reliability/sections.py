@@ -24,12 +24,13 @@ from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.level import LEVEL_TEXT
 
 _CUT = (
-    f"Scores that could be outside their {LEVEL_TEXT} interval if the token limit had not cut answers. `helm-longctx run"
-    " --retry-cut 4x` asks only for these answers again, with a larger budget."
+    f"Scores that could be outside their {LEVEL_TEXT} interval if the token limit had"
+    " not cut answers. `helm-longctx run --retry-cut 4x` asks only for these answers"
+    " again, with a larger budget."
 )
 _ERRATA = (
-    "Scores are as published, with all questions. Beside them are the scores without the questions whose data is known"
-    " to be wrong."
+    "Scores are as published, with all questions. Beside them are the scores without"
+    " the questions whose data is known to be wrong."
 )
 
 

@@ -355,8 +355,8 @@ def _condition_sections(board: Board, server: str) -> list[Section]:
         rows.append(_row(run, results, names, _helm_page(server, run)))
     name = f"runs-{board.file_name}"
     about = (
-        "Shares are in percent of the requests, tokens are means, and the cost is the cost of the whole run. The run"
-        " entry leads to the run's instances."
+        "Shares are in percent of the requests, tokens are means, and the cost is the"
+        " cost of the whole run. The run entry leads to the run's instances."
     )
     table = Table(f"{name}-table", "Runs", heads, rows, about, search=True)
     return [Section(name, "Runs, failures and costs", [table])]
@@ -395,7 +395,7 @@ def _row(
         Cell(
             caveat_kinds(caveats),
             note="; ".join(describe(caveats)),
-            tag="lacking" if caveats else "",
+            tag="caveats" if caveats else "",
         ),
     ]
 
@@ -577,5 +577,6 @@ def report(
     )
     if to is None and format == "html":
         print(
-            f"To link it from HELM's pages: helm-longctx summarize --suite {suite} --output-path {output_path}"
+            f"To link it from HELM's pages: helm-longctx summarize --suite {suite}"
+            f" --output-path {output_path}"
         )

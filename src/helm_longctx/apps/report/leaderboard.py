@@ -62,8 +62,9 @@ _UNRANKED = "unranked"
 """The tag of the user's models whose score is of other tasks, or by another judge, than the ranked ones."""
 
 _WIDEST = (
-    "Only means were published. The intervals of published models are the widest that the benchmark's sample allows if"
-    " its questions are independent; they are too narrow where several questions are about the same text."
+    "Only means were published. The intervals of published models are the widest that"
+    " the benchmark's sample allows if its questions are independent; they are too"
+    " narrow where several questions are about the same text."
 )
 
 
@@ -128,9 +129,9 @@ def _answer(
     is_sure = len(own) > 1 and all(
         differences[best.model, score.model].is_different for score in own[1:]
     )
-    lacking = f"{MARK} The score of {show_model(best.model)} is not comparable: {caveat_kinds(best.caveats)}."
+    caveats = f"{MARK} The score of {show_model(best.model)} is not comparable: {caveat_kinds(best.caveats)}."
     notes = [
-        lacking if best.caveats else "",
+        caveats if best.caveats else "",
         outside,
         _WIDEST if any(score.is_published for score in ranking) else "",
     ]
@@ -191,7 +192,8 @@ def _certainty(
             if verdict in verdicts:
                 counts.append(f"{outcome} {verdicts.count(verdict)}")
         texts += [
-            f"{show_model(best.model)} is {', '.join(counts)} of the {len(published)} published models."
+            f"{show_model(best.model)} is {', '.join(counts)} of the {len(published)}"
+            " published models."
         ]
     return " ".join(filter(None, texts))
 
@@ -224,8 +226,8 @@ def _outside(
             )
     if published := len(others) - len(texts):
         texts.append(
-            f"{published} published models have no rank beside yours, because their means are over other tasks or"
-            " questions, or by another judge."
+            f"{published} published models have no rank beside yours, because their"
+            " means are over other tasks or questions, or by another judge."
         )
     return " ".join(texts)
 
@@ -327,7 +329,7 @@ def _lines(
     for key in board.scores:
         if key.length == length:
             there.add((key.model, key.context))
-    unranked = {score.model: None for score in board.without_rank(length, part)}
+    unranked = [score.model for score in board.without_rank(length, part)]
     models = dict.fromkeys([*ranks, *unranked, *board.models])
     lines = []
     for context, model in product(("full", "none"), models):
@@ -342,12 +344,13 @@ def _lines(
 
 def _headings(title: str, scores: Iterable[Column], has_floors: bool) -> list[Column]:
     about = (
-        f"{title} minus the score of the best floor over the same tasks and questions. Floors are baselines that need no"
-        " understanding of the context, such as a search for words; a model below them does worse than that."
+        f"{title} minus the score of the best floor over the same tasks and questions."
+        " Floors are baselines that need no understanding of the context, such as a"
+        " search for words; a model below them does worse than that."
     )
     rank = (
-        f"The rank by {title}. The range has the ranks that the comparisons leave open: of your models with each other,"
-        " and with the published ones."
+        f"The rank by {title}. The range has the ranks that the comparisons leave open:"
+        " of your models with each other, and with the published ones."
     )
     heads = [Column("Rank", rank), Column("Model", is_number=False), *scores]
     if has_floors:
@@ -370,8 +373,9 @@ def _about(board: Board, columns: Sequence[str], has_floors: bool) -> str:
     else:
         rest = ""
     return (
-        f"Scores in percent with their {LEVEL_TEXT} intervals.{mean if OVERALL in columns else ''}{rest}"
-        f" {MARK} marks scores that are not comparable.{floor}"
+        f"Scores in percent with their {LEVEL_TEXT}"
+        f" intervals.{mean if OVERALL in columns else ''}{rest} {MARK} marks scores"
+        f" that are not comparable.{floor}"
     )
 
 
@@ -382,7 +386,7 @@ def _above(board: Board, score: Result | None) -> Cell:
     if floor is None:
         return number_cell(None, note="no floor over the same tasks and questions")
     return number_cell(
-        score.interval.mean - floor, signed_percent, lacking=caveat_kinds(score.caveats)
+        score.interval.mean - floor, signed_percent, caveats=caveat_kinds(score.caveats)
     )
 
 
@@ -406,11 +410,17 @@ def find_signal(board: Board, task: str, length: int | None) -> SignalToNoise | 
 
 def find_seed_noise(result: Result) -> float | None:
     """Return the standard deviation of a score if its questions are asked again. It is not known without repeats."""
-    scored = [answer for answer in result.answers if answer.score is not None]
+    scored = []
+    for answer in result.answers:
+        if answer.score is not None:
+            scored.append(answer)
     questions = [answer.instance for answer in scored]
     if len(questions) == len(set(questions)):
         return None
-    scores = [answer.score for answer in scored if answer.score is not None]
+    scores = []
+    for answer in scored:
+        if answer.score is not None:
+            scores.append(answer.score)
     return variance_components(scores, questions).deviation_of_mean
 
 
@@ -428,12 +438,14 @@ _TASK_HEADS = (
     Column("n", "Number of instances with a score."),
     Column(
         "Signal to noise",
-        "The standard deviation of the models' true scores in the task, divided by the standard error of a score."
-        " Below 1 the task does not tell these models apart. It is known for three or more models without floors.",
+        "The standard deviation of the models' true scores in the task, divided by the"
+        " standard error of a score. Below 1 the task does not tell these models apart."
+        " It is known for three or more models without floors.",
     ),
     Column(
         "Seed noise",
-        "Standard deviation of the score if all questions are asked again, in percentage points (needs repeats=).",
+        "Standard deviation of the score if all questions are asked again, in"
+        " percentage points (needs repeats=).",
     ),
     Column(f"{MARK} Not comparable", is_number=False),
 )
@@ -478,7 +490,7 @@ def _task_table(board: Board, length: int | None, name: str) -> Table | None:
         )
         caveats = Cell(
             "; ".join(caveat.text for caveat in result.caveats),
-            tag="lacking" if result.caveats else "",
+            tag="caveats" if result.caveats else "",
         )
         rows.append(
             [
@@ -509,7 +521,10 @@ def first_models(board: Board) -> dict[str, bool]:
     for score in board.ranking(length, board.main_part(length)):
         ranked.append(score.model)
     every = own_first(board, dict.fromkeys([*ranked, *board.competitors]))
-    own = [model for model in every if model in board.own_models]
+    own = []
+    for model in every:
+        if model in board.own_models:
+            own.append(model)
     best = [model for model in every if model not in board.own_models][
         : max(2, 6 - len(own))
     ]

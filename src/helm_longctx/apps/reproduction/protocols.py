@@ -49,7 +49,8 @@ def print_protocol_list() -> None:
     columns = ("protocol", "benchmark", "published")
     print_table(text_table("Reported protocols", columns, rows, right=("published",)))
     print(
-        "A protocol and its sources: helm-longctx reproduce NAME. To run it: add --model or --model-url"
+        "A protocol and its sources: helm-longctx reproduce NAME. To run it: add"
+        " --model or --model-url"
     )
 
 
@@ -125,7 +126,8 @@ def print_comparisons(
         print_table(_table(protocol, measured, shown))
         if len(shown) < len(protocol.rows):
             print(
-                f"{len(protocol.rows) - len(shown)} more published numbers: helm-longctx reproduce {name}"
+                f"{len(protocol.rows) - len(shown)} more published numbers:"
+                f" helm-longctx reproduce {name}"
             )
         names_of_rows = list(dict.fromkeys(row.model for row in protocol.rows))
         some = ", ".join(names_of_rows[:_MOST_NAMES])
@@ -299,7 +301,8 @@ def print_release_comparison(
     )
     title = f"{rows[0].row.model}: published and measured"
     print_table(text_table(title, columns, cells, right=("published", "measured")))
-    print(*sentences, sep="\n")
+    for sentence in sentences:
+        print(sentence)
     print("; ".join(f"{kind}: {count}" for kind, count in kinds.items()))
 
 

@@ -356,8 +356,9 @@ def _propose(
     rows, lengths, table = _arrange(benchmark, results)
     if len(table) < FEWEST_MODELS:
         raise InputError(
-            f"subset: benchmark={benchmark.name!r} has {len(table)} models with a score in every task and length. These"
-            f" are not enough models: {FEWEST_MODELS} are needed; add runs with --suite"
+            f"subset: benchmark={benchmark.name!r} has {len(table)} models with a score"
+            f" in every task and length. These are not enough models: {FEWEST_MODELS}"
+            " are needed; add runs with --suite"
         )
     questions = np.zeros((len(rows), len(lengths)))
     prices = np.zeros(questions.shape)
@@ -421,7 +422,10 @@ def _arrange(
     benchmark: Benchmark, results: Iterable[Result]
 ) -> tuple[tuple[SubsetPart, ...], tuple[int | None, ...], Floats]:
     """Return the scores of models that have all of them, by tasks if all results have tasks, else by categories."""
-    own = [result for result in results if result.benchmark == benchmark.name]
+    own = []
+    for result in results:
+        if result.benchmark == benchmark.name:
+            own.append(result)
     own = [result for result in own if result.context == "full"]
     by_task = all(result.task for result in own)
     cells = own if by_task else category_results(own, benchmark)
@@ -555,15 +559,16 @@ def subset(
         json_path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
     if proposal.subset is None or proposal.agreement is None:
         print(
-            f"No subset of {chosen.title} for at most {price:.0%} of the price keeps an agreement of {agreement:g}."
+            f"No subset of {chosen.title} for at most {price:.0%} of the price keeps an"
+            f" agreement of {agreement:g}."
         )
         raise typer.Exit(1)
     _print(proposal, dollars)
     # NaN, without an interval, must not pass, so the condition is not `<`.
     if not proposal.agreement.low >= agreement:
         print(
-            f"No subset is proposed: the agreement of this one can be as low as {proposal.agreement.low:.3f} on models"
-            " that the search did not use."
+            "No subset is proposed: the agreement of this one can be as low as"
+            f" {proposal.agreement.low:.3f} on models that the search did not use."
         )
         raise typer.Exit(1)
     to.write_text(proposal.conf(), encoding="utf-8")
@@ -577,11 +582,13 @@ def _dollars(deployment: str, local_path: Path) -> _Price:
         prices = find_prices(deployment)
     except ValueError as error:
         raise InputError(
-            f"subset: model={deployment!r} is not a deployment that HELM knows; see `helm-longctx models`"
+            f"subset: model={deployment!r} is not a deployment that HELM knows; see"
+            " `helm-longctx models`"
         ) from error
     if prices is None:
         raise InputError(
-            f"subset: the prices of model={deployment!r} are unknown; leave --model out to count tokens"
+            f"subset: the prices of model={deployment!r} are unknown; leave --model out"
+            " to count tokens"
         )
 
     def price(task: Task, length: int | None) -> float:
@@ -616,5 +623,6 @@ def _print(proposal: _Proposal, dollars: _Price | None) -> None:
             f"{check.rho:.3f} ({range_text(check.low, check.high, '{:.3f}'.format)})"
         )
         print(
-            f"Agreement with the ranking by {name}: {interval}, on {check.n} models that the search did not use"
+            f"Agreement with the ranking by {name}: {interval}, on {check.n} models"
+            " that the search did not use"
         )

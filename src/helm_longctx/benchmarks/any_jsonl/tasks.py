@@ -107,7 +107,8 @@ class Padding:
         left = self._room - self._count(PROMPT.render(fields).user_turn + SEPARATOR)
         if left < 0:
             raise InputError(
-                f"the context and the question have {-left} tokens too many for the length; shorten the context"
+                f"the context and the question have {-left} tokens too many for the"
+                " length; shorten the context"
             )
         chosen = self._choose(left)
         before = [0, *accumulate(document.tokens for document in chosen)]
@@ -133,11 +134,13 @@ class Padding:
             return chosen
         if not too_large:
             raise InputError(
-                f"{self._path}: {left} more tokens of distractors are needed to fill the length; add some"
+                f"{self._path}: {left} more tokens of distractors are needed to fill"
+                " the length; add some"
             )
         raise InputError(
-            f"{self._path}: {left} tokens of the length stay free, and each of the {len(too_large)} distractors that"
-            f" are left has at least {min(too_large)}; add shorter distractors"
+            f"{self._path}: {left} tokens of the length stay free, and each of the"
+            f" {len(too_large)} distractors that are left has at least"
+            f" {min(too_large)}; add shorter distractors"
         )
 
 
@@ -183,13 +186,14 @@ def _check(row: Row, task: Task) -> None:
         if name not in FIELDS:
             # A misspelled field would be ignored, and the scores would belong to another question.
             raise InputError(
-                f"unknown field {shorten(name)}; data of your own can be in 'meta'; {list_choices(name, FIELDS)}"
+                f"unknown field {shorten(name)}; data of your own can be in 'meta';"
+                f" {list_choices(name, FIELDS)}"
             )
     _ANSWERS.check("column 'answers'", row["answers"])
     if not row["answers"] and not task.has_judge:
         raise InputError(
-            f"column 'answers' is empty, but metric={task.argument} needs an accepted answer; only metric=rubric grades"
-            " without one"
+            f"column 'answers' is empty, but metric={task.argument} needs an accepted"
+            " answer; only metric=rubric grades without one"
         )
 
 

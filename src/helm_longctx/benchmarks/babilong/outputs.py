@@ -52,7 +52,8 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     match = _FILE.fullmatch(path.name)
     if match is None:
         raise InputError(
-            f"{path}: not a name of BABILong's tables, such as qa1_4k_instruction_yes_examples_yes_….csv"
+            f"{path}: not a name of BABILong's tables, such as"
+            " qa1_4k_instruction_yes_examples_yes_….csv"
         )
     outputs = []
     locations = []

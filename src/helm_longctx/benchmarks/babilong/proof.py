@@ -136,8 +136,8 @@ def _score_before(record: Record, task: str) -> float:
 
 
 _REASON = (
-    "The notebook was run with the official code before 58e5d20, which counted names in the question as second"
-    " answers."
+    "The notebook was run with the official code before 58e5d20, which counted names in"
+    " the question as second answers."
 )
 
 

@@ -398,7 +398,8 @@ QUESTIONS = 20
 _ANSWERS = ("answer", "ideal_response", "ideal_answer", "ideal_summary")
 """The names that the abilities give the reference."""
 TEXT = Template(
-    "{context}\nAnswer a question about the chat above. Write nothing besides the answer.\n\nQuestion: {question}",
+    "{context}\nAnswer a question about the chat above. Write nothing besides the"
+    " answer.\n\nQuestion: {question}",
     "",
     separator="",
 )

@@ -278,7 +278,8 @@ def generate(
         else:
             wanted = f"{size} nodes" if size else "a node"
             raise PreconditionError(
-                f"no search of depth={depth} finds {wanted} in graphs of this length; use a smaller depth"
+                f"no search of depth={depth} finds {wanted} in graphs of this length;"
+                " use a smaller depth"
             )
         wording = (prompts.BFS if depth else prompts.PARENTS).format(
             **operation._asdict()

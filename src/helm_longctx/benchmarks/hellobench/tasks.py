@@ -130,7 +130,8 @@ def read_rows(name: str, root: DataRoot) -> Iterator[tuple[FileRow, Mapping[str,
         own = weights.get(row["category"], ())
         if len(own) != len(row["checklists"]):
             raise InputError(
-                f"{row}: {len(row['checklists'])} checklists, but {len(own)} weights in {WEIGHTS.path}"
+                f"{row}: {len(row['checklists'])} checklists, but {len(own)} weights in"
+                f" {WEIGHTS.path}"
             )
         yield row, {"checklists": row["checklists"], "weights": own}
 

@@ -15,8 +15,10 @@ ANSWER_TOKENS = 20
 """The output budget of HELMET's answers in RAG, and so of the second request."""
 
 _REASONING = Template(
-    "Use the given documents to answer the question. First write in one or two sentences what the documents say about"
-    " it, and then a concise and short answer. Use the following format:\nReasoning: [reasoning]\nAnswer: [answer]\n\n"
+    "Use the given documents to answer the question. First write in one or two"
+    " sentences what the documents say about"
+    " it, and then a concise and short answer. Use the following format:\nReasoning:"
+    " [reasoning]\nAnswer: [answer]\n\n"
     "{demos}{context}\n\nQuestion: {question}\nReasoning:",
     "",
 )
@@ -33,7 +35,8 @@ BOOK_QUESTION = Template(
     "Answer:",
 )
 BOOK_CHOICE = Template(
-    "Choose the answer to the question about a novel from the options. Write only its letter (A, B, C, or D).\n\n"
+    "Choose the answer to the question about a novel from the options. Write only its"
+    " letter (A, B, C, or D).\n\n"
     "Question: {question}\nOptions:\n{options}",
     "Answer:",
 )

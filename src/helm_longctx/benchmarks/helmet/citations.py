@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
 from helm_longctx.benchmarks.helmet.scoring import normalize_answer
@@ -75,7 +75,7 @@ def score_qampari(record: Record) -> Scores:
         correct = []
         for names in record["answers"]:
             correct.append({normalize_answer(name) for name in names})
-        all_names = set().union(*correct)
+        all_names = set(chain.from_iterable(correct))
         hits = sum(not names.isdisjoint(answers) for names in correct)
         precision = 0.0
         if answers:

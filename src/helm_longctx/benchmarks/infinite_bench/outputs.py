@@ -44,7 +44,8 @@ def read_file(
     rows = list(JsonLines(path, {}))
     if model == "kimi" and not entry:
         raise InputError(
-            f"{path}: no run entry has Kimi's prompts; name the entry, such as infinite_bench_claude"
+            f"{path}: no run entry has Kimi's prompts; name the entry, such as"
+            " infinite_bench_claude"
         )
     label = next((name for name in answers if name in rows[0]), "ground_truth")
     outputs = []

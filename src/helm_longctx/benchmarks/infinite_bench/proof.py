@@ -100,7 +100,8 @@ def _score_before_may(record: Record) -> float:
 
 _REASONS = {
     ("yarn-mistral", "code_debug"): Reason(
-        "The official code reads an answer after white space only since e60e8dc (2024-05-30), after the table was made.",
+        "The official code reads an answer after white space only since e60e8dc"
+        " (2024-05-30), after the table was made.",
         partial(
             OutputScores.percent,
             path=f"{FOLDER}/yarn-mistral/preds_code_debug.jsonl",
@@ -116,8 +117,8 @@ _REASONS = {
         ),
     ),
     ("yarn-mistral", "longbook_qa_chn"): Reason(
-        "The last line of the file is no JSON, so that the official code ends with an error. No version of the file"
-        " in the repository gives the printed score."
+        "The last line of the file is no JSON, so that the official code ends with an"
+        " error. No version of the file in the repository gives the printed score."
     ),
 }
 """Why printed scores differ from the outputs, by the model's folder and the task."""

@@ -119,7 +119,8 @@ def _find_answer(question: Row) -> Any:
 
 
 _QUESTION = Shape(
-    "a list of objects with a text 'question', a 'category' from 1 to 5, an 'answer' and a list 'evidence'",
+    "a list of objects with a text 'question', a 'category' from 1 to 5, an 'answer'"
+    " and a list 'evidence'",
     _is_question,
 )
 
@@ -524,6 +525,7 @@ def _make_judged(name: str, judge: JudgePrompt) -> Category:
         num_samples=1540,
         record_shapes={"category": _SHAPES["category"], **REPLIES},
         official_judge=judge.judge,
+        judge_prompt=judge.title,
         # The official codes set no budget and ask once.
         judgement=Judgement(
             judge.write,

@@ -80,8 +80,9 @@ def _parse_path(path: Path) -> tuple[str, str]:
                 break
     if match is None or name is None:
         raise InputError(
-            f"{path}: no run entry has the options in this path, which must be full-history-session/MODEL/READING/FILE"
-            f" of the official script with top{_ALL_SESSIONS}; name the entry with --entry longmemeval:task=s"
+            f"{path}: no run entry has the options in this path, which must be"
+            " full-history-session/MODEL/READING/FILE of the official script with"
+            f" top{_ALL_SESSIONS}; name the entry with --entry longmemeval:task=s"
         )
     task = next(task for task, file in FILES.items() if file == match["file"])
     entry = f"longmemeval_{name}" if name else "longmemeval"
@@ -101,7 +102,8 @@ def _output(row: FileRow, questions: Mapping[str, Row], is_judged: bool) -> Outp
         is_right = about.get("label")
         if about.get("model") != judge or not isinstance(is_right, bool):
             raise InputError(
-                f"{row}: '{_LABEL}' must be an object with the model {judge} and a label, true or false"
+                f"{row}: '{_LABEL}' must be an object with the model {judge} and a"
+                " label, true or false"
             )
         # A yes or no stands for the judge's reply.
         reply = "yes" if is_right else "no"

@@ -96,7 +96,8 @@ def load(
     for row in JsonArray(root / path, COLUMNS):
         if row["question_type"] not in kinds:
             raise InputError(
-                f"{row}: question_type must be one of {', '.join(kinds)}, found {row['question_type']!r}"
+                f"{row}: question_type must be one of {', '.join(kinds)}, found"
+                f" {row['question_type']!r}"
             )
         if not _is_answer(row["answer"]):
             reason = f"answer must be a text that is not empty or a number, found {row['answer']!r}"

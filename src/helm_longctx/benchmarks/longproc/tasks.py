@@ -89,7 +89,8 @@ def check_programs() -> None:
 def _try_compiler() -> None:
     if compile_program("int main() {}") is None:
         raise InputError(
-            "longproc:task=pseudo_to_code needs g++, installed in /usr, to compile the model's programs"
+            "longproc:task=pseudo_to_code needs g++, installed in /usr, to compile the"
+            " model's programs"
         )
 
 

@@ -42,7 +42,8 @@ def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
     match = _DATASET.fullmatch(path.stem)
     if match is None:
         raise InputError(
-            f"{path}: not a name of LV-Eval's predictions: DATASET_16k.jsonl; {', '.join(_DATASETS)}"
+            f"{path}: not a name of LV-Eval's predictions: DATASET_16k.jsonl;"
+            f" {', '.join(_DATASETS)}"
         )
     rows = list(JsonLines(path, _COLUMNS))
     earlier = Counter[str]()

@@ -24,7 +24,7 @@ def write_files(scores: Mapping[tuple[str, int], float], folder: Path) -> list[P
     target = folder / _FOLDER
     target.mkdir(parents=True, exist_ok=True)
     rounded = {key: round(score, 2) for key, score in scores.items()}
-    keys = sorted(rounded, key=lambda key: _official_order(*key))
+    keys = sorted(rounded, key=lambda key: _official_order(key[0], key[1]))
     by_name = {}
     for task, length in keys:
         by_name[f"{task}_{length_label(length)}"] = rounded[task, length]

@@ -296,7 +296,8 @@ HELMET2 = replace(
     MRCR,
     name="helmet2_mrcr",
     title="HELMET's new MRCR",
-    description="MRCR as HELMET's repository asks it since 2026: a shuffled sample, without two needles",
+    description="MRCR as HELMET's repository asks it since 2026: a shuffled sample,"
+    " without two needles",
     categories=(
         Category(
             "", "", tuple(_task(needles, load_shuffled, "seed") for needles in (4, 8))

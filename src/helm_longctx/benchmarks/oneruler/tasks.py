@@ -83,8 +83,10 @@ def _find_sentences(code: str, book: str, root: DataRoot) -> list[str]:
         )
     except Exception as error:  # without a model Stanza raises errors of several kinds
         raise InputError(
-            f"the book in {code} cannot be split into sentences ({type(error).__name__}): install stanza, run"
-            f" python -c \"import stanza; stanza.download('{code}')\", or write the sentences as a JSON list to {path}"
+            f"the book in {code} cannot be split into sentences"
+            f' ({type(error).__name__}): install stanza, run python -c "import stanza;'
+            f" stanza.download('{code}')\", or write the sentences as a JSON list to"
+            f" {path}"
         ) from error
     sentences = []
     for sentence in pipeline(book).sentences:

@@ -169,8 +169,8 @@ def read_answers(row: FileRow) -> list[str]:
         values = None
     if not isinstance(values, list) or not values:
         raise InputError(
-            f"{row}: column 'answer' must be a list such as ['spam'] or [datetime.date(2023, 1, 5)], found"
-            f" {shorten(answer)}"
+            f"{row}: column 'answer' must be a list such as ['spam'] or"
+            f" [datetime.date(2023, 1, 5)], found {shorten(answer)}"
         )
     return [str(value) for value in values]
 

@@ -59,7 +59,8 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
             )
     if not is_long_enough:
         raise InputError(
-            f"ppl: no text ({_PATTERN}) in {settings.path} has {settings.level} tokens; give longer texts"
+            f"ppl: no text ({_PATTERN}) in {settings.path} has {settings.level} tokens;"
+            " give longer texts"
         )
 
 

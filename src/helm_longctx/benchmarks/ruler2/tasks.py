@@ -114,7 +114,8 @@ def _read_question(row: FileRow) -> OptionsQuestion:
     is_list = are_all(is_text)(choices) and len(choices) == len(LETTERS)
     if not is_list or row["answer"] not in range(len(LETTERS)):
         raise InputError(
-            f"{row}: column 'choices' must be a list of four texts, and 'answer' the number of one, from 0"
+            f"{row}: column 'choices' must be a list of four texts, and 'answer' the"
+            " number of one, from 0"
         )
     pairs = zip(LETTERS, choices, strict=True)
     options = "\n".join(f"{letter}. {choice}" for letter, choice in pairs)

@@ -28,12 +28,10 @@ from helm_longctx.tasks import (
     read_benchmark,
     task_fields,
 )
+from helm_longctx.tasks.generated_text import FILL
 from helm_longctx.tasks.prompt import CONTEXT
 from helm_longctx.tasks.task import Baseline, Example, Settings, Task
 from helm_longctx.tasks.token_estimate import estimate_tokens
-
-_FILL = 0.95
-"""Share of the length that a prompt fills, by the estimate of tokens."""
 
 _INSTRUCTIONS = 160
 """About how many tokens a prompt has besides tools, log and question."""
@@ -504,7 +502,7 @@ def _draw_example(task: Task, settings: Settings, name: str, text: int) -> Examp
 
 def _fill(settings: Settings, filler: _Filler, log: _Log, rest: str) -> list[str]:
     """Return the entries of a log that fills the length, with what the question needs between them."""
-    tokens = _FILL * settings.level - estimate_tokens(rest) - _INSTRUCTIONS
+    tokens = FILL * settings.level - estimate_tokens(rest) - _INSTRUCTIONS
     for _, needle in log.needles:
         tokens -= estimate_tokens("\n".join(needle))
     entries: list[str] = []

@@ -1,4 +1,4 @@
-"""Makes calls to models and judges at the same time, for runs, programs, judges and checks.
+"""Makes calls to models and judges at the same time, for runs with and without programs, judges and checks.
 
 The calls are made in daemon threads. They block neither Ctrl-C nor the end of the process.
 """
@@ -35,7 +35,7 @@ def call_all(
     """
     values: dict[int, _Value] = {}
     waiting = list(enumerate(items))[::-1]
-    with closing(Calls(function, None)) as calls:
+    with closing(WorkerPool(function, None)) as calls:
         try:
             while waiting or calls:
                 while waiting and len(calls) < parallelism:
@@ -49,7 +49,7 @@ def call_all(
     return [values[number] for number in range(len(items))]
 
 
-class Calls(Generic[_Item, _Value]):
+class WorkerPool(Generic[_Item, _Value]):
     """Calls a function in daemon threads. They block neither Ctrl-C nor the end of the process.
 
     A thread makes one call after the other: on a busy machine it takes longer to start a thread than to make a call.
@@ -61,7 +61,7 @@ class Calls(Generic[_Item, _Value]):
         self._limit = limit
         self._starts: dict[int, float] = {}  # the oldest first
         self._items: SimpleQueue[tuple[int, _Item] | None] = SimpleQueue()
-        self._finished: SimpleQueue[tuple[int, Future[_Value]]] = SimpleQueue()
+        self._finished: SimpleQueue[tuple[int, Future[_Value]] | None] = SimpleQueue()
         self._threads = self._idle_threads = 0
 
     def __len__(self) -> int:
@@ -77,17 +77,23 @@ class Calls(Generic[_Item, _Value]):
         self._threads += 1
         Thread(target=self._work, daemon=True).start()
 
-    def wait(self) -> Iterator[tuple[int, Future[_Value] | None]]:
-        """Wait at most one `TICK`, then yield the number and the future of a finished call.
+    def wait(
+        self, seconds: float | None = None
+    ) -> Iterator[tuple[int, Future[_Value] | None]]:
+        """Wait at most so many seconds, or else one `TICK`, then yield the number and the future of a finished call.
 
         A call over the time limit is yielded with None. It continues in its thread, but nothing waits for it.
         """
-        yield from self._take(TICK)
+        yield from self._take(TICK if seconds is None else seconds)
         while self._limit is not None and self.longest > self._limit:
             number = next(iter(self._starts))
             # Now another request can start.
             del self._starts[number]
             yield number, None
+
+    def wake(self) -> None:
+        """End the wait of the thread that is in `wait`. Any thread may call this."""
+        self._finished.put(None)
 
     def settle(self, seconds: float) -> None:
         """Wait until the calls in flight have finished, but at most so many seconds."""
@@ -109,9 +115,12 @@ class Calls(Generic[_Item, _Value]):
     def _take(self, seconds: float) -> Iterator[tuple[int, Future[_Value]]]:
         """Yield the next finished call, unless it was late. Wait for it at most so many seconds."""
         try:
-            number, future = self._finished.get(timeout=seconds)
+            finished = self._finished.get(timeout=seconds)
         except Empty:
             return
+        if finished is None:
+            return
+        number, future = finished
         self._idle_threads += 1
         if self._starts.pop(number, None) is not None:
             yield number, future

@@ -11,9 +11,7 @@ from functools import cached_property, partial
 from importlib import import_module
 from typing import Any, ClassVar
 
-from helm.clients.client import CachingClient
-from helm.common.cache import CacheConfig
-from helm.common.request import Request, RequestResult, wrap_request_time
+from helm.common.request import wrap_request_time
 
 from helm_longctx.data.download import retry_after
 from helm_longctx.environment import request_timeout, require, require_modules
@@ -25,6 +23,7 @@ from helm_longctx.failures import (
     failure_of_error,
     list_causes,
 )
+from helm_longctx.helm_api import CacheConfig, CachingClient, Request, RequestResult
 from helm_longctx.models import sampling
 from helm_longctx.models.apis import protocol
 from helm_longctx.models.apis.caching import without_beginning
@@ -56,6 +55,7 @@ from helm_longctx.models.results import (
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error
 from helm_longctx.redaction.logs import warn_once
 from helm_longctx.redaction.text import redact, register_secret
+from helm_longctx.tasks.prompt import message_text
 
 _CONNECT_TIMEOUT = 5.0
 """Seconds to wait for a connection, as in the packages."""
@@ -276,7 +276,8 @@ class ProviderClient(ApiClient):
             return _failure_result(error)
         if (other := answer_of(result).other_model) is not None:
             warn_once(
-                f"{request.model_deployment}: the server answers as {other!r}, not as {sent['model']!r}"
+                f"{request.model_deployment}: the server answers as {other!r}, not as"
+                f" {sent['model']!r}"
             )
         return result
 
@@ -323,9 +324,9 @@ class ProviderClient(ApiClient):
             Exception: there is no answer. The packages have their own errors (`failure_of_error` understands them).
         """
         wanted = self.wanted_body(request)
-        characters = len(request.prompt) + sum(
-            len(message["content"]) for message in request.messages or []
-        )
+        characters = len(request.prompt)
+        for message in request.messages or []:
+            characters += len(message_text(message))
         tokens = characters / _CHARACTERS + request.max_tokens
         rate = pace(
             str(self.client.base_url),
@@ -484,7 +485,8 @@ class ProviderClient(ApiClient):
             else:
                 what = type(self).__name__
             raise InputError(
-                f"{what}: the environment variable {name} is not set; name a variable that holds the key"
+                f"{what}: the environment variable {name} is not set; name a variable"
+                " that holds the key"
             )
         if key:
             register_secret(key)
@@ -529,7 +531,8 @@ def _fill_in(headers: Mapping[str, str]) -> dict[str, str]:
     def look_up(match: re.Match[str]) -> str:
         if not (value := variable(match[1])):
             raise InputError(
-                f"headers: the environment variable {match[1]} is not set; set it to the header's value"
+                f"headers: the environment variable {match[1]} is not set; set it to"
+                " the header's value"
             )
         register_secret(value)
         return value

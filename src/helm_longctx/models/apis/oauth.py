@@ -274,7 +274,8 @@ class TokenSource:
             )
         elif self._held.value == refused:
             helm_log.info(
-                f"Authentication error detected for client {client.client_id}, attempting to create new token"
+                f"Authentication error detected for client {client.client_id},"
+                " attempting to create new token"
             )
         else:
             helm_log.info(f"token expired, refreshing it for client {client.client_id}")
@@ -305,7 +306,8 @@ def find_tokens(prefix: str) -> TokenSource | None:
     if missing:
         present = [name for name in names if name not in missing]
         raise InputError(
-            f"{' and '.join(present)} set, but not {' and '.join(missing)}; set all or none ({PAGE})"
+            f"{' and '.join(present)} set, but not {' and '.join(missing)}; set all or"
+            f" none ({PAGE})"
         )
     client_id, client_secret, token_url = map(variable, names)
     if not SAFE_ADDRESS.match(token_url):

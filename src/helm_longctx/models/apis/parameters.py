@@ -141,7 +141,8 @@ class Parameters:
                 return False
             self.changes += (change,)
         helm_log.warning(
-            f"{sent['model']}: {change}, because the server refuses it: {abbreviate(redact(error_text(error)))}"
+            f"{sent['model']}: {change}, because the server refuses it:"
+            f" {abbreviate(redact(error_text(error)))}"
         )
         return True
 

@@ -17,10 +17,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from helm.clients.client import Client
-from helm.common.context import Context
 from helm.common.key_value_store import request_to_key
-from helm.common.request import ErrorFlags, GeneratedOutput, Request, RequestResult
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -32,7 +29,7 @@ from tenacity import (
 )
 
 from helm_longctx.data.download import retry_after
-from helm_longctx.environment import request_timeout
+from helm_longctx.environment import number_setting, request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.failures import (
     Ending,
@@ -46,6 +43,14 @@ from helm_longctx.failures import (
     failure_of_text,
     http_status,
     list_causes,
+)
+from helm_longctx.helm_api import (
+    Client,
+    Context,
+    ErrorFlags,
+    GeneratedOutput,
+    Request,
+    RequestResult,
 )
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.protocol import cut_reply
@@ -91,7 +96,8 @@ class Attempt:
                     store.put(key, value)
             except Exception as error:
                 helm_log.warning(
-                    f"an answer is not in the request cache ({type(error).__name__}: {error}); the run continues"
+                    f"an answer is not in the request cache ({type(error).__name__}:"
+                    f" {error}); the run continues"
                 )
         self.held.clear()
 
@@ -220,22 +226,6 @@ def try_once(send: Callable[[Request], RequestResult], request: Request) -> Atte
     return attempt
 
 
-_ATTEMPTS = 4
-"""Attempts of a request of a check whose failures can pass."""
-
-
-def ask_again(
-    send: Callable[[Request], RequestResult], request: Request
-) -> RequestResult:
-    """Send a request of a check, again if a failure can pass, so that a busy server is not taken for a broken one."""
-    for _ in range(_ATTEMPTS):
-        result = send(request)
-        failure = failure_of(result)
-        if failure is None or not failure.is_retriable:
-            break
-    return result
-
-
 @contextmanager
 def _hold_replies(
     attempt: Attempt, open_store: OpensStore, name: str
@@ -343,6 +333,10 @@ def _is_rate_limit(attempt: Attempt) -> bool:
         re.search(rf"\b{_TOO_MANY_REQUESTS}\b", attempt.result.error or "") is not None
     )
 
+
+WAIT = "HELM_LONGCTX_WAIT"
+DEFAULT_WAIT = 5.0
+"""Seconds before the second attempt; doubled before each further one."""
 
 _LONGEST_WAIT = 80.0
 """Largest number of seconds between two attempts."""
@@ -456,8 +450,8 @@ class Sender:
         if self._rate_limits.bit_count() == 1:
             server = self._address or "the server"
             helm_log.warning(
-                f"rate limit (status 429), number {self._rate_limits} from {server}; the request is sent again in"
-                f" {state.next_action.sleep:.0f} seconds"
+                f"rate limit (status 429), number {self._rate_limits} from {server};"
+                f" the request is sent again in {state.next_action.sleep:.0f} seconds"
             )
 
     def _attempt(self, request: Request) -> Attempt:
@@ -494,6 +488,23 @@ class Sender:
             error_flags=flags,
         )
         return attempt
+
+
+_CHECK_TRIES = 4
+_CHECK_WAIT = 1.0
+"""Attempts at a request of a check, and most seconds before the second one."""
+
+
+def ask_again(client: Client | Context, request: Request) -> RequestResult:
+    """Send a request of a check as a run sends it, but with less patience.
+
+    It is sent again if a failure can pass, so that a busy server is not taken for a broken one.
+
+    Raises:
+        InputError: a client got bad input.
+    """
+    wait = min(_CHECK_WAIT, number_setting(WAIT, DEFAULT_WAIT))
+    return Sender(client, Retries(_CHECK_TRIES, wait))(request).result
 
 
 def limit_time(client: Client, seconds: float) -> Client:

@@ -1,8 +1,8 @@
 """Native calls of tools, in OpenAI's and in Anthropic's protocol.
 
-HELM's requests have no tools. A conversation has them in one form for both protocols: a message of the assistant can
-have `calls`, each with `id`, `name` and `arguments`; a message with the role `tool` has the `id` of a call and its
-result as `content`.
+HELM's requests have no tools. A conversation of a program has them in one form for both protocols: a message of the
+assistant can have `calls`, each with `id`, `name` and `arguments`; a message with the role `tool` has the `id` of a
+call and its result as `content`. A conversation that a benchmark's data has is in OpenAI's own form (`tasks/prompt.py`).
 
 The `reasoning` before calls goes back with them, in the provider's own form. DeepSeek ("must be passed back"), Moonshot
 and Anthropic (signed blocks of thinking) refuse calls without it, and Google refuses calls without their signatures:
@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from helm.common.request import Request, RequestResult
 
 from helm_longctx.failures import Failure, FailureError
+from helm_longctx.helm_api import Request, RequestResult
 from helm_longctx.models.results import add_facts
 from helm_longctx.models.sampling import SampledRequest, with_fields
 from helm_longctx.tasks.methods.method import ToolCall
@@ -102,10 +102,10 @@ def openai_tools(request: Request) -> list[dict[str, Any]] | None:
 
 
 def openai_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return messages as OpenAI's protocol has them. Messages without calls stay as they are."""
+    """Return messages as OpenAI's protocol has them. Those that are in its form stay as they are."""
     converted: list[dict[str, Any]] = []
     for message in messages:
-        if message["role"] == "tool":
+        if message["role"] == "tool" and "id" in message:
             converted.append(
                 {
                     "role": "tool",
@@ -137,6 +137,27 @@ def openai_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any
         else:
             converted.append(dict(message))
     return converted
+
+
+def template_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return messages as chat templates want them: the arguments of a call are an object, not the text of one."""
+    converted = []
+    for message in openai_messages(messages):
+        calls = []
+        for call in message.get("tool_calls") or ():
+            function = call["function"]
+            arguments = _parse_arguments(function["arguments"])
+            calls.append({**call, "function": {**function, "arguments": arguments}})
+        converted.append({**message, "tool_calls": calls} if calls else message)
+    return converted
+
+
+def _parse_arguments(text: str) -> Any:
+    """Return the value of a JSON text, or the text if it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def read_openai_calls(message: Mapping[str, Any]) -> list[ToolCall]:
@@ -261,17 +282,32 @@ def join_details(pieces: Iterable[Any]) -> list[Any]:
     return blocks
 
 
-def anthropic_tools(request: Request) -> list[dict[str, Any]] | None:
-    """Return the tools of a request as Anthropic's protocol has them, or None if there are none."""
-    tools = tools_of(request)
-    return [
-        {
-            "name": tool["name"],
-            "description": tool["description"],
-            "input_schema": tool["parameters"],
-        }
-        for tool in tools
-    ] or None
+def anthropic_tools(request: Request) -> dict[str, Any]:
+    """Return the fields with the tools of a request as Anthropic's protocol has them, empty if there are none.
+
+    Anthropic refuses calls in a conversation whose request defines no tools. Those that only the conversation has are
+    defined by name, and the model may not call them.
+    """
+    definitions = []
+    for tool in tools_of(request):
+        definitions.append(
+            {
+                "name": tool["name"],
+                "description": tool["description"],
+                "input_schema": tool["parameters"],
+            }
+        )
+    if definitions:
+        return {"tools": definitions}
+    names = []
+    for message in request.messages or ():
+        for call in message.get("tool_calls") or ():
+            names.append(call["function"]["name"])
+    for name in dict.fromkeys(names):
+        definitions.append({"name": name, "input_schema": {"type": "object"}})
+    if definitions:
+        return {"tools": definitions, "tool_choice": {"type": "none"}}
+    return {}
 
 
 def anthropic_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -285,27 +321,16 @@ def anthropic_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, 
             results.append(
                 {
                     "type": "tool_result",
-                    "tool_use_id": message["id"],
+                    "tool_use_id": message.get("id") or message["tool_call_id"],
                     "content": message["content"],
                 }
             )
             continue
         results = []
-        if message.get("calls"):
-            if message["content"].strip():
-                texts = [{"type": "text", "text": message["content"]}]
-            else:
-                texts = []
-            uses = []
-            for call in message["calls"]:
-                uses.append(
-                    {
-                        "type": "tool_use",
-                        "id": call["id"],
-                        "name": call["name"],
-                        "input": call["arguments"],
-                    }
-                )
+        uses = _anthropic_uses(message)
+        if uses:
+            text = message["content"] or ""
+            texts = [{"type": "text", "text": text}] if text.strip() else []
             # Anthropic wants the thinking first, and unchanged.
             thinking = message.get("reasoning", {}).get("blocks", [])
             converted.append(
@@ -314,6 +339,21 @@ def anthropic_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, 
         else:
             converted.append(dict(message))
     return converted
+
+
+def _anthropic_uses(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the calls of a message as blocks."""
+    uses = []
+    for call in message.get("calls") or ():
+        uses.append((call["id"], call["name"], call["arguments"]))
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        arguments = _read_arguments(function["arguments"])
+        uses.append((call["id"], function["name"], arguments))
+    return [
+        {"type": "tool_use", "id": identifier, "name": name, "input": arguments}
+        for identifier, name, arguments in uses
+    ]
 
 
 def read_anthropic_calls(blocks: Iterable[Mapping[str, Any]]) -> list[ToolCall]:

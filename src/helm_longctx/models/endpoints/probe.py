@@ -5,10 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from helm.common.cache import BlackHoleCacheConfig
-
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.failures import Failure
+from helm_longctx.helm_api import BlackHoleCacheConfig
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.availability import (
     Availability,
@@ -240,8 +239,9 @@ def _choose(
         return models[0]
     similar = nearest(name, list(by_name))
     raise InputError(
-        f"model is missing, and {endpoint.url} has {len(models)} models; name one of them, such as {similar}, with"
-        " --model (helm-longctx run: --model-name, or in YAML the model's key `model`)"
+        f"model is missing, and {endpoint.url} has {len(models)} models; name one of"
+        f" them, such as {similar}, with --model (helm-longctx run: --model-name, or in"
+        " YAML the model's key `model`)"
     )
 
 
@@ -254,7 +254,10 @@ def _check_words(
 
     A model that only continues texts can have nothing to add to a request, so an empty completion is only a warning.
     """
-    silent = [route for route in routes if results[route].is_silent]
+    silent = []
+    for route in routes:
+        if results[route].is_silent:
+            silent.append(route)
     said = f"{endpoint.url} answers a request for one word to {endpoint.model!r} with an empty text"
     if "chat" in silent:
         other = "completions" in results and results["completions"].exists
@@ -267,7 +270,8 @@ def _check_words(
         )
     if silent:
         helm_log.warning(
-            f"{said} ({' and '.join(silent)}); if it does so in a run, scores are 0: check its weights"
+            f"{said} ({' and '.join(silent)}); if it does so in a run, scores are 0:"
+            " check its weights"
         )
 
 
@@ -316,7 +320,8 @@ def _no_answer(
         if Failure.UNKNOWN_MODEL in kinds:
             said = results[kinds.index(Failure.UNKNOWN_MODEL)]
         return InputError(
-            f"model={endpoint.model!r}: {endpoint.url} does not have this model ({said.reason}){allowed}"
+            f"model={endpoint.model!r}: {endpoint.url} does not have this model"
+            f" ({said.reason}){allowed}"
         )
     return InputError(
         f"{endpoint.url} does not answer a tiny request to {endpoint.model!r}: {results[0].reason}"
@@ -334,6 +339,6 @@ def _key_error(endpoint: ProbedEndpoint, reason: str) -> KeyRefusedError:
             f"{endpoint.url} cannot be used with {prefix}_CLIENT_ID: {reason}"
         )
     return KeyRefusedError(
-        f"api_key_env is missing, and {endpoint.url} needs a key; give the name of the environment variable that"
-        " holds the key"
+        f"api_key_env is missing, and {endpoint.url} needs a key; give the name of the"
+        " environment variable that holds the key"
     )

@@ -12,9 +12,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from helm.common.request import Request, RequestResult
+from numpy.typing import NDArray
 
 from helm_longctx.failures import Failure, failure_of_error
+from helm_longctx.helm_api import Request, RequestResult
 from helm_longctx.models.apis.answer_logprobs import (
     Logprobs,
     mean_difference,
@@ -38,8 +39,8 @@ _Finding = tuple[bool | None, str]
 _Messages = list[dict[str, str]]
 
 _WORDS = (
-    "The old mill by the river has a red roof and three green doors, and nobody has lived there for many years. "
-    * 4
+    "The old mill by the river has a red roof and three green doors, and nobody has"
+    " lived there for many years. " * 4
 )
 
 _LONGEST = 32 * 1024
@@ -115,7 +116,7 @@ class Stack:
         )
 
     def _ask(self, messages: _Messages, max_tokens: int = 64) -> RequestResult:
-        return ask_again(self.client.make_request, self._request(messages, max_tokens))
+        return ask_again(self.client, self._request(messages, max_tokens))
 
     def _count(self, messages: _Messages) -> int | None:
         """Return the server's count of a chat's tokens, or None if there is none."""
@@ -145,7 +146,8 @@ class Stack:
         if usage is None:
             yield (
                 None,
-                "the server counts no tokens, so it cannot be seen whether it cuts prompts or drops turns",
+                "the server counts no tokens, so it cannot be seen whether it cuts"
+                " prompts or drops turns",
             )
             return
         self._template = usage.input_tokens
@@ -244,7 +246,8 @@ class Stack:
             if ratio and text_tokens < _CUT * ratio * estimate_tokens(text):
                 yield (
                     False,
-                    f"the server cuts prompts: of about {length_label(length)} tokens it counts {count:,}",
+                    f"the server cuts prompts: of about {length_label(length)} tokens"
+                    f" it counts {count:,}",
                 )
                 return
             ratio = text_tokens / estimate_tokens(text)
@@ -318,19 +321,21 @@ class Stack:
             if again:
                 yield (
                     False,
-                    f"two builds answer: {said}; or one build computes replies in two ways, for example by the size of"
-                    " its batches",
+                    f"two builds answer: {said}; or one build computes replies in two"
+                    " ways, for example by the size of its batches",
                 )
             else:
                 yield (
                     None,
-                    f"two builds may answer: {said}, but not mixed with the others each time that the chats are sent, as"
-                    " after a change of the load or of the build",
+                    f"two builds may answer: {said}, but not mixed with the others each"
+                    " time that the chats are sent, as after a change of the load or"
+                    " of the build",
                 )
         elif not has_logprobs:
             yield (
                 None,
-                "the server gives no log-probabilities of answers, so several builds look like noise",
+                "the server gives no log-probabilities of answers, so several builds"
+                " look like noise",
             )
         else:
             yield True, f"{len(answers)} replies to the same chat come from one build"
@@ -402,16 +407,18 @@ def _find_reasoning_faults(result: RequestResult) -> Iterator[_Finding]:
     if answer.is_only_in_reasoning:
         yield (
             False,
-            "the answer is in the reasoning field, and the content is empty: the server's reasoning parser takes"
-            " answers for reasoning; start the server with the model's own parser, or without one"
-            " (--reasoning-parser of vLLM and SGLang), otherwise all scores are 0",
+            "the answer is in the reasoning field, and the content is empty: the"
+            " server's reasoning parser takes answers for reasoning; start the server"
+            " with the model's own parser, or without one (--reasoning-parser of vLLM"
+            " and SGLang), otherwise all scores are 0",
         )
         return
     if answer.suspects_reasoning():
         yield (
             None,
-            "answers may contain reasoning: they begin with a tag or a channel that helm-longctx does not know, and"
-            " are scored with it; start the server with a reasoning parser",
+            "answers may contain reasoning: they begin with a tag or a channel that"
+            " helm-longctx does not know, and are scored with it; start the server with"
+            " a reasoning parser",
         )
     has_reasoning = answer.reasoning is not None
     if has_reasoning or (answer.usage is not None and answer.usage.reasoning_tokens):
@@ -422,7 +429,8 @@ def _find_reasoning_faults(result: RequestResult) -> Iterator[_Finding]:
             where = ""
         yield (
             None,
-            f"the model reasons before it answers{where}; give thinking_tokens, or switch it off (reasoning_effort)",
+            f"the model reasons before it answers{where}; give thinking_tokens, or"
+            " switch it off (reasoning_effort)",
         )
 
 
@@ -473,19 +481,26 @@ def is_one_change(indexes: Sequence[int], count: int) -> bool:
 
 
 def find_other_build(answers: Sequence[Logprobs]) -> list[int]:
-    """Return the indexes of the answers that come from another build than most, or empty if there is one build.
-
-    Noise moves each answer by itself. Two builds give two groups of answers: within a group
-    answers are closer than half of the distance between the groups.
-    """
+    """Return the indexes of the answers that come from another build than most, or empty if there is one build."""
     apart = np.array(
         [[mean_difference(one, other) for other in answers] for one in answers]
     )
-    apart = (apart + apart.T) / 2
+    return find_other_group((apart + apart.T) / 2)
+
+
+def find_other_group(apart: NDArray[np.float64]) -> list[int]:
+    """Return the indexes of the smaller one of two groups of answers, or empty if there is one group.
+
+    Noise moves each answer by itself. Two builds give two groups of answers: within a group
+    answers are closer than half of the distance between the groups.
+
+    Args:
+        apart: shape (answers, answers): how far each two answers are apart, in nats.
+    """
     usual = int(np.median(apart, axis=1).argmin())
     order = np.argsort(apart[usual])
     steps = np.diff(apart[usual][order])
-    first = len(answers) // 2  # most answers are of one build
+    first = len(apart) // 2  # most answers are of one build
     start = first + int(steps[first:].argmax()) + 1
     most = order[:start]
     others = order[start:]

@@ -21,9 +21,10 @@ _DTYPES = ("float32", "bfloat16", "float16")
 """Number types of the folder's weights. Only float32 has every number of a quantized file."""
 
 TEXT = (
-    "The sun rises in the east and sets in the west. Water freezes at zero degrees Celsius and boils at one hundred"
-    " degrees. A year has twelve months, a week has seven days, and a day has twenty-four hours. London is the capital"
-    " of England, and Paris is the capital of France."
+    "The sun rises in the east and sets in the west. Water freezes at zero degrees"
+    " Celsius and boils at one hundred degrees. A year has twelve months, a week has"
+    " seven days, and a day has twenty-four hours. London is the capital of England,"
+    " and Paris is the capital of France."
 )
 """Plain English, on which the converted model has to be better than a guess."""
 
@@ -115,8 +116,9 @@ def convert(
         guess = math.log(len(chosen))
         if not loss <= GUESSING * guess:  # a loss that is not a number fails, too
             raise InputError(
-                f"{source}: the converted model predicts plain English with {loss:.1f} nats per token, and a blind"
-                f" guess has {guess:.1f}; either this version of transformers converts its weights wrongly, or its"
+                f"{source}: the converted model predicts plain English with {loss:.1f}"
+                f" nats per token, and a blind guess has {guess:.1f}; either this"
+                " version of transformers converts its weights wrongly, or its"
                 " tokenizer is another model's (give the model's own with --tokenizer)"
             )
         folder.mkdir(exist_ok=True)
@@ -227,8 +229,9 @@ def _read_tokenizer(source: Path) -> Any:
     rule = fields.get("pre")
     if kind != "gpt2" or rule not in _RULES:
         raise InputError(
-            f"{source} has a tokenizer of the kind {kind!r} with the rule {rule!r}, which cannot be built exactly;"
-            " give the hub name or the folder of the model's own tokenizer with --tokenizer"
+            f"{source} has a tokenizer of the kind {kind!r} with the rule {rule!r},"
+            " which cannot be built exactly; give the hub name or the folder of the"
+            " model's own tokenizer with --tokenizer"
         )
     tokens = fields["tokens"]
     vocabulary = {}

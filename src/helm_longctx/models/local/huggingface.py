@@ -9,15 +9,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from helm.clients.client import CachingClient
-from helm.common.cache import CacheConfig
-from helm.common.request import GeneratedOutput, Request, RequestResult, Thinking, Token
 from helm.tokenizers.tokenizer import Tokenizer
 
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.failures import Failure, FailureError
+from helm_longctx.helm_api import (
+    CacheConfig,
+    CachingClient,
+    GeneratedOutput,
+    Request,
+    RequestResult,
+    Thinking,
+    Token,
+)
 from helm_longctx.models.apis.protocol import turns
+from helm_longctx.models.apis.tools import template_messages
 from helm_longctx.models.local.answers import AnswerDecoder
 from helm_longctx.models.local.model import (
     Generation,
@@ -32,12 +39,13 @@ from helm_longctx.models.local.scoring import (
     read_spans,
     respond,
 )
-from helm_longctx.models.local.templates import check_template, check_tokenizer
+from helm_longctx.models.local.templates import check_template
 from helm_longctx.models.local.weights import Weights
 from helm_longctx.models.objects import Gatherer
 from helm_longctx.models.results import LongContextResult, add_facts, make_failure
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.models.scoring import AnswerRequest, ScoringRequest, SpanRequest
+from helm_longctx.models.tokenizer_checks import check_speed
 from helm_longctx.tasks.answer import AnswerFacts, Usage
 from helm_longctx.tasks.logprobs import LONGPPL_RULE
 from helm_longctx.tasks.request_settings import SAMPLING
@@ -104,7 +112,6 @@ class LongContextHuggingFaceClient(CachingClient):
     takes_facts = True
     concurrency = 1
     _has_checked_template = False
-    _has_checked_tokenizer = False
     _decoder: AnswerDecoder | None = None
 
     def __init__(
@@ -423,9 +430,10 @@ class LongContextHuggingFaceClient(CachingClient):
 
     def _encode(self, request: Request) -> list[int]:
         with self._tokenizer as tokenizer:
-            if not self._has_checked_tokenizer:
-                check_tokenizer(tokenizer, self._weights.path)
-                self._has_checked_tokenizer = True
+            try:
+                check_speed(tokenizer, self._weights.path)
+            except InputError as error:
+                raise ModelError(str(error)) from None
             # The chat template already contains the special tokens.
             return tokenizer(
                 self._render(tokenizer, request),
@@ -447,7 +455,9 @@ class LongContextHuggingFaceClient(CachingClient):
 
         try:
             text = tokenizer.apply_chat_template(
-                turns(request), tokenize=False, add_generation_prompt=True
+                template_messages(turns(request)),
+                tokenize=False,
+                add_generation_prompt=True,
             )
         except TemplateError as error:
             reason = (

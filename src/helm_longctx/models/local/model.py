@@ -10,9 +10,8 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from helm.proxy.retry import NonRetriableException
-
 from helm_longctx.errors import InputError
+from helm_longctx.helm_api import NonRetriableException
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.local import attention, batches
 
@@ -145,8 +144,9 @@ def check_length(cache: Any, length: int) -> None:
     """
     if is_croppable(cache) and (kept := cache.get_seq_length()) != length:
         raise ModelError(
-            f"the model's cache has {kept} of the {length} tokens that were read, so later ones would get wrong"
-            " positions; give a function that calls model.generate"
+            f"the model's cache has {kept} of the {length} tokens that were read, so"
+            " later ones would get wrong positions; give a function that calls"
+            " model.generate"
         )
 
 
@@ -412,7 +412,8 @@ class LocalModel:
                 f"{self._name} has {positions} positions, {needed} are needed; {advice}"
             )
         self._warn_once(
-            f"was trained for {positions} positions, and prompts with their answers need more; {advice}"
+            f"was trained for {positions} positions, and prompts with their answers"
+            f" need more; {advice}"
         )
 
     def _tensor(self, rows: Sequence[Sequence[int]]) -> Any:

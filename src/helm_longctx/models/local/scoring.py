@@ -145,7 +145,8 @@ class _Reader:
         self._cache = getattr(output, "past_key_values", None)
         if self._cache is None:
             raise ModelError(
-                f"{self._model.config.name_or_path or 'the model'} has no cache, so it scores no texts"
+                f"{self._model.config.name_or_path or 'the model'} has no cache, so it"
+                " scores no texts"
             )
         self._length += chunk.shape[1]
         check_length(self._cache, self._length)

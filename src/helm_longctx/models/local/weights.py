@@ -106,8 +106,9 @@ class Weights:
             ValueError,
         ) as error:  # older versions raise ValueError for a missing folder
             raise InputError(
-                f"pretrained_model_name_or_path={path!r} with revision={revision!r} is neither a folder nor a model"
-                f" that can be downloaded from the hub ({type(error).__name__})"
+                f"pretrained_model_name_or_path={path!r} with revision={revision!r} is"
+                " neither a folder nor a model that can be downloaded from the hub"
+                f" ({type(error).__name__})"
             ) from error
         return Weights(
             path=path,
@@ -262,7 +263,8 @@ def _add_adapter(model: Any, adapter: str) -> None:
     folder = Path(adapter)
     if folder.is_dir() and not (folder / "adapter_model.safetensors").is_file():
         raise ModelError(
-            f"adapter={adapter!r} has no adapter_model.safetensors; save it with safe_serialization=True"
+            f"adapter={adapter!r} has no adapter_model.safetensors; save it with"
+            " safe_serialization=True"
         )
     try:
         report = model.load_adapter(adapter)
@@ -357,6 +359,7 @@ def load_weights(weights: Weights) -> Any:
         raise ModelError(f"{weights.path} cannot be loaded: {reason}") from error
     where = f"{gpus} GPUs" if spread else str(model.device)
     helm_log.info(
-        f"{weights.path}@{weights.commit or 'local'}: {model.dtype}, {model.config._attn_implementation}, on {where}"
+        f"{weights.path}@{weights.commit or 'local'}: {model.dtype},"
+        f" {model.config._attn_implementation}, on {where}"
     )
     return model.eval()

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,9 @@ import orjson
 import zstandard
 from helm.benchmark.presentation.run_display import write_run_display_json
 from helm.benchmark.presentation.schema import Schema
-from helm.benchmark.run_spec import RunSpec
 
 from helm_longctx.errors import InputError
+from helm_longctx.helm_api import RunSpec
 from helm_longctx.helm_log import helm_log
 from helm_longctx.locks import hold_lock
 from helm_longctx.results.leaderboard.builder import environment_of, fill_in
@@ -115,7 +115,8 @@ def write_display(
                     )
             except json.JSONDecodeError as error:
                 raise InputError(
-                    f"{run / INSTANCE_STATS} cannot be read ({type(error).__name__}); repeat that run"
+                    f"{run / INSTANCE_STATS} cannot be read ({type(error).__name__});"
+                    " repeat that run"
                 ) from error
         for output in OUTPUTS:
             # All files are complete before the first one is moved, so the page never mixes two summaries.
@@ -124,7 +125,8 @@ def write_display(
         lean.finish()
     if lean.missing:
         helm_log.warning(
-            f"{run}: {lean.missing} whole prompts cannot be shown, because prompts.zst is missing or damaged"
+            f"{run}: {lean.missing} whole prompts cannot be shown, because prompts.zst"
+            " is missing or damaged"
         )
 
 
@@ -436,10 +438,12 @@ class _FullTexts:
 
     def copy_prompts(self, limit: int) -> None:
         """Write the prompts of more than `limit` bytes from the run's prompt store, up to the first damaged one."""
-        with suppress(*FORMAT_ERRORS, zstandard.ZstdError):
+        try:
             for digest, data in read_prompts(self._run):
                 if len(data) > limit:
                     self._write(digest, data)
+        except (*FORMAT_ERRORS, zstandard.ZstdError):
+            return
 
     def __contains__(self, digest: str) -> bool:
         return digest in self._digests

@@ -220,11 +220,11 @@ def mean_of_means(
         above = math.sqrt(float(factors @ (rows[:, 0] - rows[:, 2]) ** 2))
         return Interval(mean, mean - below, mean + above, n)
     # By the width of its exact interval, a mean of few answers has even fewer. Only beside large means is that needed.
-    is_exact = all(map(_is_exact, intervals))
-    inverses = []
-    for interval in intervals:
-        inverses.append(1 / interval.n if is_exact else inverse_size(interval))
-    size = _size_of_means(rows[:, 0], np.array(inverses), shares, factors)
+    if all(map(_is_exact, intervals)):
+        inverses = 1 / np.array([interval.n for interval in intervals])
+    else:
+        inverses = _inverse_sizes(rows[:, 0], rows[:, 2] - rows[:, 1])
+    size = _size_of_means(rows[:, 0], inverses, shares, factors)
     if size < math.inf:
         low, high = _clopper_pearson(mean * size, size)
     else:
@@ -305,10 +305,17 @@ def _size_of_means(
 
 def inverse_size(interval: Interval) -> float:
     """Return 1 / n, where n right and wrong answers have a Wilson interval of this width."""
-    square = min(interval.high - interval.low, 0.999) ** 2
-    linear = 4 * interval.mean * (1 - interval.mean) - 2 * square
-    root = math.sqrt(linear**2 + 4 * (1 - square) * square)
-    return (root - linear) / (2 * (1 - square)) / normal_quantile() ** 2
+    mean = np.array([interval.mean])
+    width = np.array([interval.high - interval.low])
+    return float(_inverse_sizes(mean, width)[0])
+
+
+def _inverse_sizes(means: Floats, widths: Floats) -> Floats:
+    """Return the `inverse_size` of intervals with these means and widths."""
+    squares = np.minimum(widths, 0.999) ** 2
+    linear = 4 * means * (1 - means) - 2 * squares
+    roots = np.sqrt(linear**2 + 4 * (1 - squares) * squares)
+    return (roots - linear) / (2 * (1 - squares)) / normal_quantile() ** 2
 
 
 def error_of_means(

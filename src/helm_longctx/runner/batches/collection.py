@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
-from helm.common.local_context import LocalContext
-from helm.common.request import RequestResult
 from tqdm import tqdm
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import UNKNOWN_PROBLEM, Failure, Problem, failure_of_error
+from helm_longctx.helm_api import (
+    BlackHoleCacheBackendConfig,
+    LocalContext,
+    RequestResult,
+)
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.batches import (
     BatchLine,
@@ -77,7 +79,7 @@ class _Problems:
         self.errors: dict[str, InputError] = {}
 
     @contextmanager
-    def catch(self, run: Path, *parts: BatchPart) -> Iterator[None]:
+    def catch(self, run: Path, parts: Sequence[BatchPart] = ()) -> Iterator[None]:
         """Store an error of the block. It is about these parts of a run, or about the whole run."""
         names = [part.id for part in parts] or [run.name]
         try:
@@ -141,7 +143,7 @@ class Batches:
         problems = _Problems()
         for run, part in self._parts(problems):
             state = _BatchState(run, part, "error")
-            with problems.catch(run, part):
+            with problems.catch(run, [part]):
                 state = self._state(run, part)
             if not part.is_absent:
                 yield state
@@ -198,7 +200,7 @@ class Batches:
         problems = _Problems()
         number = 0
         for run, part in self._open_parts(problems):
-            with problems.catch(run, part):
+            with problems.catch(run, [part]):
                 if part.batch and not self._state(run, part).is_ended:
                     with wrap_provider_errors(
                         f"batch {part.batch} cannot be cancelled"
@@ -219,9 +221,9 @@ class Batches:
 
     def _open_parts(self, problems: _Problems) -> list[tuple[Path, BatchPart]]:
         parts = []
-        for part in self._parts(problems):
-            if part[1].is_open and not problems.concern(*part):
-                parts.append(part)
+        for run, part in self._parts(problems):
+            if part.is_open and not problems.concern(run, part):
+                parts.append((run, part))
         return parts
 
     def _service(self, run: Path, part: BatchPart) -> Service:
@@ -308,11 +310,11 @@ class Batches:
             part.receiver for part in parts if part.batch is None
         ):
             doubtful = ledger.doubtful_parts(receiver)
-            with problems.catch(run, *doubtful):
+            with problems.catch(run, doubtful):
                 settle(ledger, receiver, self._service(run, doubtful[0]))
         for part in ledger.open_parts:
             if not problems.concern(run, part):
-                with problems.catch(run, part):
+                with problems.catch(run, [part]):
                     self._collect_part(run, part, ledger)
 
     def _collect_part(self, run: Path, part: BatchPart, ledger: Ledger) -> None:

@@ -17,7 +17,6 @@ from unittest.mock import patch
 from helm.benchmark import model_deployment_registry as deployments
 from helm.benchmark import model_metadata_registry as models
 from helm.benchmark import tokenizer_config_registry as tokenizers
-from helm.benchmark.run_spec import RunSpec
 from tqdm import tqdm
 
 from helm_longctx.environment import (
@@ -29,6 +28,7 @@ from helm_longctx.environment import (
     settings_in_use,
 )
 from helm_longctx.errors import InputError
+from helm_longctx.helm_api import RunSpec
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.rates import Pace, use_paces
 from helm_longctx.runner.interruptions import stoppable
@@ -101,7 +101,8 @@ class WorkerData:
         if not runs.is_dir():
             host = os.uname().nodename
             raise InputError(
-                f"--output-path: {runs} is not on {host}; name a folder on a disk that all nodes share"
+                f"--output-path: {runs} is not on {host}; name a folder on a disk that"
+                " all nodes share"
             )
         os.chdir(self.folder)
         self.settings.keep()
@@ -113,11 +114,10 @@ class WorkerData:
 
 def _list_settings() -> EnvironmentValues:
     values = {**os.environ, **settings_in_use().values}
-    ours = {
-        name: value
-        for name, value in values.items()
-        if name.startswith("HELM_LONGCTX_")
-    }
+    ours = {}
+    for name, value in values.items():
+        if name.startswith("HELM_LONGCTX_"):
+            ours[name] = value
     return EnvironmentValues(ours)
 
 
@@ -134,7 +134,9 @@ class _Paces:
         *arguments: float,
     ) -> Any:
         """Call a method of the pace with a key: its name and its limits per minute."""
-        return getattr(self._paces.setdefault(key, Pace(*key[1:])), method)(*arguments)
+        _, requests, tokens = key
+        pace = self._paces.setdefault(key, Pace(requests, tokens))
+        return getattr(pace, method)(*arguments)
 
 
 class _SharedPace(Pace):
@@ -267,7 +269,8 @@ def _make_job(runner: LongContextRunner) -> WorkerData:
         and sum(node["Alive"] for node in ray.nodes()) > 1
     ):
         helm_log.info(
-            "the request cache is not used, because SQLite's files cannot be shared by several machines"
+            "the request cache is not used, because SQLite's files cannot be shared by"
+            " several machines"
         )
         execution = replace(execution, sqlite_cache_backend_config=None)
     arguments = {

@@ -156,8 +156,8 @@ class NoRoomError(InputError):
 
     def __init__(self, tokens: int, limit: int):
         super().__init__(
-            f"the prompt has {tokens} tokens without its context, but only {limit} fit; choose a longer length, fewer"
-            " shots or a deployment with a larger window"
+            f"the prompt has {tokens} tokens without its context, but only {limit} fit;"
+            " choose a longer length, fewer shots or a deployment with a larger window"
         )
 
 
@@ -238,6 +238,7 @@ def _refuse_to_cut(
     tokens = len(tokenizer(prompt, truncation=False, verbose=False)["input_ids"])
     if tokens > limit:
         raise InputError(
-            f"a prompt has {tokens} tokens, {limit} fit, and a slow tokenizer cannot cut it; use a fast one"
+            f"a prompt has {tokens} tokens, {limit} fit, and a slow tokenizer cannot"
+            " cut it; use a fast one"
         )
     return FittedPrompt(prompt, tokens=tokens)

@@ -74,8 +74,8 @@ _NEAR = 1024
 # Has every kind of character that split patterns distinguish: contractions, quotes, digits, letters with accents,
 # Chinese characters and marks, runs of white space, brackets and underscores.
 _SAMPLE = (
-    "It's \"the king\" (of 1987), 'they' [12345678] said: «Łódź»\n\n  “北京，城市。” [a-b] {c} `d` <e> $f$ \t*g*  _h_ "
-    * 4
+    "It's \"the king\" (of 1987), 'they' [12345678] said: «Łódź»\n\n  “北京，城市。” [a-b]"
+    " {c} `d` <e> $f$ \t*g*  _h_ " * 4
 )
 
 _Result = TypeVar("_Result")

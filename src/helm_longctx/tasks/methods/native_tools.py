@@ -39,7 +39,8 @@ def _answer(question: Question) -> str:
 
 NATIVE_TOOLS = Method(
     "native_tools",
-    "Sends the tools of a task as definitions of the request, and scores the native calls of the reply.",
+    "Sends the tools of a task as definitions of the request, and scores the native"
+    " calls of the reply.",
     ask=_leave_out_definitions,
     answer=_answer,
     fits=lambda task: set(_FIELDS) <= task.template.names,

@@ -25,9 +25,11 @@ from helm_longctx.tasks.methods.method import Method, Question
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
 SUMMARIZE = (
-    "The text below is too long to keep. It may start with a summary of what came before. Write a new summary that"
-    " takes its place: questions about all of it will be asked later, and you will see only your summary. Keep names,"
-    " numbers, keys, dates and places word for word. Write only the summary.\n\n<text>\n{text}\n</text>"
+    "The text below is too long to keep. It may start with a summary of what came"
+    " before. Write a new summary that takes its place: questions about all of it will"
+    " be asked later, and you will see only your summary. Keep names, numbers, keys,"
+    " dates and places word for word. Write only the"
+    " summary.\n\n<text>\n{text}\n</text>"
 )
 
 
@@ -58,7 +60,8 @@ def compact(question: Question) -> str:
 
 COMPACT = Method(
     "compact",
-    "Reads the context in turns, and replaces what it has by a summary of the model whenever that exceeds a threshold.",
+    "Reads the context in turns, and replaces what it has by a summary of the model"
+    " whenever that exceeds a threshold.",
     answer=compact,
     arguments={"turn": 8000, "threshold": 32_000, "kept": 2000},
 )
@@ -68,25 +71,33 @@ NOTHING = "none"
 """What a model writes about a part that has nothing for the question."""
 
 EXTRACT = (
-    "Below is part {number} of {total} of a long text. Copy from it, word for word, everything that can help with the"
-    f" task below, also if it is only a piece of the answer. Write nothing else. If there is nothing, write: {NOTHING}"
+    "Below is part {number} of {total} of a long text. Copy from it, word for word,"
+    " everything that can help with the"
+    " task below, also if it is only a piece of the answer. Write nothing else. If"
+    f" there is nothing, write: {NOTHING}"
     "\n\n<part>\n{part}\n</part>\n\nThe task about the whole text:\n{task}"
 )
 REWRITE = (
-    "You read a long text part by part and take notes for the task below. Below are your notes so far and part {number}"
-    " of {total}. Write the notes anew, with everything from both that can help with the task, word for word where it"
-    " matters. Write only the notes."
-    "\n\n<notes>\n{notes}\n</notes>\n\n<part>\n{part}\n</part>\n\nThe task about the whole text:\n{task}"
+    "You read a long text part by part and take notes for the task below. Below are"
+    " your notes so far and part {number} of {total}. Write the notes anew, with"
+    " everything from both that can help with the task, word for word where it matters."
+    " Write only the"
+    " notes.\n\n<notes>\n{notes}\n</notes>\n\n<part>\n{part}\n</part>\n\nThe task about"
+    " the whole text:\n{task}"
 )
 GIST = (
-    "Below is part {number} of {total} of a long text. Summarize it in a few sentences, with its names, numbers and"
-    " events. Write only the summary.\n\n<part>\n{part}\n</part>"
+    "Below is part {number} of {total} of a long text. Summarize it in a few sentences,"
+    " with its names, numbers and events. Write only the"
+    " summary.\n\n<part>\n{part}\n</part>"
 )
 READ_AGAIN = (
-    "You have read a long text once. Below are your summaries of its {total} parts, and part {number} for a second"
-    " reading. Copy from the part, word for word, everything that can help with the task below together with the rest"
+    "You have read a long text once. Below are your summaries of its {total} parts,"
+    " and part {number} for a second"
+    " reading. Copy from the part, word for word, everything that can help with the"
+    " task below together with the rest"
     f" of the text. Write nothing else. If there is nothing, write: {NOTHING}"
-    "\n\n<summaries>\n{gists}\n</summaries>\n\n<part>\n{part}\n</part>\n\nThe task about the whole text:\n{task}"
+    "\n\n<summaries>\n{gists}\n</summaries>\n\n<part>\n{part}\n</part>\n\nThe task"
+    " about the whole text:\n{task}"
 )
 
 
@@ -193,7 +204,8 @@ MAP_REDUCE = Method(
 )
 REFINE = Method(
     "refine",
-    "Reads the context part by part with notes that the model rewrites, and answers from the last notes.",
+    "Reads the context part by part with notes that the model rewrites, and answers"
+    " from the last notes.",
     answer=refine,
     arguments={"part": 16_000, "notes": 1024},
 )

@@ -206,7 +206,8 @@ def _functions(
 
 RECURSIVE = Method(
     "recursive",
-    "Gives the model the context as a variable of an interpreter in the sandbox, and lets it call itself on parts.",
+    "Gives the model the context as a variable of an interpreter in the sandbox, and"
+    " lets it call itself on parts.",
     answer=answer,
     arguments={"depth": 1, "turns": 30, "calls": 200, "output": 4096},
     needs_sandbox=True,

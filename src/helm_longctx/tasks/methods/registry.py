@@ -109,7 +109,10 @@ def check_method(
     method = METHODS.get(given)
     for key in METHOD_ARGUMENTS:
         if key in arguments and not (method and key in method.arguments):
-            owners = [owner for owner in METHODS.values() if key in owner.arguments]
+            owners = []
+            for owner in METHODS.values():
+                if key in owner.arguments:
+                    owners.append(owner)
             names = " or ".join(f"method={owner.name}" for owner in owners)
             value = shorten(arguments[key])
             raise InputError(
@@ -119,8 +122,8 @@ def check_method(
         return None
     if arguments.get("context") == "none":
         raise InputError(
-            f"{name}: method={method.name} and context=none exclude each other; method=closed_book also leaves out the"
-            " context"
+            f"{name}: method={method.name} and context=none exclude each other;"
+            " method=closed_book also leaves out the context"
         )
     if method.answer and arguments.get("retry_cut") is not None:
         raise InputError(
@@ -151,8 +154,8 @@ def _cannot_ask(
                 others.append(other.name)
         choices = f"benchmarks that have them: {', '.join(others)}"
     return InputError(
-        f"{name}: method={method.name} cannot ask {shorten(', '.join(lacking))[1:-1]}, because it needs"
-        f" {method.needs or 'a context and a question'}; {choices}"
+        f"{name}: method={method.name} cannot ask {shorten(', '.join(lacking))[1:-1]},"
+        f" because it needs {method.needs or 'a context and a question'}; {choices}"
     )
 
 
@@ -181,11 +184,13 @@ def ask(task: Task, settings: Settings, example: Example) -> Example:
         return example
     if example.messages:
         raise InputError(
-            f"{task.name}: {example.id} has messages, but method={method.name} needs a context and a question"
+            f"{task.name}: {example.id} has messages, but method={method.name} needs a"
+            " context and a question"
         )
     if method.answer and example.follow_up:
         raise InputError(
-            f"{task.name} itself has two requests, so method={method.name} cannot ask it; leave it out"
+            f"{task.name} itself has two requests, so method={method.name} cannot ask"
+            " it; leave it out"
         )
     # Another prompt has another number of tokens.
     return replace(method.ask(task, settings, example), input_tokens=None, counter=None)

@@ -115,7 +115,8 @@ def load_infbench(
         others = [other for other in items if other["id"] != item["id"]]
         if shots > len(others):
             raise PreconditionError(
-                f"{root / path}: shots={shots}, but there are only {len(others)} other rows; give fewer shots"
+                f"{root / path}: shots={shots}, but there are only {len(others)} other"
+                " rows; give fewer shots"
             )
         row_demos = []
         for i in shuffle_order(len(others), settings.seed)[:shots]:
@@ -251,7 +252,8 @@ def _count_shots(task: Task, settings: Settings, demos: list[str], path: Path) -
     shots = task.demonstrations(settings)
     if shots > len(demos):
         raise PreconditionError(
-            f"{path}: shots={shots}, but there are only {len(demos)} demonstrations; give fewer shots"
+            f"{path}: shots={shots}, but there are only {len(demos)} demonstrations;"
+            " give fewer shots"
         )
     return shots
 

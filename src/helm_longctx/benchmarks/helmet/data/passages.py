@@ -212,8 +212,8 @@ class Demonstrations:
             if len(demos_by_key) == self.shots:
                 return list(demos_by_key.values())
         raise PreconditionError(
-            f"{self.file}: shots={self.shots}, but only {len(demos_by_key)} demonstrations can be drawn;"
-            " give fewer shots"
+            f"{self.file}: shots={self.shots}, but only {len(demos_by_key)}"
+            " demonstrations can be drawn; give fewer shots"
         )
 
 

@@ -486,8 +486,9 @@ def load_ruler(
 def _tell_error_of_estimate() -> None:
     """Warn that lengths are estimated. docs/data.md says how the error was measured."""
     _log.warning(
-        "Llama 2's tokenizer is not here, so lengths of generated recall prompts are estimated: json_kv and"
-        " ruler_niah_mk_2 are within 1 % of the length, ruler_niah_mk_3 is 5 % longer, ruler_niah_mv 6 % shorter"
+        "Llama 2's tokenizer is not here, so lengths of generated recall prompts are"
+        " estimated: json_kv and ruler_niah_mk_2 are within 1 % of the length,"
+        " ruler_niah_mk_3 is 5 % longer, ruler_niah_mv 6 % shorter"
     )
 
 
@@ -589,7 +590,8 @@ def _json_kv(
 ) -> tuple[dict[str, str], list[str]]:
     if at_least > len(row["demos"]):
         raise PreconditionError(
-            f"{where}: shots={at_least}, but there are only {len(row['demos'])} demonstrations; give fewer shots"
+            f"{where}: shots={at_least}, but there are only {len(row['demos'])}"
+            " demonstrations; give fewer shots"
         )
     try:
         pairs = row["demos"][:shots]
