@@ -65,7 +65,7 @@ def score_text(
     numbers = find_key_tokens(score, ids, logprobs, rule)
     key_spans = _merge_spans([spans[number] for number in numbers])
 
-    bare = _without_added(ids, spans, mask)
+    bare = _make_bare_text(ids, spans, mask)
     matching = _find_within(bare.spans, key_spans)
     bare_logprobs = logprobs
     if matching and len(bare.ids) < len(ids):
@@ -106,7 +106,7 @@ def find_key_tokens(
     return numbers
 
 
-def _without_added(
+def _make_bare_text(
     ids: Sequence[int], spans: Sequence[_Span], mask: Sequence[int]
 ) -> _BareText:
     bare = _BareText(ids=[], spans=[])
