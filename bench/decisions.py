@@ -2,7 +2,7 @@
 
 python bench/decisions.py [PART ...] [--rounds N] [--seed N]
 
-Each part is in a file of its own, `decisions_PART.py`, whose function `rows` yields lines, or figures with their claims.
+Each part is in a file of its own, `decisions_PART.py`, whose function `rows` yields figures with their claims.
 `--write` puts the figures of a part into the table of docs/statistics.md, in the place of those that it had.
 """
 
@@ -71,14 +71,12 @@ def main() -> None:
         parser.error(f"{', '.join(sorted(unknown))}: give {', '.join(known)}")
     for part in args.parts or known:
         print(f"{part} ({args.rounds} rounds, seed {args.seed})", flush=True)
-        figures = []
-        for row in import_module(f"decisions_{part}").rows(args.rounds, args.seed):
-            if isinstance(row, Figure):
-                figures.append(row)
-                print(format_row(part, row), flush=True)
-            else:
-                print(f"  {row}", flush=True)
-        if args.write and figures:
+        figures: list[Figure] = []
+        room = import_module(f"decisions_{part}")
+        for figure in room.rows(args.rounds, args.seed):
+            figures.append(figure)
+            print(format_row(part, figure), flush=True)
+        if args.write:
             write_figures(DOCUMENT, part, figures)
 
 

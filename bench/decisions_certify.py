@@ -1,48 +1,35 @@
-"""Simulates what certificates and effective lengths decide, with known truths: rows of bench/decisions.py.
+"""Simulates what certificates decide about answers that are right in parts, and with other losses; see `decisions.py`.
 
-python bench/decisions.py certify --rounds 100 --seed 0
-
-Scores of models are drawn, with answers that do not depend on those at another length: either an answer is wholly right
-with the probability of the score, or each of its `PARTS` is. Programs without a model read real prompts. Their scores
-are drawn again from those of a few questions of each kind at each length, so that 1m prompts need not be read for each
-seed: a search reads as many tokens of a text of any length, so at 128k it has at least its score at 1m.
+Answers do not depend on those at another length, the hardest case: each of an answer's `PARTS` is right with the
+probability of the score. Answers that are wholly right or wrong, and not independent, are in `pairing`, and programs
+that search in `retrieval`.
 """
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from itertools import chain, combinations, product
+from itertools import product
 from pathlib import Path
 from random import Random
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from simulation import Figure, clustered_figure
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.support.certifying import KINDS
-from tests.support.searching import CHUNKS, SEARCHES, SearchingModel
 
 from helm_longctx.apps.certify.answers import Answered, AskedBlock, KeptReply
 from helm_longctx.apps.certify.command import questions_for
-from helm_longctx.apps.certify.procedure import Ask, run
+from helm_longctx.apps.certify.procedure import Ask
 from helm_longctx.apps.certify.search import Design, Search
-from helm_longctx.data.root import DataRoot
-from helm_longctx.results.statistics.intervals import (
-    Floats,
-    effective_length,
-    mean_interval,
-    possible_lengths,
-    share_of_shortest,
-)
+from helm_longctx.results.statistics.intervals import Floats
 from helm_longctx.results.statistics.sequential import ThresholdDecision, decide
-from helm_longctx.tasks.registry import find_benchmark
-from helm_longctx.tasks.task import MAIN_METRIC, Settings
 
 CLAIM = 1024 * 1024
 SHORTEST = 4096
@@ -58,105 +45,98 @@ PARTS = {"recall": 5, "paraphrase": 1, "graph": 2, "count": 3, "conversation": 1
 """Of how many independent parts of equal weight an answer of each kind is the mean, about: recall has five codes. In
 graph, arrows after a mistake do not count, and half of the score of count is for all towns together."""
 
-READ = {32 * 1024: (32 * 1024, 8), CLAIM: (128 * 1024, 3)}
-"""For each claim, the length of the prompts that a search reads instead, and how many of each kind."""
+CERTIFICATES = 40
+"""Certificates for each draw of the answers at the shortest length."""
 
-BASE_PROMPTS = 40
-"""Questions of each kind at the shortest length that a search reads."""
-
-DRAWS = {"whole answers": (6, 25), "answers in parts": (1, 100)}
-"""For each round, the draws of the answers at the shortest length, and the certificates for each. Tests of parts take
-much longer to plan."""
-
-Row = tuple[str, str]
-"""What was measured, and the figures."""
+LOSSES = (0.1, 0.15, 0.2, 0.3)
 
 
-def rows(rounds: int, seed: int) -> Iterator[str]:
-    """Yield a line for each cell. Seeds begin with `seed`."""
-    logging.getLogger("bm25s").setLevel(logging.ERROR)
-    seeds = range(seed, seed + max(rounds // 5, 1))
-    found = chain(
-        _score_rows(rounds, seed),
-        _loss_rows(rounds, seed),
-        _search_rows(seeds),
-        _length_rows(rounds, seed),
-    )
-    yield from (f"{name}: {about}" for name, about in found)
+def rows(rounds: int, seed: int) -> Iterator[Figure]:
+    """Yield two figures for each score: how often a claim is certified with the loss, and refused without it."""
+    seeds = range(seed, seed + max(rounds // CERTIFICATES, 2))
+    for score in SCORES:
+        name = f"answers in parts, score {score:g} at 4k"
+        yield from _rate(name, DESIGN, score, PARTS, seeds)
+    whole = dict.fromkeys(PARTS, 1)
+    for score, loss in product((0.5, 0.8, 0.9, 0.98), LOSSES):
+        if (count := questions_for(score, loss, DESIGN.error)) is None:
+            continue
+        design = replace(DESIGN, loss=loss, most=count)
+        name = f"`--loss {100 * loss:.0f}`, whole answers, {count} questions, score {score:g} at 4k"
+        yield from _rate(name, design, score, whole, seeds)
 
 
-def _score_rows(rounds: int, seed: int) -> Iterator[Row]:
-    """Yield a row for each score with and without a loss."""
-    for answers, (bases, certificates) in DRAWS.items():
-        parts = dict.fromkeys(PARTS, 1) if answers == "whole answers" else PARTS
-        for score in SCORES:
-            seeds = range(seed, seed + bases * rounds)
-            for loss, about in _rate(DESIGN, score, parts, seeds, certificates).items():
-                yield (
-                    f"{answers}, score {score:g}, loss {100 * loss:.0f} points at 1m",
-                    about,
-                )
+class Rates(NamedTuple):
+    """What certificates decide that have the same answers at the shortest length.
 
+    Args:
+        certified, refused: shares of the certificates.
+        asked: mean number of questions at the claim.
+        tokens: the most tokens of a certificate, in millions.
+    """
 
-def _loss_rows(rounds: int, seed: int) -> Iterator[Row]:
-    """Yield a row for each score and allowed loss: how often the estimated number of questions decides."""
-    for score in (0.5, 0.8, 0.9, 0.98):
-        for loss in (0.1, 0.15, 0.2, 0.3):
-            if (count := questions_for(score, loss, DESIGN.error)) is None:
-                continue
-            design = replace(DESIGN, loss=loss, most=count)
-            found = _rate(
-                design, score, dict.fromkeys(PARTS, 1), range(seed, seed + rounds), 100
-            )
-            for true, about in found.items():
-                yield (
-                    f"--loss {100 * loss:.0f}, -m {count}, score {score:g}, loss {100 * true:.0f} points",
-                    about,
-                )
+    certified: float
+    refused: float
+    asked: float
+    tokens: float
 
 
 def _rate(
+    name: str,
     design: Design,
     score: float,
     parts: Mapping[str, int],
     seeds: Sequence[int],
-    certificates: int,
-) -> dict[float, str]:
-    """Return how often the claim is certified and refused, and what that takes, without a loss and with it.
+) -> Iterator[Figure]:
+    """Yield how often a claim is certified with the loss, and refused without it.
 
     Args:
         parts: the number of parts of an answer of each kind.
         seeds: one for each draw of the answers at the shortest length.
-        certificates: number of certificates for each of them.
     """
-    found: dict[float, list[tuple[float, ...]]] = {0.0: [], design.loss: []}
+    rates: dict[float, list[Rates]] = {0.0: [], design.loss: []}
     for seed in seeds:
         search = _answer_base(replace(design, seed=1000 * seed), score, parts)
         random = np.random.default_rng(seed)
-        tokens = sum(
-            reply.sent for kind in search.kinds.values() for reply in kind.base.replies
-        )
-        for loss, rows in found.items():
+        tokens = 0
+        for kind in search.kinds.values():
+            tokens += sum(reply.sent for reply in kind.base.replies)
+        for loss, of_loss in rates.items():
             decided, asked = _decide_claim(
-                search, score - loss, parts, certificates, random
+                search, score - loss, parts, CERTIFICATES, random
             )
-            shares = [
-                fmean(each is decision for each in decided)
-                for decision in (ThresholdDecision.ABOVE, ThresholdDecision.BELOW)
-            ]
             most = tokens + int(asked.max()) * round(FILL * CLAIM)
-            rows.append((*shares, float(asked.mean()), most / 1e6))
-    return {loss: _describe(np.array(rows)) for loss, rows in found.items()}
-
-
-def _describe(rows: Floats) -> str:
-    means = rows.mean(axis=0)
-    errors = rows.std(axis=0) / np.sqrt(len(rows))
-    shares = (
-        f"{means[place]:.1%} {name} (standard error {errors[place]:.1%})"
-        for place, name in enumerate(("certified", "refused"))
+            of_loss.append(
+                Rates(
+                    certified=decided.count(ThresholdDecision.ABOVE) / CERTIFICATES,
+                    refused=decided.count(ThresholdDecision.BELOW) / CERTIFICATES,
+                    asked=float(asked.mean()),
+                    tokens=most / 1e6,
+                )
+            )
+    lost = rates[design.loss]
+    kept = rates[0.0]
+    yield clustered_figure(
+        f"certificate, {name}, {100 * design.loss:.0f} points lost: called effective",
+        "at most 5 %",
+        [drawn.certified for drawn in lost],
+        CERTIFICATES,
+        f"refused {fmean(drawn.refused for drawn in lost):.1%}; {_describe(lost)}",
     )
-    return f"{', '.join(shares)}, {means[2]:.0f} questions at 1m, at most {rows[:, 3].max():.1f}M tokens"
+    yield clustered_figure(
+        f"certificate, {name}, nothing lost: called not effective",
+        "at most 5 %",
+        [drawn.refused for drawn in kept],
+        CERTIFICATES,
+        f"certified {fmean(drawn.certified for drawn in kept):.1%}; {_describe(kept)}",
+    )
+
+
+def _describe(rates: Sequence[Rates]) -> str:
+    """Describe the cost of certificates."""
+    asked = fmean(drawn.asked for drawn in rates)
+    tokens = max(drawn.tokens for drawn in rates)
+    return f"{asked:.0f} questions at 1m, at most {tokens:.0f}M tokens"
 
 
 def _answer_base(design: Design, score: float, parts: Mapping[str, int]) -> Search:
@@ -243,112 +223,3 @@ def draw_answers(draw: Callable[[AskedBlock, Random], float], seed: int) -> Ask:
     return lambda blocks: [
         Answered(block, [reply(block) for _ in range(block.count)]) for block in blocks
     ]
-
-
-@cache
-def search_scores(
-    search: str, size: int, kind: str, length: int, prompts: int
-) -> tuple[float, ...]:
-    """Return the scores of a program that searches real prompts, and reads what it finds without a mistake."""
-    task = next(
-        task for task in find_benchmark("fresh_text").tasks if task.name == kind
-    )
-    model = SearchingModel(search, [kind], size)
-    scores = []
-    for example in task.load(
-        task, Settings(length, seed=9, num_samples=prompts), DataRoot.find(".")
-    ):
-        answer, _ = model.answer(task.prompt(example).messages)
-        scores.append(
-            task.scores({"prediction": answer, "references": example.references})[
-                MAIN_METRIC
-            ]
-        )
-    return tuple(scores)
-
-
-def _search_rows(seeds: Sequence[int]) -> Iterator[Row]:
-    """Yield a row for each search and length: it tries one kind, two or all, and gives up on the others."""
-    for claim, (read, prompts) in READ.items():
-        for search in SEARCHES:
-            for size in CHUNKS if search != "regular expressions" else CHUNKS[:1]:
-                scores = {
-                    (kind, length): search_scores(search, size, kind, at, count)
-                    for kind in KINDS
-                    for length, at, count in (
-                        (SHORTEST, SHORTEST, BASE_PROMPTS),
-                        (claim, read, prompts),
-                    )
-                }
-                tried = chain.from_iterable(
-                    combinations(KINDS, number) for number in (1, 2, len(KINDS))
-                )
-                hits = [
-                    certify_search(scores, kinds, claim, seed)
-                    for kinds in tried
-                    for seed in seeds
-                ]
-                about = f"{search}, chunks of {size} characters, claim {claim // 1024}k, one kind, two or all"
-                yield about, f"{sum(hits)} of {len(hits)} certified"
-
-
-def certify_search(
-    scores: Mapping[tuple[str, int], Sequence[float]],
-    kinds: Sequence[str],
-    claim: int,
-    seed: int,
-) -> bool:
-    """Return whether a search that tries only some kinds is certified."""
-
-    def draw(block: AskedBlock, random: Random) -> float:
-        # Lengths between the two have at least the score of the claim; they do not matter to it.
-        length = SHORTEST if block.length == SHORTEST else claim
-        return random.choice(scores[block.kind, length]) if block.kind in kinds else 0.0
-
-    return (
-        run(
-            Design(claim, SHORTEST, KINDS, seed=1000 * seed), draw_answers(draw, seed)
-        ).holds
-        is True
-    )
-
-
-CURVES = {
-    "83 % of it at 16k": (1.0, 0.83, 0.8),
-    "84 % of it from 16k": (0.86, 0.84, 0.84),
-    "70 % of it at 16k": (0.95, 0.7, 0.5),
-}
-"""Scores at 8k, 16k and 32k as parts of that at 4k. The threshold is 85 %."""
-
-
-def _length_rows(rounds: int, seed: int) -> Iterator[Row]:
-    for score in (0.5, 0.8, 0.9, 0.98):
-        for name, curve in CURVES.items():
-            yield (
-                f"effective length 8k, score {score:g}, {name}, 100 questions",
-                _rate_lengths(score, curve, rounds, seed),
-            )
-
-
-def _rate_lengths(
-    score: float, curve: Sequence[float], rounds: int, seed: int, questions: int = 100
-) -> str:
-    random = np.random.default_rng(seed)
-    too_long = 0
-    covered = 0
-    sizes = []
-    for _ in range(10 * rounds):
-        chances = dict(
-            zip((4, 8, 16, 32), (score, *(part * score for part in curve)), strict=True)
-        )
-        intervals = {
-            at: mean_interval((random.random(questions) < each).astype(float))
-            for at, each in chances.items()
-        }
-        means = {at: each.mean for at, each in intervals.items()}
-        possible = possible_lengths(intervals)
-        too_long += (effective_length(means, share_of_shortest(means)) or 0) > 8
-        covered += 8 in possible
-        sizes.append(len(possible))
-    shares = [each / (10 * rounds) for each in (too_long, covered)]
-    return f"{shares[0]:.0%} too long; the truth is possible in {shares[1]:.1%}, of {fmean(sizes):.1f} lengths"

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from simulation import Figure, figure
 
-from helm_longctx.models.apis.answer_logprobs import Logprobs
 from helm_longctx.models.endpoints.stack import (
-    find_other_build,
+    find_other_group,
     find_regular_text,
     is_one_change,
 )
@@ -22,9 +21,6 @@ from helm_longctx.results.statistics.intervals import Floats
 CHATS = 20
 
 TOKENS = 16
-
-MOST_ROUNDS = 1000
-"""The most rounds, because each compares 400 pairs of answers."""
 
 Groups = Callable[[np.random.Generator], Floats]
 """Draws the group of each of 40 chats, 0 or 1: of the first twenty and of the second ones."""
@@ -90,13 +86,14 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
     for name, claim, groups, apart, noise in CASES:
         named = []
         at_first = []
-        for _ in range(min(rounds, MOST_ROUNDS)):
+        for _ in range(rounds):
             answers = answer(groups(random), apart, noise, random)
-            found = find_other_build(answers[:CHATS])
+            found = find_other_group(compare(answers[:CHATS]))
             at_first.append(bool(found))
             # The second chats are sent only if the first ones make two mixed groups.
             named.append(
-                _is_mixed(found) and _is_mixed(find_other_build(answers[CHATS:]))
+                _is_mixed(found)
+                and _is_mixed(find_other_group(compare(answers[CHATS:])))
             )
         note = f"by the first twenty chats alone {np.mean(at_first):.1%}"
         yield figure(f"`doctor`, {name}: two builds", claim, named, note)
@@ -120,10 +117,12 @@ def _is_mixed(places: list[int]) -> bool:
 
 def answer(
     groups: Floats, apart: float, noise: float, random: np.random.Generator
-) -> list[Logprobs]:
-    """Return the log-probabilities of the tokens of answers."""
-    shifts = groups[:, None] * apart + noise * random.normal(size=(len(groups), TOKENS))
-    return [
-        [{f"t{place}": -0.7 + float(shift)} for place, shift in enumerate(row)]
-        for row in shifts
-    ]
+) -> Floats:
+    """Return the log-probabilities of the same tokens in each answer, shape (answers, tokens), from any start."""
+    noises = noise * random.normal(size=(len(groups), TOKENS))
+    return np.asarray(groups[:, None] * apart + noises)
+
+
+def compare(answers: Floats) -> Floats:
+    """Return the mean difference of each two answers, shape (answers, answers), as `find_other_build` does."""
+    return np.asarray(np.abs(answers[:, None] - answers[None]).mean(axis=2))

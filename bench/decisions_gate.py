@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from simulation import Figure, figure, share_figure
 
 from helm_longctx.apps.gate.asking import Goal, overall_power, plan_depths, plan_lengths
 from helm_longctx.results.statistics.comparison import (
@@ -44,13 +46,20 @@ CI_QUESTIONS = 300
 """Questions of the subset ci at a length."""
 
 
-def rows(rounds: int, seed: int) -> Iterator[str]:
-    """Yield the lines of all tables."""
+MOST_DECIDED = 400
+"""The most rounds that are decided by the functions of the command, which take long."""
+
+MOST_STOPPED = 2000
+"""The most rounds of `--stop-when`, each of which has up to ten looks."""
+
+
+def rows(rounds: int, seed: int) -> Iterator[Figure]:
+    """Yield the figures of all tables."""
     random = np.random.default_rng(seed)
     yield from look_again(rounds, random)
     yield from plan(rounds, random)
-    yield from lose_somewhere(max(1, rounds // 4), random)
-    yield from stop(max(1, rounds // 8), random)
+    yield from lose_somewhere(rounds, random)
+    yield from stop(min(rounds, MOST_STOPPED), random)
 
 
 class Looks(NamedTuple):
@@ -75,24 +84,51 @@ GRID = (
 )
 
 
-def look_again(rounds: int, random: np.random.Generator) -> Iterator[str]:
-    """Yield how often candidates pass that are worse by the margin, or equal, if somebody looks again."""
-    yield "margin, changed, first sample, looks, growth: pass with a drop of the margin (one look's rule; this rule);"
-    yield "  equal pairs that pass at the first look, and at the end (one look's rule; this rule); called worse"
+def look_again(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
+    """Yield how often candidates pass that are worse by the margin, and equal ones fail, if somebody looks again."""
     for case in GRID:
-        wrong = _follow(case, case.margin, 10 * rounds, random)
-        equal = _follow(case, 0.0, rounds, random)
-        yield (
-            f"{case.margin:g}, {case.changed:g}, {case.first}, {case.number}, {case.growth:g}: {wrong[-1][0]:.1%};"
-            f" {wrong[-1][1]:.1%}; first {equal[0][0]:.0%}; {equal[0][1]:.0%}; end {equal[-1][0]:.0%};"
-            f" {equal[-1][1]:.0%}; worse {equal[-1][2]:.2%}"
+        name = (
+            f"`gate`, margin {100 * case.margin:g} points, {100 * case.changed:g} % changed by chance,"
+            f" {case.number} looks from {case.first} questions on, each × {case.growth:g}"
         )
+        wrong = _follow(case, case.margin, 10 * rounds, random)[-1]
+        equal = _follow(case, 0.0, rounds, random)
+        first = equal[0]
+        last = equal[-1]
+        yield share_figure(
+            f"{name}: a drop of the margin passes",
+            "at most 2.5 %",
+            wrong.passed,
+            10 * rounds,
+            f"by the rule of one look {wrong.passed_once:.1%}",
+        )
+        yield share_figure(
+            f"{name}: an equal pair is worse",
+            "at most 2.5 %",
+            last.failed,
+            rounds,
+            f"passes at the first look {first.passed:.0%}, at one of them {last.passed:.0%}; by the rule of one look"
+            f" {first.passed_once:.0%}, {last.passed_once:.0%}",
+        )
+
+
+class Outcome(NamedTuple):
+    """What was decided until a look.
+
+    Args:
+        passed_once: the share that has passed by the rule of one look.
+        passed, failed: the shares that have passed, and that were called worse.
+    """
+
+    passed_once: float
+    passed: float
+    failed: float
 
 
 def _follow(
     case: Looks, drop: float, rounds: int, random: np.random.Generator
-) -> list[tuple[float, float, float]]:
-    """Return after each look the shares that have passed by one look's rule, have passed, and were called worse."""
+) -> list[Outcome]:
+    """Return what was decided until each look."""
     sizes = [case.first]
     while len(sizes) < case.number:
         sizes.append(ceil(sizes[-1] * case.growth))
@@ -102,20 +138,20 @@ def _follow(
     asked = 0
     outcome = np.zeros(rounds)
     once = np.zeros(rounds)
-    found = []
-    for place, size in enumerate(sizes):
+    outcomes = []
+    for index, size in enumerate(sizes):
         counts = counts + random.multinomial(size - asked, shares, rounds)
         asked = size
-        drawn, index = np.unique(counts, axis=0, return_inverse=True)
-        statistics = margin_statistics(_clusters(drawn), -case.margin)[index.ravel()]
-        able = tuple(each for each in sizes[: place + 1] if each >= fewest)
+        drawn, rows_of = np.unique(counts, axis=0, return_inverse=True)
+        statistics = margin_statistics(_clusters(drawn), -case.margin)[rows_of.ravel()]
+        able = tuple(look for look in sizes[: index + 1] if look >= fewest)
         passes = (
             statistics > quantile_of(level_of_look(able, ONE_SIDED))
             if size >= fewest
             else np.zeros(rounds, bool)
         )
         fails = statistics < -quantile_of(
-            level_of_look(tuple(sizes[: place + 1]), ONE_SIDED)
+            level_of_look(tuple(sizes[: index + 1]), ONE_SIDED)
         )
         outcome = np.where(outcome == 0, 1.0 * passes - fails, outcome)
         plain = _one_look(counts, case.margin)
@@ -124,14 +160,14 @@ def _follow(
             1.0 * (plain > normal_quantile()) - (plain < -normal_quantile()),
             once,
         )
-        found.append(
-            (
-                float((once > 0).mean()),
-                float((outcome > 0).mean()),
-                float((outcome < 0).mean()),
+        outcomes.append(
+            Outcome(
+                passed_once=float((once > 0).mean()),
+                passed=float((outcome > 0).mean()),
+                failed=float((outcome < 0).mean()),
             )
         )
-    return found
+    return outcomes
 
 
 def _clusters(counts: Counts) -> Clusters:
@@ -155,16 +191,21 @@ def _one_look(counts: Counts, margin: float) -> NDArray[np.float64]:
     return np.asarray((mean + margin) / np.sqrt(variance))
 
 
-def plan(rounds: int, random: np.random.Generator) -> Iterator[str]:
+PLANS = (
+    *product((0.03, 0.05, 0.07, 0.1), (0.01, 0.02, 0.05, 0.1)),
+    (0.02, 0.01),
+)
+"""Margins, and shares that change by chance, of the subset ci."""
+
+PLANNED_SAMPLES = ((0.02, 0.01), (0.03, 0.02), (0.03, 0.05), (0.05, 0.1))
+"""The same for the sample that a power of 80 % needs."""
+
+
+def plan(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
     """Yield the planned and the simulated probability to pass, for the subset ci and for planned samples."""
-    yield "margin, changed, questions at each of two lengths: planned; simulated probability that an equal pair passes"
-    for margin in (0.03, 0.05, 0.07, 0.1):
-        for changed in (0.0, 0.01, 0.02, 0.05, 0.1):
-            yield _compare_plan(
-                Goal(margin, 0.8, changed), CI_QUESTIONS, rounds, random
-            )
-    yield "the same with the sample that a power of 80 % needs"
-    for margin, changed in ((0.02, 0.01), (0.03, 0.02), (0.03, 0.05), (0.05, 0.1)):
+    for margin, changed in PLANS:
+        yield _compare_plan(Goal(margin, 0.8, changed), CI_QUESTIONS, rounds, random)
+    for margin, changed in PLANNED_SAMPLES:
         goal = Goal(margin, 0.8, changed)
         needed = 3 * ceil(plan_lengths(_samples(CI_QUESTIONS), goal)[0].needed / 3)
         yield _compare_plan(goal, needed, rounds, random)
@@ -172,13 +213,19 @@ def plan(rounds: int, random: np.random.Generator) -> Iterator[str]:
 
 def _compare_plan(
     goal: Goal, questions: int, rounds: int, random: np.random.Generator
-) -> str:
+) -> Figure:
     samples = _samples(questions)
     planned = overall_power(plan_lengths(samples, goal), plan_depths(samples, goal))
     passed = _pass_share(
         goal.margin, goal.noise, questions, np.zeros((2, 3)), rounds, random
     )
-    return f"{goal.margin:g}, {goal.noise:g}, {questions}: {planned:.0%}; {passed:.0%}"
+    return share_figure(
+        f"`gate --dry-run`, margin {100 * goal.margin:g} points, {100 * goal.noise:g} % changed by chance,"
+        f" {questions} questions at each of two lengths: an equal pair passes",
+        f"planned {100 * planned:.0f} %",
+        passed,
+        rounds,
+    )
 
 
 def _samples(questions: int) -> list[TaskSample]:
@@ -229,31 +276,59 @@ def _pass_share(
     return float(passes.mean())
 
 
+class Loss(NamedTuple):
+    """Where a candidate loses.
+
+    Args:
+        claim: what is claimed of how often it passes.
+        drops: shape (lengths, depths): the drop at each place.
+    """
+
+    claim: str
+    drops: NDArray[np.float64]
+
+
+OF_DEPTHS = "none: how many are missed"
+"""A loss at a depth that is above the margin there, and below it at each length."""
+
 PLACES = {
-    "nowhere": np.zeros((2, 3)),
-    "at one length, 4 points": np.array([[0, 0, 0], [0.04] * 3]),
-    "at one length, 10 points": np.array([[0, 0, 0], [0.1] * 3]),
-    "in the middle, 6 points": np.array([[0, 0.06, 0], [0, 0.06, 0]]),
-    "in the middle, 12 points": np.array([[0, 0.12, 0], [0, 0.12, 0]]),
-    "in the middle of one length, 12 points": np.array([[0, 0, 0], [0, 0.12, 0]]),
+    "nowhere": Loss("power", np.zeros((2, 3))),
+    "at one length, 4 points": Loss(
+        "none: below the margin", np.array([[0, 0, 0], [0.04] * 3])
+    ),
+    "at one length, 10 points": Loss("at most 2.5 %", np.array([[0, 0, 0], [0.1] * 3])),
+    "in the middle, 6 points": Loss(OF_DEPTHS, np.array([[0, 0.06, 0], [0, 0.06, 0]])),
+    "in the middle, 12 points": Loss(OF_DEPTHS, np.array([[0, 0.12, 0], [0, 0.12, 0]])),
+    "in the middle of one length, 12 points": Loss(
+        OF_DEPTHS, np.array([[0, 0, 0], [0, 0.12, 0]])
+    ),
 }
 
 
-def lose_somewhere(rounds: int, random: np.random.Generator) -> Iterator[str]:
-    """Yield how often candidates pass that lose only at some place, without and with the tests of depths."""
-    yield "a loss (margin 5 points, 2 % changed), questions at each of two lengths: pass without; with tests of depths"
-    for place, drops in PLACES.items():
+def lose_somewhere(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
+    """Yield how often candidates pass that lose only at some place, with the tests of depths and without them."""
+    for place, loss in PLACES.items():
+        name = f"`gate`, margin 5 points, 2 % changed by chance, a loss {place}"
         for questions in (CI_QUESTIONS, 900):
-            found = [
-                _pass_share(0.05, 0.02, questions, drops, 4 * rounds, random, with_)
-                for with_ in (False, True)
-            ]
-            yield f"{place}, {questions}: {found[0]:.0%}; {found[1]:.0%}"
-    yield "one sample by the functions of the command (300 questions at a length): no worse; worse; cannot tell"
-    for place, drops in PLACES.items():
-        verdicts = [_decide_gate(drops, random) for _ in range(ceil(rounds / 5))]
-        yield f"{place}: " + "; ".join(
-            f"{verdicts.count(each) / len(verdicts):.0%}" for each in Verdict
+            without, passed = (
+                _pass_share(0.05, 0.02, questions, loss.drops, rounds, random, depths)
+                for depths in (False, True)
+            )
+            yield share_figure(
+                f"{name}, {questions} questions at each of two lengths: passes",
+                loss.claim,
+                passed,
+                rounds,
+                f"without tests of depths {without:.0%}",
+            )
+        decided = min(rounds, MOST_DECIDED)
+        verdicts = [_decide_gate(loss.drops, random) for _ in range(decided)]
+        worse = verdicts.count(Verdict.WORSE) / decided
+        yield figure(
+            f"{name}, {CI_QUESTIONS} questions, by the functions of the command: passes",
+            loss.claim,
+            [verdict is Verdict.NO_WORSE for verdict in verdicts],
+            f"worse {worse:.0%}",
         )
 
 
@@ -284,21 +359,46 @@ def _pairs(differences: NDArray[np.int64], number: int = 0) -> Pairs:
     return Pairs(np.maximum(differences, 0), np.maximum(-differences, 0), groups, 1.0)
 
 
-def stop(rounds: int, random: np.random.Generator) -> Iterator[str]:
-    """Yield how often `--stop-when` and `compare` after it tell equal models apart, and what its intervals contain."""
-    yield "points of difference: --stop-when better decides; requests of 600; compare after it says different;"
-    yield "  a comparison that does not know of the rounds says different"
+def stop(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
+    """Yield how often `--stop-when` and `compare` after it tell models apart, and what its intervals contain."""
     for difference in (0.0, 0.05, 0.1, 0.2):
-        found = [_stop_better(difference, random) for _ in range(rounds)]
-        means = np.mean(found, axis=0)
-        yield f"{100 * difference:g}: {means[0]:.1%}; {means[1]:.0f}; {means[2]:.1%}; {means[3]:.1%}"
-    yield "score with clusters of unequal size: intervals of --stop-when score=50 without the mean of all questions"
-    yield f"{np.mean([_misses_table(random) for _ in range(rounds)]):.1%}"
+        number = rounds if not difference else max(rounds // 8, 1)
+        stopped = [_stop_better(difference, random) for _ in range(number)]
+        decided = np.mean([run.is_decided for run in stopped])
+        requests = np.mean([run.requests for run in stopped])
+        blind = np.mean([run.is_different_blind for run in stopped])
+        yield figure(
+            f"`--stop-when better`, two models {100 * difference:g} points apart, 600 questions: `compare` after it"
+            " calls them different",
+            "power" if difference else "at most 5 %",
+            [run.is_different for run in stopped],
+            f"rounds end with a decision {decided:.1%}, after {requests:.0f} questions; a comparison that knows of no"
+            f" rounds {blind:.1%}",
+        )
+    yield figure(
+        "`--stop-when score=50`, books of unequal size, large ones are harder: some interval lacks the mean",
+        "at most 5 %",
+        [_misses_table(random) for _ in range(rounds)],
+    )
 
 
-def _stop_better(
-    difference: float, random: np.random.Generator
-) -> tuple[bool, int, bool, bool]:
+class Stopped(NamedTuple):
+    """A run with `--stop-when`.
+
+    Args:
+        is_decided: whether a round decided.
+        requests: number of questions that were asked.
+        is_different: whether `compare` after it calls the models different.
+        is_different_blind: the same for a comparison that knows of no rounds.
+    """
+
+    is_decided: bool
+    requests: int
+    is_different: bool
+    is_different_blind: bool
+
+
+def _stop_better(difference: float, random: np.random.Generator) -> Stopped:
     hard = random.random(600)
     answers = [
         ((hard + random.random(600)) / 2 < 0.6 + shift).astype(float)
@@ -313,8 +413,13 @@ def _stop_better(
             break
         size = ceil(GROWTH * size)
     pairs = [Pairs(answers[0][:size], answers[1][:size], range(min(size, 600)), 1.0)]
-    after = compare_parts(pairs, tuple(sorted(question.looks))).p_value < 0.05
-    return is_decided, min(size, 600), after, compare_parts(pairs).p_value < 0.05
+    after = compare_parts(pairs, tuple(sorted(question.looks)))
+    return Stopped(
+        is_decided=is_decided,
+        requests=min(size, 600),
+        is_different=after.p_value < 0.05,
+        is_different_blind=compare_parts(pairs).p_value < 0.05,
+    )
 
 
 def _misses_table(random: np.random.Generator) -> bool:

@@ -10,7 +10,6 @@ from itertools import product
 from statistics import fmean
 
 import numpy as np
-from decisions_certify import CURVES
 from simulation import Figure, figure
 
 from helm_longctx.results.statistics.intervals import (
@@ -24,6 +23,13 @@ LENGTHS = (4, 8, 16, 32)
 """In thousands of tokens."""
 
 TRUTH = 8
+
+CURVES = {
+    "83 % of it at 16k": (1.0, 0.83, 0.8),
+    "84 % of it from 16k": (0.86, 0.84, 0.84),
+    "70 % of it at 16k": (0.95, 0.7, 0.5),
+}
+"""Scores at 8k, 16k and 32k as parts of that at 4k. The threshold is 85 %."""
 
 SCORES = (0.5, 0.8, 0.98)
 

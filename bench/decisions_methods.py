@@ -6,11 +6,17 @@ one must not stand on the frontier without a question mark.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 from simulation import Figure, figure
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.support.simulations import place_on_frontier
 
 from helm_longctx.results.statistics.comparison import (
     Decision,
@@ -43,12 +49,9 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
             decisions = compare_with(answers[1:], answers[0])
             named.append(any(decision.is_different for decision in decisions))
             # Row 0 is the cheapest one, and each further one is dearer.
-            means = answers.mean(axis=1)
-            best = [
-                row for row in range(1, methods + 1) if means[row] > means[:row].max()
-            ]
-            on_frontier.append(bool(best))
-            without_mark.append(bool(best) and _is_sure(answers, best))
+            frontier = place_on_frontier(answers)
+            on_frontier.append(bool(frontier.dearer))
+            without_mark.append(bool(frontier.sure))
         found = []
         for _ in range(max(rounds // 4, 1)):
             better = draw_answers(
@@ -92,21 +95,3 @@ def compare_with(answers: Floats, reference: Floats) -> list[Decision]:
         for row in answers
     ]
     return decide_all(comparisons)
-
-
-def _is_sure(answers: Floats, best: list[int]) -> bool:
-    """Return whether a row of the frontier is better than each cheaper one, in the family of all pairs."""
-    count = len(answers)
-    pairs = [(one, other) for one in range(count) for other in range(one)]
-    groups = range(answers.shape[1])
-    comparisons = [
-        compare_parts(
-            [Pairs(a=answers[one], b=answers[other], groups=groups, weight=1.0)]
-        )
-        for one, other in pairs
-    ]
-    verdicts = dict(zip(pairs, decide_all(comparisons), strict=True))
-    return any(
-        all(verdicts[row, other].verdict == "better" for other in range(row))
-        for row in best
-    )

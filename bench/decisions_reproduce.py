@@ -11,20 +11,25 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from simulation import Figure, share_figure
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.support.simulations import PROTOCOLS, find_verdicts, power_of_verdicts
 
 
-def rows(rounds: int, seed: int) -> Iterator[str]:
-    """Yield the lines of the table."""
-    yield "protocol, right answers: a model differs from itself before; now with a known sample; with an unknown"
-    yield "  one (no decision); the difference that the verdict names, and how often it is found"
+def rows(rounds: int, seed: int) -> Iterator[Figure]:
+    """Yield for each protocol and score how often a model differs from itself."""
     for (name, sizes), chance in product(PROTOCOLS.items(), (0.5, 0.8, 0.95, 0.99)):
         random = np.random.default_rng(seed)
-        before, known, unknown, cannot_tell = find_verdicts(
-            sizes, chance, rounds, random
+        verdicts = find_verdicts(sizes, chance, rounds, random)
+        power = power_of_verdicts(sizes, chance, max(rounds // 4, 1), random)
+        yield share_figure(
+            f"`reproduce`, {name}, {100 * chance:g} % right: a model differs from its own number",
+            "at most 5 %",
+            verdicts.known,
+            rounds,
+            f"before {verdicts.before:.1%}; sample unknown: differs {verdicts.unknown:.1%}, cannot tell"
+            f" {verdicts.cannot_tell:.1%}; the difference that is named: {100 * power.difference:.1f} points, found in"
+            f" {power.share:.0%}",
         )
-        power = power_of_verdicts(sizes, chance, rounds, random)
-        yield f"{name}, {chance:g}: {before:.1%}; {known:.1%}; {unknown:.1%} ({cannot_tell:.1%}); {power}"

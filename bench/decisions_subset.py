@@ -24,16 +24,13 @@ QUESTIONS = 100.0
 MOST = 0.25
 NEW_MODELS = 1000
 
-MOST_ROUNDS = 1000
-"""The most rounds, because each tries hundreds of subsets on 30 draws."""
-
 
 def rows(rounds: int, seed: int) -> Iterator[Figure]:
     """Yield how often a subset is written that ranks new models worse than it must."""
     random = np.random.default_rng(seed)
     for models in (FEWEST_MODELS, 40, 80):
         for wish in (0.8, 0.9):
-            yield choose(models, wish, min(rounds, MOST_ROUNDS), random)
+            yield choose(models, wish, rounds, random)
 
 
 def draw_models(models: int, spread: float, random: np.random.Generator) -> Floats:

@@ -14,8 +14,11 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout
 from functools import cache, cached_property, partial
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from traceback import format_exception_only
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from helm_longctx.errors import InputError, bad_argument, shorten
@@ -50,6 +53,18 @@ def load_plugins(
 
 def _load(point: EntryPoint, check: Callable[[Any], _Value]) -> _Value:
     return check(point.load())
+
+
+def import_user_module(name: str) -> ModuleType:
+    """Import a module that a user names: an installed one, or one in the folder of the command.
+
+    An installed program does not have its folder on Python's path. It is last there, so that no file in the folder takes
+    the place of an installed module.
+    """
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return import_module(name)
 
 
 def leave_out_faulty(

@@ -158,6 +158,10 @@ LINES = {
     ),
     "checkpoints": ("checkpoints --suite s --json c.json",),
     "likelihood": ("likelihood --suite s",),
+    "memory": (
+        "memory --suite s",
+        "memory --suite s --system a/one --json memory.json",
+    ),
     "demo": ("demo --output-path out --local-path local",),
     "general": ("--version", "--help", "score --help"),
 }

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from helm_longctx.apps.costs.sections import (
@@ -30,6 +31,7 @@ from helm_longctx.tasks.task import Example
 from tests.runner import making
 from tests.runner.scripted_runs import BASE, MODEL, serving
 from tests.support import scripted
+from tests.support.simulations import place_on_frontier
 
 
 def make_board(folder: Path, *methods: str, loss: float = 0.0) -> Board:
@@ -126,6 +128,28 @@ def test_costs_stand_beside_scores(tmp_path: Path) -> None:
     )
     assert sizes.header == ["Model", "Compactions", "Retained tokens"]  # type: ignore[union-attr]
     assert accuracies.header[:4] == ["Model", "Times compacted", "Answers", "Score"]  # type: ignore[union-attr]
+
+
+def test_equal_rows_are_on_the_frontier_with_a_question_mark() -> None:
+    """A dearer row that is as good by its true score has no question mark by chance in at most 5 % of samples.
+
+    A row that is 30 points better has none in most samples. `bench/decisions.py methods` has more rounds.
+    """
+    random = np.random.default_rng(3)
+    rounds = 200
+    on_frontier = 0
+    wrong = 0
+    found = 0
+    for _ in range(rounds):
+        level = random.random((4, 100))
+        equal = place_on_frontier((level[:3] < 0.6).astype(float))
+        on_frontier += bool(equal.dearer)
+        wrong += bool(equal.sure)
+        better = place_on_frontier((level[[0, 3]] < [[0.5], [0.8]]).astype(float))
+        found += better.sure == [1]
+    assert on_frontier > 0.4 * rounds
+    assert wrong <= 0.05 * rounds
+    assert found > 0.8 * rounds
 
 
 def test_steps_are_on_the_page_of_an_instance(tmp_path: Path) -> None:

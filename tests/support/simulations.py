@@ -1,23 +1,34 @@
 """Simulates models with known shares of right answers, and what means, estimates and verdicts say about them.
 
-`bench/decisions.py means`, `estimate` and `reproduce` print whole grids, and tests repeat a part.
+`bench/decisions.py means`, `estimate`, `methods` and `reproduce` have whole grids, and tests repeat a part.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import combinations, islice
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from helm_longctx.apps.costs.sections import Costs, find_frontier, find_unsure
 from helm_longctx.apps.reproduction.reproduction import (
     Measurement,
     judge_agreement,
     published_interval,
 )
-from helm_longctx.results.statistics.comparison import compare_intervals, compare_pairs
+from helm_longctx.results.comparison import add_reverses
+from helm_longctx.results.reading import Result
+from helm_longctx.results.statistics.comparison import (
+    Pairs,
+    compare_intervals,
+    compare_pairs,
+    compare_parts,
+    decide_all,
+)
 from helm_longctx.results.statistics.intervals import (
     Interval,
     mean_interval,
@@ -29,6 +40,7 @@ from helm_longctx.results.statistics.power import (
     detectable_difference,
     detectable_from,
 )
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.publications import Protocol, PublicationSource, Reported
 
 Scores = NDArray[np.float64]
@@ -76,18 +88,20 @@ def coverage_of_means(
     """
     splits = np.split(chances, np.cumsum([len(each) for each in sizes])[:-1])
     true = float(np.mean([each.mean() for each in splits]))
+    questions = np.concatenate([np.array(of_category) for of_category in sizes])
     hits = 0
-    for _ in range(rounds):
-        parts = [
-            [
-                mean_interval(random.random(size) < chance)
-                for size, chance in zip(*pair, strict=True)
-            ]
-            for pair in zip(sizes, splits, strict=True)
-        ]
-        found = combine([combine(part) for part in parts])
-        hits += found.low - 1e-12 <= true <= found.high + 1e-12
+    for right in random.binomial(questions, chances, (rounds, len(questions))):
+        tasks = map(_interval_of_counts, questions.tolist(), right.tolist())
+        parts = [list(islice(tasks, len(of_category))) for of_category in sizes]
+        interval = combine([combine(part) for part in parts])
+        hits += interval.low - 1e-12 <= true <= interval.high + 1e-12
     return hits / rounds
+
+
+@lru_cache(maxsize=100_000)
+def _interval_of_counts(questions: int, right: int) -> Interval:
+    """Return the interval of independent answers, which depends only on how many are right."""
+    return mean_interval(np.arange(questions) < right)
 
 
 class Task(NamedTuple):
@@ -280,9 +294,8 @@ _SOURCE = PublicationSource("a page", "https://example.org", "2026-01-01")
 def _of_protocol(
     sizes: Sequence[int], chance: float, random: np.random.Generator
 ) -> Interval:
-    return mean_of_means(
-        [mean_interval(random.random(size) < chance) for size in sizes]
-    )
+    right = random.binomial(sizes, chance).tolist()
+    return mean_of_means(list(map(_interval_of_counts, sizes, right)))
 
 
 def _judge(own: Interval, value: float, samples: int | None) -> str:
@@ -297,3 +310,70 @@ def _judge(own: Interval, value: float, samples: int | None) -> str:
 
 def _protocol(samples: int | None) -> Protocol:
     return Protocol("p", "P", "P", "", "", (), "mean over entries", samples=samples)
+
+
+class Frontier(NamedTuple):
+    """The frontier of scores and costs of rows, of which each is dearer than the one before.
+
+    Args:
+        dearer: the numbers of the rows on it, without the cheapest one.
+        sure: those without a question mark.
+    """
+
+    dearer: list[int]
+    sure: list[int]
+
+
+def place_on_frontier(answers: Scores) -> Frontier:
+    """Return the frontier of rows with the same questions.
+
+    Args:
+        answers: shape (rows, questions).
+    """
+    count, questions = answers.shape
+    costs = []
+    for row, mean in enumerate(answers.mean(axis=1).tolist()):
+        score = Result(
+            benchmark="b",
+            entry="e",
+            task="t",
+            model=ShownModel(f"m{row}"),
+            length=None,
+            context="full",
+            interval=Interval(mean, mean, mean, questions),
+        )
+        costs.append(
+            Costs(
+                score=score,
+                requests=float(row),
+                input_tokens=None,
+                cached_tokens=None,
+                output_tokens=None,
+                dollars=None,
+                seconds=None,
+                retained_tokens=None,
+                compactions=None,
+            )
+        )
+    pairs = list(combinations(range(count), 2))
+    comparisons = [
+        compare_parts(
+            [
+                Pairs(
+                    a=answers[one],
+                    b=answers[other],
+                    groups=range(questions),
+                    weight=1.0,
+                )
+            ]
+        )
+        for one, other in pairs
+    ]
+    decisions = {}
+    for (one, other), decision in zip(pairs, decide_all(comparisons), strict=True):
+        decisions[costs[one].score.model, costs[other].score.model] = decision
+    best = find_frontier(costs, lambda row: row.requests)
+    unsure = find_unsure(best, costs, lambda row: row.requests, add_reverses(decisions))
+    dearer = [int(row.requests) for row in best if row.requests]
+    marked = [int(row.requests) for row in unsure]
+    return Frontier(dearer, [row for row in dearer if row not in marked])

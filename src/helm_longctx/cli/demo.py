@@ -221,7 +221,9 @@ def _run(
     what = "runs of the baselines" if len(models) > 1 else f"runs of {models[0]}"
     total = len(entries) * len(models)
     run_config = output_path / NAME / f"{models[0].replace('/', '_')}.yaml"
-    values = {name: config[name] for name in ("suite", "models", "parallelism")}
+    values = {}
+    for name in ("suite", "models", "parallelism"):
+        values[name] = config[name]
     run_config.write_text(
         yaml.safe_dump({**values, "entries": entries}, width=200), encoding="utf-8"
     )

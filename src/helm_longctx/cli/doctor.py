@@ -34,7 +34,7 @@ from helm_longctx.environment import (
     page_address,
 )
 from helm_longctx.errors import InputError
-from helm_longctx.helm.versions import (
+from helm_longctx.helm_api import (
     describe_helm,
     find_changed_records,
     requirements,
@@ -234,7 +234,10 @@ def _plugin() -> Iterator[_Finding]:
     entries: list[str] = []
     for benchmark in BENCHMARKS:
         entries += benchmark.entries
-    missing = [entry for entry in entries if find_run_spec_function(entry) is None]
+    missing = []
+    for entry in entries:
+        if find_run_spec_function(entry) is None:
+            missing.append(entry)
     if missing:
         yield False, f"HELM lacks {', '.join(missing)}"
     else:

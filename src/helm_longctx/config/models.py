@@ -8,14 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from helm.benchmark.config_registry import register_configs_from_directory
-from helm.benchmark.model_deployment_registry import (
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED,
-)
-from helm.benchmark.model_deployment_registry import get_model_deployment
-from helm.benchmark.model_metadata_registry import get_all_models
-from helm.common.general import get_credentials
-
 from helm_longctx.config import local_models
 from helm_longctx.config.local_models import list_models, make_files, model_name
 from helm_longctx.config.schema import Endpoint, LocalModels, RunConfig
@@ -23,6 +15,13 @@ from helm_longctx.config.source_map import KeyPath
 from helm_longctx.environment import page_address, read_setting
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import is_model, unknown_model
+from helm_longctx.helm_api import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED
+from helm_longctx.helm_api import (
+    get_all_models,
+    get_credentials,
+    get_model_deployment,
+    register_configs_from_directory,
+)
 from helm_longctx.helm_log import helm_log
 from helm_longctx.judging.keys.client import find_key, lacks_key, missing_key_error
 from helm_longctx.models.apis.availability import has_key

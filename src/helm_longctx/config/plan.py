@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from helm.benchmark.run_spec import RunSpec
-
 from helm_longctx.config.local_models import (
     find_sampling,
     list_models,
@@ -32,6 +30,7 @@ from helm_longctx.helm.registry import (
 )
 from helm_longctx.helm.run_specs import check_run_entry
 from helm_longctx.helm.style import check_sampling
+from helm_longctx.helm_api import RunSpec
 from helm_longctx.judging.answer_judge import AnswerAnnotator
 from helm_longctx.judging.judge import parse_judges
 from helm_longctx.judging.keys.client import check_credentials

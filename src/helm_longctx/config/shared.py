@@ -26,7 +26,7 @@ from helm_longctx.redaction.logs import redact_logs
 from helm_longctx.redaction.text import register_environment
 
 if TYPE_CHECKING:
-    from helm.benchmark.run_spec import RunSpec
+    from helm_longctx.helm_api import RunSpec
 
 
 def complete_suite(context: typer.Context, incomplete: str) -> list[str]:

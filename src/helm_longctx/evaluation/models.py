@@ -10,13 +10,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from helm.benchmark.config_registry import register_configs_from_directory
-from helm.benchmark.model_deployment_registry import (
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED,
-)
-from helm.benchmark.model_metadata_registry import get_all_models
-from helm.benchmark.run_spec import RunSpec
-
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.evaluation.identities import (
     RESUMED,
@@ -24,6 +17,12 @@ from helm_longctx.evaluation.identities import (
     describe_loaded,
     describe_tokenizer,
     find_changes,
+)
+from helm_longctx.helm_api import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED
+from helm_longctx.helm_api import (
+    RunSpec,
+    get_all_models,
+    register_configs_from_directory,
 )
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.conversations import Conversation, is_conversation

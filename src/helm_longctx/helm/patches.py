@@ -40,7 +40,7 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.environment import request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import refuse_runs
-from helm_longctx.helm.versions import check_records, describe_helm
+from helm_longctx.helm_api import check_records, describe_helm
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.provider import ApiClient
 from helm_longctx.models.apis.sending import OpensStore, store_watch
@@ -506,7 +506,10 @@ def apply_patches() -> None:
     redact_logs()
     redact_uncaught()
     add_log_filter()
-    applied = [patch for patch in _OF_RUNS if patch.apply()]
+    applied = []
+    for patch in _OF_RUNS:
+        if patch.apply():
+            applied.append(patch)
     if _register_arguments in applied:
         for (
             deployment

@@ -6,17 +6,18 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
-from helm.benchmark.adaptation.request_state import RequestState
-from helm.benchmark.annotation.annotator import AnnotatorSpec
-from helm.benchmark.runner import get_benchmark_output_path
-from helm.clients.auto_client import AutoClient
-from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
-from helm.common.object_spec import get_class_by_name
-
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import scored_record
+from helm_longctx.helm_api import (
+    AnnotatorSpec,
+    AutoClient,
+    BlackHoleCacheBackendConfig,
+    RequestState,
+    get_benchmark_output_path,
+    get_class_by_name,
+)
 from helm_longctx.judging.judge import (
     Judge,
     JudgeReply,
@@ -124,7 +125,10 @@ class AnswerAnnotator(JudgeAnnotator):
             check_judge(name, credentials)
         if not has_judge:
             return
-        preparations = {own.prepare for own in cls.judgements.values() if own.prepare}
+        preparations = set()
+        for own in cls.judgements.values():
+            if own.prepare:
+                preparations.add(own.prepare)
         for prepare in preparations:
             prepare(DataRoot.find(get_benchmark_output_path()))
 

@@ -17,8 +17,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT
-
 from helm_longctx.environment import (
     dtype_argument,
     ignore_broken_torchvision,
@@ -26,13 +24,14 @@ from helm_longctx.environment import (
     require,
 )
 from helm_longctx.errors import InputError
+from helm_longctx.helm_api import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT
 from helm_longctx.judging.judge import Judge, JudgeRequest, find_judges
 from helm_longctx.models.apis.calls import call_all
 from helm_longctx.models.local.folders import digest_folder
 from helm_longctx.tasks.judge_scores import TRUE_NLI
 
 if TYPE_CHECKING:
-    from helm.clients.auto_client import AutoClient
+    from helm_longctx.helm_api import AutoClient
 
 Pair = tuple[str, str]
 """A passage and a claim."""

@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from helm.benchmark import model_deployment_registry as registry
-from helm.clients.client import Client
-from helm.common.object_spec import get_class_by_name
-from helm.common.request import RequestResult
 from tqdm import tqdm
 
 from helm_longctx.environment import number_setting, page_address, require
 from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_seed_patch
 from helm_longctx.helm.style import sends_messages
+from helm_longctx.helm_api import Client, RequestResult, get_class_by_name
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.calls import call_all
 from helm_longctx.models.apis.prices import Prices, find_prices
@@ -38,7 +36,7 @@ from helm_longctx.redaction.text import redact
 from helm_longctx.tasks.answer import Usage
 
 if TYPE_CHECKING:
-    from helm.clients.auto_client import AutoClient
+    from helm_longctx.helm_api import AutoClient
 
 WAIT = "HELM_LONGCTX_JUDGE_WAIT"
 """Environment variable: longest wait in seconds after the first failed call. It doubles with each further one."""

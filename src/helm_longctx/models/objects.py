@@ -15,11 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from helm.clients.client import Client
-from helm.common.request import GeneratedOutput, Request, RequestResult
-
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.failures import Failure
+from helm_longctx.helm_api import Client, GeneratedOutput, Request, RequestResult
 from helm_longctx.models.apis.tools import template_messages
 from helm_longctx.models.results import make_failure
 from helm_longctx.models.sampling import with_fields

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import dacite
-from helm.common.request import ErrorFlags, GeneratedOutput, RequestResult
 
 from helm_longctx.failures import (
     Ending,
@@ -19,6 +18,7 @@ from helm_longctx.failures import (
     failure_of_reason,
     failure_of_text,
 )
+from helm_longctx.helm_api import ErrorFlags, GeneratedOutput, RequestResult
 from helm_longctx.redaction.text import redact
 from helm_longctx.tasks.answer import NO_FACTS, Answer, AnswerFacts, Usage, check_usage
 

@@ -3,8 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from helm.common.request import Request
-
+from helm_longctx.helm_api import Request
 from helm_longctx.tasks.request_settings import Sampling
 
 _Kind = TypeVar("_Kind", bound=Request)

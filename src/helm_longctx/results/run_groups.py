@@ -86,10 +86,9 @@ class GroupPairing:
         """`better`, `worse`, or why it cannot be told."""
         if not self.answered.is_known:
             return UNKNOWN_NOISE
-        signs = {
-            comparison.difference > 0
-            for comparison in (self.answered, *self.with_failures)
-        }
+        signs = set()
+        for comparison in (self.answered, *self.with_failures):
+            signs.add(comparison.difference > 0)
         if is_decided(self.adjusted) and len(signs) == 1:
             return "better" if self.answered.difference > 0 else "worse"
         if self.with_failures and is_decided(self.answered.p_value):
@@ -219,7 +218,9 @@ def match_groups(
 def write_groups(suite: Path, patterns: Mapping[str, Sequence[str]]) -> None:
     """Keep the groups of a configuration beside the runs, where `compare` and the report find them."""
     suite.mkdir(parents=True, exist_ok=True)
-    content = {name: list(of_group) for name, of_group in patterns.items()}
+    content = {}
+    for name, of_group in patterns.items():
+        content[name] = list(of_group)
     (suite / GROUPS_FILE).write_text(json.dumps(content, indent=1) + "\n", "utf-8")
 
 
@@ -253,11 +254,10 @@ def compare_groups(
     """
     models = [model for group in groups for model in group.models]
     table = SharedTable(boards, models, length)
-    tables = [
-        _ScoreTable.read(table, groups, failure)
-        for failure in _FAILURES_AS
-        if failure is None or table.has_failures
-    ]
+    tables = []
+    for failure in _FAILURES_AS:
+        if failure is None or table.has_failures:
+            tables.append(_ScoreTable.read(table, groups, failure))
     noise, source = _find_noise(tables[0], groups, run_noise)
     comparisons: dict[tuple[str, str], list[RecipeComparison]] = {}
     for scores in tables:
@@ -338,7 +338,10 @@ def _find_noise(
 ) -> tuple[RunNoise | None, str]:
     """Return the noise between runs, and where it is from."""
     if run_noise is None:
-        single = [group.name for group in groups if len(group.models) == 1]
+        single = []
+        for group in groups:
+            if len(group.models) == 1:
+                single.append(group.name)
         if single:
             return None, (
                 f"unknown, because there is one run of {', '.join(single)}; give more runs,"

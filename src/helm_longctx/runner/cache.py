@@ -20,14 +20,16 @@ from typing import Any
 from weakref import finalize
 
 from helm.benchmark.executor import ExecutionSpec
-from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.common.cache import SqliteCacheConfig
-from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.key_value_store import SqliteKeyValueStore, request_to_key
-from helm.proxy.retry import NonRetriableException
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_patches, client_in_the_making
+from helm_longctx.helm_api import (
+    NonRetriableException,
+    SqliteCacheBackendConfig,
+    get_model_deployment,
+)
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.provider import providers
 from helm_longctx.redaction.abbreviation import digest
@@ -148,10 +150,9 @@ def server_digest(
     """
     registered = get_model_deployment(deployment)
     arguments = registered.client_spec.args or {}
-    addresses = {
-        name: credentials.get(f"{registered.host_organization}{name}", None)
-        for name in _IN_CREDENTIALS
-    }
+    addresses = {}
+    for name in _IN_CREDENTIALS:
+        addresses[name] = credentials.get(f"{registered.host_organization}{name}", None)
     # HELM's own HTTP client prefers its variable to the deployment's address.
     variables = ["HELM_HTTP_MODEL_BASE_URL"]
     if not arguments.get("base_url"):
@@ -171,11 +172,10 @@ def server_digest(
 
 def _without_secrets(value: Any) -> Any:
     if isinstance(value, Mapping):
-        arguments = {
-            str(name): part
-            for name, part in value.items()
-            if not _IGNORED_ARGUMENTS.search(str(name))
-        }
+        arguments = {}
+        for name, part in value.items():
+            if not _IGNORED_ARGUMENTS.search(str(name)):
+                arguments[str(name)] = part
         return {
             name: _without_secrets(part)
             for name, part in arguments.items()

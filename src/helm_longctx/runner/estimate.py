@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import zstandard
-from helm.benchmark.model_deployment_registry import (
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS,
-)
-from helm.benchmark.model_deployment_registry import (
-    ModelDeployment,
-    get_model_deployment,
-)
-from helm.benchmark.run_spec import RunSpec
-from helm.common.object_spec import get_class_by_name
-from helm.common.request import GeneratedOutput, Request, RequestResult
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import (
     load_deployment_counter,
     with_deployments_tokenizer,
+)
+from helm_longctx.helm_api import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
+from helm_longctx.helm_api import (
+    GeneratedOutput,
+    ModelDeployment,
+    Request,
+    RequestResult,
+    RunSpec,
+    get_class_by_name,
+    get_model_deployment,
 )
 from helm_longctx.judging.answer_judge import (
     judge_names,
@@ -521,7 +521,10 @@ def _dollars(
 def _sum(amounts: Iterable[float | None]) -> float | None:
     """Return the sum. Returns None if an amount is not known."""
     every = list(amounts)
-    known = [amount for amount in every if amount is not None]
+    known = []
+    for amount in every:
+        if amount is not None:
+            known.append(amount)
     return sum(known) if len(known) == len(every) else None
 
 

@@ -7,8 +7,7 @@ first request. The run's result has the scored answer first, and then the first 
 from collections.abc import Callable
 from dataclasses import replace
 
-from helm.common.request import Request, RequestResult
-
+from helm_longctx.helm_api import Request, RequestResult
 from helm_longctx.models.results import (
     LongContextResult,
     add_facts,

@@ -9,13 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from helm.benchmark.adaptation.request_state import RequestState
-from helm.benchmark.model_deployment_registry import get_model_deployment
-from helm.benchmark.run_spec import RunSpec
-from helm.benchmark.scenarios.scenario import Scenario
-
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import deployment_window
+from helm_longctx.helm_api import RequestState, RunSpec, Scenario, get_model_deployment
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.sending import Sender
 from helm_longctx.runner import prefixes
@@ -123,7 +119,7 @@ class PreparedRun:
 
     def beginnings(
         self, numbers: Sequence[int], pays: prefixes.Pays
-    ) -> list[prefixes.Beginning | None]:
+    ) -> list[prefixes.SharedPrefix | None]:
         """Return the beginnings that requests share with each other; see `cacheable_beginnings`."""
         keys: list[prefixes.PrefixDigests] = [[]] * len(numbers)
         if self.sender.caches_prompts:
@@ -141,7 +137,7 @@ class PreparedRun:
         order = self.order()
         if has_programs(self.requests):
             check_programs(self.requests, self.sender)
-            beginnings: list[prefixes.Beginning | None] = [None] * total
+            beginnings: list[prefixes.SharedPrefix | None] = [None] * total
             asking: Asking = ProgramAsking(
                 sender=self.sender,
                 journal=self.journal,
@@ -163,10 +159,11 @@ class PreparedRun:
             helm_log.info(
                 self.path.name
             )  # `helm-longctx run` shows the messages of this package, but not HELM's "Running …"
-            pending = [
-                PendingRequest(self.requests[number], beginnings[number])
-                for number in order
-            ]
+            pending = []
+            for number in order:
+                pending.append(
+                    PendingRequest(self.requests[number], beginnings[number])
+                )
             width = max(self.parallelism, self.sender.concurrency)
             answered = dict(zip(order, ask_all(pending, asking, width), strict=True))
             return Answers(

@@ -10,16 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from helm.benchmark.adaptation.request_state import RequestState
-from helm.benchmark.adaptation.scenario_state import ScenarioState
-from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.runner import Runner, set_benchmark_output_path
-from helm.common.request import Request
 
 from helm_longctx.errors import DamagedRunError, InputError, is_format_error
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.codec import from_json
 from helm_longctx.helm.run_specs import make_annotators, make_metrics, make_scenario
+from helm_longctx.helm_api import Request, RequestState, RunSpec, ScenarioState
 from helm_longctx.locks import LOCK, lock_run
 from helm_longctx.models.results import parse_result
 from helm_longctx.runner.interruptions import explain_full_disk

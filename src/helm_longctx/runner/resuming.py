@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from helm.benchmark.run_spec import RunSpec
-from helm.common.request import Request, RequestResult
-
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import CHAT_BUFFER, deployment_window
+from helm_longctx.helm_api import Request, RequestResult, RunSpec
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.results import failure_of, is_output_cut, parse_result
 from helm_longctx.redaction.abbreviation import digest

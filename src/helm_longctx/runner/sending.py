@@ -8,14 +8,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from helm.benchmark.model_deployment_registry import get_model_deployment
-from helm.clients.client import Client
-from helm.common.context import Context
-from helm.common.local_context import LocalContext
-
 from helm_longctx.environment import DEFAULT_TIMEOUT, number_setting, request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Problem, failure_of_error
+from helm_longctx.helm_api import Client, Context, LocalContext, get_model_deployment
 from helm_longctx.models.apis.sending import (
     DEFAULT_WAIT,
     WAIT,

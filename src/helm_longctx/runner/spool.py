@@ -18,24 +18,28 @@ from types import TracebackType
 from typing import Any
 
 from helm.benchmark import runner
-from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.adaptation.adapters.adapter import Adapter
-from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.annotation.annotator import Annotator
 from helm.benchmark.annotation_executor import AnnotationExecutor
-from helm.benchmark.run_spec import RunSpec, get_run_spec_function
+from helm.benchmark.run_spec import get_run_spec_function
 from helm.benchmark.scenarios.scenario import (
     EVAL_SPLITS,
-    Instance,
-    Scenario,
     create_scenario,
     with_instance_ids,
 )
-from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
 from helm_longctx.helm.adapter import TooLongError
+from helm_longctx.helm_api import (
+    AdapterSpec,
+    Instance,
+    Request,
+    RequestResult,
+    RequestState,
+    RunSpec,
+    Scenario,
+)
 from helm_longctx.models.results import failure_of
 from helm_longctx.redaction.abbreviation import describe_error, digest
 from helm_longctx.runner.interruptions import DISK_FULL

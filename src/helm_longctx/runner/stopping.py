@@ -10,10 +10,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
-from helm.benchmark.run_spec import RunSpec
-
 from helm_longctx.documents.numbers import percent, range_text
 from helm_longctx.errors import InputError
+from helm_longctx.helm_api import RunSpec
 from helm_longctx.helm_log import helm_log
 from helm_longctx.results.stopping import StoppingQuestion, StoppingVerdict
 from helm_longctx.runner.runner import LongContextRunner

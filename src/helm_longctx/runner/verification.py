@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import zstandard
-from helm.benchmark.adaptation.request_state import RequestState
-from helm.benchmark.metrics.metric import PerInstanceStats
 from helm.benchmark.metrics.metric_name import MetricName
-from helm.benchmark.metrics.statistic import Stat, merge_stat
+from helm.benchmark.metrics.statistic import merge_stat
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.metric import LongContextMetric
+from helm_longctx.helm_api import PerInstanceStats, RequestState, Stat
 from helm_longctx.models.results import failure_of
 from helm_longctx.runner.rejudge import load_object, load_state
 from helm_longctx.runs.files import (

@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from helm.common.request import Request, RequestResult
-
 from helm_longctx.failures import Failure
+from helm_longctx.helm_api import Request, RequestResult
 from helm_longctx.models.results import add_facts, failure_of
 
 _LEAST_CHOICES = 20

@@ -24,9 +24,9 @@ from types import TracebackType
 from typing import Any, BinaryIO, Generic, TypeVar
 
 import dacite
-from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
+from helm_longctx.helm_api import Request, RequestResult
 from helm_longctx.helm_log import helm_log
 from helm_longctx.locks import hold_lock, lock_run
 from helm_longctx.models.results import failure_of, parse_result

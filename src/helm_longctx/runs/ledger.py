@@ -11,10 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from helm.common.general import asdict_without_nones
-from helm.common.request import Request
-
 from helm_longctx.errors import InputError
+from helm_longctx.helm_api import Request, asdict_without_nones
 from helm_longctx.runs.journal import DurableLines, parse_object
 
 NAME = "batches.jsonl"
@@ -141,7 +139,10 @@ class Ledger(DurableLines):
         self._apply(step)
 
     def _apply(self, step: dict[str, Any]) -> None:
-        values = {name: value for name, value in step.items() if name != "part"}
+        values = {}
+        for name, value in step.items():
+            if name != "part":
+                values[name] = value
         # Only the first step of a part has its requests.
         if "requests" in step:
             self._parts[step["part"]] = BatchPart(step["part"], **values)

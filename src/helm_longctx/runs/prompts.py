@@ -18,10 +18,9 @@ from typing import Any, TypeVar
 import orjson
 import regex
 import zstandard
-from helm.benchmark.scenarios.scenario import Input
-from helm.common.request import Request
 
 from helm_longctx.errors import InputError
+from helm_longctx.helm_api import Input, Request
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runs.files import read_json, replace_file
 from helm_longctx.tasks.prompt import Message, message_text

@@ -350,6 +350,8 @@ class Task:
         official_judge: the judge that the benchmark uses for a part of the score. None if no judge is needed. The
             `judge` argument can name another.
         judgement: how language models judge the answers, or None if none does, or if the category's annotator knows it.
+        judge_prompt: the name of the judge's prompt. Tasks of a benchmark that have one send the same requests to the
+            model, and differ only in how the answers are judged. Empty for other tasks.
         judge_sources: the files that a judge needs, by role: its `rubric`, the `keypoints` of summaries.
         record_shapes: the kinds of the optional fields that `score` reads from a record.
         cut: the part of a prompt that is cut if the prompt is too long: the end of its `context`; its `middle`, after
@@ -404,6 +406,7 @@ class Task:
     most_samples: int | None = None
     official_judge: str | None = None
     judgement: Judgement | None = None
+    judge_prompt: str = ""
     judge_sources: Mapping[str, Source] = field(default_factory=dict)
     cut: _CutRule = "context"
     record_shapes: Mapping[str, Shape] = field(default_factory=dict)
@@ -464,11 +467,8 @@ class Task:
     @property
     def is_self_contained(self) -> bool:
         """Whether the task's examples can be generated without any file and without a tokenizer."""
-        return (
-            self.any_length
-            and not self.sources(min(self.sizes))
-            and "count_with" not in self.arguments
-        )
+        needs_files = self.own_files or self.sources(min(self.sizes, default=None))
+        return not needs_files and "count_with" not in self.arguments
 
     def is_generated(self, length: int | None, root: DataRoot) -> bool:
         """Whether a run that reads its data from `root` asks questions that are not the benchmark's own."""

@@ -12,9 +12,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
-from helm.common.local_context import LocalContext
-from helm.common.request import Request
 from tqdm import tqdm
 
 from helm_longctx.apps.cache_check.prompts import (
@@ -25,6 +22,7 @@ from helm_longctx.apps.cache_check.prompts import (
 )
 from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of_error
+from helm_longctx.helm_api import BlackHoleCacheBackendConfig, LocalContext, Request
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.answer_logprobs import read_logprobs
 from helm_longctx.models.apis.calls import call_all

@@ -11,11 +11,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from helm.benchmark.adaptation.request_state import RequestState
-from helm.benchmark.model_deployment_registry import get_model_deployment
-from helm.benchmark.run_spec import RunSpec
-from helm.common.request import RequestResult
-
 from helm_longctx._version import VERSION
 from helm_longctx.apps.certify.answers import PLACES, Answered, AskedBlock, KeptReply
 from helm_longctx.apps.certify.procedure import LimitReachedError
@@ -24,6 +19,12 @@ from helm_longctx.failures import Failure
 from helm_longctx.helm.command_line import make_run_specs
 from helm_longctx.helm.metric import scored_record
 from helm_longctx.helm.truncation import load_deployment_counter
+from helm_longctx.helm_api import (
+    RequestResult,
+    RequestState,
+    RunSpec,
+    get_model_deployment,
+)
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.baselines.clients import LexicalClient, NullClient

@@ -13,13 +13,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from helm.benchmark.model_deployment_registry import get_model_deployment
-from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
-from helm.common.local_context import LocalContext
-
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
 from helm_longctx.helm.style import deployment_style
+from helm_longctx.helm_api import (
+    BlackHoleCacheBackendConfig,
+    LocalContext,
+    get_model_deployment,
+)
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.sending import Sender
 from helm_longctx.models.results import answer_of

@@ -12,7 +12,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -20,7 +19,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +35,7 @@ from helm_longctx.apps.compaction.transcripts import (
 )
 from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.models.apis.calls import call_all
+from helm_longctx.parts import import_user_module
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.methods.method import Question, Step
@@ -216,13 +215,10 @@ class FunctionCompactor(Compactor):
 
 
 def _load_function(where: str) -> Callable[[list[dict[str, Any]]], object]:
-    """Import a function from a module in the folder of the command, or an installed one."""
+    """Import a function from an installed module, or from one in the folder of the command."""
     module, _, name = where.partition(":")
-    folder = str(Path.cwd())
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
     try:
-        function = getattr(import_module(module), name, None)
+        function = getattr(import_user_module(module), name, None)
     except Exception as error:  # of the user's module
         raise InputError(
             f"compaction: --compactor={where}: the module cannot be imported:"
@@ -340,7 +336,10 @@ def _parse_rows(content: bytes) -> Any:
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError:
-        lines = [line for line in content.split(b"\n") if line.strip()]
+        lines = []
+        for line in content.split(b"\n"):
+            if line.strip():
+                lines.append(line)
         return [orjson.loads(line) for line in lines]
 
 
@@ -363,11 +362,10 @@ class WithMethod(Compactor):
 
     def arguments_for(self, tokens: int) -> dict[str, int]:
         """Return the arguments of the method for a transcript of so many tokens."""
-        arguments = {
-            key: value
-            for key, value in COMPACT.arguments.items()
-            if isinstance(value, int)
-        }
+        arguments = {}
+        for key, value in COMPACT.arguments.items():
+            if isinstance(value, int):
+                arguments[key] = value
         arguments["threshold"] = max(1, min(arguments["threshold"], tokens // 2))
         arguments["turn"] = max(1, min(arguments["turn"], arguments["threshold"] // 4))
         arguments["kept"] = max(1, min(arguments["kept"], arguments["threshold"] // 2))

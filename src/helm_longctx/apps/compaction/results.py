@@ -202,11 +202,10 @@ class ProbeScores:
 
     def find_interval(self, outcomes: Sequence[Outcome]) -> Interval:
         """Return the mean score of the outcomes that have one."""
-        scored = [
-            (outcome.given.score, self.group_of(outcome.probe))
-            for outcome in outcomes
-            if outcome.given.score is not None
-        ]
+        scored = []
+        for outcome in outcomes:
+            if outcome.given.score is not None:
+                scored.append((outcome.given.score, self.group_of(outcome.probe)))
         values = [score for score, _ in scored]
         return mean_interval(values, [group for _, group in scored])
 
@@ -273,8 +272,14 @@ def _find_recall(
     arm: Arm, compactions: Sequence[Compaction], scores: ProbeScores
 ) -> Recall:
     own = list(scores.by_arm.get(arm, {}).values())
-    made = [compaction for compaction in compactions if compaction.arm == arm]
-    done = [compaction for compaction in made if not compaction.failure]
+    made = []
+    for compaction in compactions:
+        if compaction.arm == arm:
+            made.append(compaction)
+    done = []
+    for compaction in made:
+        if not compaction.failure:
+            done.append(compaction)
     tokens = [compaction.result.tokens for compaction in done]
     seconds = [compaction.result.seconds for compaction in done]
     before = sum(compaction.transcript.tokens for compaction in done)

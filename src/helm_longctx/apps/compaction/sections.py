@@ -248,10 +248,9 @@ def _recall_table(results: CompactionResults) -> Table:
     ]
     rows = []
     for recall in results.recalls:
-        counts = [
-            recall.states.get(state, 0)
-            for state in (ScoreState.UNKNOWN, ScoreState.WRONG, ScoreState.FAILED)
-        ]
+        counts = []
+        for state in (ScoreState.UNKNOWN, ScoreState.WRONG, ScoreState.FAILED):
+            counts.append(recall.states.get(state, 0))
         rows.append(
             [
                 Cell(recall.arm.name),
@@ -327,7 +326,10 @@ def _survival_table(
 ) -> Table:
     """Return recall by the number of compactions that the message of a probe has gone through."""
     by_name = {transcript.name: transcript for transcript in transcripts}
-    arms = [recall.arm for recall in results.recalls if recall.arm.rounds > 1]
+    arms = []
+    for recall in results.recalls:
+        if recall.arm.rounds > 1:
+            arms.append(recall.arm)
     scores: dict[tuple[str, int], list[tuple[float, str]]] = {}
     for outcome in results.outcomes:
         if outcome.arm in arms and outcome.given.score is not None:
@@ -632,14 +634,13 @@ def _number(value: float) -> float | None:
 
 
 def _interval_json(interval: Interval) -> dict[str, Any]:
-    values = {
-        name: _number(value)
-        for name, value in zip(
-            ("mean", "low", "high"),
-            (interval.mean, interval.low, interval.high),
-            strict=True,
-        )
-    }
+    values = {}
+    for name, value in zip(
+        ("mean", "low", "high"),
+        (interval.mean, interval.low, interval.high),
+        strict=True,
+    ):
+        values[name] = _number(value)
     return {**values, "n": interval.n}
 
 

@@ -10,22 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from helm.benchmark.adaptation.request_state import RequestState
-from helm.benchmark.adaptation.scenario_state import ScenarioState
-from helm.benchmark.metrics.metric import PerInstanceStats, create_metric
-from helm.benchmark.metrics.statistic import Stat
-from helm.benchmark.run_spec import RunSpec
+from helm.benchmark.metrics.metric import create_metric
 from helm.benchmark.runner import remove_per_instance_stats_nans, remove_stats_nans
-from helm.benchmark.scenarios.scenario import (
-    CORRECT_TAG,
-    TEST_SPLIT,
-    Input,
-    Instance,
-    Output,
-    Reference,
-)
-from helm.common.object_spec import get_class_by_name
-from helm.common.request import GeneratedOutput, Request, RequestResult
+from helm.benchmark.scenarios.scenario import CORRECT_TAG, TEST_SPLIT, Output, Reference
 
 from helm_longctx.apps.exchange import inspect_logs, lm_eval, tables
 from helm_longctx.apps.exchange.answers import resolve_entry
@@ -34,6 +21,19 @@ from helm_longctx.data.unpack import gunzip
 from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
 from helm_longctx.failures import failure_of_text
 from helm_longctx.helm.run_specs import make_entry_spec
+from helm_longctx.helm_api import (
+    GeneratedOutput,
+    Input,
+    Instance,
+    PerInstanceStats,
+    Request,
+    RequestResult,
+    RequestState,
+    RunSpec,
+    ScenarioState,
+    Stat,
+    get_class_by_name,
+)
 from helm_longctx.models.results import make_failure
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.suite import add_rows

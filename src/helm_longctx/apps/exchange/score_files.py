@@ -4,10 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from helm.common.object_spec import get_class_by_name
-
 from helm_longctx.apps.exchange.export import folder_name, task_results
 from helm_longctx.errors import InputError
+from helm_longctx.helm_api import get_class_by_name
 from helm_longctx.results.boards import Suite
 from helm_longctx.tasks.benchmark import Benchmark
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from helm.benchmark.executor import Executor
-from helm.benchmark.run_spec import RunSpec
 
 from helm_longctx.apps.gate.answers import part_name
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder
 from helm_longctx.apps.gate.gate import DEPTHS
 from helm_longctx.errors import InputError
+from helm_longctx.helm_api import RunSpec
 from helm_longctx.results.statistics.comparison import level_of_look
 from helm_longctx.results.statistics.noninferiority import (
     ONE_SIDED,

@@ -17,9 +17,8 @@ from itertools import accumulate
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from helm.common.request import Request, RequestResult
-
 from helm_longctx.errors import InputError
+from helm_longctx.helm_api import Request, RequestResult
 from helm_longctx.models.results import usage_of
 from helm_longctx.models.scoring import (
     SEPARATOR,

@@ -8,10 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from helm.benchmark.run_spec import RunSpec
-from helm.common.local_context import LocalContext
-from helm.common.request import Request, RequestResult
-
 from helm_longctx.apps.gate.distributions import (
     ANSWER_TOKENS,
     ANSWERS,
@@ -30,6 +26,7 @@ from helm_longctx.failures import FailureError
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.helm.style import deployment_style
 from helm_longctx.helm.truncation import with_deployments_tokenizer
+from helm_longctx.helm_api import LocalContext, Request, RequestResult, RunSpec
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.apis.sending import Sender, ask_again
 from helm_longctx.models.results import check_result

@@ -79,7 +79,10 @@ def judge_agreement(
     compared = []
     for metric, table in tables.items():
         columns = {rater: table[rater] for rater in table}
-        judges = [rater for rater in table if rater not in humans]
+        judges = []
+        for rater in table:
+            if rater not in humans:
+                judges.append(rater)
         for raters, agreement in pairwise(columns, judges):
             compared.append((metric, raters, agreement))
     print_table(_agreement_table(f"Agreement on {judged.name}", compared))
@@ -215,12 +218,13 @@ def judge_check(
 
 
 def _ask(judge: str, repeats: int, output_path: Path, local_path: Path) -> Results:
-    from helm.clients.auto_client import AutoClient
-    from helm.common.general import get_credentials
-    from helm.common.object_spec import get_class_by_name
-    from helm.proxy.services.service import CACHE_DIR
-
     from helm_longctx.apps.judge_checks.ratings import Results, digest_checks
+    from helm_longctx.helm_api import (
+        CACHE_DIR,
+        AutoClient,
+        get_class_by_name,
+        get_credentials,
+    )
     from helm_longctx.judging.check_items import observe
     from helm_longctx.judging.judge import find_judges
     from helm_longctx.runner.cache import digest_cache

@@ -4,10 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from helm.benchmark.adaptation.request_state import RequestState
-from helm.benchmark.runner import get_benchmark_output_path
-from helm.clients.auto_client import AutoClient
-
 from helm_longctx.benchmarks.helmet import citations
 from helm_longctx.benchmarks.helmet.data.passages import all_documents
 from helm_longctx.benchmarks.helmet.rubrics import RUBRICS
@@ -17,6 +13,7 @@ from helm_longctx.data.fetch import ensure
 from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.environment import require
 from helm_longctx.helm.metric import scored_record
+from helm_longctx.helm_api import AutoClient, RequestState, get_benchmark_output_path
 from helm_longctx.judging import entailment
 from helm_longctx.judging.answer_judge import AnswerAnnotator, ModelAnnotator
 from helm_longctx.judging.judge import JudgeRequest

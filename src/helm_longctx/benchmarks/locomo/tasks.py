@@ -525,6 +525,7 @@ def _make_judged(name: str, judge: JudgePrompt) -> Category:
         num_samples=1540,
         record_shapes={"category": _SHAPES["category"], **REPLIES},
         official_judge=judge.judge,
+        judge_prompt=judge.title,
         # The official codes set no budget and ask once.
         judgement=Judgement(
             judge.write,

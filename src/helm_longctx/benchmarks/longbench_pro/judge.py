@@ -6,8 +6,6 @@ Source: caskcsg/longcontext at 88fbeb8, LongBench-Pro/modules/utils.py (`Summary
 from collections.abc import Mapping
 from typing import Any
 
-from helm.benchmark.adaptation.request_state import RequestState
-
 from helm_longctx.benchmarks.longbench_pro.tasks import (
     EMBEDDING_BYTES,
     EMBEDDING_MODEL,
@@ -16,6 +14,7 @@ from helm_longctx.benchmarks.longbench_pro.tasks import (
 )
 from helm_longctx.environment import require
 from helm_longctx.helm.metric import scored_record
+from helm_longctx.helm_api import RequestState
 from helm_longctx.judging.answer_judge import ModelAnnotator
 from helm_longctx.judging.similarity import EmbeddingModel, find_embedding_model
 from helm_longctx.tasks.sample import Sample

@@ -13,24 +13,23 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from helm.benchmark.model_deployment_registry import (
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS,
-)
-from helm.benchmark.model_deployment_registry import (
-    ModelDeployment,
-    get_model_deployment,
-)
-from helm.clients.auto_client import AutoClient
-from helm.clients.client import Client
-from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
-from helm.common.object_spec import get_class_by_name
 from helm.common.optional_dependencies import OptionalDependencyNotInstalled
-from helm.common.request import Request, RequestResult
 
 from helm_longctx.environment import page_address, require
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of_error
 from helm_longctx.helm.patches import apply_patches
+from helm_longctx.helm_api import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
+from helm_longctx.helm_api import (
+    AutoClient,
+    BlackHoleCacheBackendConfig,
+    Client,
+    ModelDeployment,
+    Request,
+    RequestResult,
+    get_class_by_name,
+    get_model_deployment,
+)
 from helm_longctx.helm_log import helm_log
 from helm_longctx.judging.judge import TIMEOUT, messages_before, setting
 from helm_longctx.models.apis.availability import Availability, ask_model, tiny_request
@@ -384,7 +383,9 @@ def find_official_judge(official: str, credentials: Mapping[str, Any]) -> str | 
         warn_once(f"answers are not judged: {why}; {_INSTEAD}")
         return None
     require("judges", f"judge=auto ({official})")
-    hosts = {name: _availability(name, credentials) for name in names}
+    hosts = {}
+    for name in names:
+        hosts[name] = _availability(name, credentials)
     # A failure that may pass says nothing about the official host, but another host must have answered.
     chosen = next((name for name, host in hosts.items() if host.exists), None)
     # The official host with a temporary failure is better than none: the run begins and asks again later.

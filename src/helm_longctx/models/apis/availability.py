@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from helm.benchmark.model_deployment_registry import (
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
-    get_model_deployment,
-)
-from helm.clients.auto_client import AutoClient
-from helm.clients.client import Client
-from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
-from helm.common.request import Request
 
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
+from helm_longctx.helm_api import (
+    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
+    AutoClient,
+    BlackHoleCacheBackendConfig,
+    Client,
+    Request,
+    get_model_deployment,
+)
 from helm_longctx.models.apis.oauth import TokenError
 from helm_longctx.models.apis.prices import MODEL_ARGUMENTS
 from helm_longctx.models.apis.provider import ApiClient, library_provider

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from helm.common.request import Request
-
+from helm_longctx.helm_api import Request
 from helm_longctx.models.sampling import SampledRequest, with_fields
 
 

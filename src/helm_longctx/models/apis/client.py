@@ -11,9 +11,7 @@ from functools import cached_property, partial
 from importlib import import_module
 from typing import Any, ClassVar
 
-from helm.clients.client import CachingClient
-from helm.common.cache import CacheConfig
-from helm.common.request import Request, RequestResult, wrap_request_time
+from helm.common.request import wrap_request_time
 
 from helm_longctx.data.download import retry_after
 from helm_longctx.environment import request_timeout, require, require_modules
@@ -25,6 +23,7 @@ from helm_longctx.failures import (
     failure_of_error,
     list_causes,
 )
+from helm_longctx.helm_api import CacheConfig, CachingClient, Request, RequestResult
 from helm_longctx.models import sampling
 from helm_longctx.models.apis import protocol
 from helm_longctx.models.apis.caching import without_beginning

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from helm.common.request import GeneratedOutput, Request, RequestResult, Token
-
 from helm_longctx.failures import Failure, FailureError
+from helm_longctx.helm_api import GeneratedOutput, Request, RequestResult, Token
 from helm_longctx.models.apis import protocol
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.sending import ask_again
@@ -309,7 +308,10 @@ def _join(
         cached=all(result.cached for result in results),
         request_time=sum(times) if times else None,
     )
-    known = [usage for usage in map(usage_of, results) if usage]
+    known = []
+    for usage in map(usage_of, results):
+        if usage:
+            known.append(usage)
     is_complete = len(known) == len(results)
     return add_facts(
         joined, usage=Usage.sum(known) if is_complete else None, is_whole=None

@@ -14,14 +14,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from helm.benchmark.model_deployment_registry import (
-    ModelDeployment,
-    get_model_deployment,
-)
-
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.environment import read_setting
 from helm_longctx.errors import InputError, bad_argument, shorten
+from helm_longctx.helm_api import ModelDeployment, get_model_deployment
 from helm_longctx.models.apis.provider import providers
 from helm_longctx.redaction.origin import is_local
 from helm_longctx.tasks.answer import Usage

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import orjson
-from helm.common.request import GeneratedOutput, Request, RequestResult, Thinking
 
 from helm_longctx.failures import (
     MINIMAX_KINDS,
@@ -22,6 +21,7 @@ from helm_longctx.failures import (
     FailureError,
     failure_of_body,
 )
+from helm_longctx.helm_api import GeneratedOutput, Request, RequestResult, Thinking
 from helm_longctx.models.results import LongContextResult
 from helm_longctx.redaction.text import redact
 

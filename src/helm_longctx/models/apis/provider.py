@@ -16,10 +16,8 @@ from pkgutil import iter_modules
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
-from helm.clients.client import CachingClient
-from helm.common.cache import CacheConfig
-
 from helm_longctx.errors import InputError, bad_argument, shorten
+from helm_longctx.helm_api import CacheConfig, CachingClient
 from helm_longctx.models.apis.batches import Service
 from helm_longctx.models.apis.caching import LongCache
 from helm_longctx.models.apis.parameters import Parameters

@@ -17,10 +17,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from helm.clients.client import Client
-from helm.common.context import Context
 from helm.common.key_value_store import request_to_key
-from helm.common.request import ErrorFlags, GeneratedOutput, Request, RequestResult
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -46,6 +43,14 @@ from helm_longctx.failures import (
     failure_of_text,
     http_status,
     list_causes,
+)
+from helm_longctx.helm_api import (
+    Client,
+    Context,
+    ErrorFlags,
+    GeneratedOutput,
+    Request,
+    RequestResult,
 )
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.protocol import cut_reply

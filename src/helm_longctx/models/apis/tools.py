@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from helm.common.request import Request, RequestResult
 
 from helm_longctx.failures import Failure, FailureError
+from helm_longctx.helm_api import Request, RequestResult
 from helm_longctx.models.results import add_facts
 from helm_longctx.models.sampling import SampledRequest, with_fields
 from helm_longctx.tasks.methods.method import ToolCall

@@ -4,9 +4,7 @@ import time
 from abc import abstractmethod
 from typing import ClassVar
 
-from helm.clients.client import Client
-from helm.common.request import GeneratedOutput, Request, RequestResult
-
+from helm_longctx.helm_api import Client, GeneratedOutput, Request, RequestResult
 from helm_longctx.models.apis.protocol import cut_at_stop
 from helm_longctx.models.baselines.lexical import (
     answer,

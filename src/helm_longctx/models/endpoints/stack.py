@@ -12,9 +12,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from helm.common.request import Request, RequestResult
+from numpy.typing import NDArray
 
 from helm_longctx.failures import Failure, failure_of_error
+from helm_longctx.helm_api import Request, RequestResult
 from helm_longctx.models.apis.answer_logprobs import (
     Logprobs,
     mean_difference,
@@ -480,19 +481,26 @@ def is_one_change(indexes: Sequence[int], count: int) -> bool:
 
 
 def find_other_build(answers: Sequence[Logprobs]) -> list[int]:
-    """Return the indexes of the answers that come from another build than most, or empty if there is one build.
-
-    Noise moves each answer by itself. Two builds give two groups of answers: within a group
-    answers are closer than half of the distance between the groups.
-    """
+    """Return the indexes of the answers that come from another build than most, or empty if there is one build."""
     apart = np.array(
         [[mean_difference(one, other) for other in answers] for one in answers]
     )
-    apart = (apart + apart.T) / 2
+    return find_other_group((apart + apart.T) / 2)
+
+
+def find_other_group(apart: NDArray[np.float64]) -> list[int]:
+    """Return the indexes of the smaller one of two groups of answers, or empty if there is one group.
+
+    Noise moves each answer by itself. Two builds give two groups of answers: within a group
+    answers are closer than half of the distance between the groups.
+
+    Args:
+        apart: shape (answers, answers): how far each two answers are apart, in nats.
+    """
     usual = int(np.median(apart, axis=1).argmin())
     order = np.argsort(apart[usual])
     steps = np.diff(apart[usual][order])
-    first = len(answers) // 2  # most answers are of one build
+    first = len(apart) // 2  # most answers are of one build
     start = first + int(steps[first:].argmax()) + 1
     most = order[:start]
     others = order[start:]

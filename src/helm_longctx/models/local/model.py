@@ -10,9 +10,8 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from helm.proxy.retry import NonRetriableException
-
 from helm_longctx.errors import InputError
+from helm_longctx.helm_api import NonRetriableException
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.local import attention, batches
 

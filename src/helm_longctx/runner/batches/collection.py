@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
-from helm.common.local_context import LocalContext
-from helm.common.request import RequestResult
 from tqdm import tqdm
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import UNKNOWN_PROBLEM, Failure, Problem, failure_of_error
+from helm_longctx.helm_api import (
+    BlackHoleCacheBackendConfig,
+    LocalContext,
+    RequestResult,
+)
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.batches import (
     BatchLine,

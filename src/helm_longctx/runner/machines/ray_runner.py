@@ -17,7 +17,6 @@ from unittest.mock import patch
 from helm.benchmark import model_deployment_registry as deployments
 from helm.benchmark import model_metadata_registry as models
 from helm.benchmark import tokenizer_config_registry as tokenizers
-from helm.benchmark.run_spec import RunSpec
 from tqdm import tqdm
 
 from helm_longctx.environment import (
@@ -29,6 +28,7 @@ from helm_longctx.environment import (
     settings_in_use,
 )
 from helm_longctx.errors import InputError
+from helm_longctx.helm_api import RunSpec
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.rates import Pace, use_paces
 from helm_longctx.runner.interruptions import stoppable
@@ -114,11 +114,10 @@ class WorkerData:
 
 def _list_settings() -> EnvironmentValues:
     values = {**os.environ, **settings_in_use().values}
-    ours = {
-        name: value
-        for name, value in values.items()
-        if name.startswith("HELM_LONGCTX_")
-    }
+    ours = {}
+    for name, value in values.items():
+        if name.startswith("HELM_LONGCTX_"):
+            ours[name] = value
     return EnvironmentValues(ours)
 
 

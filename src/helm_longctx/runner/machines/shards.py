@@ -13,10 +13,9 @@ from contextlib import AbstractContextManager
 from itertools import takewhile
 from pathlib import Path
 
-from helm.benchmark.run_spec import RunSpec
-
 from helm_longctx.environment import is_installed, read_setting
 from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.helm_api import RunSpec
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.rates import Pace, use_paces
 from helm_longctx.runner.prefixes import PrefixDigests, order_by_prefix, prefix_keys
@@ -100,7 +99,10 @@ def run_shards(total: int, part: str) -> None:
         for process in processes:
             process.terminate()
         raise
-    failed = [f"{n}/{total}" for n, status in enumerate(statuses, 1) if status]
+    failed = []
+    for n, status in enumerate(statuses, 1):
+        if status:
+            failed.append(f"{n}/{total}")
     if failed:
         raise InputError(
             f"shard: {', '.join(failed)} failed, see above; the same command sends what is missing"

@@ -14,17 +14,14 @@ from helm_longctx.helm.codec import from_json
 # The module above must be imported before HELM's.
 # isort: split
 import helm.benchmark.slurm_runner as helm_slurm
-from helm.benchmark.config_registry import (
-    register_builtin_configs_from_helm_package,
-    register_configs_from_directory,
-)
+from helm.benchmark.config_registry import register_builtin_configs_from_helm_package
 from helm.benchmark.run import load_entry_point_plugins
-from helm.benchmark.run_spec import RunSpec
 from helm.common.hierarchical_logger import setup_default_logging
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import print_error
 from helm_longctx.helm.patches import apply_slurm_patch
+from helm_longctx.helm_api import RunSpec, register_configs_from_directory
 from helm_longctx.runner.runner import LongContextRunner
 
 

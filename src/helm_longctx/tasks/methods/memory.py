@@ -10,10 +10,10 @@ import inspect
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, Protocol
 
 from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.parts import import_user_module
 from helm_longctx.tasks.methods.chunks import find_best, split
 from helm_longctx.tasks.methods.method import Method, Question
 
@@ -121,7 +121,7 @@ def _find_system(where: str) -> Callable[..., _MemorySystem]:
     """Return the class that `package.module.Class` names. Raises an `InputError` if there is no such class."""
     module, _, name = where.replace(":", ".").rpartition(".")
     try:
-        system: Callable[..., _MemorySystem] = getattr(import_module(module), name)
+        system: Callable[..., _MemorySystem] = getattr(import_user_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         allowed = f"a class as package.module.Class ({error})"
         raise bad_argument("method=memory", "system", where, allowed) from error

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import orjson
-from helm.common.request import Request, RequestResult
 
 from helm_longctx.failures import (
     Failure,
@@ -18,6 +17,7 @@ from helm_longctx.failures import (
     check_reason,
     failure_of_body,
 )
+from helm_longctx.helm_api import Request, RequestResult
 from helm_longctx.models.apis import batches, protocol, tools
 from helm_longctx.models.apis.caching import LongCache, mark_beginning
 from helm_longctx.models.apis.client import ProviderClient

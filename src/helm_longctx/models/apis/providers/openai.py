@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import orjson
-from helm.common.cache import CacheConfig
-from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError, bad_argument, error_text
 from helm_longctx.failures import (
@@ -27,6 +25,7 @@ from helm_longctx.failures import (
     failure_of_reason,
     failure_of_text,
 )
+from helm_longctx.helm_api import CacheConfig, Request, RequestResult
 from helm_longctx.models.apis import batches, echo, protocol, tools
 from helm_longctx.models.apis.answer_logprobs import read_distributions
 from helm_longctx.models.apis.client import ProviderClient
