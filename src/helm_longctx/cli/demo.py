@@ -119,8 +119,12 @@ def demo(
     for path in (folder, log.parent):
         path.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
-    columns = (TextColumn("{task.description:<36}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bars:
+    with Progress(
+        TextColumn("{task.description:<36}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+    ) as bars:
         _prepare(config, output_path, bars, log)
         options = ["--output-path", str(output_path), "--local-path", str(local_path)]
         _run(config, output_path, options, bars, log)
