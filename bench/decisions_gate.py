@@ -222,7 +222,7 @@ def _compare_plan(
     return share_figure(
         f"`gate --dry-run`, margin {100 * goal.margin:g} points, {100 * goal.noise:g} % changed by chance,"
         f" {questions} questions at each of two lengths: an equal pair passes",
-        f"planned {planned:.0%}",
+        f"planned {100 * planned:.0f} %",
         passed,
         rounds,
     )

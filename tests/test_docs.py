@@ -213,6 +213,40 @@ def test_the_site_builds(tmp_path: Path) -> None:
         )
 
 
+CLAIM = re.compile(r"(?P<bound>at most|at least|planned) (?P<percent>[\d.]+) %")
+FIGURE = re.compile(r"(?P<share>[\d.]+) ± (?P<error>[\d.]+) %")
+ERRORS = 3
+"""Standard errors of the simulation by which a figure may differ from its claim: hundreds are compared."""
+LEAST_ERROR = 0.05
+"""Percent. Smaller errors are shown as 0.0."""
+OF_PLANS = 3
+"""Points by which a simulated share may differ from a planned one, as docs/gate.md says."""
+
+
+def test_simulated_figures_keep_their_claims() -> None:
+    """No figure in the table of docs/statistics.md is off its claim by more than the error of its simulation."""
+    wrong = []
+    checked = 0
+    for row in rows("docs/statistics.md"):
+        found = FIGURE.fullmatch(row[3]) if len(row) == 6 else None
+        claim = CLAIM.search(row[2]) if found else None
+        if found is None or claim is None:
+            continue
+        checked += 1
+        share = float(found["share"])
+        bound = float(claim["percent"])
+        allowed = ERRORS * max(float(found["error"]), LEAST_ERROR)
+        is_kept = {
+            "at most": share <= bound + allowed,
+            "at least": share >= bound - allowed,
+            "planned": abs(share - bound) <= OF_PLANS + allowed,
+        }
+        if not is_kept[claim["bound"]]:
+            wrong.append(row)
+    assert not wrong
+    assert checked > 200
+
+
 def test_links_lead_to_files() -> None:
     """Relative links of all pages lead to files of the repository, where it is shown without the site."""
     pages = [

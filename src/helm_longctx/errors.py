@@ -106,7 +106,10 @@ def find_similar(
     value: object, names: Iterable[str], most: int = 1, likeness: float = 0.6
 ) -> list[str]:
     """Return up to `most` names with a similar spelling, the most similar first. Equal names have the likeness 1."""
-    by_lower = {name.lower(): name for name in names if len(name) <= _LONGEST_NAME}
+    by_lower = {}
+    for name in names:
+        if len(name) <= _LONGEST_NAME:
+            by_lower[name.lower()] = name
     similar = get_close_matches(
         str(value)[:_LONGEST_NAME].lower(), by_lower, n=most, cutoff=likeness
     )

@@ -256,7 +256,10 @@ def find_changed_records(
             yield f"{_MODULES[name]} has no {name}"
             continue
         there = {field.name for field in dataclasses.fields(record)}
-        missing = [field for field in names if field not in there]
+        missing = []
+        for field in names:
+            if field not in there:
+                missing.append(field)
         if missing:
             noun = "fields" if len(missing) > 1 else "field"
             yield f"{name} has no {noun} {', '.join(missing)}"

@@ -202,7 +202,7 @@ def test_export(command: Command, suite: Path) -> None:
     columns = [
         "score",
         "instances",
-        "lacking",
+        "caveats",
         "package",
         "comparability",
         "judge",

@@ -22,7 +22,7 @@ import pytest
 
 from helm_longctx.data import download
 from helm_longctx.data import hub as sources_hub
-from helm_longctx.data.hub import HubDataset, HubFile, HubZip, label_names
+from helm_longctx.data.hub import HubDataset, HubFile, HubFiles, HubZip, label_names
 from helm_longctx.errors import InputError
 from tests.data.hub_server import COMMIT, Hub, point_at, serve
 from tests.data.releases import SECRET, root, short_of
@@ -395,6 +395,39 @@ def test_a_copy_has_no_pinned_commit(
         (tmp_path / "data/tokenizers/ruler.json.source.json").read_text()
     )
     assert (source["repo"], source["commit"]) == ("copies/ruler", COMMIT)
+
+
+FILES = HubFiles(
+    repo="org/reports",
+    names=("parsed/one.json", "parsed/two.json"),
+    path="reports/parsed",
+    setting="REPORTS_REPO",
+    commit="5" * 40,
+)
+
+
+def test_files_of_a_repository(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Files of a repository are fetched at the commit; a fetch that failed goes on, and the setting can name a copy."""
+    hub.repos["org/reports"] = {"parsed/one.json": b"1", "other.json": b"0"}
+    assert FILES.find_differences() == ["1 of 2 files are missing: parsed/two.json"]
+    with pytest.raises(InputError, match="set REPORTS_REPO to a repository"):
+        FILES.ensure(root(tmp_path), "fetch it")
+    folder = tmp_path / "data/reports/parsed"
+    assert (folder / "one.json").read_bytes() == b"1"
+    monkeypatch.setenv("REPORTS_REPO", "copies/reports")
+    hub.repos["copies/reports"] = dict.fromkeys(FILES.names, b"2")
+    FILES.ensure(root(tmp_path), "fetch it")
+    assert FILES.find_differences() == []
+    contents = [(folder / name).read_bytes() for name in ("one.json", "two.json")]
+    assert contents == [b"1", b"2"]
+    record = json.loads((folder / "two.json.source.json").read_text())
+    assert (record["repo"], record["commit"]) == ("copies/reports", COMMIT)
+    assert sorted(path.name for path in folder.glob("*.json")) == [
+        *("one.json", "one.json.source.json"),
+        *("two.json", "two.json.source.json"),
+    ]
 
 
 def test_no_room_for_a_file_of_a_repository(

@@ -14,11 +14,11 @@ from helm_longctx.runs.shown_models import ShownModel
 
 
 def mean(
-    model: str, length: str, score: float, context: str = "full", lacking: str = ""
+    model: str, length: str, score: float, context: str = "full", caveats: str = ""
 ) -> Average:
     is_published = model.startswith("published/")
     shown = ShownModel(model.removeprefix("published/"), is_published=is_published)
-    return Average(shown, "helmet_rag", AVERAGE, length, context, score, 4, lacking)
+    return Average(shown, "helmet_rag", AVERAGE, length, context, score, 4, caveats)
 
 
 def test_each_condition_has_a_panel() -> None:
@@ -67,13 +67,13 @@ def test_a_suite_without_lengths_has_no_plot() -> None:
 
 def test_a_score_that_is_not_comparable_has_a_mark(tmp_path: Path) -> None:
     """Only a score that is not comparable has a mark in the plot."""
-    for name, lacking in (("marked", "missing:nq"), ("plain", "")):
+    for name, caveats in (("marked", "missing:nq"), ("plain", "")):
         write_picture(
-            length_plot([mean("a", "8k", 0.5), mean("a", "16k", 0.5, lacking=lacking)]),
+            length_plot([mean("a", "8k", 0.5), mean("a", "16k", 0.5, caveats=caveats)]),
             tmp_path / f"{name}.svg",
         )
         assert (tmp_path / f"{name}.svg").read_text("utf-8").count(f">{MARK}<") == bool(
-            lacking
+            caveats
         )
 
 

@@ -191,13 +191,13 @@ def test_marks_in_files(suite: Path) -> None:
     assert exported.returncode == 0, exported.stderr
     with (suite / "export/scores.csv").open(encoding="utf-8-sig") as file:
         lacking = {
-            (row["run"], row["task"]): row["lacking"] for row in csv.DictReader(file)
+            (row["run"], row["task"]): row["caveats"] for row in csv.DictReader(file)
         }
     assert lacking[FEW.replace("/", "_"), "json_kv"] == "num_samples:json_kv=4/100"
     assert lacking[EVIL_RUN.replace("/", "_"), "json_kv"] == ""
     with (suite / "export/averages.csv").open(encoding="utf-8-sig") as file:
         averages = {
-            (row["model"], row["task"], row["length"]): row["lacking"]
+            (row["model"], row["task"], row["length"]): row["caveats"]
             for row in csv.DictReader(file)
         }
     assert averages["longctx/lexical", "average", "8k"] == ""

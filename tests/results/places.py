@@ -214,7 +214,7 @@ def _helm_cell(tables: list[Any], result: Result, title: str = "") -> Cell | Non
                     cell.get("low"),
                     cell.get("high"),
                     cell.get("n"),
-                    bool(cell.get("lacking")),
+                    bool(cell.get("caveats")),
                 )
     return None
 
@@ -320,7 +320,7 @@ def cells_of_report(output: Path, boards: list[Board]) -> dict[Key, Cell]:
                 row["low"],
                 row["high"],
                 row["n"],
-                bool(row["lacking"]),
+                bool(row["caveats"]),
             )
             cells[key_of(board, result, judge_of(result))] = Cell(*values)
     repeated = cells.keys() - set(chosen_keys(boards))
@@ -330,7 +330,7 @@ def cells_of_report(output: Path, boards: list[Board]) -> dict[Key, Cell]:
 def _cell(row: Mapping[str, str]) -> Cell:
     n = row.get("instances")
     ends = (number(row["low"]), number(row["high"]))
-    return Cell(float(row["score"]), *ends, int(n) if n else None, bool(row["lacking"]))
+    return Cell(float(row["score"]), *ends, int(n) if n else None, bool(row["caveats"]))
 
 
 def cells_of_lm_eval(output: Path, boards: Iterable[Board]) -> dict[Key, Cell]:

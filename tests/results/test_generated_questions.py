@@ -170,7 +170,7 @@ def test_every_export_says_where_questions_come_from(command: Command) -> None:
     with Path("csv/averages.csv").open(newline="") as file:
         averages = list(csv.DictReader(file))
     assert all(row["questions"].startswith(GENERATOR) for row in (*scores, *averages))
-    assert all("generated:" in row["lacking"] for row in scores)
+    assert all("generated:" in row["caveats"] for row in scores)
     with Path("csv/answers.csv").open(newline="") as file:
         assert {row["source"] for row in csv.DictReader(file)} == {"generated"}
     (path,) = Path("lm-eval").rglob("results_*.json")

@@ -139,3 +139,32 @@ def test_models_are_named_by_deployments_only_if_there_are_several(run: Path) ->
         result.length: result.model for result in read_results(run.parent, BENCHMARKS)
     }
     assert names == {8192: "host/one", 16384: "other/one", 32768: "acme/one"}
+
+
+def test_a_metric_that_had_another_name(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run with a metric's earlier name has the same statistics as one with today's, with their intervals."""
+    values = [index % 2 for index in range(12)]
+
+    def add_to_rows(rows: Any) -> Any:
+        for row, value in zip(rows, values, strict=True):
+            name = {**row["stats"][0]["name"], "name": "old_match"}
+            row["stats"].append({"name": name, "count": 1, "mean": value})
+        return rows
+
+    def add_mean(stats: Any) -> Any:
+        name = {"name": "old_match", "split": "test", "sub_split": "json_kv"}
+        return [*stats, {"name": name, "count": 12, "mean": 0.5}]
+
+    change(run / "per_instance_stats.json", add_to_rows)
+    change(run / "stats.json", add_mean)
+    benchmark = next(one for one in BENCHMARKS if one.name == "helmet")
+    monkeypatch.setitem(vars(benchmark), "former_metrics", {"old_match": "match"})
+    result = read(run)
+    assert "old_match" not in result.statistics
+    interval = result.statistics["match"].interval
+    assert (interval.mean, interval.n) == (0.5, 12)
+    assert 0 < interval.low < 0.5 < interval.high < 1
+    assert benchmark.current_name("old_match:gpt-4") == "match:gpt-4"
+    assert benchmark.current_name("old_match_at_depth_50") == "match_at_depth_50"

@@ -18,9 +18,9 @@ from helm_longctx.environment import EXTRAS, TIMEOUT
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
 from helm_longctx.models.apis import calls
-from helm_longctx.models.apis.calls import Calls
+from helm_longctx.models.apis.calls import WorkerPool
 from helm_longctx.runner import asking, engine
-from helm_longctx.runner.asking import GIVE_UP, Breaker
+from helm_longctx.runner.asking import GIVE_UP, CircuitBreaker
 from helm_longctx.runner.sending import DEFAULT_TRIES
 from helm_longctx.runs.journal import NAME, read_answers
 from helm_longctx.tasks.answer import Answer
@@ -195,7 +195,7 @@ def test_a_call_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
         late.wait(60)
         done.set()
 
-    running = Calls(call, limit=0.05)
+    running = WorkerPool(call, limit=0.05)
     running.start(7, "a")
     given_up: list[tuple[int, object]] = []
     while running:
@@ -208,7 +208,7 @@ def test_a_call_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_threads_make_one_call_after_the_other() -> None:
     """As many threads as calls in flight make one call after the other, and they end when the calls are closed."""
     names: list[str] = []
-    running = Calls(lambda item: names.append(current_thread().name), limit=None)
+    running = WorkerPool(lambda item: names.append(current_thread().name), limit=None)
     for number in range(20):
         running.start(number, number)
         if len(running) == 2:
@@ -230,7 +230,7 @@ def missing_answer(kind: Failure) -> Answer:
 
 def test_what_a_prompt_brings_about_is_not_the_servers_fault() -> None:
     """Refusals count as failures in a row only until a request was answered."""
-    breaker = Breaker(100, has_answers=True)
+    breaker = CircuitBreaker(100, has_answers=True)
     for _ in range(50):
         breaker.add("a", missing_answer(Failure.REFUSED))
     for _ in range(GIVE_UP - 1):

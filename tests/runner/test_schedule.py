@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from helm_longctx.runner.prefixes import (
     SMALLEST,
     STEP,
-    Beginning,
     Schedule,
+    SharedPrefix,
     prefix_keys,
     shared_beginnings,
 )
@@ -68,7 +68,7 @@ def test_what_prompts_share() -> None:
         "z" * STEP + "2",
         "alone" * STEP,
     ]
-    shared = Beginning(0, 3 * STEP)
+    shared = SharedPrefix(0, 3 * STEP)
     assert shared_beginnings(prefix_keys(prompts)) == [
         shared,
         shared,

@@ -137,9 +137,10 @@ def for_each_length(
 
     @wraps(make)
     def sections(board: Board) -> list[Section]:
-        others = [
-            length for length in reversed(board.lengths) if length != board.main_length
-        ]
+        others = []
+        for length in reversed(board.lengths):
+            if length != board.main_length:
+                others.append(length)
         made = [make(board, length) for length in (board.main_length, *others)]
         return [section for section in made if section]
 

@@ -120,8 +120,12 @@ def demo(
     for path in (folder, log.parent):
         path.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
-    columns = (TextColumn("{task.description:<36}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bars:
+    with Progress(
+        TextColumn("{task.description:<36}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+    ) as bars:
         _prepare(config, output_path, bars, log)
         options = ["--output-path", str(output_path), "--local-path", str(local_path)]
         _run(config, output_path, options, bars, log)
@@ -222,7 +226,9 @@ def _run(
     what = "runs of the baselines" if len(models) > 1 else f"runs of {models[0]}"
     total = len(entries) * len(models)
     run_config = output_path / NAME / f"{models[0].replace('/', '_')}.yaml"
-    values = {name: config[name] for name in ("suite", "models", "parallelism")}
+    values = {}
+    for name in ("suite", "models", "parallelism"):
+        values[name] = config[name]
     run_config.write_text(
         yaml.safe_dump({**values, "entries": entries}, width=200), encoding="utf-8"
     )

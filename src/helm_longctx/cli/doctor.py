@@ -234,7 +234,10 @@ def _plugin() -> Iterator[_Finding]:
     entries: list[str] = []
     for benchmark in BENCHMARKS:
         entries += benchmark.entries
-    missing = [entry for entry in entries if find_run_spec_function(entry) is None]
+    missing = []
+    for entry in entries:
+        if find_run_spec_function(entry) is None:
+            missing.append(entry)
     if missing:
         yield False, f"HELM lacks {', '.join(missing)}"
     else:

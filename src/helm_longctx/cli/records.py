@@ -53,7 +53,9 @@ def prompts(
     If there is a second request, `follow_up` has the texts of its prompt around the first answer. With --parts,
     `context` and `question` are null if the last message has no context.
     """
-    entries = [parse_entry(BENCHMARKS, text) for text in expand_entry(entry)]
+    entries = []
+    for text in expand_entry(entry):
+        entries.append(parse_entry(BENCHMARKS, text))
     root = DataRoot.find(output_path)
     if any(asked.settings.count_with for asked in entries):
         fill_registries(READY)  # the name can belong to a tokenizer in HELM's registry

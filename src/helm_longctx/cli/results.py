@@ -180,7 +180,9 @@ def _copy_helms_schema(folder: Path) -> Path | None:
         return None
     content = read_json(written)
     own = {group["name"] for group in content.get("run_groups", ())}
-    helms = {group["name"] for group in schemas.read_helm_schema(None)["run_groups"]}
+    helms = set()
+    for group in schemas.read_helm_schema(None)["run_groups"]:
+        helms.add(group["name"])
     if own == helms:
         return None
     content.pop("models", None)

@@ -180,7 +180,9 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
 
     config = plan.config
     if config.groups:
-        patterns = {name: text.split(",") for name, text in config.groups.items()}
+        patterns = {}
+        for name, text in config.groups.items():
+            patterns[name] = text.split(",")
         write_groups(suite_path(config.output_path, config.suite), patterns)
     runner = make_runner(config)
     rule = plan.config.limits.stop_when

@@ -232,7 +232,10 @@ def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
                 if not entries:
                     continue
                 about = f"{title}{f' at {label}' if label else ''}. {_ABOUT}"
-                words = [word for word in (benchmark.name, part, label) if word]
+                words = []
+                for word in (benchmark.name, part, label):
+                    if word:
+                        words.append(word)
                 files["_".join(words) + ".conf"] = entry_file(about, entries)
     return files
 

@@ -65,7 +65,10 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
     if judges := [
         estimate.dollars.judges for estimate in estimates if estimate.judge_tokens.calls
     ]:
-        known = [dollars for dollars in judges if dollars is not None]
+        known = []
+        for dollars in judges:
+            if dollars is not None:
+                known.append(dollars)
         if len(known) == len(judges):
             price = f"${sum(known):,.2f}"
         else:

@@ -632,7 +632,10 @@ class RunConfig(ConfigSection):
     @model_validator(mode="after")
     def _check_selection(self) -> RunConfig:
         ways = ("tasks", "entries", "conf_paths", "protocols")
-        chosen = [way for way in ways if getattr(self, way) is not None]
+        chosen = []
+        for way in ways:
+            if getattr(self, way) is not None:
+                chosen.append(way)
         if not chosen:
             raise _key_error("tasks", f"is missing; give one of {', '.join(ways)}")
         if len(chosen) > 1:

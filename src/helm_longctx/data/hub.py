@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from inspect import signature
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Literal, NamedTuple, cast
@@ -36,6 +37,7 @@ from helm_longctx.data.download import (
     check_space,
     describe_stored,
     fetch_description,
+    place_file,
     run_within,
     sha256_of,
     warn_if_changed,
@@ -60,6 +62,9 @@ _PARTIAL = "partial-"
 """Start of the names of all splits in the conversion of a data set that is too large to be converted whole."""
 _FIRST_DIGITS = re.compile("[0-9a-f]{7,39}")
 """The first digits of a commit. Public material often names these instead of all 40."""
+_MORE_THAN_ANNOUNCED = 16 << 20
+"""Bytes by which a download may exceed its announced size. huggingface_hub reads pieces of 10 MB, of which it writes none
+that comes after this limit."""
 LOCK_TIMEOUT = 30
 """Seconds to wait for another fetch that writes the same record."""
 
@@ -376,6 +381,71 @@ class HubFile(SingleFile):
 
 
 @dataclass(frozen=True)
+class HubFiles(Source):
+    """Several files of a hub data set repository.
+
+    Args:
+        names: the names of the files in the repository. No two of them differ only in their folders.
+        path: the folder under the data root that receives them.
+        setting: name of an environment variable that can name another repository with the same files.
+        commit: commit of `repo`. Of another repository, the latest commit is read.
+    """
+
+    repo: str
+    names: tuple[str, ...]
+    path: str
+    setting: str
+    commit: str
+
+    title = "files of hub data set {0.repo_id}"
+
+    @property
+    def repo_id(self) -> str:
+        """The repository to download them from."""
+        return os.environ.get(self.setting) or self.repo
+
+    @property
+    def paths(self) -> list[str]:
+        """The files under the data root."""
+        return [f"{self.path}/{Path(name).name}" for name in self.names]
+
+    @property
+    def remedy(self) -> str:
+        """What to do if the server refuses access, in addition to setting a token."""
+        return (
+            f"set {self.setting} to a repository with a copy of it, or {USE_A_MIRROR}"
+        )
+
+    @property
+    def _revision(self) -> str:
+        return self.commit if self.repo_id == self.repo else ""
+
+    def fetch(self, folder: Path) -> None:
+        """Download the files that the folder lacks, so that a fetch that failed goes on."""
+        for name in self.names:
+            target = folder / Path(name).name
+            if target.is_file():
+                continue
+            with place_file(target) as (part, record):
+                file, source = _download(self.repo_id, name, "dataset", self._revision)
+                shutil.copyfile(file, part)
+                record |= source
+
+    @property
+    def pin(self) -> Pin:
+        """The commit. The digests are the hub's."""
+        return Pin(self.repo_id, "dataset", self._revision, self.names)
+
+    def find_differences(self) -> list[str]:
+        """Ask whether the repository has the files."""
+        _, available = list_files(self.repo_id, self._revision or None)
+        lacking = sorted({*self.names} - {*available})
+        if not lacking:
+            return []
+        return [f"{len(lacking)} of {len(self.names)} files are missing: {lacking[0]}"]
+
+
+@dataclass(frozen=True)
 class HubZip(SingleFile):
     """One member of a zip file in a hub data set repository.
 
@@ -465,7 +535,10 @@ class HubRows(SingleFile):
     def first_rows(self) -> Mapping[str, bytes]:
         """Return the first row of the first file, whatever its value."""
         available = list_files(self.repo, self.commit)[1]
-        names = [name for name in available if name.startswith(self.files)]
+        names = []
+        for name in available:
+            if name.startswith(self.files):
+                names.append(name)
         if not names:
             raise ShapeError(
                 f"the repository has no file {self.files}*, but {', '.join(available[:MOST_NAMED])}"
@@ -632,7 +705,10 @@ def complete_commit(repo: str, digits: str, kind: Kind = "dataset") -> str:
         ShapeError: no commit of the repository has these digits, or several have them.
     """
     commits = list_commits(repo, kind)
-    matches = [commit for commit in commits if commit.startswith(digits)]
+    matches = []
+    for commit in commits:
+        if commit.startswith(digits):
+            matches.append(commit)
     if len(matches) != 1:
         count = "several commits" if matches else "no commit"
         raise ShapeError(f"the repository has {count} {digits}…; {USE_A_MIRROR}")
@@ -807,7 +883,8 @@ def download(
 ) -> Path:
     """Download a file at a commit into the hub's cache, and check it.
 
-    Raises an `InputError` if the digest differs, or the disk of the hub's cache is too full.
+    Raises:
+        InputError: the hub sends more than it announced, the digest differs, or the disk of the hub's cache is too full.
     """
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
     from huggingface_hub.constants import HF_HUB_CACHE
@@ -820,7 +897,11 @@ def download(
     ):
         Path(HF_HUB_CACHE).mkdir(parents=True, exist_ok=True)
         check_space(Path(HF_HUB_CACHE), described.size or 0)
-    path = Path(hf_hub_download(repo, name, repo_type=kind, revision=commit))
+    limit: dict[str, Any] = {}
+    # Versions before 1.2 have no such parameter, so their downloads end only when the hub's response does.
+    if "tqdm_class" in signature(hf_hub_download).parameters:
+        limit["tqdm_class"] = _limit_download(name, described.size)
+    path = Path(hf_hub_download(repo, name, repo_type=kind, revision=commit, **limit))
     digests[name] = sha256_of(path)
     # For small files the hub announces git's blob id (40 digits) instead of the SHA-256.
     if len(expected) == 64 and expected != digests[name]:
@@ -831,6 +912,39 @@ def download(
             f"{name} has SHA-256 {digests[name]}, expected {expected}; the file was deleted"
         )
     return path
+
+
+def _limit_download(name: str, size: int | None) -> type[Any]:
+    """Make a progress bar for huggingface_hub that ends a download which is larger than announced.
+
+    huggingface_hub compares the size with the announced one only after the response has ended.
+
+    Args:
+        size: the announced size in bytes, if there is one. Without one, the disk keeps some free space.
+    """
+    from huggingface_hub.constants import HF_HUB_CACHE
+    from huggingface_hub.utils import tqdm  # type: ignore[attr-defined]
+
+    class LimitedProgress(tqdm):
+        """A progress bar that raises an `InputError` at the limit."""
+
+        received = 0
+        """Bytes so far. A bar that is not shown does not count them."""
+
+        def update(self, count: float | None = 1) -> bool | None:
+            """Count received bytes; huggingface_hub calls this before it writes them."""
+            self.received += int(count or 0)
+            if size is None:
+                check_space(Path(HF_HUB_CACHE))
+            elif self.received > size + _MORE_THAN_ANNOUNCED:
+                raise InputError(
+                    f"the hub announced {size:,} bytes for {name} and sends more; check HF_ENDPOINT, or"
+                    f" {USE_A_MIRROR}"
+                )
+            shown: bool | None = super().update(count)
+            return shown
+
+    return LimitedProgress
 
 
 def _write_rows(

@@ -85,7 +85,10 @@ class DataRoot:
 
     def missing_error(self, paths: list[str], fetch: str) -> InputError:
         """Return the error for missing files. It names them, of many the first ones, and the command that gets them."""
-        absent = [path for path in paths if not self.has(path)]
+        absent = []
+        for path in paths:
+            if not self.has(path):
+                absent.append(path)
         names = ", ".join(absent[:_MOST_NAMES])
         if len(absent) > _MOST_NAMES:
             names += f" and {len(absent) - _MOST_NAMES} more files"

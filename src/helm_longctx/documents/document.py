@@ -33,7 +33,7 @@ class Cell:
             0…1.
         detail: a small text after the text, such as an interval.
         note: explanation of the cell (on pages a tooltip).
-        tag: `best` or `lacking`, shown by type and colour on pages. In the cell of a model `own`, `unranked` (an own
+        tag: `best` or `caveats`, shown by type and colour on pages. In the cell of a model `own`, `unranked` (an own
             one without a rank) or `floor`, shown in the whole row.
     """
 
@@ -55,18 +55,18 @@ def number_cell(
     show: Callable[[float], str] = percent,
     detail: str = "",
     note: str = "",
-    lacking: str = "",
+    caveats: str = "",
 ) -> Cell:
-    """Return the cell of a number, with a mark and a note if it is `lacking`; a dash with the note if there is none."""
+    """Return the cell of a number, with a mark and a note if it has caveats, or a dash if there is none."""
     if value is None or math.isnan(value):
         return Cell(DASH, note=note)
-    notes = "; ".join(filter(None, (note, lacking)))
+    notes = "; ".join(filter(None, (note, caveats)))
     return Cell(
-        add_mark(show(value), lacking),
+        add_mark(show(value), caveats),
         value,
         detail,
         notes,
-        tag="lacking" if lacking else "",
+        tag="caveats" if caveats else "",
     )
 
 

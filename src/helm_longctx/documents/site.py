@@ -144,7 +144,9 @@ class PageFormat:
 
 def markdown_table(table: Table) -> str:
     """Return the header and the rows of a table in Markdown. The user's models are bold."""
-    align = ["---:" if column.is_number else "---" for column in table.columns]
+    align = []
+    for column in table.columns:
+        align.append("---:" if column.is_number else "---")
     rows = []
     for row in table.rows:
         rows.append([_show(cell, escape_markdown, "**{}**", "({})") for cell in row])

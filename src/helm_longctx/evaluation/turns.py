@@ -87,7 +87,10 @@ def _is_awaited(thread: threading.Thread, waiting: set[int]) -> bool:
                 computing.add(ident)
         if thread.ident in computing:
             return True
-        ended = {wait.ident for wait in awaited if isinstance(wait, threading.Thread)}
+        ended = set()
+        for wait in awaited:
+            if isinstance(wait, threading.Thread):
+                ended.add(wait.ident)
         waiting = {ident for ident in computing | ended if ident is not None} - seen
     return False
 

@@ -506,7 +506,10 @@ def apply_patches() -> None:
     redact_logs()
     redact_uncaught()
     add_log_filter()
-    applied = [patch for patch in _OF_RUNS if patch.apply()]
+    applied = []
+    for patch in _OF_RUNS:
+        if patch.apply():
+            applied.append(patch)
     if _register_arguments in applied:
         for (
             deployment

@@ -125,7 +125,10 @@ class AnswerAnnotator(JudgeAnnotator):
             check_judge(name, credentials)
         if not has_judge:
             return
-        preparations = {own.prepare for own in cls.judgements.values() if own.prepare}
+        preparations = set()
+        for own in cls.judgements.values():
+            if own.prepare:
+                preparations.add(own.prepare)
         for prepare in preparations:
             prepare(DataRoot.find(get_benchmark_output_path()))
 

@@ -67,7 +67,7 @@ class Board:
         categories: the results of categories, for each judge apart.
         overalls: the overall scores, also those that a model does not have, whose `caveats` say why.
         folders: the folder of each length, if each length has one.
-        metric: `likelihood` or `perplexity` if given texts are scored, empty for the official metrics.
+        metric: `likelihood`, `perplexity` or `longppl` if given texts are scored, empty for the official metrics.
     """
 
     benchmark: Benchmark
@@ -243,7 +243,10 @@ class Board:
     def others(self) -> list[str]:
         """The parts with a column of their own that are in no mean: other categories, and variants of tasks."""
         entries = self.benchmark.entries.items()
-        rest = [entry for entry, category in entries if not category.averaged]
+        rest = []
+        for entry, category in entries:
+            if not category.averaged:
+                rest.append(entry)
         return [
             *rest,
             *(task.name for _, category in entries for task in category.variants),
@@ -252,7 +255,9 @@ class Board:
     @cached_property
     def titles(self) -> dict[str, str]:
         """The title of each part."""
-        tasks = {task.name: task.title for task in self.benchmark.tasks}
+        tasks = {}
+        for task in self.benchmark.tasks:
+            tasks[task.name] = task.title
         categories = {}
         for name, category in self.benchmark.entries.items():
             categories[name] = category.title or self.benchmark.title
@@ -579,7 +584,10 @@ def _restrict(
         benchmark = replace(
             benchmark, published=tuple, protocols=tuple, effective_score=None
         )
-    own = {result.entry for result in results if not result.is_published}
+    own = set()
+    for result in results:
+        if not result.is_published:
+            own.add(result.entry)
     if own:  # beside own models, a category in no mean that only published models have would be an empty column
         for entry, category in benchmark.entries.items():
             if category.averaged:

@@ -57,8 +57,8 @@ from helm_longctx.results.statistics.ranking import Correlation, Rank
 from helm_longctx.runs.files import STATES
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.entry import fetch_line
-from helm_longctx.tasks.metric_names import MEAN_LOGPROB, SCORE_NAMES
-from helm_longctx.tasks.request_settings import PERPLEXITY
+from helm_longctx.tasks.metric_names import KEY_LOGPROB, MEAN_LOGPROB, SCORE_NAMES
+from helm_longctx.tasks.request_settings import LONGPPL, PERPLEXITIES, PERPLEXITY
 from helm_longctx.tasks.task import UNREAD
 
 
@@ -67,21 +67,26 @@ def score_rows(board: Board) -> list[dict[str, Any]]:
 
     `metric` is `score`, `likelihood` or `token probability`; `part` is a task, a run entry, or `overall`; `length` is None
     without lengths; `context` is `full` or `none`. The score and the ends of its 95 % interval are in 0 to 1, or None;
-    `n` counts instances. `lacking` has the codes of `Caveat`: why the score is not comparable, or why there is
+    `n` counts instances. `caveats` has the codes of `Caveat`: why the score is not comparable, or why there is
     none. `score_numbers` describes `cut_wrong`, `cut_left_out`, `cut_best` and `without_errors`, and `unread_share`
-    `unread`. `perplexity` is None except for tasks with `metric=perplexity`.
+    `unread`. `perplexity` is None except for tasks with `metric=perplexity` or `metric=longppl`, and `longppl` except
+    for the latter.
     """
     models = {key.model for key in board.results}
-    floors = {model for model in models if board.is_floor(model)}
+    floors = set()
+    for model in models:
+        if board.is_floor(model):
+            floors.add(model)
     rows = []
     for key, result in board.results.items():
         interval = result.interval
-        perplexity = find_perplexity(result) if result.metric == PERPLEXITY else None
+        perplexity = find_perplexity(result)
+        longppl = find_longppl(result)
         # Of published scores no answers are known.
         numbers = _NO_NUMBERS if result.is_published else score_numbers(result)
-        lacking = []
+        caveats = []
         for caveat in result.caveats:
-            lacking.append(caveat.code)
+            caveats.append(caveat.code)
         row = {
             "benchmark": board.benchmark.name,
             "folder": board.folder,
@@ -94,13 +99,14 @@ def score_rows(board: Board) -> list[dict[str, Any]]:
             "low": None if math.isnan(interval.low) else interval.low,
             "high": None if math.isnan(interval.high) else interval.high,
             "n": interval.n,
-            "lacking": lacking,
+            "caveats": caveats,
             "judges": sorted(result.judges),
             "published": result.is_published,
             "floor": key.model in floors,
             **numbers,
             "unread": None if result.is_published else unread_share(result),
             "perplexity": perplexity.mean if perplexity else None,
+            "longppl": longppl.mean if longppl else None,
         }
         rows.append(row)
     return rows
@@ -122,7 +128,7 @@ def write_scores(boards: Iterable[Board], folder: Path) -> None:
     (folder / "scores.json").write_bytes(dump_json(rows))
     cells = []
     for row in rows:
-        lists = {"lacking": ";".join(row["lacking"]), "judges": ";".join(row["judges"])}
+        lists = {"caveats": ";".join(row["caveats"]), "judges": ";".join(row["judges"])}
         cells.append(list((row | lists).values()))
     write_csv(folder / "scores.csv", list(rows[0]), cells)
 
@@ -183,8 +189,14 @@ def unread_share(result: Result) -> float | None:
         if UNREAD in result.statistics:
             return result.statistics[UNREAD].interval.mean
         return None
-    shares = [unread_share(part) for part in result.parts if part.has_score]
-    known = [share for share in shares if share is not None]
+    shares = []
+    for part in result.parts:
+        if part.has_score:
+            shares.append(unread_share(part))
+    known = []
+    for share in shares:
+        if share is not None:
+            known.append(share)
     if known and len(known) == len(shares):
         return fmean(known)
     return None
@@ -230,7 +242,10 @@ def bounds(result: Result) -> _CutBounds | None:
     if not result.has_score or result.is_published:
         return None
     if result.parts:
-        parts = [bounds(part) for part in result.parts if part.has_score]
+        parts = []
+        for part in result.parts:
+            if part.has_score:
+                parts.append(bounds(part))
         known = [part for part in parts if part is not None]
         if not known or len(known) < len(parts):
             return None
@@ -294,8 +309,24 @@ def find_perplexity(result: Result) -> Interval | None:
 
     It is the exponential of minus the mean log-probability of a token, over texts.
     """
-    logprob = result.find_interval(MEAN_LOGPROB)
-    if result.metric != PERPLEXITY or result.parts or logprob is None:
+    if result.metric not in PERPLEXITIES or result.parts:
+        return None
+    return _invert(result.find_interval(MEAN_LOGPROB))
+
+
+def find_longppl(result: Result) -> Interval | None:
+    """Return the perplexity of the key tokens of a task's texts.
+
+    None if they were not asked for, if no text has one, and for means of tasks. Each key token counts the same.
+    """
+    if result.metric != LONGPPL or result.parts:
+        return None
+    return _invert(result.find_interval(KEY_LOGPROB))
+
+
+def _invert(logprob: Interval | None) -> Interval | None:
+    """Return the perplexity that belongs to a mean log-probability."""
+    if logprob is None:
         return None
     return Interval(
         mean=math.exp(-logprob.mean),
@@ -305,10 +336,14 @@ def find_perplexity(result: Result) -> Interval | None:
     )
 
 
-def _perplexity_cell(perplexity: Interval | None) -> Cell:
-    """Return a perplexity with its interval, or a dash."""
+def perplexity_cell(perplexity: Interval | None, missing: str = "not run") -> Cell:
+    """Return a perplexity with its interval, or a dash.
+
+    Args:
+        missing: why there is none.
+    """
     if perplexity is None:
-        return Cell(DASH, note="not run")
+        return Cell(DASH, note=missing)
     ends = range_text(perplexity.low, perplexity.high, decimals)
     return Cell(decimals(perplexity.mean), perplexity.mean, ends)
 
@@ -364,10 +399,13 @@ def score_columns(
         if any(scores):
             # A score that is not comparable cannot be the best of its column, and a single one is none.
             ranking = board.ranking(length, part)
-            comparable = [score for score in ranking if not score.caveats]
+            comparable = []
+            for score in ranking:
+                if not score.caveats:
+                    comparable.append(score)
             best = comparable[0].interval.mean if len(comparable) > 1 else None
             heading = title
-            if board.metric == PERPLEXITY:
+            if board.metric in PERPLEXITIES:
                 heading += f":\n{SCORE_NAMES[PERPLEXITY]}"
             about = "The ranks are by this column." if is_ranked else ""
             cells = []
@@ -395,8 +433,13 @@ def score_columns(
             yield _ScoreColumn(head, cells)
         perplexities = [find_perplexity(result) if result else None for result in own]
         if any(perplexities):
-            cells = [_perplexity_cell(perplexity) for perplexity in perplexities]
+            cells = [perplexity_cell(perplexity) for perplexity in perplexities]
             yield _ScoreColumn(Column(f"{title}:\nperplexity"), cells, perplexities)
+        longppls = [find_longppl(result) if result else None for result in own]
+        if any(longppls):
+            about = "Perplexity of the key tokens: those that need what is far back."
+            cells = [perplexity_cell(longppl) for longppl in longppls]
+            yield _ScoreColumn(Column(f"{title}:\nLongPPL", about), cells, longppls)
         right = [without_errors(result) if result else None for result in own]
         if with_errata and any(right):
             cells = []
@@ -445,7 +488,10 @@ def _choose_parts(
     if sum(category.averaged for category in categories.values()) < 2:
         parts = [part for part in parts if part != OVERALL]
     parts.sort(key=lambda part: part != OVERALL and part not in categories)
-    own = [model for model in models if model in board.own_models]
+    own = []
+    for model in models:
+        if model in board.own_models:
+            own.append(model)
 
     def is_run(part: str) -> bool:
         results = [board.find(model, part, length, context) for model in own]
@@ -514,7 +560,10 @@ def _choose_models(
     """Return the user's models with a score, and the best published ones if there is one of the user's."""
     part = board.main_part(length)
     keys = [key for key in board.scores if key.length == length]
-    models = {key.model for key in keys if key.context == context}
+    models = set()
+    for key in keys:
+        if key.context == context:
+            models.add(key.model)
     floors = sorted(board.floors(part, length), key=lambda floor: -floor.interval.mean)
     scores = [
         *board.ranking(length, part),
@@ -531,7 +580,10 @@ def _choose_models(
     if context != "full":
         return own
     competing = board.competing(length, part)
-    best = [score.model for score in competing if score.is_published]
+    best = []
+    for score in competing:
+        if score.is_published:
+            best.append(score.model)
     return [*own, *best[:published]]
 
 
@@ -547,8 +599,14 @@ def own_first(board: Board, models: Iterable[ShownModel]) -> list[ShownModel]:
 
 def shown_models(ranking: Sequence[Result]) -> list[ShownModel]:
     """Return the models that plots show, best first: the user's own, and then the best published ones."""
-    own = [score.model for score in ranking if not score.is_published]
-    published = [score.model for score in ranking if score.is_published]
+    own = []
+    for score in ranking:
+        if not score.is_published:
+            own.append(score.model)
+    published = []
+    for score in ranking:
+        if score.is_published:
+            published.append(score.model)
     return [*own, *published[: max(SHOWN - len(own), _FEWEST_PUBLISHED)]]
 
 
@@ -611,7 +669,7 @@ def score_cell(result: Result | None, best: float | None = None) -> Cell:
     notes += reasons
     tag = ""
     if result.caveats:
-        tag = "lacking"
+        tag = "caveats"
     elif interval.mean == best:
         tag = "best"
     text = add_mark(percent(interval.mean), result.caveats)

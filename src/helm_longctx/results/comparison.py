@@ -71,9 +71,14 @@ def find_ranks(
     ranking: Iterable[Result], differences: Differences
 ) -> dict[ShownModel, Rank]:
     """Return each model's rank, with those that differences leave open; published ones are not compared."""
-    scores = {result.model: result.interval.mean for result in ranking}
+    scores = {}
+    for result in ranking:
+        scores[result.model] = result.interval.mean
     # Each pair counts once, but the differences have both directions.
-    pairs = [pair for pair in combinations(scores, 2) if pair in differences]
+    pairs = []
+    for pair in combinations(scores, 2):
+        if pair in differences:
+            pairs.append(pair)
     return rank_ranges(scores, {pair: differences[pair] for pair in pairs})
 
 
@@ -646,7 +651,10 @@ def pair_questions(
 
 
 def _mean_or_nan(repeats: Sequence[InstanceScore]) -> float:
-    scores = [answer.score for answer in repeats if answer.score is not None]
+    scores = []
+    for answer in repeats:
+        if answer.score is not None:
+            scores.append(answer.score)
     return fmean(scores) if scores else math.nan
 
 
@@ -772,7 +780,10 @@ class SharedTable(_SharedAnswers):
         """Yield a sentence on which model is better over all and, with several lengths, one for each length."""
         parts: dict[str, dict[tuple[ShownModel, ShownModel], Decision]] = {"": {}}
         # At the other lengths, only some of the models share instances.
-        lengths = {cell.length for cell, weight in self._weights if weight}
+        lengths = set()
+        for cell, weight in self._weights:
+            if weight:
+                lengths.add(cell.length)
         for length in sorted(lengths, key=lambda length: length or 0):
             parts[label(length)] = {}
         for pairing in pairings:
@@ -911,7 +922,10 @@ def _find_refusal(
     """Say how results were judged and asked that cannot be compared, and how they can be made comparable."""
     task, length, context = address
     scores = board.scores_of(task, length, context)
-    results = [scores[model] for model in models if model in scores]
+    results = []
+    for model in models:
+        if model in scores:
+            results.append(scores[model])
     if len(results) < len(models):
         return ""
     if board.shared_scores(models, task, length, context):

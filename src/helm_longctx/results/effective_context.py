@@ -39,7 +39,7 @@ class MeasuredLength(_Part):
     is_effective: bool | None = Field(
         description="Whether the length is effective by the rule; null if it is open."
     )
-    lacking: list[str] = Field(
+    caveats: list[str] = Field(
         description="Why the score is not comparable. Empty if it is."
     )
     measured_on: date
@@ -88,7 +88,10 @@ def drop_nan(value: float) -> float | None:
 
 def longest_effective(lengths: list[MeasuredLength]) -> int | None:
     """Return the longest length that is effective for sure."""
-    effective = [measured.length for measured in lengths if measured.is_effective]
+    effective = []
+    for measured in lengths:
+        if measured.is_effective:
+            effective.append(measured.length)
     return max(effective, default=None)
 
 

@@ -68,7 +68,10 @@ def _read_scores(folder: Path, results: Sequence[Result]) -> Iterator[_Score]:
             continue
         seen.add(run.path)
         groups = run.spec.get("groups", ())
-        named = [chosen[group] for group in groups if group in chosen]
+        named = []
+        for group in groups:
+            if group in chosen:
+                named.append(chosen[group])
         metric = named[0] if named else _metric_of_scenario(run.spec)
         statistic = result.statistics.get(metric)
         yield _Score(

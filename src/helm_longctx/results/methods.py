@@ -101,7 +101,10 @@ def find_gains(
                     table.pair_scores(name, plain, table.weighted_indices)
                 )
                 weights = enumerate(table.weights)
-                indices = [index for index, weight in weights if weight]
+                indices = []
+                for index, weight in weights:
+                    if weight:
+                        indices.append(index)
                 gain = Gain(
                     model=model,
                     method=method,

@@ -26,10 +26,10 @@ from helm_longctx.models.objects import PromptFacts, with_facts
 from helm_longctx.models.results import answer_of, failure_of, make_failure
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runner.engine import (
-    Engine,
-    Outcome,
     PendingRequest,
     QueuedRequest,
+    RequestEngine,
+    RequestOutcome,
 )
 from helm_longctx.runner.follow_up import follow_up, join_answers
 from helm_longctx.runner.prefixes import CHARACTERS, Schedule
@@ -70,7 +70,7 @@ class FinishedQuestion(NamedTuple):
     """The number of a question that was asked, and what came of it."""
 
     number: int
-    outcome: Outcome
+    outcome: RequestOutcome
 
 
 def ask_all(
@@ -153,14 +153,14 @@ class Asking:
         self.progress = Progress(total)
         self.waiting = WaitingPrompts({})
         self._answers_short: bool | None = None
-        self._breaker = Breaker(total, bool(journal))
-        self._odd = _Oddities()
+        self._breaker = CircuitBreaker(total, bool(journal))
+        self._answer_warnings = _AnswerWarnings()
         self._open_questions = 0
         self._finished: list[FinishedQuestion] = []
 
-    def make_engine(self, parallelism: int) -> Engine:
+    def make_engine(self, parallelism: int) -> RequestEngine:
         """Return the engine that sends the requests."""
-        return Engine(
+        return RequestEngine(
             ask=self,
             sender=self.sender,
             journal=self.journal,
@@ -179,11 +179,13 @@ class Asking:
         """Whether a question was begun that has no result yet."""
         return self._open_questions > 0
 
-    def may_begin(self, engine: Engine) -> bool:
+    def may_begin(self, engine: RequestEngine) -> bool:
         """Whether another question may begin."""
         return engine.has_room
 
-    def begin(self, number: int, pending: PendingRequest, engine: Engine) -> None:
+    def begin(
+        self, number: int, pending: PendingRequest, engine: RequestEngine
+    ) -> None:
         """Begin a question: put its request into the queue."""
         self._open_questions += 1
         engine.submit(
@@ -200,7 +202,7 @@ class Asking:
         """End what belongs to the loop. It has no further use."""
         self.progress.close()
 
-    def _finish(self, number: int, outcome: Outcome) -> None:
+    def _finish(self, number: int, outcome: RequestOutcome) -> None:
         self._open_questions -= 1
         self._finished.append(FinishedQuestion(number, outcome))
 
@@ -255,7 +257,7 @@ class Asking:
         return attempt.result
 
     def count(
-        self, number: int, asked: StoredRequest, outcome: Outcome
+        self, number: int, asked: StoredRequest, outcome: RequestOutcome
     ) -> tuple[RequestState, bool]:
         """Count a question's outcome. Return its state with the result, and whether that is an answer.
 
@@ -280,7 +282,7 @@ class Asking:
             self.waiting.refuse(asked.characters)
             weight = 0 if self._is_only_long(asked, answer.failure) else 1
         self._breaker.add(instance, answer, weight=weight)
-        self._odd.add(instance, sample, answer)
+        self._answer_warnings.add(instance, sample, answer)
         return replace(asked.state, result=result), answer.is_answered
 
     def _is_only_long(self, asked: StoredRequest, failure: Failure) -> bool:
@@ -326,7 +328,7 @@ class Asking:
     def finish(self) -> int:
         """Log the totals, and return how many requests failed."""
         self.progress.finish()
-        self._odd.finish()
+        self._answer_warnings.finish()
         if summary := self.spending.summary():
             helm_log.info(summary)
         return self._breaker.finish()
@@ -434,7 +436,7 @@ class Progress:
         return self._tokens / max(time.monotonic() - self._start, 1e-9)
 
 
-class Breaker:
+class CircuitBreaker:
     """Counts failures by kind, logs the first of each kind, and ends a run with too many failures in a row."""
 
     def __init__(self, total: int, has_answers: bool):
@@ -493,7 +495,7 @@ class Breaker:
         return self._kinds.total()
 
 
-class _Oddities:
+class _AnswerWarnings:
     """Counts answers that a reader of the scores must know of, and logs the first of each kind."""
 
     def __init__(self) -> None:

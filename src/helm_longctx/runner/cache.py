@@ -150,10 +150,9 @@ def server_digest(
     """
     registered = get_model_deployment(deployment)
     arguments = registered.client_spec.args or {}
-    addresses = {
-        name: credentials.get(f"{registered.host_organization}{name}", None)
-        for name in _IN_CREDENTIALS
-    }
+    addresses = {}
+    for name in _IN_CREDENTIALS:
+        addresses[name] = credentials.get(f"{registered.host_organization}{name}", None)
     # HELM's own HTTP client prefers its variable to the deployment's address.
     variables = ["HELM_HTTP_MODEL_BASE_URL"]
     if not arguments.get("base_url"):
@@ -173,11 +172,10 @@ def server_digest(
 
 def _without_secrets(value: Any) -> Any:
     if isinstance(value, Mapping):
-        arguments = {
-            str(name): part
-            for name, part in value.items()
-            if not _IGNORED_ARGUMENTS.search(str(name))
-        }
+        arguments = {}
+        for name, part in value.items():
+            if not _IGNORED_ARGUMENTS.search(str(name)):
+                arguments[str(name)] = part
         return {
             name: _without_secrets(part)
             for name, part in arguments.items()

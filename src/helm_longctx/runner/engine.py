@@ -14,10 +14,10 @@ from itertools import count
 from typing import NamedTuple
 
 from helm_longctx.helm_api import RequestResult
-from helm_longctx.models.apis.calls import SETTLE, Calls
+from helm_longctx.models.apis.calls import SETTLE, WorkerPool
 from helm_longctx.models.apis.sending import Sender
 from helm_longctx.models.results import answer_of, failure_of
-from helm_longctx.runner.prefixes import Beginning
+from helm_longctx.runner.prefixes import SharedPrefix
 from helm_longctx.runner.resuming import find_answer
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import StoredRequest
@@ -28,11 +28,11 @@ class PendingRequest(NamedTuple):
     """A request, the beginning that it shares with others if the provider uses it, and whether they are in a batch."""
 
     request: StoredRequest
-    beginning: Beginning | None = None
+    beginning: SharedPrefix | None = None
     in_batch: bool = False
 
 
-class Outcome(NamedTuple):
+class RequestOutcome(NamedTuple):
     """What came of a request.
 
     Attributes:
@@ -50,10 +50,10 @@ class QueuedRequest:
     """A request that waits to be sent, and what gets its outcome, in the thread of the loop."""
 
     pending: PendingRequest
-    deliver: Callable[[Outcome], None]
+    deliver: Callable[[RequestOutcome], None]
 
 
-class Engine:
+class RequestEngine:
     """The queue of a run's requests, and those in flight.
 
     Only `submit` and `wake` may be called by other threads than the one of the loop.
@@ -80,7 +80,7 @@ class Engine:
         self._journal = journal
         self._spending = spending
         self._late_failure = late_failure
-        self._calls = Calls(ask, sender.limit)
+        self._calls = WorkerPool(ask, sender.limit)
         self._numbers = count()
         self._queue: deque[QueuedRequest] = deque()
         # Requests that wait for the answer to an equal one in flight.
@@ -191,4 +191,6 @@ class Engine:
         is_first = name not in self._charged
         if failure_of(result) is None:
             self._charged.add(name)
-        queued.deliver(Outcome(result=result, is_late=is_late, is_first=is_first))
+        queued.deliver(
+            RequestOutcome(result=result, is_late=is_late, is_first=is_first)
+        )

@@ -521,7 +521,10 @@ def _dollars(
 def _sum(amounts: Iterable[float | None]) -> float | None:
     """Return the sum. Returns None if an amount is not known."""
     every = list(amounts)
-    known = [amount for amount in every if amount is not None]
+    known = []
+    for amount in every:
+        if amount is not None:
+            known.append(amount)
     return sum(known) if len(known) == len(every) else None
 
 

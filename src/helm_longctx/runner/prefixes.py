@@ -26,7 +26,7 @@ PrefixDigests = list[int]
 """For each prefix of whole steps of a prompt, the number of the first prompt that starts with it."""
 
 
-class Beginning(NamedTuple):
+class SharedPrefix(NamedTuple):
     """The beginning that a prompt shares with at least one other."""
 
     group: int
@@ -38,7 +38,7 @@ class Beginning(NamedTuple):
         return self.characters // CHARACTERS
 
 
-Pays = Callable[[Beginning, Sequence[int]], bool]
+Pays = Callable[[SharedPrefix, Sequence[int]], bool]
 """Says of a beginning, and of the numbers of the requests that share it, whether a cache makes them cheaper."""
 
 
@@ -64,7 +64,7 @@ def order_by_prefix(keys: Sequence[PrefixDigests]) -> list[int]:
     return sorted(range(len(keys)), key=keys.__getitem__)
 
 
-def shared_beginnings(keys: Sequence[PrefixDigests]) -> list[Beginning | None]:
+def shared_beginnings(keys: Sequence[PrefixDigests]) -> list[SharedPrefix | None]:
     """Return for each prompt the longest beginning that another prompt shares. One that is too short is None.
 
     A prompt that shares only a part of a longer beginning has none, because a provider finds only whole beginnings.
@@ -83,11 +83,11 @@ def shared_beginnings(keys: Sequence[PrefixDigests]) -> list[Beginning | None]:
     groups = {}
     for group, prefix in enumerate(sharing):
         groups[prefix] = group
-    beginnings: list[Beginning | None] = []
+    beginnings: list[SharedPrefix | None] = []
     for prefix in longest:
         characters = prefix[0] * STEP
         if sharing[prefix] > 1 and characters >= SMALLEST:
-            beginnings.append(Beginning(groups[prefix], characters))
+            beginnings.append(SharedPrefix(groups[prefix], characters))
         else:
             beginnings.append(None)
     return beginnings
@@ -95,7 +95,7 @@ def shared_beginnings(keys: Sequence[PrefixDigests]) -> list[Beginning | None]:
 
 def cacheable_beginnings(
     requests: Sequence[StoredRequest], keys: Sequence[PrefixDigests], pays: Pays
-) -> list[Beginning | None]:
+) -> list[SharedPrefix | None]:
     """Return the beginning that each prompt shares with others, if a provider's cache makes it cheaper.
 
     Conversations have none, because only a single turn is divided for the cache.
@@ -106,7 +106,7 @@ def cacheable_beginnings(
             for asked, key in zip(requests, keys, strict=True)
         ]
     )
-    groups: dict[Beginning, list[int]] = defaultdict(list)
+    groups: dict[SharedPrefix, list[int]] = defaultdict(list)
     for number, beginning in enumerate(beginnings):
         if beginning:
             groups[beginning].append(number)

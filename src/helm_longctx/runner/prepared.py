@@ -119,7 +119,7 @@ class PreparedRun:
 
     def beginnings(
         self, numbers: Sequence[int], pays: prefixes.Pays
-    ) -> list[prefixes.Beginning | None]:
+    ) -> list[prefixes.SharedPrefix | None]:
         """Return the beginnings that requests share with each other; see `cacheable_beginnings`."""
         keys: list[prefixes.PrefixDigests] = [[]] * len(numbers)
         if self.sender.caches_prompts:
@@ -137,7 +137,7 @@ class PreparedRun:
         order = self.order()
         if has_programs(self.requests):
             check_programs(self.requests, self.sender)
-            beginnings: list[prefixes.Beginning | None] = [None] * total
+            beginnings: list[prefixes.SharedPrefix | None] = [None] * total
             asking: Asking = ProgramAsking(
                 sender=self.sender,
                 journal=self.journal,
@@ -159,10 +159,11 @@ class PreparedRun:
             helm_log.info(
                 self.path.name
             )  # `helm-longctx run` shows the messages of this package, but not HELM's "Running …"
-            pending = [
-                PendingRequest(self.requests[number], beginnings[number])
-                for number in order
-            ]
+            pending = []
+            for number in order:
+                pending.append(
+                    PendingRequest(self.requests[number], beginnings[number])
+                )
             width = max(self.parallelism, self.sender.concurrency)
             answered = dict(zip(order, ask_all(pending, asking, width), strict=True))
             return Answers(

@@ -38,10 +38,10 @@ from helm_longctx.models.results import (
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.asking import Asking, FinishedQuestion
 from helm_longctx.runner.engine import (
-    Engine,
-    Outcome,
     PendingRequest,
     QueuedRequest,
+    RequestEngine,
+    RequestOutcome,
 )
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import Spool, StoredRequest, point_to
@@ -190,7 +190,7 @@ class _Program:
         number: int,
         asked: StoredRequest,
         asking: ProgramAsking,
-        engine: Engine,
+        engine: RequestEngine,
         spool: Spool,
     ):
         assert asked.sample.method
@@ -272,7 +272,7 @@ class _Program:
         self.since = time.monotonic()
 
     def _exchange(self, steps: Sequence[Step]) -> list[RequestResult]:
-        replies: SimpleQueue[tuple[int, Outcome]] = SimpleQueue()
+        replies: SimpleQueue[tuple[int, RequestOutcome]] = SimpleQueue()
         requests = [_store_step(self.asked, step, self.spool) for step in steps]
         for index, request in enumerate(requests):
             deliver = partial(_put_reply, replies, index)
@@ -292,7 +292,9 @@ class _Program:
             self._record(steps[index], requests[index], outcome)
         return [results[index] for index in range(len(steps))]
 
-    def _record(self, step: Step, stored: StoredRequest, outcome: Outcome) -> None:
+    def _record(
+        self, step: Step, stored: StoredRequest, outcome: RequestOutcome
+    ) -> None:
         result = outcome.result
         usage = usage_of(result)
         if outcome.is_first and failure_of(result) is None:
@@ -349,7 +351,9 @@ class _Program:
 
 
 def _put_reply(
-    replies: SimpleQueue[tuple[int, Outcome]], index: int, outcome: Outcome
+    replies: SimpleQueue[tuple[int, RequestOutcome]],
+    index: int,
+    outcome: RequestOutcome,
 ) -> None:
     replies.put((index, outcome))
 
@@ -399,7 +403,7 @@ class ProgramAsking(Asking):
     def _silent_programs(self) -> list[_Program]:
         return [program for program in self._programs.values() if program.is_silent]
 
-    def may_begin(self, engine: Engine) -> bool:
+    def may_begin(self, engine: RequestEngine) -> bool:
         """Whether another program may begin: the requests of those that have begun do not fill the width."""
         if not self._programs:
             return True
@@ -411,7 +415,9 @@ class ProgramAsking(Asking):
             return False
         return engine.unanswered + len(silent) < engine.parallelism
 
-    def begin(self, number: int, pending: PendingRequest, engine: Engine) -> None:
+    def begin(
+        self, number: int, pending: PendingRequest, engine: RequestEngine
+    ) -> None:
         """Begin a question: start its program."""
         program = _Program(
             number=number,
@@ -458,7 +464,7 @@ class ProgramAsking(Asking):
         with (self._folder / STEPS).open("ab") as file:
             file.write(serialize({**about, "steps": program.steps}) + b"\n")
         return FinishedQuestion(
-            program.number, Outcome(result, is_late=program.is_late)
+            program.number, RequestOutcome(result, is_late=program.is_late)
         )
 
 

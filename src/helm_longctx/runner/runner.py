@@ -135,12 +135,13 @@ def evaluate(
     metrics = [helm_runner.create_metric(metric) for metric in spec.metric_specs]
     parallelism = runner.executor.execution_spec.parallelism
     with helm_log.block(f"{len(metrics)} metrics"):
-        results = [
-            metric.evaluate(
-                state, runner.metric_service, runner.eval_cache_path, parallelism
+        results = []
+        for metric in metrics:
+            results.append(
+                metric.evaluate(
+                    state, runner.metric_service, runner.eval_cache_path, parallelism
+                )
             )
-            for metric in metrics
-        ]
     stats = []
     for result in results:
         stats += result.aggregated_stats
@@ -244,7 +245,10 @@ class LongContextRunner(Runner):
         self._reasons = {}
         self._is_only_run = len(run_specs) == 1
         self._refuse_incomplete(run_specs)
-        whole = [spec for spec in run_specs if spec.name not in self._refused]
+        whole = []
+        for spec in run_specs:
+            if spec.name not in self._refused:
+                whole.append(spec)
         self._left = Counter(spec.adapter_spec.model_deployment for spec in whole)
         failure: RunnerError | None = None
         try:
@@ -277,7 +281,10 @@ class LongContextRunner(Runner):
             if self._refused
             else []
         )
-        unjudged = [spec.name for spec in ours if self._lacks_verdicts(spec)]
+        unjudged = []
+        for spec in ours:
+            if self._lacks_verdicts(spec):
+                unjudged.append(spec.name)
         if unjudged and self.strategy.completes:
             again = (
                 f"helm-longctx rejudge --suite {suite} --output-path {self.output_path}"
@@ -404,11 +411,10 @@ class LongContextRunner(Runner):
         path = self.run_path(run_spec) / files.STATS
         if not (run_spec.annotators and path.is_file()):
             return False
-        failed = [
-            stat
-            for stat in files.read_json(path)
-            if stat["name"]["name"] == "judge_failed" and stat["count"]
-        ]
+        failed = []
+        for stat in files.read_json(path):
+            if stat["name"]["name"] == "judge_failed" and stat["count"]:
+                failed.append(stat)
         return bool(failed) and all(stat["mean"] == 1 for stat in failed)
 
     def streams(self, run_spec: RunSpec) -> bool:
@@ -462,7 +468,7 @@ class LongContextRunner(Runner):
             request = entry.settings.request
             check_drawing(request.sampling, run_spec.adapter_spec)
             if request.scores_given_texts:
-                check_scoring(sender.client, deployment)
+                check_scoring(sender.client, deployment, request.metric)
         journal = self.open_journal(run_spec, path)
         stops = stoppable if self.owns_process else interruptible
         with journal, stops(journal.summary), Spool(path) as spool:

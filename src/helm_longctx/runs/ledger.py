@@ -139,7 +139,10 @@ class Ledger(DurableLines):
         self._apply(step)
 
     def _apply(self, step: dict[str, Any]) -> None:
-        values = {name: value for name, value in step.items() if name != "part"}
+        values = {}
+        for name, value in step.items():
+            if name != "part":
+                values[name] = value
         # Only the first step of a part has its requests.
         if "requests" in step:
             self._parts[step["part"]] = BatchPart(step["part"], **values)

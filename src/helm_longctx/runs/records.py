@@ -185,9 +185,10 @@ class QuestionRecord:
     ) -> QuestionRecord:
         """Make the record from a request state of HELM. Raises any error if it has another form."""
         instance = state["instance"]
-        request = {
-            name: value for name, value in state["request"].items() if value is not None
-        }
+        request = {}
+        for name, value in state["request"].items():
+            if value is not None:
+                request[name] = value
         record = cls(
             task=instance.get("sub_split") or "",
             instance=str(instance["id"]),
@@ -222,12 +223,14 @@ class QuestionRecord:
 
     def _make_state(self) -> State:
         """Return the request state that most records have."""
-        prompt = {
-            name: self.request[field]
-            for name, field in (("text", "prompt"), ("messages", "messages"))
-            if field in self.request
-        }
-        references = [{"output": {"text": text}} | _CORRECT for text in self.references]
+        prompt = {}
+        if "prompt" in self.request:
+            prompt["text"] = self.request["prompt"]
+        if "messages" in self.request:
+            prompt["messages"] = self.request["messages"]
+        references = []
+        for text in self.references:
+            references.append({"output": {"text": text}} | _CORRECT)
         instance = {
             "input": prompt,
             "references": references,
@@ -277,7 +280,9 @@ def _make_result(answer: Answer) -> dict[str, Any]:
         completion["finish_reason"] = {"reason": answer.finish_reason}
     if answer.thinking is not None:
         completion["thinking"] = {"text": answer.thinking}
-    earlier = [{"text": text, "logprob": 0, "tokens": []} for text in answer.earlier]
+    earlier = []
+    for text in answer.earlier:
+        earlier.append({"text": text, "logprob": 0, "tokens": []})
     names = [part.name for part in fields(AnswerFacts)]
     facts = AnswerFacts(**{name: getattr(answer, name) for name in names})
     result = {

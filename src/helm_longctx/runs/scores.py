@@ -111,6 +111,7 @@ def read_scores(
             if entry and is_official
             else {},
             main=metric or main,
+            benchmark=entry.benchmark if entry else None,
         )
     return [
         maker.make(record)
@@ -126,16 +127,18 @@ class _ScoreMaker:
     Args:
         about: the fields that all scores of the run share.
         headlines: the metrics of which the score is the mean, by task. Other tasks have the score `main`.
+        benchmark: the benchmark, which knows earlier names of its metrics.
     """
 
     about: Mapping[str, Any]
     headlines: Mapping[str, Sequence[str]]
     main: str
+    benchmark: Benchmark | None
 
     def make(self, record: QuestionRecord) -> InstanceScore:
         """Return the score of a record."""
         task = record.task
-        values = record.values
+        values = self._rename(record.values)
         # The scenario of another package has no sample.
         sample = record.sample or _NONE
         headline = self.headlines.get(task, (self.main,))
@@ -156,6 +159,15 @@ class _ScoreMaker:
             values=values,
             errata=tuple(sample.errata or ()),
         )
+
+    def _rename(self, values: Mapping[str, float]) -> Mapping[str, float]:
+        """Return the values by the names that metrics have today."""
+        if self.benchmark is None or not self.benchmark.former_metrics:
+            return values
+        renamed = {}
+        for name, value in values.items():
+            renamed[self.benchmark.current_name(name)] = value
+        return renamed
 
 
 def _find_headlines(

@@ -18,7 +18,7 @@ name that the benchmark's loader gives to the examples that it finds to be wrong
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from functools import cache, cached_property, partial
 from importlib import resources
@@ -43,6 +43,7 @@ from helm_longctx.tasks.publications import (
     read_models,
     read_protocols,
 )
+from helm_longctx.tasks.statistic_names import read_statistic
 from helm_longctx.tasks.task import Task
 
 ERRATA_FILE = "errata.jsonl"
@@ -119,6 +120,7 @@ class Metric:
     Args:
         range: smallest and largest value. None for counts and for metrics without bounds in the official code.
         success: whether each value is 0 or 1, so that repeats give pass@k.
+        formerly: earlier names of the metric. Runs that have one of them are read as if they had today's.
     """
 
     name: str
@@ -127,6 +129,7 @@ class Metric:
     lower_is_better: bool | None = False
     range: tuple[float, float] | None = (0.0, 1.0)
     success: bool = False
+    formerly: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -355,6 +358,23 @@ class Benchmark:
     def metric(self, name: str) -> Metric:
         """Find a metric by name. Raises a `KeyError` if the benchmark has no metric of that name."""
         return {metric.name: metric for metric in self.metrics}[name]
+
+    @cached_property
+    def former_metrics(self) -> Mapping[str, str]:
+        """The name of today of each metric that had another one."""
+        names = {}
+        for metric in self.metrics:
+            for former in metric.formerly:
+                names[former] = metric.name
+        return names
+
+    def current_name(self, statistic: str) -> str:
+        """Return the name of today of a statistic in a run's files, such as a metric by one judge of a jury."""
+        if not self.former_metrics:
+            return statistic
+        named = read_statistic(statistic)
+        metric = self.former_metrics.get(named.metric, named.metric)
+        return str(replace(named, metric=metric))
 
     @cached_property
     def lengths(self) -> list[int]:

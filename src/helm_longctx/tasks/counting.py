@@ -238,7 +238,10 @@ class _WordCounter:
     def _count_new(self, words: Sequence[str], distinct: Sequence[str]) -> int:
         """Count words that are not remembered, and remember those that are likely to come again."""
         # Long numbers and compounds hardly ever repeat, but what they consist of does.
-        usual = {word for word in distinct if _is_usual(word)}
+        usual = set()
+        for word in distinct:
+            if _is_usual(word):
+                usual.add(word)
         # A text of several words is counted by its words, because other texts have them, too.
         longer = {}
         for text in usual:

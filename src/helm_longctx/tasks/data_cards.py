@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from helm_longctx.data.download import Source, UnpublishedFile
-from helm_longctx.data.hub import HubDataset, HubFile, HubRows, HubZip
+from helm_longctx.data.hub import HubDataset, HubFile, HubFiles, HubRows, HubZip
 from helm_longctx.data.release import PinnedFile, ReleaseFile
 from helm_longctx.data.web import BucketFile, RepositoryFolder, WebFile, pin_address
 from helm_longctx.data.wheel import SentenceModel, WheelFile
@@ -179,7 +179,7 @@ def find_origin(source: Source) -> Origin:
                 page = _HUB_PAGE + source.repo
             check = f"SHA-256 {source.sha256}" if source.sha256 else _HUB_CHECK
             return Origin(page, source.commit[:7] or NEWEST, check)
-        case HubRows():
+        case HubRows() | HubFiles():
             return Origin(_HUB_PAGE + source.repo, source.commit[:7], _HUB_CHECK)
         case RepositoryFolder():
             page = f"https://github.com/{source.repo}"

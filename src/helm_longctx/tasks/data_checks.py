@@ -183,7 +183,9 @@ def check_data(entries: Iterable[Entry]) -> DataCheck:
     for entry in entries:
         terms_by_page = entry.benchmark.data
         gated |= {page for page, terms in terms_by_page.items() if terms.gated}
-    pages = {source.label: find_origin(source).page for source in sources}
+    pages = {}
+    for source in sources:
+        pages[source.label] = find_origin(source).page
     return DataCheck(
         shapes=[*check_shapes(entries)],
         repositories=[*check_repositories(sources, frozenset(gated))],
@@ -386,7 +388,10 @@ def _look_at_hub(pin: Pin) -> _Look:
     # Of some pins only the first digits are known.
     if pin.commit and not head.commit.startswith(pin.commit):
         commits = list_commits(pin.repo, kind)
-        matches = [commit for commit in commits if commit.startswith(pin.commit)]
+        matches = []
+        for commit in commits:
+            if commit.startswith(pin.commit):
+                matches.append(commit)
         newer = commits.index(matches[0]) if matches else None
         revision = matches[0] if matches else pin.commit
         pinned = read_repository(pin.repo, revision, kind, with_ids=True)
@@ -455,7 +460,10 @@ def _judge(page: str, pin: Pin, look: _Look, is_gated: bool) -> RepositoryState:
         return state._replace(result="unpinned", about="no commit is pinned", todo=todo)
     if look.head.startswith(pin.commit):
         return state
-    ours = [name for name in look.changed if name.startswith(pin.files)]
+    ours = []
+    for name in look.changed:
+        if name.startswith(pin.files):
+            ours.append(name)
     if look.newer is None:
         count = "newer commits, of which the pin is none"
     else:

@@ -507,7 +507,10 @@ def _split_blocks(output: str, start: int) -> SplitOutput:
 
 def _finish(output: str, reasoning: list[str], start: int) -> SplitOutput:
     """Return the answer that starts at a position, without the marks around it."""
-    rows = [marks for marks in _answer_marks() if reasoning or not marks.is_markup]
+    rows = []
+    for marks in _answer_marks():
+        if reasoning or not marks.is_markup:
+            rows.append(marks)
     answer = _unwrap(_strip_ends(output[start:].strip()), rows)
     return SplitOutput(_strip_ends(answer), "\n".join(reasoning).strip())
 

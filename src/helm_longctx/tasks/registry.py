@@ -143,7 +143,10 @@ def expand_entry(text: str) -> list[str]:
     if benchmark.category_argument and f"{benchmark.category_argument}=" in arguments:
         return [text]
     entries = benchmark.entries.items()
-    averaged = [entry for entry, category in entries if category.averaged]
+    averaged = []
+    for entry, category in entries:
+        if category.averaged:
+            averaged.append(entry)
     return [f"{entry}{colon}{arguments}" for entry in averaged]
 
 

@@ -70,9 +70,15 @@ def _check_names(benchmark: Benchmark) -> None:
     _check_unique("categories", [category.name for category in benchmark.categories])
     _check_unique("tasks", [task.name for task in tasks.values()])
     metrics = [metric.name for metric in benchmark.metrics]
-    _check_unique("metrics", metrics)
+    former = list(benchmark.former_metrics)
+    for metric in benchmark.metrics:
+        _check_unique(f"metrics: {metric.name}: formerly", metric.formerly)
+    _check_unique("metrics", [*metrics, *former])
     # The tasks of a benchmark can be metrics.
-    arguments = [name for name in ARGUMENTS if name != "metric"]
+    arguments = []
+    for name in ARGUMENTS:
+        if name != "metric":
+            arguments.append(name)
     _check_unique("run entries' arguments", [benchmark.task_argument, *arguments])
     taken = {MAIN_METRIC, *LIKELIHOODS, *CONDITIONS}.intersection(metrics)
     if taken:
@@ -146,7 +152,9 @@ def _check_tables(benchmark: Benchmark) -> None:
     check_type("models", benchmark.models(), Mapping[str, ModelProperties])
     check_type("correlations", benchmark.correlations(), tuple[PrintedCorrelation, ...])
     check_type("protocols", protocols, tuple[Protocol, ...])
-    categories = {category.name: category for category in benchmark.categories}
+    categories = {}
+    for category in benchmark.categories:
+        categories[category.name] = category
     for row in published:
         if row.category not in categories:
             raise bad_argument("published", "category", row.category, categories)

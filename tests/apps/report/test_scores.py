@@ -29,14 +29,14 @@ def test_every_score_of_a_board_is_a_row(mixed: Board) -> None:
         ends = (row["score"], row["low"], row["high"], row["n"])
         interval = result.interval
         assert ends == (interval.mean, interval.low, interval.high, interval.n)
-        assert row["lacking"] == [caveat.code for caveat in result.caveats]
+        assert row["caveats"] == [caveat.code for caveat in result.caveats]
         assert (row["published"], row["floor"]) == (
             result.is_published,
             result.model == "longctx/null",
         )
     overall = places["acme/one", "overall", 8192, "full"]
     assert overall["score"] is None
-    assert "missing:rerank" in overall["lacking"]
+    assert "missing:rerank" in overall["caveats"]
 
 
 def test_files_have_the_rows(mixed: Board, beside: Path) -> None:
@@ -51,8 +51,8 @@ def test_files_have_the_rows(mixed: Board, beside: Path) -> None:
     assert [row["score"] for row in table] == [
         "" if row["score"] is None else str(row["score"]) for row in rows
     ]
-    assert [row["lacking"].split(";") for row in table] == [
-        row["lacking"] or [""] for row in rows
+    assert [row["caveats"].split(";") for row in table] == [
+        row["caveats"] or [""] for row in rows
     ]
 
 
@@ -192,7 +192,7 @@ def test_a_run_without_an_answer_has_its_reasons(tmp_path: Path) -> None:
         row for row in rows if row["model"] == "acme/down" and row["part"] == "json_kv"
     )
     assert down["score"] is None
-    assert "request_failed:json_kv=1" in down["lacking"]
+    assert "request_failed:json_kv=1" in down["caveats"]
     table = list(
         csv.DictReader(
             (tmp_path / "site/data/leaderboard-helmet-8k-tasks.csv").open(

@@ -228,13 +228,13 @@ def test_what_is_lacking_is_said(tmp_path: Path) -> None:
     """The rows of scores and averages say what is lacking, including the tasks that no run has."""
     write_run(tmp_path, ENTRY, long_prompts(4, 500))
     suite = read_suite(tmp_path, BENCHMARKS)
-    assert {row.lacking for row in scores(suite)} == {"num_samples:json_kv=4/100"}
+    assert {row.caveats for row in scores(suite)} == {"num_samples:json_kv=4/100"}
     others = [
         task.name
         for task in HELMET.entries["helmet_recall"].tasks
         if task.name != "json_kv"
     ]
-    assert {row.task: row.lacking.split(";") for row in averages(suite.boards)} == {
+    assert {row.task: row.caveats.split(";") for row in averages(suite.boards)} == {
         "average": [
             *(f"missing:{name}" for name in others),
             "num_samples:json_kv=4/100",
@@ -250,7 +250,7 @@ def test_published_scores_lack_nothing(tmp_path: Path) -> None:
     means = [row for row in averages(suite.boards) if row.task == "average"]
     assert means
     rows = [row for row in scores(suite) if row.metric == "longctx_score"]
-    assert {row.lacking for row in (*rows, *means)} == {""}
+    assert {row.caveats for row in (*rows, *means)} == {""}
     assert {
         row.task: row.instances for row in rows if row.entry == "helmet_rag"
     } == dict.fromkeys(("nq", "triviaqa", "hotpotqa", "popqa"), 100)

@@ -66,7 +66,7 @@ def test_a_column_with_a_mark() -> None:
     assert values(marked, 3) == [
         None, "A: 6 of the benchmark's 100 examples (nq); A: failed requests: 50 % (nq)", None, None
     ]  # fmt: skip
-    assert (marked.rows[1][1].number, marked.rows[1][1].lacking) == (1.0, FEW)
+    assert (marked.rows[1][1].number, marked.rows[1][1].caveats) == (1.0, FEW)
     assert "6 of the benchmark's 100 examples" in str(marked.rows[1][1].description)
 
 

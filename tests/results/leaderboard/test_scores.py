@@ -230,7 +230,7 @@ def test_the_overall_column(tmp_path: Path) -> None:
     assert table["rows"][0][1]["value"].startswith(f"{100 * scores[0]:.1f} (")
     own = table["rows"][-1]
     assert "published" not in own[0]["value"]
-    assert ["missing", "rag", ""] in own[1]["lacking"]
+    assert ["missing", "rag", ""] in own[1]["caveats"]
     assert own[-1]["value"].startswith(
         "Average 128k: none, because of no score (rag, icl, cite and "
     )

@@ -157,7 +157,7 @@ def test_published_rows_stand_beside_runs(
         )
         keys = []
         for cell in (row[1] for row in table["rows"]):
-            missing = sum(lack[0] == "missing" for lack in cell.get("lacking") or [])
+            missing = sum(lack[0] == "missing" for lack in cell.get("caveats") or [])
             number = cell.get("number", cell.get("value"))
             keys.append((number is None, missing, -(number or 0)))
         # Means over fewer tasks come after means over more.

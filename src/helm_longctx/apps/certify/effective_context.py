@@ -40,7 +40,7 @@ def make_effective_context(
                     questions=cell["n"],
                     failed=sum(cell["failures"].values()),
                     is_effective=True if is_shortest else _DECISIONS[cell["decision"]],
-                    lacking=[],
+                    caveats=[],
                     measured_on=today,
                 )
             )

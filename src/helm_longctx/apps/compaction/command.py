@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from helm_longctx.apps.compaction.compactors import Compactor
     from helm_longctx.apps.compaction.estimate import CompactionPlan
     from helm_longctx.apps.compaction.probes import MadeProbes, Probe
-    from helm_longctx.apps.compaction.results import CompactionResults
-    from helm_longctx.apps.compaction.sections import CompactionGate
+    from helm_longctx.apps.compaction.results import CompactionGate, CompactionResults
     from helm_longctx.apps.compaction.transcripts import Transcript
     from helm_longctx.apps.compaction.trial import Arm, TrialAsking
     from helm_longctx.config.schema import RunConfig
@@ -256,7 +255,10 @@ def _read_rounds(text: str) -> list[int]:
 
 
 def _read_baselines(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = []
+    for name in text.split(","):
+        if name.strip():
+            names.append(name.strip())
     return [] if names == ["none"] else list(dict.fromkeys(names))
 
 
@@ -280,7 +282,10 @@ def _read_words(path: Path | None) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "the text is not UTF-8"
         raise InputError(f"compaction: --redact-words={path}: {reason}") from None
-    words = [line.strip() for line in text.splitlines() if line.strip()]
+    words = []
+    for line in text.splitlines():
+        if line.strip():
+            words.append(line.strip())
     if not words:
         raise InputError(f"compaction: --redact-words={path}: the file has no word")
     return words
@@ -538,10 +543,11 @@ class _Comparison:
             return make_server_compactor(name, find_model("server"), kept)
 
         baselines = make_baselines(self._wanted.baselines)
-        own = [
-            make_compactor(spec, find_model, make_server, self._wanted.seconds)
-            for spec in self._wanted.compactors
-        ]
+        own = []
+        for spec in self._wanted.compactors:
+            own.append(
+                make_compactor(spec, find_model, make_server, self._wanted.seconds)
+            )
         times = Counter(compactor.name for compactor in own)
         for name, number in times.items():
             if number > 1:
@@ -689,9 +695,10 @@ class _Comparison:
         from helm_longctx.apps.compaction.trial import ask_all, compact_all
 
         names = {probe.transcript for probe in probes}
-        asked = [
-            transcript for transcript in self._transcripts if transcript.name in names
-        ]
+        asked = []
+        for transcript in self._transcripts:
+            if transcript.name in names:
+                asked.append(transcript)
         compactions = compact_all(arms, asked, self._keeps, kept, asking.parallelism)
         outcomes = ask_all(compactions, probes, asking)
         return analyze(compactions, outcomes, probes)
@@ -735,18 +742,19 @@ class _Comparison:
         print(f"All data: {path}")
         if not any(recall.interval.n for recall in results.recalls):
             return 1
-        verdicts = [decided.verdict for decided in (gate, kept) if decided]
+        verdicts = []
+        for decided in (gate, kept):
+            if decided:
+                verdicts.append(decided.verdict)
         return int(combine_verdicts(verdicts)) if verdicts else 0
 
     def _decide(self, results: CompactionResults) -> CompactionGate | None:
         from helm_longctx.apps.compaction.results import decide_losses
-        from helm_longctx.apps.compaction.sections import CompactionGate
 
         if self._wanted.max_loss is None:
             return None
         margin = self._wanted.max_loss / 100
-        losses, verdict = decide_losses(results, self._wanted.base, margin)
-        return CompactionGate(self._wanted.base, margin, losses, verdict)
+        return decide_losses(results, self._wanted.base, margin)
 
 
 def _print_sections(sections: Sequence[Section]) -> None:

@@ -336,7 +336,10 @@ def _parse_rows(content: bytes) -> Any:
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError:
-        lines = [line for line in content.split(b"\n") if line.strip()]
+        lines = []
+        for line in content.split(b"\n"):
+            if line.strip():
+                lines.append(line)
         return [orjson.loads(line) for line in lines]
 
 
@@ -359,11 +362,10 @@ class WithMethod(Compactor):
 
     def arguments_for(self, tokens: int) -> dict[str, int]:
         """Return the arguments of the method for a transcript of so many tokens."""
-        arguments = {
-            key: value
-            for key, value in COMPACT.arguments.items()
-            if isinstance(value, int)
-        }
+        arguments = {}
+        for key, value in COMPACT.arguments.items():
+            if isinstance(value, int):
+                arguments[key] = value
         arguments["threshold"] = max(1, min(arguments["threshold"], tokens // 2))
         arguments["turn"] = max(1, min(arguments["turn"], arguments["threshold"] // 4))
         arguments["kept"] = max(1, min(arguments["kept"], arguments["threshold"] // 2))

@@ -181,10 +181,9 @@ class AnthropicServer(Compactor):
             usage = read_usage(reply.get("usage"), "input_tokens", "output_tokens")
             # The compaction is an iteration of its own, and the usage beside it does not have its tokens.
             iterations = (reply.get("usage") or {}).get("iterations") or ()
-            counts = [
-                read_usage(iteration, "input_tokens", "output_tokens")
-                for iteration in iterations
-            ]
+            counts = []
+            for iteration in iterations:
+                counts.append(read_usage(iteration, "input_tokens", "output_tokens"))
             usage = Usage.sum(count for count in counts if count) if counts else usage
             dollars = _dollars(self.model, usage)
             payment.dollars = payment.dollars if dollars is None else dollars

@@ -99,9 +99,10 @@ def estimate_steps(plan: CompactionPlan) -> list[EstimatedStep]:
     for transcript in plan.transcripts:
         counts[transcript.name] = plan.count
         if plan.probes is not None:
-            own = [
-                probe for probe in plan.probes if probe.transcript == transcript.name
-            ]
+            own = []
+            for probe in plan.probes:
+                if probe.transcript == transcript.name:
+                    own.append(probe)
             counts[transcript.name] = len(own)
     if plan.probes is None:
         steps.append(_estimate_making(plan))
@@ -189,7 +190,10 @@ def _estimate_judging(plan: CompactionPlan, counts: Mapping[str, int]) -> Estima
     judged = sum(counts.values())
     if plan.probes is not None:
         judged = sum(not probe.is_exact for probe in plan.probes)
-    asked = [arm for arm in plan.arms if arm.compactor.name != NOTHING]
+    asked = []
+    for arm in plan.arms:
+        if arm.compactor.name != NOTHING:
+            asked.append(arm)
     times = len(asked) + 2 * (plan.probes is None)
     step.add(plan.judge, judged * times, _VERDICT_INPUT, _VERDICT_OUTPUT)
     return step
@@ -197,7 +201,10 @@ def _estimate_judging(plan: CompactionPlan, counts: Mapping[str, int]) -> Estima
 
 def total_dollars(steps: Sequence[EstimatedStep]) -> float | None:
     """Return the price of all steps whose requests are known. None if a price is not."""
-    known = [step.dollars for step in steps if step.requests is not None]
+    known = []
+    for step in steps:
+        if step.requests is not None:
+            known.append(step.dollars)
     return add_dollars(known)
 
 

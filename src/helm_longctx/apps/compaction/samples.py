@@ -211,11 +211,12 @@ def _make_turn(
     call_id = f"call_{turn}_{random.randrange(10**6):06d}"
     tool = random.choice(_TOOLS)
     call = ToolCall(id=call_id, name=tool, arguments={"target": names.word()})
-    lines = [
-        f"{random.randrange(24):02d}:{random.randrange(60):02d} {names.word()}"
-        f" {random.choice(_LOG)}"
-        for _ in range(log_lines)
-    ]
+    lines = []
+    for _ in range(log_lines):
+        lines.append(
+            f"{random.randrange(24):02d}:{random.randrange(60):02d} {names.word()}"
+            f" {random.choice(_LOG)}"
+        )
     for fact in facts:
         if fact.kind == "tool_results":
             lines.insert(random.randrange(len(lines) + 1), fact.text)

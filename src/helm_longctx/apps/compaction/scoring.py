@@ -117,7 +117,9 @@ class ModelReader:
 
 def question_prompt(questions: Sequence[str], has_context: bool) -> str:
     """Return the part of a prompt after the transcript."""
-    numbered = [f"{number}. {text}" for number, text in enumerate(questions, 1)]
+    numbered = []
+    for number, text in enumerate(questions, 1):
+        numbered.append(f"{number}. {text}")
     source = _SOURCE if has_context else _NO_SOURCE
     return _ASK.format(source=source, questions="\n".join(numbered))
 
@@ -252,9 +254,9 @@ class JudgeOfProbes:
         with self._model.pay(2 * len(prompt.encode()), 2 * _VERDICT_TOKENS) as payment:
             verdict = self._judge.ask(request)
             prices = self._model.prices
-            costs = [
-                prices.dollars(usage) if prices else None for usage in verdict.usages
-            ]
+            costs = []
+            for usage in verdict.usages:
+                costs.append(prices.dollars(usage) if prices else None)
             dollars = add_dollars(costs)
             payment.dollars = dollars or 0.0
         if verdict.verdict is None:

@@ -235,7 +235,10 @@ def _read_claude_code(rows: Sequence[_Row]) -> list[tuple[str, list[Message]]]:
 
 
 def _join_messages(one: Message, other: Message) -> Message:
-    texts = [text for text in (one.text, other.text) if text]
+    texts = []
+    for text in (one.text, other.text):
+        if text:
+            texts.append(text)
     return replace(one, text="\n".join(texts), calls=(*one.calls, *other.calls))
 
 

@@ -114,9 +114,10 @@ def comparison_sections(board: Board, length: int | None) -> Section | None:
 
 def _recipes(board: Board, length: int | None, name: str) -> list[Table]:
     """Return the comparison of recipes, if the suite's configuration has groups of training runs."""
-    folders = {
-        result.run.path.parent for result in board.tasks if result.run is not None
-    }
+    folders = set()
+    for result in board.tasks:
+        if result.run is not None:
+            folders.add(result.run.path.parent)
     patterns = read_groups(folders.pop()) if len(folders) == 1 else {}
     if not patterns:
         return []

@@ -89,7 +89,10 @@ def correlations(
             f" at {_label(tokens)}, and a correlation needs {_FEWEST_MODELS}"
         )
     correlations_of_rows = _correlate(scores)
-    printed = [row for row in chosen.correlations() if row.length == tokens]
+    printed = []
+    for row in chosen.correlations():
+        if row.length == tokens:
+            printed.append(row)
     titles = {name: _title(chosen, name) for name in scores}
     print(
         f"{chosen.title} {_label(tokens)}: Spearman's correlations over {len(names)} models"

@@ -64,7 +64,7 @@ def export(
 
     All but official have 95 % intervals or standard errors, and the number of requests without an answer. These are in no
     score.
-    The column "lacking" says why a score is not comparable. The format csv also draws a plot of the scores by length,
+    The column "caveats" says why a score is not comparable. The format csv also draws a plot of the scores by length,
     where these scores have the mark †. The plot needs vl_convert: pip install 'helm-longctx\[plot]'. --plot '' turns it
     off.
     """

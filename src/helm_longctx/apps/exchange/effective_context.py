@@ -118,7 +118,7 @@ def _measure_lengths(
                 questions=interval.n,
                 failed=result.failed,
                 is_effective=is_effective,
-                lacking=describe(result.caveats),
+                caveats=describe(result.caveats),
                 measured_on=datetime.fromtimestamp(made, timezone.utc).date(),
             )
         )

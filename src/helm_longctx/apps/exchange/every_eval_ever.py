@@ -222,8 +222,8 @@ def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, An
         "requests_without_answer": str(result.result.failed),
         "examples": str(result.num_examples),
     }
-    if result.lacking:
-        details["not_comparable"] = result.lacking
+    if result.caveats:
+        details["not_comparable"] = result.caveats
         details["not_comparable_because"] = "; ".join(describe(result.result.caveats))
     if metric.name == MAIN_METRIC:
         numbers = {

@@ -51,7 +51,7 @@ class Score(NamedTuple):
         error: the standard error, with the same clusters as the interval, if it is known.
         failed: number of the task's requests without an answer. They are in no score.
         instances: number of instances with this statistic.
-        lacking: the reasons why the score is not comparable: codes of `Caveat`, separated by `;`.
+        caveats: the reasons why the score is not comparable: codes of `Caveat`, separated by `;`.
         package: version of helm-longctx that made the run. Empty for older runs.
         comparability: the benchmark's comparability number. Empty for older runs. Only runs with equal numbers are
             comparable.
@@ -71,7 +71,7 @@ class Score(NamedTuple):
     metric: str
     score: float
     instances: int | None
-    lacking: str
+    caveats: str
     package: str = ""
     comparability: str = ""
     judge: str = ""
@@ -92,7 +92,7 @@ class Average(NamedTuple):
         of: number of scores in the mean.
         low, high: the ends of the 95 % interval. None if the interval of a score is unknown, and for means over
             lengths.
-        lacking: codes of `Caveat` of these scores and of the category's tasks without a score, separated by `;`.
+        caveats: codes of `Caveat` of these scores and of the category's tasks without a score, separated by `;`.
         package, comparability: the values of these scores, separated by `;`.
         judge: the judges of these scores, joined by `+`.
         folder: the folder of the scores; of a mean over lengths that have a folder each, the name of the set.
@@ -111,7 +111,7 @@ class Average(NamedTuple):
     context: str
     score: float
     of: int
-    lacking: str
+    caveats: str
     package: str = ""
     comparability: str = ""
     judge: str = ""
@@ -190,7 +190,7 @@ def averages(boards: Iterable[Board]) -> Iterator[Average]:
             yield about._replace(
                 low=None,
                 high=None,
-                lacking=_join(_codes(row) for row in rows),
+                caveats=_join(_codes(row) for row in rows),
                 folder=board.folder,
                 questions=_join(sources),
             )
@@ -245,7 +245,7 @@ def _describe(
         "low": low,
         "high": high,
         "score": interval.mean,
-        "lacking": _codes(result),
+        "caveats": _codes(result),
         "judge": "+".join(sorted(result.judges)),
         "questions": question_source(result, benchmark),
     }
@@ -294,8 +294,8 @@ def length_plot(averages: Iterable[Average]) -> Spec:
                 "low": mean.low,
                 "high": mean.high,
                 "kind": kind,
-                "mark": MARK if mean.lacking else None,
-                "note": mean.lacking or None,
+                "mark": MARK if mean.caveats else None,
+                "note": mean.caveats or None,
             }
         )
     lengths = sorted({mean.length for mean in means}, key=parse_length)
@@ -485,7 +485,7 @@ class TaskResult:
         return question_source(self.result, self.entry.benchmark)
 
     @property
-    def lacking(self) -> str:
+    def caveats(self) -> str:
         """The reasons why the score is not comparable, as codes."""
         return ";".join(caveat.code for caveat in self.result.caveats)
 

@@ -220,7 +220,7 @@ def _config(result: TaskResult) -> dict[str, Any]:
             else [interval.low, interval.high],
             "requests_without_answer": result.result.failed,
             "questions": result.questions,
-            "not_comparable": result.lacking,
+            "not_comparable": result.caveats,
             "not_comparable_because": describe(result.result.caveats),
             **score_numbers(result.result),
             "unread": unread_share(result.result),

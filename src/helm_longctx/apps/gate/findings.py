@@ -170,7 +170,10 @@ def _lacks_score(pair: AnswerPair) -> bool:
 
 def _find_counts(pairs: Sequence[AnswerPair]) -> list[Finding]:
     answered = [pair for pair in pairs if pair.is_answered]
-    counts = [tokens for tokens in map(_counts, answered) if tokens]
+    counts = []
+    for tokens in map(_counts, answered):
+        if tokens:
+            counts.append(tokens)
     findings = []
     different = []
     for base, candidate in counts:

@@ -79,7 +79,10 @@ def judge_agreement(
     compared = []
     for metric, table in tables.items():
         columns = {rater: table[rater] for rater in table}
-        judges = [rater for rater in table if rater not in humans]
+        judges = []
+        for rater in table:
+            if rater not in humans:
+                judges.append(rater)
         for raters, agreement in pairwise(columns, judges):
             compared.append((metric, raters, agreement))
     print_table(_agreement_table(f"Agreement on {judged.name}", compared))

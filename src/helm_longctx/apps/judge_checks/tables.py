@@ -54,7 +54,9 @@ def table_interval(
     tail = (1 - LEVEL) / 2
     ends = []
     for weights in (spread, equal):
-        drawn = [coefficient(tables, grades) for tables in _draw_tables(weights)]
+        drawn = []
+        for tables in _draw_tables(weights):
+            drawn.append(coefficient(tables, grades))
         ends.append(np.nanquantile(np.concatenate(drawn), [tail, 1 - tail]))
     low = min(float(pair[0]) for pair in ends)
     high = max(float(pair[1]) for pair in ends)

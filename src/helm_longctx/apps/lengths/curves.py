@@ -136,7 +136,7 @@ def _sweep_table(
             if index is not None:
                 possible_levels.append(there[index])
         possible = ", ".join(possible_levels)
-        lacking = caveat_kinds(
+        caveats = caveat_kinds(
             caveat for score in levels.values() for caveat in score.caveats
         )
         longest = DASH if effective is None else there[effective]
@@ -145,7 +145,7 @@ def _sweep_table(
         row = [
             model_cell(board, model),
             *(score_cell(levels.get(level)) for level in there),
-            number_cell(loss.mean, note=ends, lacking=lacking),
+            number_cell(loss.mean, note=ends, caveats=caveats),
             Cell(longest, note=note if possible else ""),
         ]
         rows.append(row)
@@ -439,14 +439,14 @@ def _table(board: Board, name: str) -> Table | None:
         row = [model_cell(board, model)]
         for length in lengths:
             row.append(replace(score_cell(by_length.get(length)), detail=""))
-        lacking = ""
+        caveats = ""
         if list(by_length) != usual:
-            lacking = f"over {', '.join(label(length) for length in by_length)}"
+            caveats = f"over {', '.join(label(length) for length in by_length)}"
         elif any(score.caveats for score in by_length.values()):
-            lacking = "some scores are not comparable"
+            caveats = "some scores are not comparable"
         means = {length: score.interval.mean for length, score in by_length.items()}
-        row += [number_cell(mean, lacking=lacking) for mean in length_means(means)]
-        row += _changes(board, by_length, lacking)
+        row += [number_cell(mean, caveats=caveats) for mean in length_means(means)]
+        row += _changes(board, by_length, caveats)
         rows.append(row)
     about = (
         f"{board.titles[part]} in percent, with the change from the shortest to the"
@@ -459,12 +459,16 @@ def _table(board: Board, name: str) -> Table | None:
     )
 
 
-def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[Cell]:
+def _changes(board: Board, scores: Mapping[int, Result], caveats: str) -> list[Cell]:
     """Return the cells of the drop and of the effective length. A single length has neither."""
     if len(scores) < 2:
         return [number_cell(None, note="one length")] * 2
-    intervals = {length: score.interval for length, score in scores.items()}
-    means = {length: interval.mean for length, interval in intervals.items()}
+    intervals = {}
+    for length, score in scores.items():
+        intervals[length] = score.interval
+    means = {}
+    for length, interval in intervals.items():
+        means[length] = interval.mean
     loss = drop(intervals)
     effective = effective_length(
         means, board.benchmark.effective_score or share_of_shortest(means)
@@ -481,8 +485,8 @@ def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[C
         notes.append(f"possible at {LEVEL_TEXT}: {', '.join(labels)}")
     ends = f"{LEVEL_TEXT} interval {range_text(loss.low, loss.high)}"
     return [
-        number_cell(loss.mean, note=ends, lacking=lacking),
-        number_cell(longest, lambda _: text, "", "; ".join(notes), lacking),
+        number_cell(loss.mean, note=ends, caveats=caveats),
+        number_cell(longest, lambda _: text, "", "; ".join(notes), caveats),
     ]
 
 
@@ -532,15 +536,21 @@ def splits(results: Iterable[Result], benchmark: Benchmark) -> list[PropertySpli
     for trait in dict.fromkeys(task.trait for task in tasks if task.trait):
         for (model, length), scores in cells.items():
             there = [task for task in tasks if task.exists_at(length)]
-            having = [task.name for task in there if task.trait == trait]
-            lacking = [task.name for task in there if task.trait != trait]
-            if having and lacking and scores.keys() >= {*having, *lacking}:
+            having = []
+            for task in there:
+                if task.trait == trait:
+                    having.append(task.name)
+            others = []
+            for task in there:
+                if task.trait != trait:
+                    others.append(task.name)
+            if having and others and scores.keys() >= {*having, *others}:
                 split = PropertySplit(
                     model=model,
                     length=length,
                     trait=trait,
                     with_it=_average(scores, having),
-                    without=_average(scores, lacking),
+                    without=_average(scores, others),
                 )
                 traits.append(split)
     return traits

@@ -286,7 +286,9 @@ def pool_boards(boards: Iterable[Board]) -> _PooledRanking | None:
                     failed[model].add((cell, name))
     table = {}
     for model, by_instance_name in pooled.items():
-        values = [by_instance_name.get(instance, math.nan) for instance in groups]
+        values = []
+        for instance in groups:
+            values.append(by_instance_name.get(instance, math.nan))
         table[model] = np.array(values)
     models = []
     for model, scores in table.items():
@@ -451,10 +453,10 @@ def _table(pooled: _PooledRanking, order: Sequence[str]) -> Table:
     for model in order:
         strength = pooled.pooling.strengths[model]
         if model in whole:
-            lacking = ""
+            caveats = ""
             rank = number_cell(by_mean.index(model) + 1, count)
         else:
-            lacking = f"over {cells[model]} of {pooled.most_cells}"
+            caveats = f"over {cells[model]} of {pooled.most_cells}"
             rank = Cell(DASH, note="a mean over fewer tasks and lengths")
         ends = range_text(strength.low, strength.high, signed_decimals)
         row = [
@@ -463,7 +465,7 @@ def _table(pooled: _PooledRanking, order: Sequence[str]) -> Table:
             Cell(signed_decimals(strength.mean), strength.mean, ends),
             number_cell(_chance(strength).mean),
             number_cell(strength.n, count),
-            number_cell(pooled.means[model], lacking=lacking),
+            number_cell(pooled.means[model], caveats=caveats),
             rank,
         ]
         rows.append(row)

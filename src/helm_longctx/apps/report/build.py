@@ -395,7 +395,7 @@ def _row(
         Cell(
             caveat_kinds(caveats),
             note="; ".join(describe(caveats)),
-            tag="lacking" if caveats else "",
+            tag="caveats" if caveats else "",
         ),
     ]
 

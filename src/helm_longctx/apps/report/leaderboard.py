@@ -129,9 +129,9 @@ def _answer(
     is_sure = len(own) > 1 and all(
         differences[best.model, score.model].is_different for score in own[1:]
     )
-    lacking = f"{MARK} The score of {show_model(best.model)} is not comparable: {caveat_kinds(best.caveats)}."
+    caveats = f"{MARK} The score of {show_model(best.model)} is not comparable: {caveat_kinds(best.caveats)}."
     notes = [
-        lacking if best.caveats else "",
+        caveats if best.caveats else "",
         outside,
         _WIDEST if any(score.is_published for score in ranking) else "",
     ]
@@ -329,7 +329,7 @@ def _lines(
     for key in board.scores:
         if key.length == length:
             there.add((key.model, key.context))
-    unranked = {score.model: None for score in board.without_rank(length, part)}
+    unranked = [score.model for score in board.without_rank(length, part)]
     models = dict.fromkeys([*ranks, *unranked, *board.models])
     lines = []
     for context, model in product(("full", "none"), models):
@@ -386,7 +386,7 @@ def _above(board: Board, score: Result | None) -> Cell:
     if floor is None:
         return number_cell(None, note="no floor over the same tasks and questions")
     return number_cell(
-        score.interval.mean - floor, signed_percent, lacking=caveat_kinds(score.caveats)
+        score.interval.mean - floor, signed_percent, caveats=caveat_kinds(score.caveats)
     )
 
 
@@ -410,11 +410,17 @@ def find_signal(board: Board, task: str, length: int | None) -> SignalToNoise | 
 
 def find_seed_noise(result: Result) -> float | None:
     """Return the standard deviation of a score if its questions are asked again. It is not known without repeats."""
-    scored = [answer for answer in result.answers if answer.score is not None]
+    scored = []
+    for answer in result.answers:
+        if answer.score is not None:
+            scored.append(answer)
     questions = [answer.instance for answer in scored]
     if len(questions) == len(set(questions)):
         return None
-    scores = [answer.score for answer in scored if answer.score is not None]
+    scores = []
+    for answer in scored:
+        if answer.score is not None:
+            scores.append(answer.score)
     return variance_components(scores, questions).deviation_of_mean
 
 
@@ -484,7 +490,7 @@ def _task_table(board: Board, length: int | None, name: str) -> Table | None:
         )
         caveats = Cell(
             "; ".join(caveat.text for caveat in result.caveats),
-            tag="lacking" if result.caveats else "",
+            tag="caveats" if result.caveats else "",
         )
         rows.append(
             [
@@ -515,7 +521,10 @@ def first_models(board: Board) -> dict[str, bool]:
     for score in board.ranking(length, board.main_part(length)):
         ranked.append(score.model)
     every = own_first(board, dict.fromkeys([*ranked, *board.competitors]))
-    own = [model for model in every if model in board.own_models]
+    own = []
+    for model in every:
+        if model in board.own_models:
+            own.append(model)
     best = [model for model in every if model not in board.own_models][
         : max(2, 6 - len(own))
     ]

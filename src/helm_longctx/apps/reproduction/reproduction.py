@@ -116,7 +116,9 @@ def measure(
             by_model[result.model].append(result)
     measurements = []
     for of_model in by_model.values():
-        parts = [_choose_results(protocol, entry, of_model) for entry in entries]
+        parts = []
+        for entry in entries:
+            parts.append(_choose_results(protocol, entry, of_model))
         # A model without all runs has no number.
         if all(parts):
             measurements.append(_measure_results(protocol, entries, parts))
@@ -177,7 +179,10 @@ def _reasons(protocol: Protocol, entry: Entry, result: Result) -> list[str]:
     wanted = Sampling(temperature=protocol.temperature)
     if asked and wanted and asked.settings.request.sampling == wanted:
         allowed.add("sampling")
-    caveats = [caveat for caveat in result.caveats if caveat.kind not in allowed]
+    caveats = []
+    for caveat in result.caveats:
+        if caveat.kind not in allowed:
+            caveats.append(caveat)
     reasons = describe(caveat._replace(task="") for caveat in caveats)
     spec = result.run.spec["adapter_spec"] if result.run else {}
     trials = protocol.trials or entry.repeats
@@ -246,7 +251,10 @@ def _measure_results(
     generated = []
     for result in results:
         generated += [caveat for caveat in result.caveats if caveat.kind == GENERATED]
-    official_entries = [caveat.detail for caveat in generated if caveat.detail]
+    official_entries = []
+    for caveat in generated:
+        if caveat.detail:
+            official_entries.append(caveat.detail)
     return Measurement(
         model=model,
         deployment=deployment,
@@ -325,7 +333,10 @@ def published_interval(
     """
     value = row.value / 100
     if protocol.asks_all:
-        whole = [number.interval.n for number in own if not number.reasons]
+        whole = []
+        for number in own:
+            if not number.reasons:
+                whole.append(number.interval.n)
     else:
         whole = []
     samples = protocol.samples or max(whole, default=0)
@@ -502,7 +513,7 @@ def _make_section(
         reported = {row_label: Cell("") for row_label in published}
         for measurement in measurements:
             interval = measurement.interval
-            tag = "lacking" if measurement.reasons else ""
+            tag = "caveats" if measurement.reasons else ""
             ends = range_text(interval.low, interval.high) or "unknown"
             text = add_mark(percent(interval.mean), measurement.reasons)
             note = "; ".join(measurement.reasons)

@@ -422,7 +422,10 @@ def _arrange(
     benchmark: Benchmark, results: Iterable[Result]
 ) -> tuple[tuple[SubsetPart, ...], tuple[int | None, ...], Floats]:
     """Return the scores of models that have all of them, by tasks if all results have tasks, else by categories."""
-    own = [result for result in results if result.benchmark == benchmark.name]
+    own = []
+    for result in results:
+        if result.benchmark == benchmark.name:
+            own.append(result)
     own = [result for result in own if result.context == "full"]
     by_task = all(result.task for result in own)
     cells = own if by_task else category_results(own, benchmark)

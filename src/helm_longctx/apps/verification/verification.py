@@ -104,7 +104,10 @@ def verify_benchmark(benchmark: Benchmark, root: DataRoot) -> Verification:
     paths: list[str] = []
     for source in proof.sources:
         paths += source.paths
-    missing = [path for path in paths if not root.has(path)]
+    missing = []
+    for path in paths:
+        if not root.has(path):
+            missing.append(path)
     if len(missing) < len(paths):
         cells = list(proof.read_cells(root))
     else:

@@ -383,7 +383,9 @@ def find_official_judge(official: str, credentials: Mapping[str, Any]) -> str | 
         warn_once(f"answers are not judged: {why}; {_INSTEAD}")
         return None
     require("judges", f"judge=auto ({official})")
-    hosts = {name: _availability(name, credentials) for name in names}
+    hosts = {}
+    for name in names:
+        hosts[name] = _availability(name, credentials)
     # A failure that may pass says nothing about the official host, but another host must have answered.
     chosen = next((name for name, host in hosts.items() if host.exists), None)
     # The official host with a temporary failure is better than none: the run begins and asks again later.

@@ -35,7 +35,7 @@ def call_all(
     """
     values: dict[int, _Value] = {}
     waiting = list(enumerate(items))[::-1]
-    with closing(Calls(function, None)) as calls:
+    with closing(WorkerPool(function, None)) as calls:
         try:
             while waiting or calls:
                 while waiting and len(calls) < parallelism:
@@ -49,7 +49,7 @@ def call_all(
     return [values[number] for number in range(len(items))]
 
 
-class Calls(Generic[_Item, _Value]):
+class WorkerPool(Generic[_Item, _Value]):
     """Calls a function in daemon threads. They block neither Ctrl-C nor the end of the process.
 
     A thread makes one call after the other: on a busy machine it takes longer to start a thread than to make a call.

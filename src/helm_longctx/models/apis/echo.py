@@ -308,7 +308,10 @@ def _join(
         cached=all(result.cached for result in results),
         request_time=sum(times) if times else None,
     )
-    known = [usage for usage in map(usage_of, results) if usage]
+    known = []
+    for usage in map(usage_of, results):
+        if usage:
+            known.append(usage)
     is_complete = len(known) == len(results)
     return add_facts(
         joined, usage=Usage.sum(known) if is_complete else None, is_whole=None

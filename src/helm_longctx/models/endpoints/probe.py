@@ -254,7 +254,10 @@ def _check_words(
 
     A model that only continues texts can have nothing to add to a request, so an empty completion is only a warning.
     """
-    silent = [route for route in routes if results[route].is_silent]
+    silent = []
+    for route in routes:
+        if results[route].is_silent:
+            silent.append(route)
     said = f"{endpoint.url} answers a request for one word to {endpoint.model!r} with an empty text"
     if "chat" in silent:
         other = "completions" in results and results["completions"].exists

@@ -306,7 +306,10 @@ class _Pages:
             return replace(group, taxonomy=None)
         members = self._members_of(self._helm.expand_subgroups(group))
         models = {member.model for member in members}
-        published = {member.model for member in members if member.is_published}
+        published = set()
+        for member in members:
+            if member.is_published:
+                published.add(member.model)
         # The descriptions of benchmarks are titles of papers.
         notes = [f"{(group.description or '').rstrip('.')}."]
         if len(published) > MOST_PUBLISHED and models > published:

@@ -325,7 +325,9 @@ def restrict_columns(
     schema: dict[str, Any], statistics: Collection[str]
 ) -> dict[str, Any]:
     """Return a schema with only the columns of these statistics."""
-    groups = [_restrict(group, statistics) for group in schema["metric_groups"]]
+    groups = []
+    for group in schema["metric_groups"]:
+        groups.append(_restrict(group, statistics))
     return {**schema, "metric_groups": groups}
 
 
@@ -548,7 +550,10 @@ def _by_length(section: BoardSection, leaves: list[_Group]) -> Iterator[_Group]:
     if not section.benchmark.axis:
         return
     for part, title in dict.fromkeys((leaf["part"], leaf["title"]) for leaf in leaves):
-        of = [leaf for leaf in leaves if leaf["part"] == part]
+        of = []
+        for leaf in leaves:
+            if leaf["part"] == part:
+                of.append(leaf)
         # The table of a benchmark's only category is its leaderboard.
         if part:
             yield from _combine(

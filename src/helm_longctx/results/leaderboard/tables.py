@@ -41,8 +41,14 @@ def cell_score(
         return mean_of_means([]), whole.caveats, []
     tasks = _column_tasks(results, matcher)
     names = {task.name for task in tasks}
-    measured = {result.task for result in results if name in result.statistics}
-    tasks_with = [task for task in tasks if task.name in measured]
+    measured = set()
+    for result in results:
+        if name in result.statistics:
+            measured.add(result.task)
+    tasks_with = []
+    for task in tasks:
+        if task.name in measured:
+            tasks_with.append(task)
     if name == MAIN_METRIC or name in map(task_score, names):
         interval, caveats = mean_over_tasks(tasks, results, name)
         rows = [result for result in results if result.task in names]
@@ -54,7 +60,10 @@ def cell_score(
         caveats = () if name in CONDITIONS else mean_over_tasks(tasks, results)[1]
         return mean_over_tasks(tasks_with, results, name)[0], caveats, []
     # An official metric is only expected of the tasks that have it.
-    official = [task for task in tasks if name in task.metrics]
+    official = []
+    for task in tasks:
+        if name in task.metrics:
+            official.append(task)
     interval, caveats = mean_over_tasks(official or tasks_with, results, name)
     return interval, caveats, []
 
@@ -103,7 +112,7 @@ class ScoreCell(Cell):
     Args:
         number: the value, for programs: a score is in 0 to 1, or None if there is none.
         is_share: whether people read the value in percent.
-        lacking: the reasons why the score is not comparable, or why there is none, or None if it is comparable.
+        caveats: the reasons why the score is not comparable, or why there is none, or None if it is comparable.
     """
 
     number: float | None = None
@@ -111,7 +120,7 @@ class ScoreCell(Cell):
     high: float | None = None
     n: int | None = None
     is_share: bool = True
-    lacking: list[Caveat] | None = None
+    caveats: list[Caveat] | None = None
 
 
 def make_cell(
@@ -125,8 +134,11 @@ def make_cell(
     """Return the cell of a statistic, whose value `mark_table` makes a text, with links to runs if they are named."""
     if math.isnan(interval.mean):
         # If parts of a mean are missing, the reasons why others are not comparable do not explain it.
-        absent = [caveat for caveat in caveats if caveat.kind in ("missing", "judges")]
-        return ScoreCell(None, lacking=absent or list(caveats) or None)
+        absent = []
+        for caveat in caveats:
+            if caveat.kind in ("missing", "judges"):
+                absent.append(caveat)
+        return ScoreCell(None, caveats=absent or list(caveats) or None)
     about = [f"n = {interval.n}"] if interval.n else []
     has_ends = not math.isnan(interval.high - interval.low)
     if has_ends:
@@ -146,7 +158,7 @@ def make_cell(
         high=interval.high if has_ends else None,
         n=interval.n or None,
         is_share=is_share,
-        lacking=list(caveats) or None,
+        caveats=list(caveats) or None,
     )
 
 
@@ -162,7 +174,9 @@ def mark_table(table: Table) -> Table:
             columns.append(_mark_column(cells, title.lower_is_better))
         else:
             columns.append(list(cells))
-    rows = [list(row) for row in zip(*columns, strict=True)]
+    rows = []
+    for index in range(len(table.rows)):
+        rows.append([column[index] for column in columns])
     header = list(table.header)
     if any(notes):
         rows = [[*row, Cell(note)] for row, note in zip(rows, notes, strict=True)]
@@ -221,7 +235,7 @@ def _join(names: Iterable[str]) -> str:
 
 
 def _caveats_of(cell: Cell) -> list[Caveat]:
-    return getattr(cell, "lacking", None) or []
+    return getattr(cell, "caveats", None) or []
 
 
 def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Cell]:

@@ -43,7 +43,7 @@ from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.asking import Asking, ask_all
 from helm_longctx.runner.cache import DigestCacheConfig, DigestStore, digest_cache
 from helm_longctx.runner.engine import PendingRequest
-from helm_longctx.runner.prefixes import CHARACTERS, Beginning, warming_pays
+from helm_longctx.runner.prefixes import CHARACTERS, SharedPrefix, warming_pays
 from helm_longctx.runner.prepared import PreparedRun
 from helm_longctx.runner.programs import has_programs, open_steps
 from helm_longctx.runner.rejudge import load_state
@@ -128,7 +128,7 @@ class AsBatches(Strategy):
             names = {}
             for number in run.order():
                 names[run.name(run.requests[number])] = number
-            shared: Mapping[int, Beginning] = {}
+            shared: Mapping[int, SharedPrefix] = {}
             pending = submission.pending(_find_unanswered(run, names))
             if pending and self._plan.fills_cache and not self._plan.as_files:
                 shared = _fill_cache(
@@ -162,7 +162,7 @@ class _Unsent:
     instance: str
 
     @staticmethod
-    def of(stored: StoredRequest, beginning: Beginning | None) -> _Unsent:
+    def of(stored: StoredRequest, beginning: SharedPrefix | None) -> _Unsent:
         """Return a request of a run. It shares a beginning with others if the provider's cache has it."""
         shared = beginning.characters if beginning else 0
         whole = lambda: with_beginning(stored.whole(), shared, in_batch=True)  # noqa: E731
@@ -385,7 +385,7 @@ def _reason(error: BaseException) -> str:
 
 def _fill_cache(
     run: PreparedRun, provider: Provider, numbers: Sequence[int], parallelism: int
-) -> dict[int, Beginning]:
+) -> dict[int, SharedPrefix]:
     """Send one request of each group with a shared beginning directly, where that makes the batch cheaper.
 
     The requests of a batch are answered at the same time, so each pays for the beginning that they share. If one of

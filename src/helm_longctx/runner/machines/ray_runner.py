@@ -114,11 +114,10 @@ class WorkerData:
 
 def _list_settings() -> EnvironmentValues:
     values = {**os.environ, **settings_in_use().values}
-    ours = {
-        name: value
-        for name, value in values.items()
-        if name.startswith("HELM_LONGCTX_")
-    }
+    ours = {}
+    for name, value in values.items():
+        if name.startswith("HELM_LONGCTX_"):
+            ours[name] = value
     return EnvironmentValues(ours)
 
 

@@ -99,7 +99,10 @@ def run_shards(total: int, part: str) -> None:
         for process in processes:
             process.terminate()
         raise
-    failed = [f"{n}/{total}" for n, status in enumerate(statuses, 1) if status]
+    failed = []
+    for n, status in enumerate(statuses, 1):
+        if status:
+            failed.append(f"{n}/{total}")
     if failed:
         raise InputError(
             f"shard: {', '.join(failed)} failed, see above; the same command sends what is missing"

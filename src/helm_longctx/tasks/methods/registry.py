@@ -109,7 +109,10 @@ def check_method(
     method = METHODS.get(given)
     for key in METHOD_ARGUMENTS:
         if key in arguments and not (method and key in method.arguments):
-            owners = [owner for owner in METHODS.values() if key in owner.arguments]
+            owners = []
+            for owner in METHODS.values():
+                if key in owner.arguments:
+                    owners.append(owner)
             names = " or ".join(f"method={owner.name}" for owner in owners)
             value = shorten(arguments[key])
             raise InputError(
