@@ -41,6 +41,7 @@ from helm_longctx.results.statistics.run_noise import (
     estimate_noise,
     is_decided,
 )
+from helm_longctx.runs.files import replace_file
 
 GROUPS_FILE = "run_groups.json"
 """The groups of a configuration, in the folder of its suite."""
@@ -173,7 +174,8 @@ def write_groups(suite: Path, patterns: Mapping[str, Sequence[str]]) -> None:
     content = {}
     for name, of_group in patterns.items():
         content[name] = list(of_group)
-    (suite / GROUPS_FILE).write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+    text = json.dumps(content, indent=1) + "\n"
+    replace_file(suite / GROUPS_FILE, text.encode())
 
 
 def read_groups(suite: Path) -> dict[str, tuple[str, ...]]:
