@@ -37,10 +37,8 @@ MADE: Mapping[str, Sequence[str]] = {
     "models.baselines.lexical.nearest_label": ("\n\n",),
     "models.baselines.lexical.scores": (r"(?<!\w)aa(?!\w)",),
     "redaction.personal.__init__": ("a word",),
-    "redaction.personal.redact": (),  # its patterns are values of the module
     "redaction.text._compile": (),  # see `test_keys`
     "tasks.counting.__init__": ("<s>|</s>",),
-    "tasks.methods.agent._find_next": ("aaaa",),
     "tasks.words._letter_patterns": tuple(
         each.pattern for each in _letter_patterns("ABCD")
     ),

@@ -10,9 +10,20 @@ from typing import Any
 import jsonschema
 import pytest
 
+from helm_longctx.benchmarks.tool_calls.prompts import FORM
 from helm_longctx.results.effective_context import effective_context_schema
+from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.support.commands import Command
-from tests.support.endpoints import SimulatedModel, cutting, honest, serve
+from tests.support.endpoints import (
+    Messages,
+    See,
+    SimulatedModel,
+    cutting,
+    forgetful,
+    honest,
+    serve,
+)
+from tests.support.tool_calls import solve_prompt
 
 OPTIONS = (
     "--model-name",
@@ -127,6 +138,69 @@ def test_a_server_that_refuses(command: Command) -> None:
         command.out.split()
     )
     assert certificate()["requests"] > len(asked) - 1
+
+
+class ToolCaller(SimulatedModel):
+    """A model that also makes the right calls of tools."""
+
+    def answer(self, messages: Messages) -> tuple[str, int]:
+        """Return the answer, and the tokens of the prompt that the server counts."""
+        text = messages[-1]["content"]
+        if FORM not in text:
+            return super().answer(messages)
+        view = self.see(text, estimate_tokens(text))
+        return "NO_CALL" if view.is_lost else solve_prompt(text), view.counted
+
+
+@pytest.mark.parametrize(
+    ("see", "holds", "line"),
+    [
+        (honest, True, "uses 4k: the mean score of recall and tool_calls"),
+        (forgetful(2900), False, "does not use 4k"),
+    ],
+)
+def test_tool_calls_are_a_kind_by_choice(
+    command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    see: See,
+    holds: bool,
+    line: str,
+) -> None:
+    """`--tool-calls` measures calls of tools beside the other kinds, with a server that makes them and one that forgets."""
+    # One other kind is enough here, and the usual five take five times as long.
+    kinds = tmp_path / "kinds.yaml"
+    kinds.write_text(
+        "always: {recall: 'fresh_text:task=recall'}\n"
+        "by_choice: {tool_calls: 'tool_calls:task=constraint'}\n"
+    )
+    monkeypatch.setattr("helm_longctx.apps.certify.command._KINDS", kinds)
+    lengths = ("--claim", "4k", "--shortest", "2k")
+    named = ("--model-name", "simulated", "--to", "out", "--quiet")
+    sure = ("--seed", "5", "--error", "0.5", "-m", "12")
+    with serve(ToolCaller(see, skill=1.0)) as (url, asked):
+        options = ("certify", "--model-url", url, *named, *lengths, *sure)
+        assert command(*options, "--tool-calls") == 0, command.err
+    record = certificate()
+    assert record["holds"] is holds
+    assert line in " ".join(command.out.split())
+    kind = record["kinds"][1]
+    assert kind["name"] == "tool_calls"
+    assert kind["baselines"] == {"null": 0, "lexical": 0}
+    assert any(FORM in prompt for prompt in asked)
+    assert "tool_calls:task=constraint,length=2048" in " ".join(record["entries"])
+
+
+def test_kinds_of_a_certificate(command: Command) -> None:
+    """Tool calls are a sixth kind, which is asked only with its option."""
+    with serve(SimulatedModel()) as (url, asked):
+        options = ("certify", "--model-url", url, "--model-name", "simulated")
+        for kinds, more in ((5, ()), (6, ("--tool-calls",))):
+            assert command(*options, "--claim", "8k", "--dry-run", *more) == 0
+            row = re.search(r"no text\D+(\d+)", command.out)
+            assert row
+            assert int(row[1]) == 10 * kinds
+        assert asked == []
 
 
 def test_a_dry_run_sends_nothing(command: Command) -> None:

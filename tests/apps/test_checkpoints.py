@@ -70,7 +70,9 @@ def test_scores_over_steps(command: Command, tmp_path: Path) -> None:
     )
     assert "HELMET: steps of mine/step-*" in command.out
     (curve,) = [
-        load for load in json.loads(file.read_text()) if load["part"] == "json_kv"
+        load
+        for load in json.loads(file.read_text())["curves"]
+        if load["part"] == "json_kv"
     ]
     assert list(map(int, curve["scores"])) == sorted(STEPS)
     assert [round(each["mean"], 2) for each in curve["scores"].values()] == [
@@ -97,9 +99,8 @@ def test_last_steps_that_do_not_rise(command: Command, tmp_path: Path) -> None:
     assert command("checkpoints", "--suite", "evaluate", "--json", file) == 0, (
         command.err
     )
-    assert {load["direction"] for load in json.loads(file.read_text())} == {
-        "cannot tell"
-    }
+    rows = json.loads(file.read_text())["curves"]
+    assert {row["direction"] for row in rows} == {"cannot tell"}
 
 
 def test_a_trend_holds_over_looks_and_noise() -> None:

@@ -18,14 +18,20 @@ import pytest
 import helm_longctx as lc
 from helm_longctx.apps.likelihood.sections import likelihood_sections
 from helm_longctx.documents.document import Table
+from helm_longctx.errors import InputError
 from helm_longctx.results.boards import read_suite
 from helm_longctx.results.statistics.rare_misses import TOO_FEW
+from helm_longctx.tasks.logprobs import KeyTokenRule
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.support.servers.echoing import EchoServer, copying
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from helm_longctx.models.local import scoring  # noqa: E402
+from helm_longctx.models.local.key_tokens import score_text  # noqa: E402
+from helm_longctx.models.local.model import LocalModel  # noqa: E402
+from helm_longctx.models.local.scoring import make_scorer  # noqa: E402
 from tests.models.small_models import save_model  # noqa: E402
 
 QUESTIONS = [
@@ -184,6 +190,60 @@ def test_perplexity_by_position(model: tuple[Any, Any], tmp_path: Path) -> None:
     assert scores["token probability"] == pytest.approx(math.exp(-loss), rel=1e-3)
     assert not result.scores.reason.str.contains("empty").any()
     assert "perplexity" in str(result)
+
+
+def test_longppl_weighs_each_key_token_alike(
+    model: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LongPPL of two texts is that of all their key tokens together, in every place that shows it."""
+    # A random model has no key tokens by the usual bounds.
+    rule = KeyTokenRule(
+        short_context=1000, step=1000, least_gain=0.5, least_logprob=-9.0
+    )
+    monkeypatch.setattr(scoring, "LONGPPL_RULE", rule)
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    words = ["river ", "key ", "4711 ", "town\n", "king ", "school "]
+    chance = random.Random(5)
+    (folder / "mixed.txt").write_text("".join(chance.choices(words, k=4000)))
+    (folder / "same.txt").write_text("The river runs north of the town. " * 800)
+    arguments = {"path": str(folder), "count_with": str(tmp_path / "small")}
+    result = lc.evaluate(
+        model,
+        "ppl",
+        "5000",
+        name="m",
+        num_samples=2,
+        arguments={**arguments, "metric": "longppl"},
+        suite="keys",
+    )
+    loaded, tokenizer = model
+    texts = []
+    for file in sorted(folder.iterdir()):
+        piece = tokenizer.decode(tokenizer(file.read_text())["input_ids"][:5000])
+        scorer = make_scorer(LocalModel(loaded), 2048)
+        texts.append(score_text(tokenizer, scorer, piece, special=True, rule=rule))
+    counts = [text.key_tokens.tokens for text in texts]
+    assert counts[0] != counts[1]
+    loss = -sum(text.key_tokens.logprob for text in texts) / sum(counts)
+    rows = result.scores[result.scores.task == "text"].set_index("metric")
+    assert rows.score["LongPPL"] == pytest.approx(math.exp(loss), rel=1e-3)
+    assert rows.low["LongPPL"] < rows.score["LongPPL"] < rows.high["LongPPL"]
+    assert "LongPPL" in str(result)
+    boards = read_suite(Path("benchmark_output/runs/keys"), BENCHMARKS).boards
+    (section,) = likelihood_sections(boards)
+    tables = [block for block in section.blocks if isinstance(block, Table)]
+    (row,) = tables[-1].rows
+    assert row[-1].value == pytest.approx(fmean(counts))
+    assert row[-2].value == pytest.approx(math.exp(loss), rel=1e-3)
+
+
+def test_longppl_of_short_texts_is_refused(tmp_path: Path) -> None:
+    """A length of which no token has a longer context is refused before a text is read."""
+    with pytest.raises(InputError, match=r"length=4k and metric=longppl exclude"):
+        lc.evaluate(
+            len, "ppl", "4k", arguments={"path": str(tmp_path), "metric": "longppl"}
+        )
 
 
 def test_a_server_gives_likelihoods(questions: str) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import logging
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -45,13 +46,21 @@ TESTS = {
 """The tests of other surfaces: each case is a fault."""
 
 
+IN_PARALLEL = 4
+"""Commands that are attacked at the same time. They mostly wait."""
+
+
 def attack_folders() -> Iterator[Attack]:
-    """Yield the outcome of asking each broken folder of a model."""
+    """Yield the outcome of asking each broken folder of a model. Without peft, those with an adapter are left out."""
+    has_peft = find_spec("peft") is not None
+    if not has_peft:
+        left_out = sum("adapter" in fault for fault in FOLDERS)
+        print(f"peft is missing, so {left_out} folders with an adapter are not tried")
     with tempfile.TemporaryDirectory() as name:
         source = make_source(Path(name) / "source")
         yield "a whole folder answers", find_refusal({"path": str(source)}) == ""
         for number, fault in enumerate(FOLDERS):
-            if "adapter" in fault and find_spec("peft") is None:
+            if "adapter" in fault and not has_peft:
                 continue
             entry = make_folder(source, Path(name) / str(number), fault)
             refusal = find_refusal(entry)
@@ -79,11 +88,19 @@ def interrupt_calls(rounds: int = 20) -> Iterator[Attack]:
 
 def attack_commands() -> Iterator[Attack]:
     """Yield the outcome of each command with each hostile server."""
-    for command in COMMANDS:
-        for action in ACTIONS:
-            with tempfile.TemporaryDirectory() as folder:
-                fault = find_fault(command, action, Path(folder))
+    pairs = [*itertools.product(COMMANDS, ACTIONS)]
+    with ThreadPoolExecutor(IN_PARALLEL) as pool:
+        for (command, action), fault in zip(
+            pairs, pool.map(_attack_command, pairs), strict=True
+        ):
             yield f"{command}, {action}: {fault}", not fault
+
+
+def _attack_command(pair: tuple[str, str]) -> str:
+    """Return what is wrong with the end of a command whose server does an action; empty if nothing is."""
+    command, action = pair
+    with tempfile.TemporaryDirectory() as folder:
+        return find_fault(command, action, Path(folder))
 
 
 def attack_in_folder(attack: Callable[[Path], Iterator[Attack]]) -> Iterator[Attack]:
@@ -129,7 +146,7 @@ SURFACES: dict[str, Callable[[], Iterator[Attack]]] = {
 
 PAGE = ROOT / "docs/measurements.md"
 START = "<!-- The table is written by `python -m tests.attacks --page`. -->\n"
-HEAD = "| surface | tried | held | seconds |\n|---|---|---|---|"
+HEAD = "| surface | tried | held |\n|---|---|---|"
 
 
 @dataclass
@@ -139,18 +156,17 @@ class Row:
     surface: str
     tried: int
     held: int
-    seconds: float
 
     @property
     def line(self) -> str:
         """The row of the table."""
-        return f"| {self.surface} | {self.tried} | {self.held} | {self.seconds:.0f} |"
+        return f"| {self.surface} | {self.tried} | {self.held} |"
 
     @classmethod
     def parse(cls, line: str) -> Row:
         """Read a row of the table."""
-        surface, tried, held, seconds = line.strip("| ").split(" | ")
-        return cls(surface, int(tried), int(held), float(seconds))
+        surface, tried, held = line.strip("| ").split(" | ")
+        return cls(surface=surface, tried=int(tried), held=int(held))
 
 
 def write_page(rows: list[Row]) -> None:
@@ -167,10 +183,9 @@ def write_page(rows: list[Row]) -> None:
 def add_up(rows: list[Row]) -> Row:
     """Return the last row of a table."""
     return Row(
-        "in all",
-        sum(row.tried for row in rows),
-        sum(row.held for row in rows),
-        sum(row.seconds for row in rows),
+        surface="in all",
+        tried=sum(row.tried for row in rows),
+        held=sum(row.held for row in rows),
     )
 
 
@@ -196,17 +211,15 @@ def main() -> None:
     rows: list[Row] = []
     print(HEAD, flush=True)
     for surface in chosen:
-        start = time.monotonic()
-        attacks = list(SURFACES[surface]())
-        failed += [f"{surface}: {attack}" for attack, held in attacks if not held]
-        rows.append(
-            Row(
-                surface,
-                len(attacks),
-                sum(held for _, held in attacks),
-                time.monotonic() - start,
-            )
-        )
+        tried = 0
+        held = 0
+        for attack, has_held in SURFACES[surface]():
+            tried += 1
+            held += has_held
+            if not has_held:
+                failed.append(f"{surface}: {attack}")
+                print(f"did not hold: {failed[-1]}", file=sys.stderr, flush=True)
+        rows.append(Row(surface=surface, tried=tried, held=held))
         print(rows[-1].line, flush=True)
         if arguments.page:
             write_page(rows)

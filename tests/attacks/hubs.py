@@ -496,6 +496,40 @@ def attack_zips(folder: Path) -> Iterator[tuple[str, bool]]:
         yield f"{name}: {fault}", not fault
 
 
+def send_head(**headers: str) -> Act:
+    """Return an action that describes a file by headers, without a size unless one is given."""
+
+    def act(handler: Handler) -> None:
+        handler.send_response(200)
+        for name, value in {"ETag": '"1"', "X-Repo-Commit": COMMIT, **headers}.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+
+    return act
+
+
+def attack_hub_files(folder: Path) -> Iterator[tuple[str, bool]]:
+    """Yield the outcome of files of a hub that never end. The hub's cache may have a part of them."""
+    heads: dict[str, Act] = {
+        "more than announced": claim(1000),
+        "more than announced, in another header": send_head(**{"X-Linked-Size": "9"}),
+        "no announced size": send_head(),
+    }
+    for number, (name, head) in enumerate(heads.items()):
+        hub = Hub({"o/r": {"x.json": b"{}"}}, acts={HEAD: head, FILE: pour(b"0")})
+        place = folder / f"hub{number}"
+        with (
+            serve(hub),
+            point_at(hub.url, place),
+            mock.patch.object(hub_data, "check_space", _refuse_large),
+        ):
+            fault = find_fetch_fault(hub_data.HubFile("o/r", "x.json", "a"), place)
+        kept = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
+        if kept > 160 << 20:
+            fault = f"{kept:,} bytes are kept"
+        yield f"hub, {name}: {fault}", not fault
+
+
 def attack_files(folder: Path) -> Iterator[tuple[str, bool]]:
     """Yield the outcome of files of web servers that never end, or that are not what was announced."""
     acts: dict[str, Act] = {
@@ -560,3 +594,4 @@ def attack_downloads(folder: Path) -> Iterator[tuple[str, bool]]:
     yield from attack_folders(folder / "folders")
     yield from attack_zips(folder / "zips")
     yield from attack_files(folder / "files")
+    yield from attack_hub_files(folder / "hub files")

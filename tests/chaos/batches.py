@@ -194,7 +194,7 @@ class BatchRun:
         if moment.step in _WITHIN:
             self._await(attempt, moment)
             attempt.send(signal.SIGKILL)
-        if not attempt.ended(PATIENCE):
+        if not attempt.ended_by_itself(PATIENCE):
             attempt.send(signal.SIGKILL)
             raise ChaosError(f"{moment} did not come")
         if self._server.moment is kill and moment.step not in _WITHIN:

@@ -48,7 +48,7 @@ TIMEOUT = 2.0
 """Seconds of the client's patience."""
 
 PATIENCE = 60.0
-"""Seconds in which an attempt must end, and in which a process must end that was told to."""
+"""Seconds of its own time in which an attempt must end, and in which a process must end that was told to."""
 
 CALM = 3
 """Attempts without faults in which a run must be complete."""
@@ -260,7 +260,7 @@ class Run:
         start = time.monotonic()
         attempt.send(what)
         self._tally.signals[what.name] += 1
-        if not attempt.ended(PATIENCE):
+        if not attempt.ended_by_itself(PATIENCE):
             attempt.send(signal.SIGKILL)
             raise ChaosError(f"{what.name} did not end it within {PATIENCE:.0f} s")
         self._tally.slowest_end = max(self._tally.slowest_end, time.monotonic() - start)
@@ -271,7 +271,7 @@ class Run:
         Raises:
             ChaosError: the process does not end.
         """
-        if not attempt.ended(PATIENCE):
+        if not attempt.ended_by_itself(PATIENCE):
             attempt.send(signal.SIGKILL)
             raise ChaosError(f"it did not end within {PATIENCE:.0f} s")
 

@@ -171,7 +171,7 @@ class JudgedRun:
             self._kills += not attempt.ended(0)
             attempt.send(signal.SIGKILL)
             self._chaos.tally.events["kills of judged runs"] += 1
-        if not attempt.ended(PATIENCE):
+        if not attempt.ended_by_itself(PATIENCE):
             attempt.send(signal.SIGKILL)
             raise ChaosError(f"it did not end within {PATIENCE:.0f} s")
         self._chaos.tally.requests = self._chaos.tally.requests + self._questions()

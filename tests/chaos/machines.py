@@ -50,7 +50,7 @@ def kill_ray(chaos: Chaos, rng: random.Random, folder: Path) -> None:
     else:
         attempt.send(signal.SIGKILL)
         chaos.tally.events["kills of Ray's command"] += 1
-    if not attempt.ended(PATIENCE):
+    if not attempt.ended_by_itself(PATIENCE):
         raise ChaosError(f"it did not end within {PATIENCE:.0f} s")
     if attempt.status not in (0, -signal.SIGKILL):
         raise ChaosError(

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.support import programs
+from tests.support.own_time import wait_in_own_time
 
 COMMANDS = ("helm-run", "helm-longctx")
 
@@ -38,6 +39,14 @@ class Attempt:
         """Wait for the end of the process, and return whether it came in time."""
         try:
             self._program.wait(within)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def ended_by_itself(self, within: float) -> bool:
+        """Wait for the end, and return whether it came within so many seconds of the process's own time."""
+        try:
+            wait_in_own_time(self._program, within)
         except subprocess.TimeoutExpired:
             return False
         return True

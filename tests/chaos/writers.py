@@ -119,7 +119,7 @@ def _undisturbed(
 
 
 def _await_end(attempt: Attempt) -> None:
-    if not attempt.ended(PATIENCE):
+    if not attempt.ended_by_itself(PATIENCE):
         raise ChaosError(f"it did not end within {PATIENCE:.0f} s")
 
 

@@ -44,6 +44,11 @@ def test_archives_of_folders(tmp_path: Path) -> None:
     assert [name for name, held in hubs.attack_folders(tmp_path) if not held] == []
 
 
+def test_files_of_a_hub_without_end(tmp_path: Path) -> None:
+    """A hub that sends more than it announced, or never stops, is refused in one line before the disk is full."""
+    assert [name for name, held in hubs.attack_hub_files(tmp_path) if not held] == []
+
+
 def test_the_token_stays_with_the_hub() -> None:
     """A description is read after a redirect to another host, which does not get the token."""
     with attack(send({"a": 1})) as other:

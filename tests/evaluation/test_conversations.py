@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import helm_longctx as lc
 from helm_longctx.data.root import ENVIRONMENT
+from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.models.conversations import Conversation, is_conversation
 from tests.benchmarks.scbench.fabricate import build_scbench
 from tests.evaluation.calls import call
@@ -114,6 +115,105 @@ def test_turns_of_scbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     longest = max(map(len, memory.asked))
     assert longest < memory.fed_characters / contexts
     assert set(result.scores.model) == {"python/Memory"}
+
+
+class CachedModel:
+    """A small model of bytes that keeps its cache between the pieces of a conversation.
+
+    Attributes:
+        tokens: how many tokens went through the model.
+        resets: how many conversations began.
+    """
+
+    def __init__(self) -> None:
+        import torch
+
+        ignore_broken_torchvision()
+        from transformers import LlamaConfig, LlamaForCausalLM
+
+        torch.manual_seed(0)
+        config = LlamaConfig(
+            vocab_size=256,
+            hidden_size=16,
+            intermediate_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            num_key_value_heads=1,
+            max_position_embeddings=1 << 16,
+            initializer_range=0.5,
+        )
+        # Pieces of other sizes add up in another order: single precision could change an answer.
+        self._model = LlamaForCausalLM(config).double().eval()
+        self.tokens = 0
+        self.resets = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin with an empty cache."""
+        from transformers import DynamicCache
+
+        self._cache = DynamicCache()
+        self.resets += 1
+
+    def feed(self, text: str, role: str) -> None:
+        """Add a piece to the cache."""
+        self._read(list(text.encode()))
+
+    def _read(self, ids: list[int]) -> tuple[int, float]:
+        """Add tokens to the cache, and return the most likely next one, with its logit."""
+        import torch
+
+        self.tokens += len(ids)
+        with torch.no_grad():
+            for start in range(0, len(ids), 1024):
+                output = self._model(
+                    torch.tensor([ids[start : start + 1024]]),
+                    past_key_values=self._cache,
+                    use_cache=True,
+                    logits_to_keep=1,
+                )
+        logit, token = output.logits[0, -1].max(dim=-1)
+        return int(token), float(logit)
+
+    def ask(self, text: str, prompt: lc.Prompt) -> str:
+        """Answer, and take the question and the answer out of the cache again."""
+        length = self._cache.get_seq_length()
+        token, logit = self._read(list(text.encode()))
+        words = []
+        for _ in range(3):
+            # The logit follows from all that was read; the tokens of a random model may not.
+            words.append(f"{token} {logit:.6f}")
+            token, logit = self._read([token])
+        self._cache.crop(length - self._cache.get_seq_length())
+        return " ".join(words)
+
+    def answer_anew(self, prompt: lc.Prompt) -> str:
+        """Answer a prompt that is read from its beginning."""
+        self.reset()
+        *before, last = [str(message["content"]) for message in prompt.messages]
+        for text in before:
+            self.feed(text, "")
+        return self.ask(last, prompt)
+
+
+def test_a_cache_is_kept_between_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real model whose cache is kept over SCBench's turns answers as one that reads everything again each time."""
+    pytest.importorskip("torch")
+    monkeypatch.setenv(ENVIRONMENT, str(build_scbench(tmp_path / "data")))
+    entry = "scbench_multi_turn:task=kv"
+    answers = []
+    tokens = []
+    for name in ("kept", "anew"):
+        model = CachedModel()
+        asked = model if name == "kept" else model.answer_anew
+        result = call(asked, entry, None, output_path=tmp_path / name, num_samples=3)
+        answers.append(list(result.answers.answer))
+        tokens.append(model.tokens)
+    assert answers[0] == answers[1]
+    assert len(set(answers[0])) == 3
+    assert 2 * tokens[0] < tokens[1]
 
 
 def test_what_is_a_conversation() -> None:

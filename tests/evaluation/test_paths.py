@@ -11,9 +11,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import helm_longctx as lc  # noqa: E402
-from helm_longctx.models.local.steps import find_step  # noqa: E402
 from helm_longctx.models.local.weights import _loaded  # noqa: E402
 from helm_longctx.runs.files import MODEL  # noqa: E402
+from helm_longctx.tasks.steps import find_step  # noqa: E402
 from tests.evaluation.calls import call  # noqa: E402
 from tests.models.conftest import one_thread  # noqa: E402, F401
 from tests.models.small_models import save_model  # noqa: E402

@@ -52,8 +52,6 @@ def test_a_broken_folder(
     if "adapter" in name:
         pytest.importorskip("peft")
     monkeypatch.setattr(templates, "_MOST_SECONDS", 1.0)
-    if "pattern" in name:
-        monkeypatch.setattr(templates, "_TOKENIZER_SECONDS", 1.0)
     entry = folders.make_folder(source, tmp_path / "model", name)
     refusal = folders.find_refusal(entry)
     assert refusal

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx.apps.checkpoints.sections import checkpoint_sections
 from helm_longctx.apps.comparison.sections import comparison_sections
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import read_suite
@@ -129,6 +130,96 @@ def test_withdrawn_findings_are_not_made(
         write(tmp_path, ENTRY, answers, model=f"kda/{name}")
     (pairing,) = compare(tmp_path, "one=kda/one", "other=kda/other").pairings
     assert pairing.verdict == UNKNOWN_NOISE
+
+
+@pytest.fixture(scope="module")
+def trainings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return two steps of three trainings of two recipes: equal at the first step, far apart at the second one."""
+    folder = tmp_path_factory.mktemp("steps") / "benchmark_output/runs/steps"
+    for recipe, last in (("a", 0.95), ("b", 0.3)):
+        for seed in range(3):
+            for step, share in ((100, 0.2), (200, last)):
+                model = f"ckpt/{recipe}-seed{seed}/step-{step}"
+                write_run(folder, model, share, hash_of(model, seed))
+    # One training has been trained further.
+    write_run(folder, "ckpt/a-seed0/step-300", 0.9, 1)
+    return folder
+
+
+RECIPES = ("--group", "a=ckpt/a-*", "--group", "b=ckpt/b-*")
+
+
+def test_recipes_over_their_steps(
+    trainings: Path, command: Command, tmp_path: Path
+) -> None:
+    """`checkpoints --group` compares recipes at each step that all their trainings have, and adjusts for all steps."""
+    target = tmp_path / "steps.json"
+    output = ("--suite", "steps", "--output-path", str(trainings.parents[1]))
+    assert command("checkpoints", *RECIPES, *output, "--json", str(target)) == 0, (
+        command.err
+    )
+    assert "recipes over steps" in command.out
+    assert "left out: 300" in command.out
+    rows = json.loads(target.read_text())["recipes"]
+    assert [(row["step"], row["verdict"]) for row in rows] == [
+        (100, "cannot tell"),
+        (200, "better"),
+    ]
+    assert [row["runs"] for row in rows] == [[3, 3], [3, 3]]
+    assert rows[1]["adjusted_p"] == 2 * rows[1]["p"]
+    one_each = ("--group", "a=ckpt/a-seed1/*", "--group", "b=ckpt/b-seed1/*")
+    assert command("checkpoints", *one_each, *output) == 0, command.err
+    assert command.out.count("unknown") >= 2
+    assert command("checkpoints", *one_each, "--run-noise", "3", *output) == 0
+    assert "better" in command.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--run-noise", "3"), "needs groups"),
+        (("--group", "a=ckpt/a-*"), "give at least two"),
+        (("--group", "a=ckpt/a-*/step-100", "--group", "b=ckpt/b-*"), "all steps"),
+        (("--group", "a=ckpt/c-*", "--group", "b=ckpt/b-*"), "no model of the suite"),
+    ],
+)
+def test_recipes_that_cannot_be_compared(
+    trainings: Path, command: Command, arguments: tuple[str, ...], expected: str
+) -> None:
+    """A group without trainings, with some steps of one, or alone ends in one line."""
+    output = ("--suite", "steps", "--output-path", str(trainings.parents[1]))
+    assert command("checkpoints", *arguments, *output) == 2
+    assert expected in command.err
+    assert len(command.err.strip().splitlines()) == 1
+
+
+def test_steps_are_no_runs(trainings: Path, command: Command) -> None:
+    """`compare --group` refuses several steps of one training as runs of a recipe, and takes one step of each."""
+    output = ("--suite", "steps", "--output-path", str(trainings.parents[1]))
+    assert command("compare", *RECIPES, *output) == 2
+    assert "steps of one training, not two runs" in command.err
+    one_step = ("--group", "a=ckpt/a-*/step-200", "--group", "b=ckpt/b-*/step-200")
+    assert command("compare", *one_step, *output) == 0, command.err
+    assert "better" in command.out
+
+
+def test_recipes_over_steps_in_the_report(trainings: Path) -> None:
+    """The groups of a configuration stand on the report's page of checkpoints, and steps are not taken for runs."""
+    write_groups(trainings, {"a": ["ckpt/a-*"], "b": ["ckpt/b-*"]})
+    try:
+        board = next(
+            board
+            for board in read_suite(trainings, BENCHMARKS).boards
+            if board.own_models
+        )
+        titles = [section.title for section in checkpoint_sections(board)]
+        assert titles.count("Recipes over their steps") == 1
+        blocks = []
+        for section in comparison_sections(board):
+            blocks += [block.name for block in section.blocks]
+        assert not any(name.endswith("-pairs") for name in blocks)
+    finally:
+        (trainings / GROUPS_FILE).unlink()
 
 
 def test_failures_do_not_decide(tmp_path: Path) -> None:

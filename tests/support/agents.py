@@ -61,6 +61,9 @@ class AgentServer(ModelServer):
         if handler.path.endswith("/responses"):
             handler.send_json(200, self.respond(body))
             return
+        if "messages" not in body:
+            handler.send_json(404, {"error": {"message": "it has no completions"}})
+            return
         prompt = body["messages"][-1]["content"]
         kind = self.kind_of(prompt)
         self.prompts.append(prompt)

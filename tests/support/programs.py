@@ -79,9 +79,16 @@ def run(
     *arguments: object,
     folder: Path,
     prepare: Callable[[], object] | None = None,
+    wait: Callable[[Program], object] = lambda program: program.wait(300),
     **environment: str,
 ) -> subprocess.CompletedProcess[str]:
-    """Run an installed program in a folder, and return its output as text."""
+    """Run an installed program in a folder, and return its output as text.
+
+    Args:
+        prepare: function of a module that the process calls first.
+        wait: waits for the end of the program.
+        environment: variables besides those of this process.
+    """
     line = [str(BIN / command), *map(str, arguments)]
     with TemporaryDirectory() as files:
         output = Path(files, "output")
@@ -96,14 +103,22 @@ def run(
             **environment,
         )
         try:
-            status = program.wait(300)
+            wait(program)
         finally:
             program.kill()
+        status = program.wait()
         done = subprocess.CompletedProcess(
             line, status, output.read_text("utf-8"), errors.read_text("utf-8")
         )
     if PARSER_BUG in done.stderr:
-        return run(command, *arguments, folder=folder, prepare=prepare, **environment)
+        return run(
+            command,
+            *arguments,
+            folder=folder,
+            prepare=prepare,
+            wait=wait,
+            **environment,
+        )
     return done
 
 

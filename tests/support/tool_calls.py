@@ -1,4 +1,5 @@
-"""A second scorer of tool calls, written apart from the package's: another reader, jsonschema, and canonical texts."""
+"""A second scorer of tool calls, written apart from the package's: another reader, jsonschema, and canonical texts. And a
+program that finds the right call in a prompt."""
 
 from __future__ import annotations
 
@@ -8,6 +9,9 @@ from fractions import Fraction
 from typing import Any
 
 from jsonschema import Draft202012Validator
+
+from helm_longctx.benchmarks.tool_calls.prompts import NO_CALL
+from helm_longctx.benchmarks.tool_calls.tasks import read_material
 
 
 class Malformed:
@@ -180,3 +184,65 @@ def second_score(
         "arguments": float(same_arguments),
         "exact": float(len(calls) == 1 and same_name and same_arguments),
     }
+
+
+def solve_prompt(prompt: str) -> str:
+    """Answer a prompt as an agent does that reads everything in it and knows what words mean."""
+    material = read_material()
+    question = prompt.rpartition("\n\nTake ")[2].partition("\n\nReply only")[0]
+    lines = prompt.splitlines()
+    definitions = [json.loads(line) for line in lines if line.startswith('{"name"')]
+    (action,) = (
+        action for action in material["actions"] if action["asked"] in question
+    )
+    tools = {tool["name"]: tool for tool in definitions}
+    able = []
+    for name, tool in tools.items():
+        if tool["description"] == action["does"]:
+            able.append(name)
+    is_off: dict[str, bool] = {}
+    for line in lines:
+        if notice := re.fullmatch(r"notice: (\w+) was (.*)", line):
+            is_off[notice[1]] = not notice[2].endswith("on again")
+    able = [name for name in able if not is_off.get(name)]
+    if not able:
+        return NO_CALL
+    (name,) = able
+    item = []
+    for subject, words in material["subjects"].items():
+        for site, place in material["sites"].items():
+            if words in question and place in question:
+                item.append((subject, site))
+    identifier = re.search(r"[kmprt]\d{5}-[a-f]", question)
+    ticket = None
+    for line in lines:
+        if item and line.startswith("result ") and not identifier:
+            found = json.loads(line.removeprefix("result "))
+            if (found["about"], found["site"]) == item[0]:
+                identifier = re.search(r"[kmprt]\d{5}-[a-f]", line)
+        if item and line.startswith(
+            f"user: Whatever you call a tool for about {item[0][0]} in {item[0][1]},"
+        ):
+            ticket = re.search(r"T\d{7}", line)
+    amount = re.search(
+        re.escape(action["amount"][1]).replace(re.escape("{}"), r"(\d+)"), question
+    )
+    choices = action["choice"]["values"].items()
+    (choice,) = (value for value, words in choices if f"; {words}." in question)
+    people = re.search(r"Let ([^.]*) know\.$", question)
+    assert identifier
+    assert amount
+    assert people
+    values: dict[str, Any] = {
+        "Identifier.": identifier[0],
+        action["amount"][0]: int(amount[1]),
+        action["choice"]["about"]: choice,
+        "People to inform, in order.": people[1].split(", then "),
+    }
+    if ticket:
+        values["Ticket, only where a rule demands one."] = ticket[0]
+    arguments = {}
+    for field, schema in tools[name]["parameters"]["properties"].items():
+        if schema["description"] in values:
+            arguments[field] = values[schema["description"]]
+    return json.dumps({"name": name, "arguments": arguments})

@@ -301,6 +301,17 @@ def takes_options(*names: str, **helps: str) -> Callable[[Command], Command]:
         helps: the help of options that mean something else in this command.
     """
 
+    return _add_options(names, helps)
+
+
+def takes_selection(*names: str) -> Callable[[Command], Command]:
+    """Give a command the options that choose runs, and those with the names."""
+    return _add_options((*SELECTION, *names), {})
+
+
+def _add_options(
+    names: Sequence[str], helps: Mapping[str, str]
+) -> Callable[[Command], Command]:
     def add(command: Command) -> Command:
         signature = inspect.signature(command, eval_str=True)
         own = []
@@ -318,11 +329,6 @@ def takes_options(*names: str, **helps: str) -> Callable[[Command], Command]:
         return command
 
     return add
-
-
-def takes_selection(*names: str) -> Callable[[Command], Command]:
-    """Give a command the options that choose runs, and those with the names."""
-    return takes_options(*SELECTION, *names)
 
 
 def read_options(arguments: Mapping[str, Any]) -> Options:

@@ -20,10 +20,10 @@ from helm_longctx.models.endpoints.registration import (
     load_tokenizer,
 )
 from helm_longctx.models.local.folders import count_tensors, digest_folder
-from helm_longctx.models.local.steps import find_step
 from helm_longctx.models.safe_names import make_safe_name
 from helm_longctx.redaction.abbreviation import describe_error, digest
 from helm_longctx.tasks.lengths import parse_length
+from helm_longctx.tasks.steps import find_step
 
 _SETTINGS = ("*.json", "*.jinja", "*.model", "*.txt")
 """Files of a model on the hub that are read before its weights: its configuration and its tokenizer."""

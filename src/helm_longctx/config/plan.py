@@ -249,7 +249,7 @@ def _limits(config: RunConfig) -> dict[str, str]:
             whole[name] = int(value)
     limits_text = {}
     for name, value in (values | whole).items():
-        if value:
+        if value is not None:
             limits_text[name] = str(value)
     return limits_text
 

@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from inspect import signature
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Literal, NamedTuple, cast
@@ -61,6 +62,9 @@ _PARTIAL = "partial-"
 """Start of the names of all splits in the conversion of a data set that is too large to be converted whole."""
 _FIRST_DIGITS = re.compile("[0-9a-f]{7,39}")
 """The first digits of a commit. Public material often names these instead of all 40."""
+_MORE_THAN_ANNOUNCED = 16 << 20
+"""Bytes by which a download may exceed its announced size. huggingface_hub reads pieces of 10 MB, of which it writes none
+that comes after this limit."""
 LOCK_TIMEOUT = 30
 """Seconds to wait for another fetch that writes the same record."""
 
@@ -879,7 +883,8 @@ def download(
 ) -> Path:
     """Download a file at a commit into the hub's cache, and check it.
 
-    Raises an `InputError` if the digest differs, or the disk of the hub's cache is too full.
+    Raises:
+        InputError: the hub sends more than it announced, the digest differs, or the disk of the hub's cache is too full.
     """
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
     from huggingface_hub.constants import HF_HUB_CACHE
@@ -892,7 +897,11 @@ def download(
     ):
         Path(HF_HUB_CACHE).mkdir(parents=True, exist_ok=True)
         check_space(Path(HF_HUB_CACHE), described.size or 0)
-    path = Path(hf_hub_download(repo, name, repo_type=kind, revision=commit))
+    limit: dict[str, Any] = {}
+    # Versions before 1.2 have no such parameter, so their downloads end only when the hub's response does.
+    if "tqdm_class" in signature(hf_hub_download).parameters:
+        limit["tqdm_class"] = _limit_download(name, described.size)
+    path = Path(hf_hub_download(repo, name, repo_type=kind, revision=commit, **limit))
     digests[name] = sha256_of(path)
     # For small files the hub announces git's blob id (40 digits) instead of the SHA-256.
     if len(expected) == 64 and expected != digests[name]:
@@ -903,6 +912,39 @@ def download(
             f"{name} has SHA-256 {digests[name]}, expected {expected}; the file was deleted"
         )
     return path
+
+
+def _limit_download(name: str, size: int | None) -> type[Any]:
+    """Make a progress bar for huggingface_hub that ends a download which is larger than announced.
+
+    huggingface_hub compares the size with the announced one only after the response has ended.
+
+    Args:
+        size: the announced size in bytes, if there is one. Without one, the disk keeps some free space.
+    """
+    from huggingface_hub.constants import HF_HUB_CACHE
+    from huggingface_hub.utils import tqdm  # type: ignore[attr-defined]
+
+    class LimitedProgress(tqdm):
+        """A progress bar that raises an `InputError` at the limit."""
+
+        received = 0
+        """Bytes so far. A bar that is not shown does not count them."""
+
+        def update(self, count: float | None = 1) -> bool | None:
+            """Count received bytes; huggingface_hub calls this before it writes them."""
+            self.received += int(count or 0)
+            if size is None:
+                check_space(Path(HF_HUB_CACHE))
+            elif self.received > size + _MORE_THAN_ANNOUNCED:
+                raise InputError(
+                    f"the hub announced {size:,} bytes for {name} and sends more; check HF_ENDPOINT, or"
+                    f" {USE_A_MIRROR}"
+                )
+            shown: bool | None = super().update(count)
+            return shown
+
+    return LimitedProgress
 
 
 def _write_rows(

@@ -16,7 +16,12 @@ from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import escape_invisible
 from helm_longctx.results.boards import Board, make_boards
-from helm_longctx.results.cells import find_perplexity, notes, score_tables
+from helm_longctx.results.cells import (
+    find_longppl,
+    find_perplexity,
+    notes,
+    score_tables,
+)
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.comparison import SharedTable
 from helm_longctx.results.reading import Result
@@ -44,7 +49,8 @@ class EvaluationResult:
     def scores(self) -> pd.DataFrame:
         """The scores, a row for each model, task or mean, and length.
 
-        Runs with `metric=perplexity` have two rows: `token probability`, in 0 to 1, and `perplexity`, at least 1.
+        Runs with `metric=perplexity` have two rows: `token probability`, in 0 to 1, and `perplexity`, at least 1. Those
+        with `metric=longppl` have `LongPPL`, too, if a text has key tokens.
         `score`, `low` and `high` (95 % interval) are in 0 to 1, and NaN if unknown; `n` counts questions. `mark` is `†`
         if a score is not comparable with published ones, and `reason` says why.
         """
@@ -59,6 +65,8 @@ class EvaluationResult:
                 values = {_name_metric(board, tasks.get(key.part)): result.interval}
                 if (perplexity := find_perplexity(result)) is not None:
                     values["perplexity"] = perplexity
+                if (longppl := find_longppl(result)) is not None:
+                    values["LongPPL"] = longppl
                 for metric, interval in values.items():
                     rows.append(
                         {

@@ -25,7 +25,7 @@ from helm_longctx.models.sampling import with_sampling
 from helm_longctx.models.scoring import with_answers
 from helm_longctx.tasks.cutting.cutters import NoRoomError
 from helm_longctx.tasks.prompt import FittedPrompt, Message, Style, message_text
-from helm_longctx.tasks.request_settings import LIKELIHOOD, MetricArgument
+from helm_longctx.tasks.request_settings import LIKELIHOOD, LONGPPL, MetricArgument
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.token_estimate import estimate_fewest_tokens
 
@@ -151,7 +151,12 @@ class LongContextAdapter(Adapter):
             sent = sent.extend(rest=len(rest) if fitted.prompt.endswith(rest) else None)
         if settings.scores_given_texts:
             gold = _gold(instance, settings.metric)
-            request = with_answers(request, gold, _context(sent, fitted.prompt))
+            request = with_answers(
+                request,
+                gold,
+                _context(sent, fitted.prompt),
+                finds_key_tokens=settings.metric == LONGPPL,
+            )
         # The requests of a program have other lengths.
         if fitted.tokens is None and not sample.method:
             sent = sent.extend(

@@ -11,6 +11,8 @@ from helm_longctx.models.results import facts_of
 from helm_longctx.tasks.logprobs import WINDOW, mean_logprob
 from helm_longctx.tasks.metric_names import (
     ANSWER_LOGPROB,
+    KEY_LOGPROB_SUM,
+    KEY_TOKENS,
     MEAN_LOGPROB,
     depth_score,
     nearest_depth,
@@ -30,7 +32,8 @@ class LikelihoodMetric(LongContextMetric):
         outputs = state.result.completions
         answers = state.request.answers
         if not answers:
-            windows = facts_of(state.result).windows
+            facts = facts_of(state.result)
+            windows = facts.windows
             assert windows is not None
             logprob = mean_logprob(windows)
             yield MAIN_METRIC, math.exp(logprob)
@@ -38,6 +41,9 @@ class LikelihoodMetric(LongContextMetric):
             for index, window in enumerate(windows):
                 if window.is_representative:
                     yield window_logprob((index + 1) * WINDOW), window.logprob
+            if facts.key_tokens is not None:
+                yield KEY_TOKENS, facts.key_tokens.tokens
+                yield KEY_LOGPROB_SUM, facts.key_tokens.logprob
             return
         statistics = _likelihoods(outputs, len(answers))
         likelihood = math.exp(statistics[MEAN_LOGPROB])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from statistics import fmean
-from typing import Any, cast
+from typing import cast
 
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.adaptation.request_state import RequestState
@@ -78,7 +78,11 @@ class LongContextMetric(Metric):
         self._limit: float | None = None
 
     def evaluate(
-        self, scenario_state: ScenarioState, *arguments: Any, **named: Any
+        self,
+        scenario_state: ScenarioState,
+        metric_service: MetricService,
+        eval_cache_path: str,
+        parallelism: int,
     ) -> MetricResult:
         """Return all statistics of a run."""
         repeats = scenario_state.adapter_spec.num_trials
@@ -96,7 +100,10 @@ class LongContextMetric(Metric):
             # Each repeat is a trial of our adapter. HELM's `evaluate` takes the number of trials from this field.
             spec = replace(scenario_state.adapter_spec, num_train_trials=repeats)
             result = super().evaluate(
-                replace(scenario_state, adapter_spec=spec), *arguments, **named
+                replace(scenario_state, adapter_spec=spec),
+                metric_service,
+                eval_cache_path,
+                parallelism,
             )
         else:
             result = self._evaluate_trials(scenario_state)

@@ -31,13 +31,16 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import ignore_broken_torchvision, require_modules
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm_log import helm_log
-from helm_longctx.models.fast_tokenizers import read_fast_tokenizer
+from helm_longctx.models.fast_tokenizers import FILE, read_fast_tokenizer
+from helm_longctx.models.registration import WORDS
+from helm_longctx.models.tokenizer_checks import check_size, check_speed
 from helm_longctx.redaction.logs import warn_once
 from helm_longctx.tasks.counting import (
     CharacterEncoding,
     make_codec,
     make_counter,
     read_tokenizer,
+    remember_counts,
 )
 from helm_longctx.tasks.cutting import cutters
 from helm_longctx.tasks.entry import ADAPTER_METHOD, Entry
@@ -249,8 +252,9 @@ def _tokenizer(deployment: ModelDeployment) -> Any:
     assert deployment.tokenizer_name
     config = get_tokenizer_config(deployment.tokenizer_name)
     try:
-        if config and (tokenizer := load_tokenizer(config)):
-            return tokenizer
+        tokenizer = load_tokenizer(config) if config else None
+    except InputError:
+        raise
     except (
         Exception
     ) as error:  # each library raises another kind if a file or the network is missing
@@ -259,6 +263,8 @@ def _tokenizer(deployment: ModelDeployment) -> Any:
             f" {deployment.tokenizer_name!r} cannot be loaded ({type(error).__name__});"
             " it is needed to cut prompts to the deployment's window"
         ) from error
+    if tokenizer is not None:
+        return tokenizer
     kind = config.tokenizer_spec.class_name if config else "none"
     raise InputError(
         f"deployment {deployment.name!r}: tokenizer {deployment.tokenizer_name!r}"
@@ -290,13 +296,17 @@ def _hugging_face(config: TokenizerConfig) -> Any:
             return tokenizer
 
     name = arguments["pretrained_model_name_or_path"]
+    check_size(f"tokenizer {config.name}", Path(name) / FILE)
     revision = arguments.get("revision")
     is_plain = arguments.keys() <= {
         "pretrained_model_name_or_path",
         "revision",
         "trust_remote_code",
     }
-    return (read_fast_tokenizer(name, load, revision) if is_plain else None) or load()
+    fast = read_fast_tokenizer(name, load, revision) if is_plain else None
+    tokenizer = fast or load()
+    check_speed(tokenizer, name)
+    return tokenizer
 
 
 def _tiktoken(config: TokenizerConfig) -> Any:
@@ -321,10 +331,25 @@ def settings_with_tokenizer(entry: Entry, root: DataRoot) -> Settings:
     name = entry.settings.count_with
     if not name:
         return entry.settings
+    if name == WORDS:
+        return replace(entry.settings, **_read_words(root))
     tokenizer = _find_tokenizer(name, root)
     return replace(
         entry.settings, counter=make_counter(tokenizer), codec=make_codec(tokenizer)
     )
+
+
+@cache
+def _read_words(root: DataRoot) -> Mapping[str, Any]:
+    """Return counter and codec of the tokenizer that is part of this package, which does not change.
+
+    Runs of several models draw the same samples, so the counts of their texts are remembered.
+    """
+    tokenizer = _find_tokenizer(WORDS, root)
+    return {
+        "counter": remember_counts(make_counter(tokenizer)),
+        "codec": make_codec(tokenizer),
+    }
 
 
 def with_deployments_tokenizer(spec: RunSpec) -> RunSpec:
@@ -372,6 +397,8 @@ def _find_tokenizer(name: str, root: DataRoot) -> Any:
     if config := get_tokenizer_config(name):
         try:
             tokenizer = load_tokenizer(config)
+        except InputError:
+            raise
         except Exception as error:  # each library raises another kind if a file or the network is missing
             raise InputError(
                 f"count_with={config.name!r} cannot be loaded ({type(error).__name__});"
@@ -384,19 +411,28 @@ def _find_tokenizer(name: str, root: DataRoot) -> Any:
                 " count_with= with another tokenizer, such as longctx/words"
             )
         return tokenizer
-    if (Path(name) / "tokenizer.json").is_file():
-        return read_tokenizer(Path(name) / "tokenizer.json")
+    file = Path(name) / FILE
+    if file.is_file():
+        return _read_file(name, file)
     # Names on the hub are `org/name`. Without this check, the hub would be asked for a misspelled folder.
     if name.count("/") != 1:
         raise InputError(
             f"count_with={shorten(name)} is not a tokenizer; give a tokenizer of HELM,"
             " the name of a model on the hub, or a folder with tokenizer.json"
         )
-    file = HubFile(
+    source = HubFile(
         name,
-        "tokenizer.json",
-        f"tokenizers/{name.replace('/', '__')}/tokenizer.json",
+        FILE,
+        f"tokenizers/{name.replace('/', '__')}/{FILE}",
         kind="model",
     )
-    ensure([file], root, f"the same command, with a login that can read {name}")
-    return read_tokenizer(root / file.path)
+    ensure([source], root, f"the same command, with a login that can read {name}")
+    return _read_file(name, root / source.path)
+
+
+def _read_file(name: str, file: Path) -> Any:
+    """Read the tokenizer of `count_with`, and check that long texts do not stall it."""
+    check_size(f"count_with={shorten(name)}", file)
+    tokenizer = read_tokenizer(file)
+    check_speed(tokenizer, str(file))
+    return tokenizer

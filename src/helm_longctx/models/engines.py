@@ -11,9 +11,9 @@ from helm_longctx.errors import InputError
 from helm_longctx.helm_api import Request, RequestResult
 from helm_longctx.models.local.answers import AnswerDecoder
 from helm_longctx.models.local.packaged import find_model
-from helm_longctx.models.local.scoring import ScoreTokens, make_scored_result, respond
+from helm_longctx.models.local.scoring import make_scored_result, respond
 from helm_longctx.models.objects import Function, FunctionClient, Prompt, make_prompt
-from helm_longctx.models.scoring import ScoringRequest
+from helm_longctx.models.scoring import ScoreTokens, ScoringRequest
 
 
 class Engine(NamedTuple):

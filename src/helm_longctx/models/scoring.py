@@ -4,7 +4,7 @@ The client of a deployment that can answer them has `score_support`. The runner 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,14 @@ from helm_longctx.helm_api import GeneratedOutput, Request, RequestResult, Token
 from helm_longctx.models.results import facts_of
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.tasks.logprobs import Distribution, Window
+from helm_longctx.tasks.request_settings import LIKELIHOOD, LONGPPL, MetricArgument
 
 SEPARATOR = " "
 """The text between a prompt that does not end with white space and a gold answer."""
+
+
+ScoreTokens = Callable[[Sequence[list[int]], Sequence[int]], Sequence[Sequence[float]]]
+"""(token ids of texts, the first token that is scored in each) → the log-probabilities of its tokens from there."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +36,19 @@ class ScoringRequest(Request):
         answers: the gold answers. Without any, the tokens of the prompt itself are scored, and the completion has
             their `Window`s.
         context: [start, end) of the context in the prompt, in characters, or None if it has none.
+        finds_key_tokens: whether the facts of the answer have the key tokens of a prompt that is itself scored.
     """
 
     answers: tuple[str, ...] = ()
     context: tuple[int, int] | None = None
+    finds_key_tokens: bool = False
 
 
 def with_answers(
-    request: Request, answers: Sequence[str], context: tuple[int, int] | None
+    request: Request,
+    answers: Sequence[str],
+    context: tuple[int, int] | None,
+    finds_key_tokens: bool = False,
 ) -> ScoringRequest:
     """Make the request for the log-probabilities of gold answers after the prompt of a request."""
     greedy = {
@@ -48,7 +58,12 @@ def with_answers(
         "temperature": 0.0,
     }
     return with_fields(
-        ScoringRequest, request, **greedy, answers=tuple(answers), context=context
+        ScoringRequest,
+        request,
+        **greedy,
+        answers=tuple(answers),
+        context=context,
+        finds_key_tokens=finds_key_tokens,
     )
 
 
@@ -172,13 +187,19 @@ def input_tokens(request: Request, prompt_tokens: int, characters: int) -> int:
 
 
 def check_scoring(
-    client: Any, deployment: str, argument: str = "metric=likelihood"
+    client: Any, deployment: str, metric: MetricArgument = LIKELIHOOD
 ) -> None:
     """Check that a deployment can give log-probabilities of texts, before a run sends its first request.
 
     Raises:
         InputError: it cannot. The message has the reason.
     """
+    argument = f"metric={metric}"
+    if metric == LONGPPL and not getattr(client, "gives_key_tokens", False):
+        raise InputError(
+            f"{argument}: {deployment} ({type(client).__name__}) finds no key tokens; use a local model, or in Python a"
+            " model of transformers"
+        )
     if not hasattr(client, "score_support"):
         raise InputError(
             f"{argument}: {deployment} ({type(client).__name__}) gives no"

@@ -7,6 +7,7 @@ in paths. They find no names of people, companies or projects: these are words t
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -73,36 +74,45 @@ def _is_any(text: str) -> bool:
     return True
 
 
-# Each row has a kind, literals without which the pattern cannot match, the pattern, whose last group is replaced if it
-# has one, and a check.
-_PATTERNS: list[tuple[str, tuple[str, ...], str, Callable[[str], bool]]] = [
-    (
-        "email",
-        ("@",),
-        r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}",
-        _is_mail,
-    ),
-    (
-        "user",
-        ("/home/", "/Users/", ":\\Users\\"),
-        r"(?:/home/|/Users/|:\\{1,2}Users\\{1,2})(?!Shared\b)([\w.-]{1,64})",
-        _is_any,
-    ),
-    (
-        "account",
-        (),
-        r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?(?!\w)",
-        _is_account,
-    ),
-    ("card", (), r"(?<![\w.-])\d(?:[ -]?\d){12,18}(?![\w.-])", _is_card),
-    (
-        "phone",
-        (),
-        r"(?<![\w.+])(?:\+\d{1,3}(?:[ .()/-]{0,2}\d){7,13}|\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4})(?![\w-])",
-        _is_any,
-    ),
-    ("ip", (), r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w.-]*\w)", _is_address),
-]
+@dataclass(frozen=True)
+class _Rule:
+    """How details of a kind are found.
+
+    Args:
+        pattern: what a detail looks like. If it has a group, only the last group is replaced.
+        is_right: whether a text that looks like a detail is one.
+        hints: texts without which the pattern cannot match; empty if there are none.
+    """
+
+    kind: str
+    pattern: re.Pattern[str]
+    is_right: Callable[[str], bool] = _is_any
+    hints: tuple[str, ...] = ()
+
+
+_MAIL = re.compile(
+    r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}",
+)
+_USER = re.compile(
+    r"(?:/home/|/Users/|:\\{1,2}Users\\{1,2})(?!Shared\b)([\w.-]{1,64})",
+)
+_ACCOUNT = re.compile(
+    r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?(?!\w)"
+)
+_CARD = re.compile(r"(?<![\w.-])\d(?:[ -]?\d){12,18}(?![\w.-])")
+_PHONE = re.compile(
+    r"(?<![\w.+])(?:\+\d{1,3}(?:[ .()/-]{0,2}\d){7,13}|\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4})(?![\w-])"
+)
+_IP = re.compile(r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w.-]*\w)")
+
+_RULES = (
+    _Rule("email", _MAIL, _is_mail, hints=("@",)),
+    _Rule("user", _USER, hints=("/home/", "/Users/", ":\\Users\\")),
+    _Rule("account", _ACCOUNT, _is_account),
+    _Rule("card", _CARD, _is_card),
+    _Rule("phone", _PHONE),
+    _Rule("ip", _IP, _is_address),
+)
 
 
 class Redactor:
@@ -122,6 +132,7 @@ class Redactor:
             pattern = rf"(?<!\w)(?:{'|'.join(escaped)})(?!\w)"
             self._words = re.compile(pattern, re.IGNORECASE)
         self._replaced: dict[tuple[str, str], Replaced] = {}
+        self._counts: Counter[str] = Counter()
 
     @property
     def replacements(self) -> list[Replaced]:
@@ -139,34 +150,29 @@ class Redactor:
                 lambda match: self._name("word", where, match[0].lower()), text
             )
         text = replace_secrets(text, partial(self._name, "secret", where))
-        for kind, hints, pattern, is_right in _PATTERNS:
-            if hints and not any(hint in text for hint in hints):
+        for rule in _RULES:
+            if rule.hints and not any(hint in text for hint in rule.hints):
                 continue
-            text = re.sub(
-                pattern, partial(self._replace_match, kind, where, is_right), text
-            )
+            text = rule.pattern.sub(partial(self._replace_match, rule, where), text)
         return text
 
-    def _replace_match(
-        self,
-        kind: str,
-        where: str,
-        is_right: Callable[[str], bool],
-        match: re.Match[str],
-    ) -> str:
+    def _replace_match(self, rule: _Rule, where: str, match: re.Match[str]) -> str:
         group = match.re.groups
         detail = match[group]
-        if not is_right(detail):
+        if not rule.is_right(detail):
             return match[0]
         start = match.start(group) - match.start()
         end = match.end(group) - match.start()
-        return f"{match[0][:start]}{self._name(kind, where, detail)}{match[0][end:]}"
+        return (
+            f"{match[0][:start]}{self._name(rule.kind, where, detail)}{match[0][end:]}"
+        )
 
     def _name(self, kind: str, where: str, detail: str) -> str:
         """Return the placeholder of a detail."""
         known = self._replaced.get((kind, detail))
         if known is None:
-            number = sum(other.kind == kind for other in self.replacements) + 1
+            self._counts[kind] += 1
+            number = self._counts[kind]
             shown = detail[: _SHOWN if len(detail) >= _SHORT else 1]
             shown = f"{shown}… ({len(detail)} characters)"
             known = Replaced(kind, f"[{kind} {number}]", shown, 0, where)

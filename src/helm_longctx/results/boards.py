@@ -67,7 +67,7 @@ class Board:
         categories: the results of categories, for each judge apart.
         overalls: the overall scores, also those that a model does not have, whose `caveats` say why.
         folders: the folder of each length, if each length has one.
-        metric: `likelihood` or `perplexity` if given texts are scored, empty for the official metrics.
+        metric: `likelihood`, `perplexity` or `longppl` if given texts are scored, empty for the official metrics.
     """
 
     benchmark: Benchmark

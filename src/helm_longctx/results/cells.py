@@ -57,8 +57,8 @@ from helm_longctx.results.statistics.ranking import Correlation, Rank
 from helm_longctx.runs.files import STATES
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.entry import fetch_line
-from helm_longctx.tasks.metric_names import MEAN_LOGPROB, SCORE_NAMES
-from helm_longctx.tasks.request_settings import PERPLEXITY
+from helm_longctx.tasks.metric_names import KEY_LOGPROB, MEAN_LOGPROB, SCORE_NAMES
+from helm_longctx.tasks.request_settings import LONGPPL, PERPLEXITIES, PERPLEXITY
 from helm_longctx.tasks.task import UNREAD
 
 
@@ -69,7 +69,8 @@ def score_rows(board: Board) -> list[dict[str, Any]]:
     without lengths; `context` is `full` or `none`. The score and the ends of its 95 % interval are in 0 to 1, or None;
     `n` counts instances. `caveats` has the codes of `Caveat`: why the score is not comparable, or why there is
     none. `score_numbers` describes `cut_wrong`, `cut_left_out`, `cut_best` and `without_errors`, and `unread_share`
-    `unread`. `perplexity` is None except for tasks with `metric=perplexity`.
+    `unread`. `perplexity` is None except for tasks with `metric=perplexity` or `metric=longppl`, and `longppl` except
+    for the latter.
     """
     models = {key.model for key in board.results}
     floors = set()
@@ -79,7 +80,8 @@ def score_rows(board: Board) -> list[dict[str, Any]]:
     rows = []
     for key, result in board.results.items():
         interval = result.interval
-        perplexity = find_perplexity(result) if result.metric == PERPLEXITY else None
+        perplexity = find_perplexity(result)
+        longppl = find_longppl(result)
         # Of published scores no answers are known.
         numbers = _NO_NUMBERS if result.is_published else score_numbers(result)
         caveats = []
@@ -104,6 +106,7 @@ def score_rows(board: Board) -> list[dict[str, Any]]:
             **numbers,
             "unread": None if result.is_published else unread_share(result),
             "perplexity": perplexity.mean if perplexity else None,
+            "longppl": longppl.mean if longppl else None,
         }
         rows.append(row)
     return rows
@@ -306,8 +309,24 @@ def find_perplexity(result: Result) -> Interval | None:
 
     It is the exponential of minus the mean log-probability of a token, over texts.
     """
-    logprob = result.find_interval(MEAN_LOGPROB)
-    if result.metric != PERPLEXITY or result.parts or logprob is None:
+    if result.metric not in PERPLEXITIES or result.parts:
+        return None
+    return _invert(result.find_interval(MEAN_LOGPROB))
+
+
+def find_longppl(result: Result) -> Interval | None:
+    """Return the perplexity of the key tokens of a task's texts.
+
+    None if they were not asked for, if no text has one, and for means of tasks. Each key token counts the same.
+    """
+    if result.metric != LONGPPL or result.parts:
+        return None
+    return _invert(result.find_interval(KEY_LOGPROB))
+
+
+def _invert(logprob: Interval | None) -> Interval | None:
+    """Return the perplexity that belongs to a mean log-probability."""
+    if logprob is None:
         return None
     return Interval(
         mean=math.exp(-logprob.mean),
@@ -317,10 +336,14 @@ def find_perplexity(result: Result) -> Interval | None:
     )
 
 
-def _perplexity_cell(perplexity: Interval | None) -> Cell:
-    """Return a perplexity with its interval, or a dash."""
+def perplexity_cell(perplexity: Interval | None, missing: str = "not run") -> Cell:
+    """Return a perplexity with its interval, or a dash.
+
+    Args:
+        missing: why there is none.
+    """
     if perplexity is None:
-        return Cell(DASH, note="not run")
+        return Cell(DASH, note=missing)
     ends = range_text(perplexity.low, perplexity.high, decimals)
     return Cell(decimals(perplexity.mean), perplexity.mean, ends)
 
@@ -382,7 +405,7 @@ def score_columns(
                     comparable.append(score)
             best = comparable[0].interval.mean if len(comparable) > 1 else None
             heading = title
-            if board.metric == PERPLEXITY:
+            if board.metric in PERPLEXITIES:
                 heading += f":\n{SCORE_NAMES[PERPLEXITY]}"
             about = "The ranks are by this column." if is_ranked else ""
             cells = []
@@ -410,8 +433,13 @@ def score_columns(
             yield _ScoreColumn(head, cells)
         perplexities = [find_perplexity(result) if result else None for result in own]
         if any(perplexities):
-            cells = [_perplexity_cell(perplexity) for perplexity in perplexities]
+            cells = [perplexity_cell(perplexity) for perplexity in perplexities]
             yield _ScoreColumn(Column(f"{title}:\nperplexity"), cells, perplexities)
+        longppls = [find_longppl(result) if result else None for result in own]
+        if any(longppls):
+            about = "Perplexity of the key tokens: those that need what is far back."
+            cells = [perplexity_cell(longppl) for longppl in longppls]
+            yield _ScoreColumn(Column(f"{title}:\nLongPPL", about), cells, longppls)
         right = [without_errors(result) if result else None for result in own]
         if with_errata and any(right):
             cells = []

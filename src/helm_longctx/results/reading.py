@@ -31,6 +31,7 @@ from helm_longctx.results.statistics.intervals import (
     error_of_means,
     mean_interval,
     normal_quantile,
+    ratio_interval,
     standard_error,
     wilson,
 )
@@ -62,6 +63,9 @@ from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.metric_names import (
     ANSWER_LOGPROB,
     CONDITIONS,
+    KEY_LOGPROB,
+    KEY_LOGPROB_SUM,
+    KEY_TOKENS,
     is_log_probability,
     task_score,
 )
@@ -171,6 +175,8 @@ def task_statistics(
         statistics[name] = _statistic(
             name, values.get(name, []), means.get(name), total, is_of_answers
         )
+    if KEY_TOKENS in values:
+        statistics.update(_key_statistics(rows))
     # A task's score is also stored under a separate name that only the task's mean has.
     own = task_score(rows[0].task)
     if own in statistics and MAIN_METRIC in statistics:
@@ -186,6 +192,24 @@ def task_statistics(
                 WITHOUT_ERRORS, task, partial(values_of, right)
             )
     return statistics
+
+
+def _key_statistics(rows: Sequence[InstanceScore]) -> dict[str, Statistic]:
+    """Return the mean log-probability of the key tokens of all texts. Nothing if no text has one.
+
+    Each key token counts the same, as in LongPPL's official script.
+    """
+    sums = []
+    sizes = []
+    groups = []
+    for row in rows:
+        if KEY_TOKENS in row.values:
+            sums.append(row.values[KEY_LOGPROB_SUM])
+            sizes.append(row.values[KEY_TOKENS])
+            groups.append(row.group)
+    if not any(sizes):
+        return {}
+    return {KEY_LOGPROB: Statistic(ratio_interval(sums, sizes, groups))}
 
 
 def _score_of(
@@ -320,7 +344,7 @@ class Result:
         failed: the number of requests without an answer. They are in no score.
         parts: the results that a mean is of, empty for the score of a task.
         errata: the known errors of the task's questions, by the names of the instances that were asked.
-        metric: `likelihood` or `perplexity` if the run scores given texts, empty for the official metrics.
+        metric: `likelihood`, `perplexity` or `longppl` if the run scores given texts, empty for the official metrics.
     """
 
     benchmark: str

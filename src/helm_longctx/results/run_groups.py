@@ -8,6 +8,7 @@ right.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -41,6 +42,7 @@ from helm_longctx.results.statistics.run_noise import (
     estimate_noise,
     is_decided,
 )
+from helm_longctx.tasks.steps import find_step
 
 GROUPS_FILE = "run_groups.json"
 """The groups of a configuration, in the folder of its suite."""
@@ -93,6 +95,22 @@ class GroupPairing:
             return FAILURES_DECIDE
         return "cannot tell"
 
+    @property
+    def decisive_p_value(self) -> float:
+        """The least certain p-value, also with failures as wrong and as right. NaN if it is not known."""
+        p_values = [self.answered.p_value]
+        p_values += [comparison.p_value for comparison in self.with_failures]
+        return float(np.max(p_values))
+
+
+def adjust_pairings(pairings: Sequence[GroupPairing]) -> list[GroupPairing]:
+    """Return pairings that are decided together, with their p-values adjusted by Holm's method."""
+    p_values = holm([pairing.decisive_p_value for pairing in pairings])
+    return [
+        replace(pairing, adjusted=p_value)
+        for pairing, p_value in zip(pairings, p_values, strict=True)
+    ]
+
 
 @dataclass(frozen=True)
 class GroupTable:
@@ -135,6 +153,36 @@ def parse_groups(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def find_groups(
+    patterns: Mapping[str, Sequence[str]], models: Sequence[str]
+) -> tuple[RunGroup, ...]:
+    """Return the groups with the models that match their patterns. Each model is a run.
+
+    Raises:
+        InputError: as `match_groups`, or a group has several steps of one training.
+    """
+    groups = match_groups(patterns, models)
+    for group in groups:
+        _refuse_steps(group)
+    return groups
+
+
+def _refuse_steps(group: RunGroup) -> None:
+    """Raise an `InputError` if a group has several steps of one training, because these are no runs of their own."""
+    trainings: dict[str, str] = {}
+    for model in group.models:
+        step = find_step(model)
+        if step is None or not step.is_named:
+            continue
+        if step.family in trainings:
+            raise InputError(
+                f"group {shorten(group.name)}: {shorten(trainings[step.family])} and"
+                f" {shorten(model)} are steps of one training, not two runs; name one"
+                " step, or give the groups to checkpoints"
+            )
+        trainings[step.family] = model
+
+
+def match_groups(
     patterns: Mapping[str, Sequence[str]], models: Sequence[str]
 ) -> tuple[RunGroup, ...]:
     """Return the groups with the models that match their patterns.
@@ -227,17 +275,15 @@ def compare_groups(
             comparisons.setdefault((one, other), []).append(comparison)
     pairings = []
     for (one, other), (answered, *with_failures) in comparisons.items():
-        p_values = [answered.p_value, *(case.p_value for case in with_failures)]
         pairings.append(
             GroupPairing(
                 one=one,
                 other=other,
                 answered=answered,
                 with_failures=tuple(with_failures),
-                adjusted=float(np.max(p_values)),
+                adjusted=math.nan,
             )
         )
-    adjusted = holm([pairing.adjusted for pairing in pairings])
     return GroupTable(
         groups=tuple(groups),
         noise=noise,
@@ -248,10 +294,7 @@ def compare_groups(
         },
         questions=len(tables[0].weights),
         unanswered=len(table.weighted_indices) - len(tables[0].weights),
-        pairings=tuple(
-            replace(pairing, adjusted=p_value)
-            for pairing, p_value in zip(pairings, adjusted, strict=True)
-        ),
+        pairings=tuple(adjust_pairings(pairings)),
     )
 
 
@@ -352,7 +395,7 @@ def group_tables(table: GroupTable, name: str) -> list[Table]:
         rows.append(
             [
                 f"{pairing.one} − {pairing.other}",
-                _describe_difference(answered),
+                describe_group_difference(answered),
                 p_text(pairing.adjusted) if answered.is_known else "–",
                 share(answered.run_share) if answered.is_known else "–",
                 percent(answered.smallest) if answered.is_known else "–",
@@ -378,7 +421,8 @@ def group_tables(table: GroupTable, name: str) -> list[Table]:
     ]
 
 
-def _describe_difference(comparison: RecipeComparison) -> str:
+def describe_group_difference(comparison: RecipeComparison) -> str:
+    """Return a difference in points, with its interval if the noise between runs is known."""
     difference = signed_percent(comparison.difference)
     if not comparison.is_known:
         return difference
@@ -399,28 +443,28 @@ def _describe_need(comparison: RecipeComparison) -> str:
     return " or ".join(needs) or "more runs and questions"
 
 
+def pairing_to_json(pairing: GroupPairing) -> dict[str, Any]:
+    """Return a pairing for programs. Scores are from 0 to 1."""
+    answered = pairing.answered
+    return {
+        "one": pairing.one,
+        "other": pairing.other,
+        "difference": answered.difference,
+        "low": answered.low,
+        "high": answered.high,
+        "p": answered.p_value,
+        "adjusted_p": pairing.adjusted,
+        "runs": list(answered.runs),
+        "run_share": answered.run_share if answered.is_known else None,
+        "smallest": answered.smallest,
+        "needed_runs": answered.needed_runs,
+        "needed_questions": answered.needed_questions,
+        "verdict": pairing.verdict,
+    }
+
+
 def to_json(table: GroupTable) -> dict[str, Any]:
     """Return the groups for programs. Scores are from 0 to 1."""
-    pairs = []
-    for pairing in table.pairings:
-        answered = pairing.answered
-        pairs.append(
-            {
-                "one": pairing.one,
-                "other": pairing.other,
-                "difference": answered.difference,
-                "low": answered.low,
-                "high": answered.high,
-                "p": answered.p_value,
-                "adjusted_p": pairing.adjusted,
-                "runs": list(answered.runs),
-                "run_share": answered.run_share if answered.is_known else None,
-                "smallest": answered.smallest,
-                "needed_runs": answered.needed_runs,
-                "needed_questions": answered.needed_questions,
-                "verdict": pairing.verdict,
-            }
-        )
     return {
         "groups": [
             {
@@ -434,5 +478,5 @@ def to_json(table: GroupTable) -> dict[str, Any]:
         "run_noise_source": table.source,
         "questions": table.questions,
         "unanswered": table.unanswered,
-        "pairings": pairs,
+        "pairings": [pairing_to_json(pairing) for pairing in table.pairings],
     }

@@ -468,7 +468,7 @@ class LongContextRunner(Runner):
             request = entry.settings.request
             check_drawing(request.sampling, run_spec.adapter_spec)
             if request.scores_given_texts:
-                check_scoring(sender.client, deployment)
+                check_scoring(sender.client, deployment, request.metric)
         journal = self.open_journal(run_spec, path)
         stops = stoppable if self.owns_process else interruptible
         with journal, stops(journal.summary), Spool(path) as spool:

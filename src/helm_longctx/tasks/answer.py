@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from helm_longctx.failures import Ending, Failure, Problem, ending_of
-from helm_longctx.tasks.logprobs import Distribution, Window
+from helm_longctx.tasks.logprobs import Distribution, KeyTokens, Window
 from helm_longctx.tasks.methods.method import ToolCall
 from helm_longctx.tasks.reasoning import (
     SplitOutput,
@@ -156,6 +156,7 @@ class AnswerFacts:
         returned_reasoning: the reasoning that goes back to the provider with these calls, in its own form.
         steps: the requests behind the answer, if a program has sent them.
         windows: the parts of a text whose own tokens were scored.
+        key_tokens: the key tokens of a text whose own tokens were scored, if they were asked for.
         distributions: the distributions at the tokens of each part that was asked for.
         is_whole: whether the tokens of a scored text are all of its tokens, the prompt's included.
         first: the facts of the first of two requests, whose answer is not the one that is scored.
@@ -174,6 +175,7 @@ class AnswerFacts:
     returned_reasoning: Mapping[str, Any] | None = None
     steps: Steps | None = None
     windows: tuple[Window, ...] | None = None
+    key_tokens: KeyTokens | None = None
     distributions: tuple[tuple[Distribution, ...], ...] | None = None
     is_whole: bool | None = None
     first: AnswerFacts | None = None
@@ -195,6 +197,7 @@ class AnswerFacts:
             "calls": lambda calls: tuple(ToolCall(**call) for call in calls),
             "steps": Steps.from_json,
             "windows": lambda windows: tuple(map(Window._make, windows)),
+            "key_tokens": KeyTokens._make,
             "distributions": make_distributions,
             "first": AnswerFacts.from_json,
             "earlier": tuple,

@@ -17,6 +17,7 @@ from helm_longctx.errors import InputError, bad_argument, list_choices, shorten
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.groups import folder_name, group_name
 from helm_longctx.tasks.lengths import Axis, length_label, parse_length
+from helm_longctx.tasks.logprobs import LONGPPL_RULE
 from helm_longctx.tasks.methods.registry import (
     METHOD_ARGUMENTS,
     METHODS,
@@ -26,6 +27,8 @@ from helm_longctx.tasks.methods.registry import (
 from helm_longctx.tasks.metric_names import SCORE_NAMES
 from helm_longctx.tasks.request_settings import (
     GIVEN_TEXTS,
+    LONGPPL,
+    PERPLEXITIES,
     SAMPLING,
     MetricArgument,
     RequestSettings,
@@ -400,8 +403,9 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
     for key, default in (method.arguments if method else {}).items():
         own[key] = values.pop(key, default)
     only = tasks[0].metric
-    if values.setdefault("metric", only) != only and only != "score":
-        raise bad_argument(name, "metric", values["metric"], (only,))
+    fitting = PERPLEXITIES if only in PERPLEXITIES else (only,)
+    if values.setdefault("metric", only) not in fitting and only != "score":
+        raise bad_argument(name, "metric", values["metric"], fitting)
     sampling = Sampling(**{key: values.pop(key) for key in SAMPLING if key in values})
     of_requests = {}
     for key in _OF_REQUESTS:
@@ -435,6 +439,12 @@ def _check_given_texts(entry: Entry) -> None:
             f"{entry.name}: {name}={shorten(entry.arguments[name])} and"
             f" metric={entry.metric} exclude each other, because the model writes no"
             " answer"
+        )
+    length = entry.settings.length
+    if entry.metric == LONGPPL and length and length <= LONGPPL_RULE.short_context:
+        raise InputError(
+            f"{entry.name}: length={entry.label} and metric={LONGPPL} exclude each other, because no token has more than"
+            f" {LONGPPL_RULE.short_context} tokens before it; give a longer length"
         )
 
 

@@ -39,7 +39,7 @@ def group_name(
     Args:
         judge: the judge, if it is not the official one.
         folder: the `folder_name` of the user's own files, if there are any.
-        metric: `likelihood` or `perplexity`, or empty for the official metrics. The name lacks it if the benchmark has no
+        metric: one of `GIVEN_TEXTS`, or empty for the official metrics. The name lacks it if the benchmark has no
             other one.
     """
     shown_metric = "" if metric == benchmark.tasks[0].metric else metric

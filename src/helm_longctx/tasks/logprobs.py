@@ -69,6 +69,43 @@ class Window(NamedTuple):
         return self.tokens >= WINDOW // 2 - 1
 
 
+class KeyTokens(NamedTuple):
+    """The tokens of a text that a model can tell only from what is far back.
+
+    Args:
+        logprob: the sum of their log-probabilities, in nats.
+        tokens: their number.
+    """
+
+    logprob: float
+    tokens: int
+
+    @property
+    def perplexity(self) -> float | None:
+        """LongPPL, the perplexity of these tokens. None if there are none."""
+        return math.exp(-self.logprob / self.tokens) if self.tokens else None
+
+
+class KeyTokenRule(NamedTuple):
+    """Which tokens of a text are key tokens. The numbers are LongPPL's (arXiv 2410.23771).
+
+    Args:
+        short_context: tokens before a token that it is told from in the second pass, at least.
+        step: the number of tokens that share the start of their short context.
+        least_gain: how much the log-probability must rise from the short context to the whole one, in nats.
+        least_logprob: what the log-probability given everything must exceed, in nats.
+    """
+
+    short_context: int = 4096
+    step: int = 1024
+    least_gain: float = 2.0
+    least_logprob: float = -2.0
+
+
+LONGPPL_RULE = KeyTokenRule()
+"""The rule of `metric=longppl`."""
+
+
 def split_windows(logprobs: Sequence[float]) -> tuple[Window, ...]:
     """Return the windows of a text: they have all of its tokens but the first.
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.request_settings import LIKELIHOOD, PERPLEXITY
+from helm_longctx.tasks.request_settings import LIKELIHOOD, LONGPPL, PERPLEXITY
 from helm_longctx.tasks.statistic_names import StatisticName, read_statistic
 from helm_longctx.tasks.task import MAIN_METRIC, Task
 
@@ -27,7 +27,16 @@ MEAN_LOGPROB = "token_logprob"
 ANSWER_LOGPROB = "answer_logprob"
 """The log-probability of a whole answer, in nats. Texts without answers have none."""
 
-LIKELIHOODS = {
+KEY_LOGPROB_SUM = "key_logprob_sum"
+"""The sum of the log-probabilities of a text's key tokens, in nats."""
+
+KEY_LOGPROB = "key_logprob"
+"""The mean log-probability of the key tokens of all texts, in nats. Results have it; files of runs have its parts."""
+
+KEY_TOKENS = "key_tokens"
+"""The number of a text's key tokens."""
+
+_OF_ANSWERS = {
     f"{name}{end}": (f"{title}{when_title}", f"{about}{when}, in nats.", False)
     for name, title, about in (
         (
@@ -62,8 +71,23 @@ LIKELIHOODS = {
 }
 """Statistics of runs with `metric=likelihood`; see `CONDITIONS`."""
 
+LIKELIHOODS = {
+    **_OF_ANSWERS,
+    KEY_LOGPROB_SUM: (
+        "Log-probability of key tokens",
+        "Sum of the log-probabilities of a text's key tokens (LongPPL), in nats.",
+        False,
+    ),
+}
+"""Statistics of runs that score given texts; see `CONDITIONS`."""
 
-SCORE_NAMES = {"": "score", LIKELIHOOD: "likelihood", PERPLEXITY: "token probability"}
+
+SCORE_NAMES = {
+    "": "score",
+    LIKELIHOOD: "likelihood",
+    PERPLEXITY: "token probability",
+    LONGPPL: "token probability (LongPPL)",
+}
 """What the main score of a run is, by the run's `metric`. It is in 0 to 1, so it is not the perplexity itself."""
 
 

@@ -8,13 +8,18 @@ from typing import Any, Literal
 
 StyleArgument = Literal["auto", "chat", "completion"]
 Truncation = Literal["auto", "error"]
-MetricArgument = Literal["score", "likelihood", "perplexity"]
+MetricArgument = Literal["score", "likelihood", "perplexity", "longppl"]
 
 LIKELIHOOD: Literal["likelihood"] = "likelihood"
 PERPLEXITY: Literal["perplexity"] = "perplexity"
-"""The values of `metric` that stand for the log-probabilities of gold answers, and of the prompt by position."""
+LONGPPL: Literal["longppl"] = "longppl"
+"""The values of `metric` that stand for the log-probabilities of gold answers, of the prompt by position, and of the
+prompt by position and at its key tokens."""
 
-GIVEN_TEXTS = (LIKELIHOOD, PERPLEXITY)
+PERPLEXITIES = (PERPLEXITY, LONGPPL)
+"""The values of `metric` with which the tokens of the prompt itself are scored."""
+
+GIVEN_TEXTS = (LIKELIHOOD, *PERPLEXITIES)
 """The values of `metric` with which the model writes nothing."""
 
 

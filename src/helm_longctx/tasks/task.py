@@ -467,11 +467,8 @@ class Task:
     @property
     def is_self_contained(self) -> bool:
         """Whether the task's examples can be generated without any file and without a tokenizer."""
-        return (
-            self.any_length
-            and not self.sources(min(self.sizes))
-            and "count_with" not in self.arguments
-        )
+        needs_files = self.own_files or self.sources(min(self.sizes, default=None))
+        return not needs_files and "count_with" not in self.arguments
 
     def is_generated(self, length: int | None, root: DataRoot) -> bool:
         """Whether a run that reads its data from `root` asks questions that are not the benchmark's own."""

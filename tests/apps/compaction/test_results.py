@@ -12,6 +12,7 @@ from helm_longctx.apps.compaction.probes import Probe
 from helm_longctx.apps.compaction.results import (
     CompactionResults,
     analyze,
+    decide_losses,
     find_fewest_transcripts,
 )
 from helm_longctx.apps.compaction.scoring import Given, ScoreState
@@ -19,6 +20,7 @@ from helm_longctx.apps.compaction.sections import describe_decisions, describe_s
 from helm_longctx.apps.compaction.transcripts import Transcript
 from helm_longctx.apps.compaction.trial import Arm, Compaction, Outcome
 from helm_longctx.results.statistics.comparison import compare_pairs
+from helm_longctx.results.statistics.noninferiority import Verdict
 
 PROBES = 6
 """Probes of each transcript, each about a message of its own."""
@@ -112,6 +114,20 @@ def test_more_compactors_need_more_transcripts() -> None:
         "tie",
     ]
     assert results.fewest == 8
+
+
+@pytest.mark.parametrize(("sessions", "is_about_others"), [(10, False), (38, True)])
+def test_a_gate_over_transcripts_needs_many(
+    sessions: int, is_about_others: bool
+) -> None:
+    """A gate passes equal compactors over messages, and over transcripts as soon as so many of them could show it."""
+    everything = np.ones((sessions, PROBES))
+    results = compare([everything, everything])
+    gate = decide_losses(results, "compactor-1", 0.1)
+    assert gate.fewest == 38
+    assert gate.holds_for_others == is_about_others
+    assert gate.verdict is Verdict.NO_WORSE
+    assert len(gate.losses) == 1
 
 
 @pytest.mark.parametrize("sessions", [6, 8])

@@ -99,6 +99,31 @@ def test_references_stand_for_the_row(
 
 
 @pytest.mark.parametrize(
+    ("prediction", "published", "repaired"),
+    [
+        ("0639 and 0162", 0.0, 1.0),
+        ("['0639', '0162']", 1.0, 1.0),
+        ("1. 0639\n2. 0162", 1.0, 1.0),
+        ("0639", 0.0, 0.5),
+        ("0162 and 0639", 0.5, 0.0),
+    ],
+)
+def test_masked_names_that_are_numbers(
+    prediction: str, published: float, repaired: float
+) -> None:
+    """The official scorer drops the first name in the form that the prompt demands; the repaired one reads both."""
+    task = find_task("kf-c", "find_target_offsets_tool")
+    record = {
+        "prediction": f"<answer>{prediction}</answer>",
+        "references": ["0639", "0162"],
+    }
+    assert task.scores(record)["accuracy"] == published
+    assert task.scores({**record, "scorer": "published"})["accuracy"] == published
+    assert task.scores({**record, "scorer": "repaired"})["accuracy"] == repaired
+    assert not find_task("ki-c", "find_target_offsets_tool").scorers
+
+
+@pytest.mark.parametrize(
     ("kind", "prediction"),
     [
         ("count_frequency_env", f"<answer>{'9' * 400}</answer>"),

@@ -134,7 +134,10 @@ def test_questions_and_system_message(root: DataRoot) -> None:
     full = load(root, "full", 0)
     assert [example.id for example in full] == ["UID0001", "UID0002", "UID0003"]
     assert PRO.variant(Settings(0)).system == prompts.SYSTEM
-    assert parse_entry("officeqa:length=1m,method=agent").settings.method == "agent"
+    assert (
+        parse_entry([OFFICEQA], "officeqa:length=1m,method=agent").settings.method
+        == "agent"
+    )
     sizes = {name: len(files.paths) for name, files in DOCUMENTS.items()}
     assert sizes == {"pro": 188, "full": 285}
 

@@ -10,10 +10,11 @@ import pytest
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.failures import Failure
-from helm_longctx.models.apis.sending import Retries, Sender
+from helm_longctx.models.apis.sending import WAIT, Retries, Sender, ask_again
 from helm_longctx.models.results import failure_of
 from tests.chaos.server import serve
 from tests.models.apis.making import CHAT, KINDS, REQUEST, make
+from tests.support.servers.faults import Fault
 
 
 class Counting:
@@ -76,3 +77,16 @@ def test_a_server_that_stays_away() -> None:
         assert failure_of(result) is Failure.TEMPORARY
         assert client.asked == 4
         server.start()
+
+
+def test_a_check_waits_before_it_asks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request of a check to a busy server is sent again after growing waits, and then has the answer."""
+    monkeypatch.setenv(WAIT, "0.1")
+    with serve() as server:
+        server.plan = lambda prompt, before: Fault.OVERLOADED if before < 2 else None
+        client = Counting(make("chat", server))
+        start = time.monotonic()
+        result = ask_again(client, CHAT)
+        assert result.success
+        assert client.asked == 3
+        assert time.monotonic() - start >= 0.3

@@ -17,6 +17,7 @@ from helm_longctx.results.statistics.intervals import (
     error_of_means,
     mean_interval,
     mean_of_means,
+    ratio_interval,
     standard_error,
     t_quantile,
     wilson,
@@ -335,3 +336,37 @@ def test_few_clusters_have_the_variance_of_a_sample() -> None:
     assert (found.low, found.high) == pytest.approx(
         wilson(0.4, 15 / (design * ratio), t_quantile(2))
     )
+
+
+def test_a_ratio_of_sums_is_the_mean_of_all_values() -> None:
+    """A ratio of sums is the mean of all values of the texts. Texts of one group are one, and one group has no interval."""
+    random = np.random.default_rng(3)
+    sizes = random.integers(1, 40, 30)
+    values = [random.normal(-1, 0.3, size) for size in sizes]
+    sums = [float(of_text.sum()) for of_text in values]
+    interval = ratio_interval(sums, sizes)
+    assert interval.mean == pytest.approx(float(np.concatenate(values).mean()))
+    assert interval.n == 30
+    halves = [number // 2 for number in range(30)]
+    pairs = ratio_interval(sums, sizes, halves)
+    joined = ratio_interval(
+        np.add(sums[::2], sums[1::2]), np.add(sizes[::2], sizes[1::2])
+    )
+    assert (pairs.mean, pairs.low, pairs.high) == pytest.approx(
+        (joined.mean, joined.low, joined.high)
+    )
+    alone = ratio_interval([-4.0, 0.0], [3, 0])
+    assert alone.mean == pytest.approx(-4 / 3)
+    assert math.isnan(alone.low)
+
+
+def test_the_interval_of_a_ratio_covers() -> None:
+    """The interval of a ratio has the true one in about 95 % of samples of ten texts of different sizes."""
+    random = np.random.default_rng(4)
+    hits = 0
+    for _ in range(2000):
+        sizes = random.integers(5, 60, 10)
+        means = random.normal(-0.8, 0.2, 10)
+        interval = ratio_interval(means * sizes, sizes)
+        hits += interval.low < -0.8 < interval.high
+    assert 0.935 < hits / 2000 < 0.975

@@ -48,7 +48,8 @@ class Chat:
 
     def prompt(self, body: Body) -> str:
         """Return all that is asked as one text."""
-        return "\n".join(message["content"] for message in body["messages"])
+        # A message with calls of tools can have no content.
+        return "\n".join(message["content"] or "" for message in body["messages"])
 
     def thinks(self, body: Body, model: Model) -> bool:
         """Return whether the model reasons before it answers."""
@@ -324,7 +325,12 @@ class Messages:
 
     def _blocks(self, body: Body) -> list[tuple[str, bool]]:
         """Return the texts of a body in order, each with whether it ends a prefix that is to be cached."""
-        return [(block["text"], "cache_control" in block) for block in self._flat(body)]
+        texts = []
+        for block in self._flat(body):
+            # Calls of tools have no text, and their results have it as content.
+            text = block.get("text", block.get("content", ""))
+            texts.append((text, "cache_control" in block))
+        return texts
 
     def _flat(self, body: Body) -> list[Body]:
         """Return the blocks of a body in order."""

@@ -157,7 +157,7 @@ def questions_for(score: float, loss: float, error: float) -> int | None:
 
 
 _KINDS = Path(str(resources.files(__package__) / "certify.yaml"))
-"""The run entries of the kinds, by name."""
+"""The run entries of the kinds, by name: of those that are always asked, and of those that are asked by choice."""
 
 _DESIGN = "design.json"
 _RECORD = "certificate.json"
@@ -234,6 +234,12 @@ def certify(
             help="Ask more at an effective claim, until each kind is decided.",
         ),
     ] = False,
+    tool_calls: Annotated[
+        bool,
+        typer.Option(
+            "--tool-calls", help="Ask for calls of tools, too, as a sixth kind."
+        ),
+    ] = False,
     seed: Annotated[
         int | None,
         typer.Option(min=0, help="First seed of the texts. [default: drawn]"),
@@ -253,7 +259,7 @@ def certify(
     The same questions are asked at the shortest length and at the claim, until it is decided whether the model loses.
     The command can be interrupted and repeated: no answer is paid for twice.
     """
-    kinds: dict[str, str] = yaml.safe_load(_KINDS.read_text(encoding="utf-8"))
+    kinds = _read_kinds(tool_calls)
     longest = parse_length(claim, "certify: --claim")
     least = parse_length(shortest, "certify: --shortest")
     if longest < 2 * least:
@@ -281,6 +287,14 @@ def certify(
         entries[kind] = entry + suffix
     with set_log_levels(quiet, verbose) as prints:
         _certify(options, entries, design, to, seed, prints)
+
+
+def _read_kinds(with_tool_calls: bool) -> dict[str, str]:
+    """Return the run entries of the kinds that are asked, by name."""
+    kinds = yaml.safe_load(_KINDS.read_text(encoding="utf-8"))
+    if with_tool_calls:
+        return {**kinds["always"], **kinds["by_choice"]}
+    return dict(kinds["always"])
 
 
 def _certify(

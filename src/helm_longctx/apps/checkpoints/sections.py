@@ -7,11 +7,18 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import orjson
+import typer
 
+from helm_longctx.apps.checkpoints.recipes import (
+    RecipeCurve,
+    compare_recipes_over_steps,
+    curve_to_json,
+    make_recipe_table,
+)
 from helm_longctx.config.shared import JsonPath, OutputPath, SuiteOption, check_folder
 from helm_longctx.documents.document import (
     Block,
@@ -27,7 +34,6 @@ from helm_longctx.documents.numbers import MARK, percent, range_text, signed_per
 from helm_longctx.documents.plots import curves
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError
-from helm_longctx.models.local.steps import find_step
 from helm_longctx.results.boards import OVERALL, Board, label, read_suite
 from helm_longctx.results.cells import plot_row, score_cell
 from helm_longctx.results.comparison import (
@@ -36,6 +42,7 @@ from helm_longctx.results.comparison import (
     find_failure_share,
 )
 from helm_longctx.results.reading import Result
+from helm_longctx.results.run_groups import parse_groups, read_groups
 from helm_longctx.results.statistics.comparison import (
     FAILURES_DECIDE,
     compare_intervals,
@@ -45,6 +52,7 @@ from helm_longctx.results.statistics.intervals import Floats, Interval, normal_q
 from helm_longctx.results.statistics.level import LEVEL_TEXT, SIGNIFICANCE
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.steps import find_step
 
 SPAN = 3
 """Of so many last steps the first and the last are compared, to say whether scores still rise."""
@@ -248,8 +256,8 @@ def find_trend(means: Sequence[float], last: SampledChange) -> tuple[float, floa
     return slope * (len(half) - 1), p_value
 
 
-def _find_curves(board: Board) -> Iterator[_Curve]:
-    """Yield a curve for each training, length, and task or mean of tasks for which several of its steps have scores."""
+def _find_trainings(board: Board) -> Mapping[str, Mapping[int, str]]:
+    """Return the models of each training, by step."""
     trainings: dict[str, dict[int, str]] = defaultdict(dict)
     for result in board.tasks:
         given = result.run.model_facts.get("step") if result.run else None
@@ -259,7 +267,12 @@ def _find_curves(board: Board) -> Iterator[_Curve]:
             and (step := find_step(result.model, given))
         ):
             trainings[step.family][step.number] = result.model
-    for family, models in trainings.items():
+    return trainings
+
+
+def _find_curves(board: Board) -> Iterator[_Curve]:
+    """Yield a curve for each training, length, and task or mean of tasks for which several of its steps have scores."""
+    for family, models in _find_trainings(board).items():
         for length in board.lengths:
             tasks = []
             for task in board.benchmark.tasks:
@@ -317,6 +330,11 @@ _ABOUT = (
 
 
 def checkpoint_sections(board: Board) -> list[Section]:
+    """Return the sections of the report's page: each training with several steps, and recipes over their steps."""
+    return _training_sections(board) + _recipe_sections(board)
+
+
+def _training_sections(board: Board) -> list[Section]:
     """Return a section for each training with several steps: curves, and when scores leave the floor and still rise."""
     families: dict[str, list[_Curve]] = defaultdict(list)
     for curve in _find_curves(board):
@@ -348,6 +366,25 @@ def checkpoint_sections(board: Board) -> list[Section]:
         blocks: list[Block] = [_draw_curves(board, name, family, of_family), table]
         sections.append(Section(name, f"Scores over the steps of {family}", blocks))
     return sections
+
+
+def _recipe_sections(board: Board) -> list[Section]:
+    """Return the comparison of recipes, if the suite's configuration has groups of training runs."""
+    folders = {
+        result.run.path.parent for result in board.tasks if result.run is not None
+    }
+    patterns = read_groups(folders.pop()) if len(folders) == 1 else {}
+    if not patterns:
+        return []
+    try:
+        curves = compare_recipes_over_steps(board, _find_trainings(board), patterns)
+    except InputError:  # some trainings of the groups have no steps yet
+        return []
+    tables = [make_recipe_table(board, curve) for curve in curves]
+    if not tables:
+        return []
+    name = f"checkpoints-{board.file_name}-recipes"
+    return [Section(name, "Recipes over their steps", tables)]
 
 
 def _draw_curves(
@@ -412,49 +449,108 @@ def _row(board: Board, curve: _Curve) -> list[Cell]:
 
 def checkpoints(
     suite: SuiteOption,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Compare recipes at each step by their trainings: NAME=PATTERN of"
+            " models, e.g. recipe-a=ckpt/a-seed*. Repeat it."
+        ),
+    ] = None,
+    run_noise: Annotated[
+        str | None,
+        typer.Option(
+            help="Assumed standard deviation between trainings of a recipe, in points,"
+            " or the group whose trainings give it."
+        ),
+    ] = None,
     json_path: JsonPath = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Show the scores of trainings over their steps, from when they are above the floor, and whether they still rise.
 
     The step is the number in a model's name (step-1000, checkpoint-500, global_step20, run-1000), or the one that its
-    run configuration gives.
+    run configuration gives. With --group, recipes are compared at each step by several trainings of each, over
+    trainings and questions.
     """
     check_folder("json", json_path)
-    boards = read_suite(suite_folder(output_path, suite), BENCHMARKS).boards
+    folder = suite_folder(output_path, suite)
+    patterns = parse_groups(group or ()) or read_groups(folder)
+    if run_noise is not None and not patterns:
+        raise InputError(
+            f"checkpoints: --run-noise={run_noise} needs groups; give --group"
+        )
+    boards = read_suite(folder, BENCHMARKS).boards
     sections = []
     for board in boards:
-        sections.extend(checkpoint_sections(board))
+        sections.extend(_training_sections(board))
     if not sections:
         raise InputError(
             f"checkpoints: suite={suite!r} has no two steps of a training; name models"
             " as checkpoints/step-1000"
         )
+    recipes = _find_recipes(boards, patterns, run_noise) if patterns else []
     for section in sections:
         print_blocks(section.blocks)
+    for board, curve in recipes:
+        print_blocks([make_recipe_table(board, curve)])
     if json_path:
-        rows = []
-        for board in boards:
-            for curve in _find_curves(board):
-                rows.append(
-                    {
-                        **{
-                            "benchmark": board.name,
-                            "training": curve.family,
-                            "part": curve.part,
-                            "length": curve.length,
-                        },
-                        "scores": {
-                            step: vars(result.interval)
-                            for step, result in curve.scores.items()
-                        },
-                        **{
-                            "floor": curve.floor,
-                            "above_floor_from": curve.start,
-                            "direction": curve.direction,
-                        },
-                    }
-                )
+        content = {"curves": _curves_json(boards), "recipes": _recipes_json(recipes)}
         json_path.write_bytes(
-            orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
+            orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
         )
+
+
+def _curves_json(boards: Sequence[Board]) -> list[dict[str, Any]]:
+    rows = []
+    for board in boards:
+        for curve in _find_curves(board):
+            scores = {
+                step: vars(result.interval) for step, result in curve.scores.items()
+            }
+            rows.append(
+                {
+                    "benchmark": board.name,
+                    "training": curve.family,
+                    "part": curve.part,
+                    "length": curve.length,
+                    "scores": scores,
+                    "floor": curve.floor,
+                    "above_floor_from": curve.start,
+                    "direction": curve.direction,
+                }
+            )
+    return rows
+
+
+def _recipes_json(
+    recipes: Sequence[tuple[Board, RecipeCurve]],
+) -> list[dict[str, Any]]:
+    rows = []
+    for board, curve in recipes:
+        rows += curve_to_json(board, curve)
+    return rows
+
+
+def _find_recipes(
+    boards: Sequence[Board],
+    patterns: Mapping[str, Sequence[str]],
+    run_noise: str | None,
+) -> list[tuple[Board, RecipeCurve]]:
+    """Return recipes over their steps in each benchmark that has trainings.
+
+    Raises:
+        InputError: there is no step that all trainings of the recipes have.
+    """
+    recipes = []
+    for board in boards:
+        trainings = _find_trainings(board)
+        if not trainings:
+            continue
+        curves = compare_recipes_over_steps(board, trainings, patterns, run_noise)
+        recipes += [(board, curve) for curve in curves]
+    if not recipes:
+        raise InputError(
+            "checkpoints: the trainings of the groups have no step in common; run the"
+            " same steps of each"
+        )
+    return recipes

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from helm_longctx.apps.compaction.compactors import Compactor
     from helm_longctx.apps.compaction.estimate import CompactionPlan
     from helm_longctx.apps.compaction.probes import MadeProbes, Probe
-    from helm_longctx.apps.compaction.results import CompactionResults
-    from helm_longctx.apps.compaction.sections import CompactionGate
+    from helm_longctx.apps.compaction.results import CompactionGate, CompactionResults
     from helm_longctx.apps.compaction.transcripts import Transcript
     from helm_longctx.apps.compaction.trial import Arm, TrialAsking
     from helm_longctx.config.schema import RunConfig
@@ -751,13 +750,11 @@ class _Comparison:
 
     def _decide(self, results: CompactionResults) -> CompactionGate | None:
         from helm_longctx.apps.compaction.results import decide_losses
-        from helm_longctx.apps.compaction.sections import CompactionGate
 
         if self._wanted.max_loss is None:
             return None
         margin = self._wanted.max_loss / 100
-        losses, verdict = decide_losses(results, self._wanted.base, margin)
-        return CompactionGate(self._wanted.base, margin, losses, verdict)
+        return decide_losses(results, self._wanted.base, margin)
 
 
 def _print_sections(sections: Sequence[Section]) -> None:

@@ -25,10 +25,12 @@ from helm_longctx.results.statistics.comparison import (
 from helm_longctx.results.statistics.intervals import Interval, mean_interval
 from helm_longctx.results.statistics.level import SIGNIFICANCE
 from helm_longctx.results.statistics.noninferiority import (
+    ONE_SIDED,
     Drop,
     Verdict,
     combine_verdicts,
     decide_drops,
+    fewest_clusters,
 )
 
 _POWER = 0.8
@@ -363,19 +365,57 @@ def find_kept_kinds(results: CompactionResults, kinds: Sequence[str]) -> KeptKin
     return KeptKinds(kinds=kinds, lost=lost, unscored=unscored, verdict=verdict)
 
 
+@dataclass(frozen=True)
+class CompactionGate:
+    """Whether the user's compactors lose more than is allowed.
+
+    Args:
+        base: the name of the base.
+        margin: the largest loss that is accepted, 0 to 1.
+        losses: the decision on each arm that can be compared.
+        verdict: the decision on all.
+        holds_for_others: whether it is about other transcripts, too. With fewer than `fewest` nothing could pass over
+            transcripts, so it is about these ones as they were compacted.
+        fewest: the number of transcripts from which on it is about others.
+    """
+
+    base: str
+    margin: float
+    losses: Sequence[Loss]
+    verdict: Verdict
+    holds_for_others: bool
+    fewest: int
+
+
 def decide_losses(
     results: CompactionResults, base: str, margin: float
-) -> tuple[list[Loss], Verdict]:
+) -> CompactionGate:
     """Decide whether the user's compactors lose more than a margin against a base.
+
+    Without an answer that can be compared it is undecided.
 
     Args:
         base: the name of the base, a compactor or a baseline in one round.
         margin: the largest loss that is accepted, above 0 and below 1.
-
-    Returns:
-        The decision on each arm, and the verdict on all. Without an answer that can be compared it is undecided.
     """
-    scores = ProbeScores(results.outcomes, results.holds_for_others)
+    fewest = fewest_clusters(margin, ONE_SIDED)
+    transcripts = {probe.transcript for probe in results.probes}
+    holds_for_others = len(transcripts) >= fewest
+    losses, verdict = _decide_losses(results, base, margin, holds_for_others)
+    return CompactionGate(
+        base=base,
+        margin=margin,
+        losses=losses,
+        verdict=verdict,
+        holds_for_others=holds_for_others,
+        fewest=fewest,
+    )
+
+
+def _decide_losses(
+    results: CompactionResults, base: str, margin: float, by_transcript: bool
+) -> tuple[list[Loss], Verdict]:
+    scores = ProbeScores(results.outcomes, by_transcript)
     arms = [recall.arm for recall in results.recalls]
     (reference,) = [
         arm for arm in arms if arm.compactor.name == base and arm.rounds == 1

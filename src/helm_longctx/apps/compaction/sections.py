@@ -12,10 +12,10 @@ from helm_longctx._version import VERSION
 from helm_longctx.apps.compaction.compactors import NOTHING, WHOLE
 from helm_longctx.apps.compaction.probes import KINDS, MadeProbes, Probe
 from helm_longctx.apps.compaction.results import (
+    CompactionGate,
     CompactionResults,
     Difference,
     KeptKinds,
-    Loss,
     Recall,
 )
 from helm_longctx.apps.compaction.scoring import ScoreState
@@ -71,21 +71,6 @@ _VERDICTS = {
 
 
 @dataclass(frozen=True)
-class CompactionGate:
-    """The question whether compactors lose too much, with its answer.
-
-    Args:
-        base: the name of the base.
-        margin: the largest loss that is accepted, 0 to 1.
-    """
-
-    base: str
-    margin: float
-    losses: Sequence[Loss]
-    verdict: Verdict
-
-
-@dataclass(frozen=True)
 class About:
     """What a comparison is about, for its page and its data.
 
@@ -132,9 +117,7 @@ def make_sections(
         ]
         sections.append(Section("rounds", title, blocks))
     if gate:
-        sections.append(
-            Section("gate", "Is it good enough?", [_gate_table(gate, results)])
-        )
+        sections.append(Section("gate", "Is it good enough?", [_gate_table(gate)]))
     if kept:
         sections.append(Section("kept", "Is it kept?", [_kept_table(kept)]))
     if failures := _failure_rows(results):
@@ -193,11 +176,12 @@ def _make_answer(
             question, verdict, describe_decisions(results.differences), False
         )
     margin = points(gate.margin)
+    against = gate.base if gate.holds_for_others else f"{gate.base} here"
     words = {
-        Verdict.NO_WORSE: f"No compactor loses {margin} or more against {gate.base}.",
-        Verdict.WORSE: f"A compactor loses more than {margin} against {gate.base}.",
+        Verdict.NO_WORSE: f"No compactor loses {margin} or more against {against}.",
+        Verdict.WORSE: f"A compactor loses more than {margin} against {against}.",
         Verdict.UNDECIDED: "These probes cannot tell whether all compactors lose less"
-        f" than {margin} against {gate.base}.",
+        f" than {margin} against {against}.",
     }
     return HeadlineAnswer(
         question,
@@ -422,8 +406,16 @@ def _kept_table(kept: KeptKinds) -> Table:
     )
 
 
-def _gate_table(gate: CompactionGate, results: CompactionResults) -> Table:
-    where = " in further transcripts" if results.holds_for_others else ""
+def _gate_table(gate: CompactionGate) -> Table:
+    about = (
+        "It is about these transcripts as they were compacted. At least"
+        f" {gate.fewest} transcripts can show that a compactor loses so little in"
+        " others, too."
+    )
+    where = ""
+    if gate.holds_for_others:
+        about = "It is about other transcripts like these, too."
+        where = " in further transcripts"
     columns = [
         Column("compactor", is_number=False),
         Column(f"less {gate.base}", "points of recall, with the interval of the gate"),
@@ -445,9 +437,8 @@ def _gate_table(gate: CompactionGate, results: CompactionResults) -> Table:
                 number_cell(loss.drop.more if is_open else None, count),
             ]
         )
-    return Table(
-        "gate", f"Losses of {points(gate.margin)} against {gate.base}", columns, rows
-    )
+    title = f"Losses of {points(gate.margin)} against {gate.base}"
+    return Table("gate", title, columns, rows, about)
 
 
 def _failure_rows(results: CompactionResults) -> list[list[Cell]]:
@@ -711,6 +702,7 @@ def _gate_json(gate: CompactionGate) -> dict[str, Any]:
         "base": gate.base,
         "max_loss": gate.margin,
         "verdict": _VERDICTS[gate.verdict],
+        "holds_for_others": gate.holds_for_others,
         "losses": [
             {
                 "compactor": loss.arm.compactor.name,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.models.local.steps import find_step
 from helm_longctx.results.boards import Board, label
 from helm_longctx.results.comparability import GENERATED, Caveat
+from helm_longctx.tasks.steps import find_step
 
 _Points = Mapping[int, Mapping[str, float]]
 """For each step the values by their names."""

@@ -30,7 +30,15 @@ from helm_longctx.documents.plots import curves
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, label, read_suite
-from helm_longctx.results.cells import interval_row, model_cell, score_cell, short_name
+from helm_longctx.results.cells import (
+    find_longppl,
+    find_perplexity,
+    interval_row,
+    model_cell,
+    perplexity_cell,
+    score_cell,
+    short_name,
+)
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.intervals import Interval, simultaneous_intervals
 from helm_longctx.results.statistics.level import LEVEL_TEXT
@@ -45,12 +53,13 @@ from helm_longctx.results.statistics.rare_misses import (
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.metric_names import (
     ANSWER_LOGPROB,
+    KEY_TOKENS,
     MEAN_LOGPROB,
     nearest_depth,
     window_logprob,
 )
 from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.tasks.request_settings import LIKELIHOOD, PERPLEXITY
+from helm_longctx.tasks.request_settings import LIKELIHOOD, PERPLEXITIES
 from helm_longctx.tasks.task import MAIN_METRIC
 
 _GAIN = f"{MEAN_LOGPROB}_gain"
@@ -110,12 +119,12 @@ def likelihood_sections(boards: Sequence[Board]) -> list[Section]:
                     about=_ABOUT,
                 )
             )
-        elif board.metric == PERPLEXITY:
+        elif board.metric in PERPLEXITIES:
             sections.append(
                 Section(
                     name=board.file_name,
                     title=f"Loss over the position: {board.title}",
-                    blocks=list(_positions(board)),
+                    blocks=[*_positions(board), *_key_tokens(board)],
                     about=_ABOUT_LOSS,
                 )
             )
@@ -451,6 +460,47 @@ def _positions(board: Board) -> Iterator[Block]:
     )
 
 
+_ABOUT_KEY_TOKENS = (
+    "A key token is probable given everything before it, and much less so given the last few thousand tokens. LongPPL is"
+    " the perplexity of key tokens alone; most other tokens need no long context."
+)
+
+
+def _key_tokens(board: Board) -> Iterator[Block]:
+    """Yield the table of LongPPL beside the perplexity, if key tokens were asked for."""
+    rows = []
+    for result in _own(board):
+        key_tokens = result.find_interval(KEY_TOKENS)
+        if key_tokens is None:
+            continue
+        rows.append(
+            [
+                *_about(board, result),
+                number_cell(key_tokens.n, count),
+                perplexity_cell(find_perplexity(result)),
+                perplexity_cell(find_longppl(result), "no text has key tokens"),
+                number_cell(key_tokens.mean, decimals),
+            ]
+        )
+    if not rows:
+        return
+    columns = [
+        *_COLUMNS[:3],
+        Column("n", "Number of texts."),
+        Column("Perplexity", "Of all tokens but the first one."),
+        Column("LongPPL", "Of the key tokens."),
+        Column("Key tokens", "Mean number in a text."),
+    ]
+    yield Table(
+        name=f"{board.file_name}-key-tokens",
+        title=f"Key tokens: {board.title}",
+        about=_ABOUT_KEY_TOKENS,
+        columns=columns,
+        rows=rows,
+        search=True,
+    )
+
+
 def _windows(result: Result) -> list[tuple[int, Interval]]:
     """Return the ends of a result's windows, and their means with intervals that are right together in 95 %."""
     ends = []
@@ -475,14 +525,15 @@ def likelihood(
 ) -> None:
     """Show what the context gives: log-probabilities of gold answers with and without it, beside the accuracy.
 
-    The suite needs runs with metric=likelihood, or with metric=perplexity for the loss over the position in a text.
+    The suite needs runs with metric=likelihood, or with metric=perplexity or metric=longppl for the loss over the
+    position in a text.
     """
     sections = likelihood_sections(
         read_suite(suite_folder(output_path, suite), BENCHMARKS).boards
     )
     if not sections:
         raise InputError(
-            f"{suite} has no run with metric=likelihood or metric=perplexity; make one first"
+            f"{suite} has no run with metric=likelihood, metric=perplexity or metric=longppl; make one first"
         )
     for section in sections:
         print_blocks(section.blocks)

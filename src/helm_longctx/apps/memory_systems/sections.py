@@ -400,7 +400,8 @@ def _score_table(table: _ReaderTable, name: str) -> Table:
         rows.append(cells)
     about = ""
     if len(different) == 1:
-        about = f"The judge of all judged tests is {', '.join(*different)}."
+        (judges,) = different
+        about = f"The judge of all judged tests is {', '.join(judges)}."
     title = f"Memory systems, read by {show_model(table.reader)}"
     return Table(f"{name}-scores", title, columns, rows, about)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from helm_longctx.tasks.task import Record, Scores, are_all, is_number, is_text
@@ -24,6 +25,7 @@ _POSITIVE = re.compile(r"\b(yes|true|contain|contains|appear|appears|does|both)\
 _AND = re.compile(r"(?i)\band\b")
 _SEPARATORS = re.compile(r"[\n;|]")
 _ENUMERATION = re.compile(r"^\d+\.?\s*")
+_ENUMERATION_OF_NAME = re.compile(r"^\d+\.?\s+(?=\S)")
 _GIVEN_SEPARATORS = re.compile(r"[,;]|\s+and\s+", re.IGNORECASE)
 _NAME_SIGNS = str.maketrans("", "", " -'\".")
 _MASK_SIGNS = str.maketrans("", "", " -_'\".")
@@ -94,14 +96,20 @@ def _split(text: str) -> list[str]:
     return _SEPARATORS.sub(",", _AND.sub(",", text)).split(",")
 
 
-def read_pair(tagged: str) -> list[str] | None:
-    """Return the names in a list, without numbers before them."""
+def read_pair(tagged: str, keeps_numbers: bool = False) -> list[str] | None:
+    """Return the names in a list, without numbers before them.
+
+    Args:
+        keeps_numbers: whether a number alone is a name, such as a masked one. The official code takes it for the number
+            before a name, so that `0639 and 0162` is read as `0162`.
+    """
     items = _read_literal(tagged)
     if items is not None and len(items) >= 2:
         return items
+    enumeration = _ENUMERATION_OF_NAME if keeps_numbers else _ENUMERATION
     names = []
     for part in _split(tagged):
-        name = _ENUMERATION.sub("", part).strip()
+        name = enumeration.sub("", part.strip() if keeps_numbers else part).strip()
         if name:
             names.append(name)
     return names or None
@@ -182,13 +190,16 @@ def _compare_truths(given: Any, tagged: str) -> float | None:
     return None if right is None else float(read_truth(tagged) == right)
 
 
-def _compare_pairs(given: Any, tagged: str, is_masked: bool) -> float | None:
+def _compare_pairs(
+    given: Any, tagged: str, is_masked: bool, keeps_numbers: bool = False
+) -> float | None:
     """Compare two names in order. The first one alone is worth half."""
     right = _gold_pair(given)
     if right is None:
         return None
     wanted = [_simplify(name, is_masked) for name in right]
-    named = [_simplify(name, is_masked) for name in read_pair(tagged) or ()]
+    answered = read_pair(tagged, keeps_numbers) or ()
+    named = [_simplify(name, is_masked) for name in answered]
     if len(wanted) != 2:
         return 0.0
     if named == wanted:
@@ -219,6 +230,7 @@ _COMPARE: dict[str, Callable[[Any, str, bool], float | None]] = {
     "number": lambda given, tagged, is_masked: _compare_numbers(given, tagged),
     "truth": lambda given, tagged, is_masked: _compare_truths(given, tagged),
     "pair": _compare_pairs,
+    "masked pair": partial(_compare_pairs, keeps_numbers=True),
     "guess": _compare_guesses,
     "set": lambda given, tagged, is_masked: _compare_sets(given, tagged),
 }

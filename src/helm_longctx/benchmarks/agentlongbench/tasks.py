@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from typing import Any
 
 from helm_longctx.benchmarks.agentlongbench import scoring
 from helm_longctx.benchmarks.agentlongbench.baseline import answer_by_counting
+from helm_longctx.benchmarks.agentlongbench.generated import draw_log, draw_question
 from helm_longctx.benchmarks.agentlongbench.prompts import MASKED, POKEMON
 from helm_longctx.data.jsonl import FileRow, JsonLines, Types
 from helm_longctx.data.release import Release, ReleaseFile
@@ -181,7 +182,7 @@ def load(
         yield Example(
             id=row["id"],
             fields={"question": question},
-            references=_list_references(row),
+            references=_read_references(row),
             source="official",
             depth=_find_depth(log, row),
             record={"answer": row.get("answer")},
@@ -200,14 +201,49 @@ def _read_log(row: FileRow) -> list[Message]:
     return [message for message in messages if message["role"] != "system"]
 
 
-def _list_references(row: FileRow) -> list[str]:
+def _read_references(row: FileRow) -> list[str]:
     answer = row.get("answer")
     if answer is None:
         return []
     _ANSWER.check(f"{row}: column 'answer'", answer)
-    if isinstance(answer, list):
-        return answer
-    return [str(answer)]
+    return _list_references(answer)
+
+
+def _list_references(answer: Any) -> list[str]:
+    return answer if isinstance(answer, list) else [str(answer)]
+
+
+_FILL = 0.95
+"""Share of the length that a generated log fills, by the estimate of tokens."""
+
+_draw = lru_cache(maxsize=2)(draw_log)
+"""Tasks of a run that follow each other ask about the same logs."""
+
+
+def generate(
+    task: Task, settings: Settings, root: DataRoot, *, kind: str, is_verbose: bool
+) -> Iterator[Example]:
+    """Draw logs without knowledge, and a question about each. All kinds of questions are about the same logs."""
+    system = MASKED[_find_prompt(kind, is_verbose)]
+    for number in range(task.sample(settings)):
+        name = f"{settings.level}-{is_verbose}-{settings.seed}-{number}"
+        log = _draw(name, _FILL * settings.level, is_verbose)
+        question = draw_question(name, kind, log)
+        facts = {"round": question.round}
+        yield Example(
+            id=f"{task.name}-{settings.seed}-{number}",
+            fields={"question": question.text},
+            references=_list_references(question.answer),
+            source="generated",
+            depth=_find_depth(log.messages, facts),
+            record={"answer": question.answer},
+            messages=[
+                {"role": "system", "content": system},
+                *log.messages,
+                {"role": "user", "content": question.text},
+            ],
+            group=text_group(name),
+        )
 
 
 def _find_depth(log: Sequence[Message], row: Mapping[str, Any]) -> float | None:
@@ -233,15 +269,26 @@ def _name_task(setting: str, kind: str) -> str:
     return f"{setting.replace('-', '_')}_{kind}"
 
 
+def _find_prompt(kind: str, is_verbose: bool) -> str:
+    """Return the name of the system message. That of an intersection in a concise log asks for a guess."""
+    if kind == "intersection" and not is_verbose:
+        return "final_guess"
+    return kind
+
+
+def _find_form(kind: str, is_verbose: bool) -> str:
+    """Return the form of the answer."""
+    if kind == "intersection" and not is_verbose:
+        return "guess"
+    return KINDS[kind].form
+
+
 def _make_task(setting: str, name: str, explanation: str = "") -> Task:
     kind = KINDS[name]
-    form = kind.form
-    prompt = name
-    if kind.form == "set" and setting.endswith("c"):
-        form = "guess"
-        prompt = "final_guess"
+    is_verbose = setting.endswith("v")
+    form = _find_form(name, is_verbose)
     is_masked = setting.startswith("kf")
-    system = (MASKED if is_masked else POKEMON)[prompt]
+    system = (MASKED if is_masked else POKEMON)[_find_prompt(name, is_verbose)]
     end = "_explained" if explanation else ""
     title = f"{kind.title}, explained" if explanation else kind.title
     if setting != _MAIN:
@@ -252,13 +299,19 @@ def _make_task(setting: str, name: str, explanation: str = "") -> Task:
         return (ReleaseFile(_RELEASE, f"agentlongbench/{file}"),)
 
     metric = "f1" if form == "set" else "accuracy"
+    score = partial(scoring.score, form=form, is_masked=is_masked)
+    scorers = {}
+    if is_masked and form == "pair":
+        repaired = partial(scoring.score, form="masked pair", is_masked=True)
+        scorers = {"published": score, "repaired": repaired}
     return Task(
         name=_name_task(setting, name) + end,
         alias=name + end,
         title=title,
         template=NO_TEMPLATE,
         load=partial(load, kind=kind, system=system, explanation=explanation),
-        score=partial(scoring.score, form=form, is_masked=is_masked),
+        score=score,
+        scorers=scorers,
         can_read=scoring.can_read,
         headline=(metric,),
         metrics=(metric,),
@@ -287,6 +340,54 @@ def _make_category(setting: str) -> Category:
     )
 
 
+_GENERATED = {"generated_c": "Generated, concise", "generated_v": "Generated, verbose"}
+"""The categories of generated logs."""
+
+
+def _make_generated_task(category: str, name: str) -> Task:
+    kind = KINDS[name]
+    is_verbose = category.endswith("v")
+    form = _find_form(name, is_verbose)
+    # Names are numbers.
+    form = "masked pair" if form == "pair" else form
+    metric = "f1" if form == "set" else "accuracy"
+    return Task(
+        name=f"{category}_{name}",
+        alias=name,
+        title=f"{kind.title}, {category.replace('_', ' ')}",
+        template=NO_TEMPLATE,
+        load=partial(generate, kind=name, is_verbose=is_verbose),
+        score=partial(scoring.score, form=form, is_masked=True),
+        can_read=scoring.can_read,
+        headline=(metric,),
+        metrics=(metric,),
+        sizes={length: length for length in FOLDERS},
+        any_length=True,
+        num_samples=kind.samples,
+        most_samples=100 * kind.samples,
+        arguments=("seed",),
+        variants={"paper": Variant(temperature=0.7)},
+        record_shapes={"answer": _ANSWER},
+        baseline=Baseline(answer_by_counting, "<answer>1</answer>"),
+        generated="always",
+        official_task=name,
+        **task_fields(__package__),
+    )
+
+
+def _make_generated_category(category: str) -> Category:
+    return Category(
+        category,
+        _GENERATED[category],
+        tuple(_make_generated_task(category, name) for name in KINDS),
+        averaged=False,
+    )
+
+
 AGENTLONGBENCH = read_benchmark(
-    __package__, [_make_category(setting) for setting in SETTINGS]
+    __package__,
+    [
+        *map(_make_category, SETTINGS),
+        *map(_make_generated_category, _GENERATED),
+    ],
 )

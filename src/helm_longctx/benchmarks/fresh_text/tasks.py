@@ -7,7 +7,7 @@ downloaded. Each metric is the share in 0…1 of what was asked for that is in t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, partial
 from itertools import takewhile
@@ -26,23 +26,17 @@ from helm_longctx.tasks import (
     read_benchmark,
     task_fields,
 )
+from helm_longctx.tasks.generated_text import count_lines, draw_lines, insert_lines
 from helm_longctx.tasks.prompt import CONTEXT, NO_TEMPLATE
 from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Task
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from helm_longctx.tasks.words import f1
-
-_FILL = 0.95
-"""Share of the length that a prompt fills, by the estimate of tokens. The rest is for the answer, and for tokenizers
-that make more tokens than the estimate."""
 
 INSTRUCTIONS = 100
 """About how many tokens the rest of a prompt has at most: what the text is, how to answer, and what is hidden in it."""
 
 _FILE = Path(__file__).with_name("associations.yaml")
 """What texts say and what questions ask, without a content word that both share."""
-
-_PROBE = 64
-"""Number of lines from which the tokens of a line are estimated."""
 
 _STARTS = tuple("bdfghjklmnprstvwz")
 _VOWELS = "aeiou"
@@ -154,33 +148,9 @@ class _Material:
         return text
 
 
-def _draw_lines(settings: Settings, draw: Callable[[], str], rest: str) -> list[str]:
-    """Draw as many lines as fill the length; see `_count_lines`."""
-    lines = []
-    for _ in range(_count_lines(settings, draw, rest)):
-        lines.append(draw())
-    return lines
-
-
-def _count_lines(settings: Settings, draw: Callable[[], str], rest: str) -> int:
-    """Return how many lines fill the length, at least one."""
-    probe = "\n".join(draw() for _ in range(_PROBE))
-    tokens = _FILL * settings.level - estimate_tokens(rest) - INSTRUCTIONS
-    return max(1, int(tokens * _PROBE / estimate_tokens(probe)))
-
-
-def _insert(
-    lines: list[str], hidden: Sequence[str], depths: Sequence[float]
-) -> list[str]:
-    """Return the lines with others between them, each at its depth, 0 (start) to 1 (end)."""
-    positions = []
-    for depth in depths:
-        positions.append(round(depth * len(lines)))
-    # From the back, so that an insertion does not move the positions before it.
-    result = list(lines)
-    for position, text in sorted(zip(positions, hidden, strict=True), reverse=True):
-        result.insert(position, text)
-    return result
+def _rest(question: str) -> int:
+    """Return about how many tokens a prompt has besides its lines."""
+    return estimate_tokens(question) + INSTRUCTIONS
 
 
 @cache
@@ -271,16 +241,18 @@ def _draw_recall(
         needles.append(f"The {thing.text} has the code {code}.")
     question = f"What are the codes of these five: {'; '.join(thing.question for thing in things)}?"
     filler = start(facts)
-    lines = _draw_lines(
-        settings,
+    lines = draw_lines(
+        settings.level,
         lambda: f"The {filler.other().text} has the code {filler.number()}.",
-        question,
+        _rest(question),
     )
     # A line that is always the same, such as the first one, would be read without a search.
     depths = []
     for depth in _DEPTHS:
         depths.append(abs(depth - _JITTER * facts.random.random()))
-    return _example(settings, name, _insert(lines, needles, depths), question, codes)
+    return _example(
+        settings, name, insert_lines(lines, needles, depths), question, codes
+    )
 
 
 def _draw_paraphrase(
@@ -295,13 +267,13 @@ def _draw_paraphrase(
     def describe(person: str, owned: _Owned) -> str:
         return f"{person} {owned.said} and owns the {owned.thing}."
 
-    lines = _draw_lines(
-        settings, lambda: describe(filler.name(), filler.other()), question
+    lines = draw_lines(
+        settings.level, lambda: describe(filler.name(), filler.other()), _rest(question)
     )
     return _example(
         settings,
         name,
-        _insert(lines, [describe(person, wanted)], [depth]),
+        insert_lines(lines, [describe(person, wanted)], [depth]),
         question,
         [person],
         depth,
@@ -335,7 +307,9 @@ def _draw_graph(
             target = filler.other()
         return _arrow(filler.other(), filler.number(), target)
 
-    lines = _insert(_draw_lines(settings, draw, question), path, depths)
+    lines = insert_lines(
+        draw_lines(settings.level, draw, _rest(question)), path, depths
+    )
     return _example(
         settings, name, lines, question, [number for _, number in nodes[1:]]
     )
@@ -367,7 +341,9 @@ def _draw_count(
         other = filler.other()
         return f"In {filler.town()} someone who {other.said} found the {other.thing}."
 
-    lines = _insert(_draw_lines(settings, draw, question), needles, depths)
+    lines = insert_lines(
+        draw_lines(settings.level, draw, _rest(question)), needles, depths
+    )
     return _example(settings, name, lines, question, towns)
 
 
@@ -386,10 +362,10 @@ def _draw_conversation(
         depths.append((number + facts.random.random()) / _MENTIONS)
     items = [facts.new_thing() for _ in range(_ITEMS)]
     filler = start(facts)
-    size = _count_lines(
-        settings,
+    size = count_lines(
+        settings.level,
         lambda: f"Tell me about the {filler.other().text}.\n{_reply(filler)}",
-        question,
+        _rest(question),
     )
     turns: list[tuple[str, list[str] | None]] = []
     for _ in range(max(1, size - _MENTIONS)):

@@ -176,7 +176,10 @@ def read_pages(path: Path) -> list[Page]:
             pages.append([])
         pages[-1] += _write_content(content)
     texts = map("\n".join, pages)
-    return [Page(*parts) for parts in zip(numbers, texts, strict=True)]
+    named = []
+    for number, text in zip(numbers, texts, strict=True):
+        named.append(Page(number=number, text=text))
+    return named
 
 
 def join_pages(pages: Iterable[Page]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from random import Random
@@ -28,12 +28,10 @@ from helm_longctx.tasks import (
     read_benchmark,
     task_fields,
 )
+from helm_longctx.tasks.generated_text import FILL
 from helm_longctx.tasks.prompt import CONTEXT
 from helm_longctx.tasks.task import Baseline, Example, Settings, Task
 from helm_longctx.tasks.token_estimate import estimate_tokens
-
-_FILL = 0.95
-"""Share of the length that a prompt fills, by the estimate of tokens."""
 
 _INSTRUCTIONS = 160
 """About how many tokens a prompt has besides tools, log and question."""
@@ -449,14 +447,26 @@ def _number_of_tools(level: int) -> int:
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Draw the examples of a task."""
     for number in range(task.sample(settings)):
-        yield _draw_example(task, settings, f"{task.name}-{settings.seed}-{number}")
+        question, text = divmod(number, settings.texts)
+        name = f"{task.name}-{settings.seed}-{question}"
+        example = _draw_example(task, settings, name, text)
+        if settings.texts > 1:
+            example = replace(example, id=f"{name}-{text}", group=name)
+        yield example
 
 
-def _draw_example(task: Task, settings: Settings, name: str) -> Example:
+def _draw_example(task: Task, settings: Settings, name: str, text: int) -> Example:
+    """Draw an example.
+
+    Args:
+        name: says which question it is.
+        text: the number of the log in which the question is asked.
+    """
     # What is asked for does not depend on the length, so that the same question can be asked at several ones.
     facts = _Material(name)
     log = _DRAWS[task.name](facts)
-    material = _Material(f"{name}-{settings.level}", facts.used)
+    key = f"{name}-{settings.level}"
+    material = _Material(f"{key}-{text}" if text else key, facts.used)
     # Other tools have other actions, so that one tool alone, or its successors, can do what is asked for.
     actions = [
         action
@@ -492,7 +502,7 @@ def _draw_example(task: Task, settings: Settings, name: str) -> Example:
 
 def _fill(settings: Settings, filler: _Filler, log: _Log, rest: str) -> list[str]:
     """Return the entries of a log that fills the length, with what the question needs between them."""
-    tokens = _FILL * settings.level - estimate_tokens(rest) - _INSTRUCTIONS
+    tokens = FILL * settings.level - estimate_tokens(rest) - _INSTRUCTIONS
     for _, needle in log.needles:
         tokens -= estimate_tokens("\n".join(needle))
     entries: list[str] = []

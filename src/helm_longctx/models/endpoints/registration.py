@@ -18,6 +18,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.models.apis.availability import PATIENCE
 from helm_longctx.models.endpoints.probe import ProbedEndpoint
 from helm_longctx.models.fast_tokenizers import FILE, read_fast_tokenizer
+from helm_longctx.models.tokenizer_checks import check_size
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import STANDARD
@@ -28,9 +29,6 @@ LOCAL_CLIENTS = (LOCAL_CLIENT, ENGINE_CLIENT)
 """The clients of models that deployments name and that run in this process."""
 
 _CLASS = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
-
-_MOST_BYTES = 256 << 20
-"""Bytes that a tokenizer's file may have. Those of the largest vocabularies have about 35 MB."""
 
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -79,7 +77,7 @@ def load_tokenizer(name: str) -> Tokenizer:
         path = str(Path(name).resolve())
     else:
         path = name
-    _check_size(name, Path(path) / FILE)
+    check_size(f"tokenizer={name!r}", Path(path) / FILE)
 
     def load() -> (
         Any
@@ -111,16 +109,6 @@ def load_tokenizer(name: str) -> Tokenizer:
         raise InputError(
             f"tokenizer={name!r} cannot be loaded: {describe_error(error)}"
         ) from None
-
-
-def _check_size(name: str, file: Path) -> None:
-    """Raise an `InputError` if a tokenizer's file is too large to be one; parsing it takes many times its size."""
-    size = file.stat().st_size if file.is_file() else 0
-    if size > _MOST_BYTES:
-        raise InputError(
-            f"tokenizer={name!r}: {file.name} has {size:,} bytes; a tokenizer has at"
-            f" most {_MOST_BYTES:,}"
-        )
 
 
 def find_tokenizer(*candidates: str | None) -> Tokenizer | None:

@@ -39,13 +39,15 @@ from helm_longctx.models.local.scoring import (
     read_spans,
     respond,
 )
-from helm_longctx.models.local.templates import check_template, check_tokenizer
+from helm_longctx.models.local.templates import check_template
 from helm_longctx.models.local.weights import Weights
 from helm_longctx.models.objects import Gatherer
 from helm_longctx.models.results import LongContextResult, add_facts, make_failure
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.models.scoring import AnswerRequest, ScoringRequest, SpanRequest
+from helm_longctx.models.tokenizer_checks import check_speed
 from helm_longctx.tasks.answer import AnswerFacts, Usage
+from helm_longctx.tasks.logprobs import LONGPPL_RULE
 from helm_longctx.tasks.request_settings import SAMPLING
 
 CHUNK_SIZE = 2048
@@ -110,7 +112,6 @@ class LongContextHuggingFaceClient(CachingClient):
     takes_facts = True
     concurrency = 1
     _has_checked_template = False
-    _has_checked_tokenizer = False
     _decoder: AnswerDecoder | None = None
 
     def __init__(
@@ -243,6 +244,9 @@ class LongContextHuggingFaceClient(CachingClient):
     gives_distributions = True
     """Whether it answers a `SpanRequest` and an `AnswerRequest`."""
 
+    gives_key_tokens = True
+    """Whether it answers a `ScoringRequest` that asks for key tokens."""
+
     def score_support(self) -> str:
         """Return why the model gives no log-probabilities of texts: it always does."""
         return ""
@@ -281,7 +285,12 @@ class LongContextHuggingFaceClient(CachingClient):
     def _score(self, request: ScoringRequest) -> RequestResult:
         with self._tokenizer as tokenizer:
             prompt = self._render(tokenizer, request)
-            asked = {"answers": list(request.answers), "context": request.context}
+            asked: dict[str, Any] = {
+                "answers": list(request.answers),
+                "context": request.context,
+            }
+            if request.finds_key_tokens:
+                asked["key_tokens"] = list(LONGPPL_RULE)
             key = CachingClient.make_cache_key(
                 {**self._raw_request(request), **asked}, request
             )
@@ -421,9 +430,10 @@ class LongContextHuggingFaceClient(CachingClient):
 
     def _encode(self, request: Request) -> list[int]:
         with self._tokenizer as tokenizer:
-            if not self._has_checked_tokenizer:
-                check_tokenizer(tokenizer, self._weights.path)
-                self._has_checked_tokenizer = True
+            try:
+                check_speed(tokenizer, self._weights.path)
+            except InputError as error:
+                raise ModelError(str(error)) from None
             # The chat template already contains the special tokens.
             return tokenizer(
                 self._render(tokenizer, request),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from helm_longctx.models.local.key_tokens import score_text
 from helm_longctx.models.local.model import (
     LocalModel,
     ModelError,
@@ -15,6 +16,7 @@ from helm_longctx.models.local.model import (
 )
 from helm_longctx.models.results import LongContextResult
 from helm_longctx.models.scoring import (
+    ScoreTokens,
     ScoringRequest,
     SpanRequest,
     scored_output,
@@ -22,14 +24,16 @@ from helm_longctx.models.scoring import (
     windows_output,
 )
 from helm_longctx.tasks.answer import AnswerFacts, Usage
-from helm_longctx.tasks.logprobs import Distribution, Window, split_windows
+from helm_longctx.tasks.logprobs import (
+    LONGPPL_RULE,
+    Distribution,
+    KeyTokens,
+    Window,
+    split_windows,
+)
 
 _TAIL = 2000
 """Characters at a prompt's end that are tokenized again with each answer, if the prompt is longer."""
-
-
-ScoreTokens = Callable[[Sequence[list[int]], Sequence[int]], Sequence[Sequence[float]]]
-"""(token ids of texts, the first token that is scored in each) → the log-probabilities of its tokens from there."""
 
 
 class Scored(NamedTuple):
@@ -192,9 +196,17 @@ def respond(
     """
     started_at = time.time()
     start = time.perf_counter()
-    encoded = _encode(
-        tokenizer, list(scored_texts(request, prompt)), request.messages is None
-    )
+    special = request.messages is None
+    if request.finds_key_tokens:
+        text = score_text(tokenizer, score, prompt, special, LONGPPL_RULE)
+        return {
+            "scored": [[list(window) for window in split_windows(text.logprobs)]],
+            "key_tokens": list(text.key_tokens),
+            "prompt_tokens": text.tokens,
+            "request_time": time.perf_counter() - start,
+            "request_datetime": int(started_at),
+        }
+    encoded = _encode(tokenizer, list(scored_texts(request, prompt)), special)
     scored = score([ids for ids, _ in encoded], [first for _, first in encoded])
     rows = []
     for (ids, first), values in zip(encoded, scored, strict=True):
@@ -220,6 +232,9 @@ def make_scored_result(
 ) -> LongContextResult:
     """Return the result of a response of `respond`."""
     rows = response["scored"]
+    key_tokens = None
+    if "key_tokens" in response:
+        key_tokens = KeyTokens._make(response["key_tokens"])
     if request.answers:
         # The answers after the whole prompt come first, then the same answers after the rest.
         answers = request.answers * (len(rows) // len(request.answers))
@@ -239,7 +254,11 @@ def make_scored_result(
         cached=cached,
         request_time=response["request_time"],
         request_datetime=response["request_datetime"],
-        facts=AnswerFacts(usage=Usage(response["prompt_tokens"]), windows=windows),
+        facts=AnswerFacts(
+            usage=Usage(response["prompt_tokens"]),
+            windows=windows,
+            key_tokens=key_tokens,
+        ),
     )
 
 

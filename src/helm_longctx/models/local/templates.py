@@ -12,52 +12,8 @@ from helm_longctx.models.local.model import ModelError
 _MOST_SECONDS = 10.0
 """Seconds that a template may take for a short conversation."""
 
-_TOKENIZER_SECONDS = 20.0
-"""Seconds that a tokenizer may take for long texts. Others need a tenth of a second."""
-
 _QUESTION = "longctxquestion"
 """A word that every template must pass on."""
-
-
-_PROBE_SIZE = 50_000
-_PROBES = (" ", "a", "1", "\n", ".", "word ", "一")
-"""Texts of one kind, for which patterns of a tokenizer that take quadratic time are slowest."""
-
-
-def check_tokenizer(tokenizer: Any, path: str) -> None:
-    """Encode long texts of one kind each with a tokenizer in Rust, whose patterns a folder can choose.
-
-    Raises:
-        ModelError: the tokenizer needs more than `_TOKENIZER_SECONDS`, or fails.
-    """
-    if not getattr(tokenizer, "is_fast", False):
-        return
-    backend = tokenizer.backend_tokenizer
-    texts = []
-    for probe in _PROBES:
-        texts.append(probe * (_PROBE_SIZE // len(probe)) + "\0")
-    outcome: list[BaseException | None] = []
-
-    def encode() -> None:
-        try:
-            backend.encode_batch(texts)
-            outcome.append(None)
-        # A pattern that gives up is a panic in Rust, of which Python makes an error that is no `Exception`.
-        except BaseException as error:
-            outcome.append(error)
-
-    # The tokenizer lets other threads work while it encodes.
-    thread = threading.Thread(target=encode, daemon=True)
-    thread.start()
-    thread.join(_TOKENIZER_SECONDS)
-    if not outcome:
-        raise ModelError(
-            f"{path}: its tokenizer needs more than {_TOKENIZER_SECONDS:g} seconds for"
-            f" {_PROBE_SIZE:,} characters of one kind; its pattern takes quadratic time"
-        )
-    if (error := outcome[0]) is not None:
-        reason = f"{type(error).__name__}: {shorten(str(error), 200)}"
-        raise ModelError(f"{path}: its tokenizer fails for a long text ({reason})")
 
 
 class _StopError(BaseException):

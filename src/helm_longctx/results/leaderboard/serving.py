@@ -143,8 +143,8 @@ def _open_instances(callback: Callable[..., Any]) -> Callable[..., Any]:
     """Return a route's function that adds a script, so that `?instance=` finds every instance. A plugin for Bottle."""
 
     @wraps(callback)
-    def respond(*arguments: Any, **named: Any) -> Any:
-        reply = callback(*arguments, **named)
+    def respond(**named: Any) -> Any:
+        reply = callback(**named)
         if request.path == _CONFIG and isinstance(reply, str):
             return reply + _FIND_INSTANCE + _STYLES
         return reply
@@ -156,8 +156,8 @@ def _compress_reply(callback: Callable[..., Any]) -> Callable[..., Any]:
     """Return a route's function that sends text, such as 2 MB of tables, with gzip to clients that take it."""
 
     @wraps(callback)
-    def respond(*arguments: Any, **named: Any) -> Any:
-        reply = callback(*arguments, **named)
+    def respond(**named: Any) -> Any:
+        reply = callback(**named)
         is_compressible = (
             isinstance(reply, HTTPResponse)
             and "gzip" in request.get_header("Accept-Encoding", "")

@@ -174,7 +174,9 @@ def mark_table(table: Table) -> Table:
             columns.append(_mark_column(cells, title.lower_is_better))
         else:
             columns.append(list(cells))
-    rows = [list(row) for row in zip(*columns, strict=True)]
+    rows = []
+    for index in range(len(table.rows)):
+        rows.append([column[index] for column in columns])
     header = list(table.header)
     if any(notes):
         rows = [[*row, Cell(note)] for row, note in zip(rows, notes, strict=True)]

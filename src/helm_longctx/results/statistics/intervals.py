@@ -135,6 +135,37 @@ def simultaneous_intervals(
     return intervals
 
 
+def ratio_interval(
+    sums: ArrayLike, sizes: ArrayLike, groups: Sequence[object] | None = None
+) -> Interval:
+    """Return the sum of sums divided by the sum of sizes: the mean of all values of several texts, in nats.
+
+    Its error is that of the jackknife over groups, and it has Student's interval.
+
+    Args:
+        sums: shape (n,): the sum of the values of each text.
+        sizes: shape (n,): their number. At least one is above 0.
+        groups: the groups of the texts, as for `mean_interval`.
+
+    Raises:
+        ValueError: `groups` has another length than `sums`.
+    """
+    totals = np.asarray(sums, dtype=float)
+    codes = group_codes(groups, len(totals))
+    group_totals = cluster_sums(totals, codes)
+    group_sizes = cluster_sums(np.asarray(sizes, dtype=float), codes)
+    size = float(group_sizes.sum())
+    mean = float(group_totals.sum()) / size
+    shares = group_sizes / size
+    if shares.max() == 1:
+        return Interval(mean, math.nan, math.nan, len(totals))
+    # The change of the ratio without the group.
+    errors = (group_totals - mean * group_sizes) / (1 - shares) / size
+    freedom = 1 / float((shares**2).sum()) - 1
+    half = t_quantile(freedom) * math.sqrt(float((errors**2).sum()))
+    return Interval(mean, mean - half, mean + half, len(totals))
+
+
 def standard_error(values: ArrayLike, groups: Sequence[object] | None = None) -> float:
     """Return the standard error of a mean, clustered by group; NaN if there is one cluster.
 

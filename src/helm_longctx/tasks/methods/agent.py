@@ -6,8 +6,8 @@ GraphReader, arXiv 2406.14550, without its graph). No published code has the sam
 arguments says so, and the loop continues. After `turns` requests, a last one asks for the answer.
 """
 
-import re
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from helm_longctx.tasks.methods.chunks import find_best, split
@@ -95,19 +95,25 @@ class _Reader:
         return f"[positions {start} to {start + len(text)} of {end}]\n{text}"
 
     def _find_next(self, arguments: Mapping[str, Any]) -> str:
-        text = str(arguments["text"])
+        text = _ignore_case(str(arguments["text"]))
         after = int(arguments["position"])
-        # A lower-case text can be longer than the text, so its positions would be others.
-        pattern = re.compile(re.escape(text), re.IGNORECASE)
-        if text:
-            match = pattern.search(self._context, max(0, after + 1))
-        else:
-            match = None
-        if match is None:
+        start = self._lower_context.find(text, max(0, after + 1)) if text else -1
+        if start < 0:
             return "There is no further place."
-        start = match.start()
-        around = self._context[max(0, start - 300) : match.end() + 300]
+        around = self._context[max(0, start - 300) : start + len(text) + 300]
         return f"[position {start}]\n{around}"
+
+    @cached_property
+    def _lower_context(self) -> str:
+        return _ignore_case(self._context)
+
+
+def _ignore_case(text: str) -> str:
+    """Return a text in lower case, in which each character keeps its position.
+
+    `str.lower` makes two characters of İ, and another sigma at the end of a word than within it.
+    """
+    return text.replace("İ", "i").lower().replace("ς", "σ")
 
 
 def answer(question: Question) -> str:

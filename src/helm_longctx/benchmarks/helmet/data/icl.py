@@ -148,7 +148,8 @@ class Balance:
                 numbers += rng.sample(rows, min(rounds - len(numbers), len(rows)))
             columns.append(numbers)
         ordered: list[int] = []
-        for of_round in map(list, zip(*columns, strict=True)):
+        for index in range(rounds):
+            of_round = [numbers[index] for numbers in columns]
             rng.shuffle(of_round)
             ordered += of_round
         # The last round may be cut, so some labels can have one row less.

@@ -15,10 +15,12 @@ class _Step(NamedTuple):
     Args:
         family: the name without the number. The checkpoints of one training share it.
         number: the step.
+        is_named: whether the name has a word for a step before the number. A number alone can also be that of a run.
     """
 
     family: str
     number: int
+    is_named: bool = False
 
 
 def find_step(name: str, given: int | None = None) -> _Step | None:
@@ -37,6 +39,7 @@ def find_step(name: str, given: int | None = None) -> _Step | None:
     group = 1 if last[1] else 3
     number = int(last[group]) * (1000 if last[group + 1] else 1)
     return _Step(
-        f"{name[: last.start(group)]}*{name[last.end(group + 1) :]}",
-        number if given is None else given,
+        family=f"{name[: last.start(group)]}*{name[last.end(group + 1) :]}",
+        number=number if given is None else given,
+        is_named=group == 1,
     )
