@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from helm_longctx.tasks.counting import _WordCounter, make_counter
+from helm_longctx.tasks.counting import _WordCounter, make_counter, remember_counts
 from tests.benchmarks.mrcr.fabricate import encoding
 from tests.tasks import tokenizers
 
@@ -88,3 +88,16 @@ def test_groups_of_digits() -> None:
         for kind, count in COUNTERS.items()
     }
     assert groups == {**dict.fromkeys(KINDS, 0), "deepseek": 3}
+
+
+def test_equal_texts_are_counted_once() -> None:
+    """A counter that remembers counts asks once for texts that are equal when joined, and returns the same numbers."""
+    asked = []
+
+    def count(*texts: str) -> int:
+        asked.append(texts)
+        return len(" ".join(texts))
+
+    counter = remember_counts(count)
+    assert [counter("a b", "c"), counter("a", "b c"), counter("a b  c")] == [5, 5, 6]
+    assert asked == [("a b", "c"), ("a b  c",)]

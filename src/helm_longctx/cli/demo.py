@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from functools import cache
 from importlib import resources
 from itertools import chain, cycle, zip_longest
@@ -24,6 +25,7 @@ import yaml
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from helm_longctx.apps.app import find_own_apps
 from helm_longctx.config.shared import (
     LocalPath,
     OutputPath,
@@ -42,7 +44,6 @@ from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.suite import report_path, suite_path, write_reference
 from helm_longctx.runs.files import STATS
-from helm_longctx.runs.journal import NAME as JOURNAL
 from helm_longctx.runs.records import read_records
 from helm_longctx.tasks.answer import Answer, Usage
 from helm_longctx.tasks.entry import (
@@ -65,7 +66,7 @@ _NO_SCORE = "–"
 NAME = "demo"
 """Of the folder with the questions, the configuration and the log, in the output folder."""
 
-_POLL_SECONDS = 0.2
+_POLL_SECONDS = 0.5
 
 _SPEED_TEST = (1024, 16)
 """The tokens that the demo's model reads and writes before its runs, so that the announced time is this machine's."""
@@ -131,7 +132,7 @@ def demo(
         if with_model:
             _run({**config, **local}, output_path, options, bars, log)
         step = bars.add_task("report", total=1)
-        _call(["report", "--suite", suite, "--output-path", str(output_path)], log)
+        _write_report(["--suite", suite, "--output-path", str(output_path)], log)
         bars.advance(step)
     _print_end(config, output_path, local if with_model else None)
 
@@ -233,18 +234,8 @@ def _run(
     )
     step = bars.add_task(f"{total} {what}", total=total)
     folder = suite_path(output_path, config["suite"])
-    answers: dict[Path, int] = {}
     for count in _watch(["run", str(run_config), *options], log, folder, models):
-        # The journal of a run is gone when the run is complete.
-        answers |= {
-            path: path.read_bytes().count(b"\n")
-            for path in _find_runs(folder, models, JOURNAL)
-        }
-        bars.update(
-            step,
-            completed=count,
-            description=f"{total} {what} ({sum(answers.values())} answers)",
-        )
+        bars.update(step, completed=count)
 
 
 def _print_end(
@@ -299,11 +290,11 @@ def _print_speed(model: str, folder: Path) -> None:
     )
 
 
-def _find_runs(folder: Path, models: Iterable[str], file: str = STATS) -> list[Path]:
-    """Return the files of one name in the runs of some models. Complete runs have a file of statistics."""
+def _find_runs(folder: Path, models: Iterable[str]) -> list[Path]:
+    """Return the files of statistics of some models' runs. Only complete runs have one."""
     names = [f"model={model.replace('/', '_')}" for model in models]
     paths = []
-    for path in folder.glob(f"*/{file}"):
+    for path in folder.glob(f"*/{STATS}"):
         if path.parent.name.endswith(tuple(names)):
             paths.append(path)
     return paths
@@ -422,9 +413,12 @@ def _describe_spread(rows: Sequence[_Row]) -> str:
     )
 
 
-def _call(arguments: list[str], log: Path) -> None:
-    for _ in _watch(arguments, log, log.parent, []):
-        pass
+def _write_report(arguments: list[str], log: Path) -> None:
+    """Give the command `report` in this process, because another one needs seconds for its imports."""
+    commands = chain.from_iterable(app.commands for app in find_own_apps())
+    (command,) = [command for command in commands if command.name == "report"]
+    with log.open("a", encoding="utf-8") as file, redirect_stdout(file):
+        command.load().main(arguments, prog_name="report", standalone_mode=False)
 
 
 def _watch(

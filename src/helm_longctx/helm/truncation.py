@@ -32,6 +32,7 @@ from helm_longctx.environment import ignore_broken_torchvision, require_modules
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.fast_tokenizers import FILE, read_fast_tokenizer
+from helm_longctx.models.registration import WORDS
 from helm_longctx.models.tokenizer_checks import check_size, check_speed
 from helm_longctx.redaction.logs import warn_once
 from helm_longctx.tasks.counting import (
@@ -39,6 +40,7 @@ from helm_longctx.tasks.counting import (
     make_codec,
     make_counter,
     read_tokenizer,
+    remember_counts,
 )
 from helm_longctx.tasks.cutting import cutters
 from helm_longctx.tasks.entry import ADAPTER_METHOD, Entry
@@ -329,10 +331,25 @@ def settings_with_tokenizer(entry: Entry, root: DataRoot) -> Settings:
     name = entry.settings.count_with
     if not name:
         return entry.settings
+    if name == WORDS:
+        return replace(entry.settings, **_read_words(root))
     tokenizer = _find_tokenizer(name, root)
     return replace(
         entry.settings, counter=make_counter(tokenizer), codec=make_codec(tokenizer)
     )
+
+
+@cache
+def _read_words(root: DataRoot) -> Mapping[str, Any]:
+    """Return counter and codec of the tokenizer that is part of this package, which does not change.
+
+    Runs of several models draw the same samples, so the counts of their texts are remembered.
+    """
+    tokenizer = _find_tokenizer(WORDS, root)
+    return {
+        "counter": remember_counts(make_counter(tokenizer)),
+        "codec": make_codec(tokenizer),
+    }
 
 
 def with_deployments_tokenizer(spec: RunSpec) -> RunSpec:

@@ -146,6 +146,26 @@ def make_counter(tokenizer: Any) -> CountTokens:
     return _count_words(encode, vocabulary, added)
 
 
+_MOST_COUNTS = 100_000
+"""Number of texts whose counts are remembered."""
+
+
+def remember_counts(count: CountTokens) -> CountTokens:
+    """Return a counter that counts equal texts once. It keeps digests, and no text."""
+    counts: dict[bytes, int] = {}
+
+    def count_once(*texts: str) -> int:
+        text = " ".join(texts).encode("utf-8", "surrogatepass")
+        digest = hashlib.sha256(text).digest()
+        if digest not in counts:
+            if len(counts) >= _MOST_COUNTS:
+                counts.clear()
+            counts[digest] = count(*texts)
+        return counts[digest]
+
+    return count_once
+
+
 def _count_words(
     encode: _Encode, vocabulary: Collection[str], added: Collection[str] = ()
 ) -> CountTokens:
