@@ -155,8 +155,8 @@ class ToolCaller(SimulatedModel):
 @pytest.mark.parametrize(
     ("see", "holds", "line"),
     [
-        (honest, True, "uses 8k: the mean score of recall and tool_calls"),
-        (forgetful(5000), False, "does not use 8k"),
+        (honest, True, "uses 4k: the mean score of recall and tool_calls"),
+        (forgetful(2900), False, "does not use 4k"),
     ],
 )
 def test_tool_calls_are_a_kind_by_choice(
@@ -175,7 +175,7 @@ def test_tool_calls_are_a_kind_by_choice(
         "by_choice: {tool_calls: 'tool_calls:task=constraint'}\n"
     )
     monkeypatch.setattr("helm_longctx.apps.certify.command._KINDS", kinds)
-    lengths = ("--claim", "8k", "--shortest", "4k")
+    lengths = ("--claim", "4k", "--shortest", "2k")
     named = ("--model-name", "simulated", "--to", "out", "--quiet")
     sure = ("--seed", "5", "--error", "0.5", "-m", "12")
     with serve(ToolCaller(see, skill=1.0)) as (url, asked):
@@ -188,7 +188,7 @@ def test_tool_calls_are_a_kind_by_choice(
     assert kind["name"] == "tool_calls"
     assert kind["baselines"] == {"null": 0, "lexical": 0}
     assert any(FORM in prompt for prompt in asked)
-    assert "tool_calls:task=constraint,length=4096" in " ".join(record["entries"])
+    assert "tool_calls:task=constraint,length=2048" in " ".join(record["entries"])
 
 
 def test_kinds_of_a_certificate(command: Command) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from helm_longctx.apps.exchange.export import AVERAGE, Average, length_plot
 from helm_longctx.documents.numbers import MARK
-from helm_longctx.documents.plots import write_picture
+from helm_longctx.documents.plots import depth_maps, write_picture
 from helm_longctx.errors import InputError
 from helm_longctx.runs.shown_models import ShownModel
 
@@ -92,3 +92,23 @@ def test_intervals_are_drawn(tmp_path: Path) -> None:
         text = (tmp_path / "x.svg").read_text("utf-8")
         rules.append(text.count('aria-roledescription="rule mark"'))
     assert rules[0] == rules[1] + 1
+
+
+@pytest.mark.parametrize("lengths", [["4k"], ["4k", "16k"], ["4k", "16k", "1m"]])
+def test_titles_of_depth_maps_stay_in_their_panels(
+    lengths: list[str], tmp_path: Path
+) -> None:
+    """The title of an axis has several lines in a narrow panel, so that those of two panels do not overlap."""
+    unit = "length in tokens of the prompt, about"
+    spec = depth_maps(["a", "b"], ["0 %"], lengths, unit)
+    lines = spec["spec"]["encoding"]["x"]["title"]
+    assert " ".join(lines) == unit
+    assert max(map(len, lines)) <= max(8 * len(lengths) + len(lengths), 8)
+    rows = []
+    for model in "ab":
+        for length in lengths:
+            score = {"score": 0.5, "low": 0.4, "high": 0.6, "n": 3}
+            rows.append({"model": model, "length": length, "depth": "0 %", **score})
+    spec["datasets"] = {"rows": rows}
+    write_picture(spec, tmp_path / "x.svg")
+    assert all(line in (tmp_path / "x.svg").read_text() for line in lines)

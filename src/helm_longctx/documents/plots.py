@@ -1,5 +1,6 @@
 """Vega-Lite specifications of the report's plots, their themes, and the files into which they are drawn."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down
 
 _PERCENT = {"type": "quantitative", "format": ".1%"}
 """A score in tooltips. Data have shares in 0…1."""
+
+_CHARACTER = 6
+"""Pixels that a character of an axis's title has on average."""
 
 _AXIS = {"format": ".0%", "tickMinStep": 0.01}
 """An axis of scores."""
@@ -297,20 +301,25 @@ def depth_maps(
     """Return a panel for each model, in this order: score by depth and length.
 
     Rows have `model`, `depth`, `length`, `score`, `low`, `high`, `n`, and `mark`, a text after the score.
+
+    Args:
+        depths: the depths that rows have, from top to bottom.
     """
+    width = 52 * len(lengths)
+    row_height = 26
     encoding = {
         "x": {
             "field": "length",
             "type": "ordinal",
             "sort": list(lengths),
-            "title": x_title,
+            "title": _wrap_title(x_title, width),
             "axis": {"labelAngle": 0},
         },
         "y": {
             "field": "depth",
             "type": "ordinal",
             "sort": list(depths),
-            "title": "depth of the evidence",
+            "title": _wrap_title("depth of the evidence", row_height * len(depths)),
         },
     }
     text = "format(100 * datum.score, '.1f') + (datum.mark || '')"
@@ -330,12 +339,17 @@ def depth_maps(
         "columns": 3,
         # With a width in pixels, pages know how many panels fit side by side.
         "spec": {
-            "width": 52 * len(lengths),
-            "height": {"step": 26},
+            "width": width,
+            "height": {"step": row_height},
             "encoding": encoding,
             "layer": layers,
         },
     }
+
+
+def _wrap_title(title: str, pixels: int) -> list[str]:
+    """Return the lines of an axis's title, so that it does not reach into the next panel."""
+    return textwrap.wrap(title, max(pixels // _CHARACTER, 1), break_long_words=False)
 
 
 def heat_tables(parts: Sequence[str], lengths: Sequence[str], x_title: str) -> Spec:

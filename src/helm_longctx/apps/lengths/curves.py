@@ -344,7 +344,12 @@ def _depth_maps(
         if label(length) in there:
             lengths.append(label(length))
     models = list(dict.fromkeys(str(row["model"]) for row in rows))
-    spec = depth_maps(models, [f"{depth} %" for depth in DEPTHS], lengths, _unit(board))
+    shown = {row["depth"] for row in rows}
+    depths = []
+    for depth in DEPTHS:
+        if f"{depth} %" in shown:
+            depths.append(f"{depth} %")
+    spec = depth_maps(models, depths, lengths, _unit(board))
     return Figure(name, title, about, spec, rows, by_model=True)
 
 
