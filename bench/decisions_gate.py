@@ -21,10 +21,12 @@ from helm_longctx.results.statistics.comparison import (
     Pairs,
     compare_parts,
     level_of_look,
+    next_looks,
     padded_squares,
     quantile_of,
 )
 from helm_longctx.results.statistics.intervals import normal_quantile
+from helm_longctx.results.statistics.level import SIGNIFICANCE
 from helm_longctx.results.statistics.noninferiority import (
     ONE_SIDED,
     Clusters,
@@ -49,8 +51,11 @@ CI_QUESTIONS = 300
 MOST_DECIDED = 400
 """The most rounds that are decided by the functions of the command, which take long."""
 
-MOST_STOPPED = 2000
-"""The most rounds of `--stop-when`, each of which has up to ten looks."""
+QUESTIONS = 600
+"""Questions that `--stop-when` can ask."""
+
+MOST_OF_SCORES = 1000
+"""The most rounds of `--stop-when score=50`, which take long."""
 
 
 def rows(rounds: int, seed: int) -> Iterator[Figure]:
@@ -59,7 +64,7 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
     yield from look_again(rounds, random)
     yield from plan(rounds, random)
     yield from lose_somewhere(rounds, random)
-    yield from stop(min(rounds, MOST_STOPPED), random)
+    yield from stop(rounds, random)
 
 
 class Looks(NamedTuple):
@@ -87,9 +92,12 @@ GRID = (
 def look_again(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
     """Yield how often candidates pass that are worse by the margin, and equal ones fail, if somebody looks again."""
     for case in GRID:
+        looks = f"{case.number} looks from {case.first} questions on, each × {case.growth:g}"
+        if case.number == 1:
+            looks = f"one look at {case.first} questions"
         name = (
             f"`gate`, margin {100 * case.margin:g} points, {100 * case.changed:g} % changed by chance,"
-            f" {case.number} looks from {case.first} questions on, each × {case.growth:g}"
+            f" {looks}"
         )
         wrong = _follow(case, case.margin, 10 * rounds, random)[-1]
         equal = _follow(case, 0.0, rounds, random)
@@ -362,8 +370,7 @@ def _pairs(differences: NDArray[np.int64], number: int = 0) -> Pairs:
 def stop(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
     """Yield how often `--stop-when` and `compare` after it tell models apart, and what its intervals contain."""
     for difference in (0.0, 0.05, 0.1, 0.2):
-        number = rounds if not difference else max(rounds // 8, 1)
-        stopped = [_stop_better(difference, random) for _ in range(number)]
+        stopped = [_stop_better(difference, random) for _ in range(rounds)]
         decided = np.mean([run.is_decided for run in stopped])
         requests = np.mean([run.requests for run in stopped])
         blind = np.mean([run.is_different_blind for run in stopped])
@@ -378,7 +385,7 @@ def stop(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
     yield figure(
         "`--stop-when score=50`, books of unequal size, large ones are harder: some interval lacks the mean",
         "at most 5 %",
-        [_misses_table(random) for _ in range(rounds)],
+        [_misses_table(random) for _ in range(min(rounds, MOST_OF_SCORES))],
     )
 
 
@@ -399,26 +406,28 @@ class Stopped(NamedTuple):
 
 
 def _stop_better(difference: float, random: np.random.Generator) -> Stopped:
-    hard = random.random(600)
-    answers = [
-        ((hard + random.random(600)) / 2 < 0.6 + shift).astype(float)
+    """Ask in rounds, and decide as `StoppingQuestion` does if no request fails."""
+    hard = random.random(QUESTIONS)
+    first, second = (
+        ((hard + random.random(QUESTIONS)) / 2 < 0.6 + shift).astype(float)
         for shift in (difference / 2, -difference / 2)
-    ]
-    question = StoppingQuestion(parse_rule("better"), ["a", "b"])
+    )
+    looks: set[int] = set()
     size = FIRST
     while True:
-        question.observe([_scores(answer[:size]) for answer in answers])
-        is_decided = bool(question.decide().text)
-        if is_decided or size >= 600:
+        now = next_looks(looks, size)
+        looks.add(size)
+        pairs = [Pairs(a=first[:size], b=second[:size], groups=range(size), weight=1.0)]
+        is_decided = compare_parts(pairs, now).p_value < SIGNIFICANCE
+        if is_decided or size == QUESTIONS:
             break
-        size = ceil(GROWTH * size)
-    pairs = [Pairs(answers[0][:size], answers[1][:size], range(min(size, 600)), 1.0)]
-    after = compare_parts(pairs, tuple(sorted(question.looks)))
+        size = min(ceil(GROWTH * size), QUESTIONS)
+    after = compare_parts(pairs, tuple(sorted(looks)))
     return Stopped(
         is_decided=is_decided,
-        requests=min(size, 600),
-        is_different=after.p_value < 0.05,
-        is_different_blind=compare_parts(pairs).p_value < 0.05,
+        requests=size,
+        is_different=after.p_value < SIGNIFICANCE,
+        is_different_blind=compare_parts(pairs).p_value < SIGNIFICANCE,
     )
 
 
