@@ -73,8 +73,8 @@ def test_threads() -> None:
 
 
 def test_processes() -> None:
-    """Processes that make the same run get its score, or say in one line that another one makes it."""
-    processes = [run_python(PROCESS, name) for name in ("a", "a")]
+    """Of four processes, those that make the same run get its score, or say in one line that another one makes it."""
+    processes = [run_python(PROCESS, name) for name in ("a", "a", "b", "b")]
     ends = [process.communicate()[0].strip() for process in processes]
     assert {end for end in ends if "is in use by process" not in end} == {"1.0"}
     assert all("\n" not in end for end in ends)

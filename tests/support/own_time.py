@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from tests.support.programs import Program
 
@@ -24,7 +25,9 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def wait_in_own_time(
-    program: Program, limit: float, is_held: Callable[[], bool] = lambda: False
+    program: Program | subprocess.Popen[Any],
+    limit: float,
+    is_held: Callable[[], bool] = lambda: False,
 ) -> float:
     """Wait for the end of a program, and return its own time in seconds.
 

@@ -42,6 +42,7 @@ from helm_longctx.results.statistics.run_noise import (
     estimate_noise,
     is_decided,
 )
+from helm_longctx.runs.files import replace_file
 from helm_longctx.tasks.steps import find_step
 
 GROUPS_FILE = "run_groups.json"
@@ -221,7 +222,8 @@ def write_groups(suite: Path, patterns: Mapping[str, Sequence[str]]) -> None:
     content = {}
     for name, of_group in patterns.items():
         content[name] = list(of_group)
-    (suite / GROUPS_FILE).write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+    text = json.dumps(content, indent=1) + "\n"
+    replace_file(suite / GROUPS_FILE, text.encode())
 
 
 def read_groups(suite: Path) -> dict[str, tuple[str, ...]]:

@@ -33,6 +33,7 @@ from helm_longctx.runs.files import (
     INSTANCE_STATS,
     STATES,
     find_sample,
+    replace_file,
 )
 from helm_longctx.runs.helm_files import State, write_states
 from helm_longctx.runs.prompts import (
@@ -474,7 +475,7 @@ class _FullTexts:
                 items.append(f'<li><a href="{link}">{name}</a></li>')
             rows = "\n".join(items)
             body = f"<h1>Prompts of {title}</h1>\n<ol>\n{rows}\n</ol>\n"
-            (self._folder / INDEX).write_text(head + body, encoding="utf-8")
+            replace_file(self._folder / INDEX, f"{head}{body}".encode())
 
     def _write(self, digest: str, data: bytes) -> str:
         name = file_name(digest)

@@ -71,7 +71,7 @@ from helm_longctx.results.leaderboard.tables import (
 )
 from helm_longctx.results.reading import Result, read_results
 from helm_longctx.results.suite import PAGES, PAGES_RECORD, SCENARIO_CLASS, report_link
-from helm_longctx.runs.files import RUN_SPEC, STATS
+from helm_longctx.runs.files import RUN_SPEC, STATS, replace_file
 from helm_longctx.runs.shown_models import shown_model
 from helm_longctx.tasks.metric_names import task_score
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
@@ -326,7 +326,9 @@ class _Pages:
         self._helm._run_schema_validation()  # HELM's option `--schema-validation`
         content = asdict_without_nones(self.schema)
         content["models"] = self._model_fields()
-        _write_json(Path(self._helm.run_release_path) / "schema.json", content)
+        # The next summarize reads this file, so it is never a part of one.
+        path = Path(self._helm.run_release_path) / "schema.json"
+        replace_file(path, _dump_json(content))
 
     def _model_fields(self) -> list[dict[str, Any]]:
         """Return what the page of models shows. HELM's has only registered models, and is blank without one."""
@@ -651,7 +653,8 @@ class _Pages:
             chosen = str(Path(self._helm.schema_path).resolve())
         else:
             chosen = None
-        _write_json(folder.with_name(PAGES_RECORD), {"schema_path": chosen})
+        record = _dump_json({"schema_path": chosen})
+        replace_file(folder.with_name(PAGES_RECORD), record)
 
     def write_runs(self, skip_completed: bool) -> None:
         """Write the pages of all runs, in at most two threads, because more only need more memory."""
@@ -689,7 +692,11 @@ def _scenario_of(member: Member) -> ScenarioSpec:
 
 def _write_json(path: Path, content: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(orjson.dumps(content, _to_plain, orjson.OPT_PASSTHROUGH_DATACLASS))
+    path.write_bytes(_dump_json(content))
+
+
+def _dump_json(content: Any) -> bytes:
+    return orjson.dumps(content, _to_plain, orjson.OPT_PASSTHROUGH_DATACLASS)
 
 
 def _to_plain(record: object) -> list[Any] | dict[str, Any]:
