@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
+from helm_longctx.benchmarks.officeqa.scoring import _LONGEST_ANSWER
 from helm_longctx.failures import _HEAD, _TAIL
 from helm_longctx.models.apis.provider import providers
 from helm_longctx.redaction import text as redaction
@@ -47,6 +48,7 @@ MADE: Mapping[str, Sequence[str]] = {
 
 TRUSTED = {
     "benchmarks.ada_leval.tasks._SECTION",
+    "benchmarks.agentlongbench.scoring._GIVEN_SEPARATORS",
     "benchmarks.hellobench.tasks._MATERIAL",
     "benchmarks.infinite_bench.tasks._TARGET",
     "benchmarks.longbench_pro.tasks._OPTION",
@@ -59,7 +61,7 @@ TRUSTED = {
     "benchmarks.oolong.tasks._OPTIONS",
     "benchmarks.scbench.tasks._TARGET",
 }
-"""Patterns that read only questions of benchmarks, whose files are pinned. No text of a model or a server reaches them."""
+"""Patterns that read only questions and right answers of benchmarks, whose files are pinned. No text of a model or a server reaches them."""
 
 
 def _cut_after(bracket: str) -> Callable[[str], str]:
@@ -75,8 +77,11 @@ PREPARED: Mapping[str, Callable[[str], str]] = {
 }
 """What is done to a text before a pattern reads it."""
 
-IN_SHORT = ("failures.",)
-"""Modules whose patterns read no more than the start and the end of a message."""
+IN_SHORT = {
+    "failures.": _HEAD + _TAIL,
+    "benchmarks.officeqa.scoring.": _LONGEST_ANSWER,
+}
+"""Modules whose patterns read no more than so many characters of a text: of a message its ends, or a short answer."""
 
 USED_AS = {"benchmarks.longcodebench.tasks._BOXED": "match"}
 """How patterns in a tuple are used."""
@@ -84,8 +89,9 @@ USED_AS = {"benchmarks.longcodebench.tasks._BOXED": "match"}
 
 def prepare(name: str) -> Callable[[str], str]:
     """Return what is done to a text before a pattern reads it."""
-    if name.startswith(IN_SHORT):
-        return lambda text: text[: _HEAD + _TAIL]
+    for module, most in IN_SHORT.items():
+        if name.startswith(module):
+            return lambda text: text[:most]
     return PREPARED.get(name, lambda text: text)
 
 

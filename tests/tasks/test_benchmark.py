@@ -10,6 +10,7 @@ import pytest
 from helm_longctx.tasks import Axis, Category, Metric, Terms, read_benchmark
 from helm_longctx.tasks.benchmark import OF_JUDGES
 from helm_longctx.tasks.lengths import LARGEST
+from helm_longctx.tasks.registry import find_benchmark
 
 CARD = """
 name: mystery
@@ -81,3 +82,14 @@ def test_files_beside_a_card_are_found(package: Path) -> None:
     ]
     assert benchmark.outputs == "mystery_card.outputs.READER"
     assert benchmark.axis is None
+
+
+def test_tasks_need_no_category() -> None:
+    """A benchmark of tasks has the same run entries as one with a category without a name."""
+    package = "helm_longctx.benchmarks.squality"
+    tasks = find_benchmark("squality").tasks
+    by_tasks = read_benchmark(package, tasks)
+    by_category = read_benchmark(package, (Category(tasks=tasks),))
+    assert by_tasks.categories == by_category.categories
+    assert [*by_tasks.entries] == ["squality"]
+    assert by_tasks.tasks == tasks

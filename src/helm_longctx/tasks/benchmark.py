@@ -137,7 +137,7 @@ class Category:
     """Tasks that are run together and averaged.
 
     Args:
-        name: the last part of the run entry `<benchmark>_<name>`. Empty if the benchmark has one category.
+        name: the last part of the run entry `<benchmark>_<name>`. A category without a name has the benchmark's.
         tasks: the published tasks. Their unweighted mean is the category's score. If some do not exist at a length, the
             score is the mean of the others.
         variants: further tasks that run only if the entry names them. They are in no mean.
@@ -145,9 +145,9 @@ class Category:
         judge: the annotator that judges the answers, as `module.Class`. Empty if none does.
     """
 
-    name: str
-    title: str
-    tasks: tuple[Task, ...]
+    name: str = ""
+    title: str = ""
+    tasks: tuple[Task, ...] = ()
     variants: tuple[Task, ...] = ()
     averaged: bool = True
     # This is a path, not a class, because annotators import HELM and this module must not. The same holds for
@@ -432,6 +432,21 @@ OF_JUDGES = {
 }
 
 
+def _list_categories(
+    parts: Sequence[Category] | Sequence[Task],
+) -> tuple[Category, ...]:
+    categories = []
+    tasks = []
+    for part in parts:
+        if isinstance(part, Category):
+            categories.append(part)
+        else:
+            tasks.append(part)
+    if tasks:
+        categories.insert(0, Category(tasks=tuple(tasks)))
+    return tuple(categories)
+
+
 @cache
 def _read(package: str) -> Mapping[str, Any]:
     text = (resources.files(package) / FILE).read_text(encoding="utf-8")
@@ -446,12 +461,17 @@ def task_fields(package: str) -> dict[str, Any]:
 
 def read_benchmark(
     package: str,
-    categories: Sequence[Category],
+    parts: Sequence[Category] | Sequence[Task],
     metrics: Sequence[Metric] = (),
     data: Mapping[str, Terms] | None = None,
     **further: Any,
 ) -> Benchmark:
-    """Make the benchmark of a package from its files. Metrics and terms are added; `further` replaces arguments."""
+    """Make the benchmark of a package from its files. Metrics and terms are added; `further` replaces arguments.
+
+    Args:
+        parts: the categories, or the tasks of a benchmark without categories.
+    """
+    categories = _list_categories(parts)
     folder = resources.files(package)
     about = {}
     for name, value in _read(package).items():

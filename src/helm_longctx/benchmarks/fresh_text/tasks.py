@@ -18,7 +18,6 @@ from typing import NamedTuple
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.tasks import (
     STANDARD,
-    Category,
     DataRoot,
     Message,
     Template,
@@ -565,4 +564,4 @@ TASKS = (
     ),
 )
 
-FRESH_TEXT = read_benchmark(__package__, (Category("", "", TASKS),))
+FRESH_TEXT = read_benchmark(__package__, TASKS)

@@ -19,7 +19,6 @@ from helm_longctx.data.jsonl import read_object
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import (
     NO_TEMPLATE,
-    Category,
     DataRoot,
     InputError,
     JsonLines,
@@ -289,4 +288,4 @@ _MMLU = _task(
     sources=lambda length: (PROMPTS, MMLU_SCRIPT),
 )
 
-LONGGENBENCH_QA = read_benchmark(__package__, (Category("", "", (_GSM8K, _MMLU)),))
+LONGGENBENCH_QA = read_benchmark(__package__, (_GSM8K, _MMLU))

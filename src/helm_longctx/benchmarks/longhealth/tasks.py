@@ -13,7 +13,6 @@ from helm_longctx.benchmarks.longhealth import prompts
 from helm_longctx.data.jsonl import read_object
 from helm_longctx.errors import PreconditionError
 from helm_longctx.tasks import (
-    Category,
     DataRoot,
     Message,
     Template,
@@ -274,4 +273,4 @@ _TASKS = (
     _task("task3", "Without the answer", "unanswerable"),
 )
 
-LONGHEALTH = read_benchmark(__package__, (Category("", "", _TASKS),))
+LONGHEALTH = read_benchmark(__package__, _TASKS)

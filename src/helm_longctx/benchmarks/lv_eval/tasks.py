@@ -28,7 +28,6 @@ from helm_longctx.tasks import (
     read_benchmark,
     task_fields,
 )
-from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.sampling import number_name, take_sample
 from helm_longctx.tasks.task import (
@@ -461,4 +460,4 @@ def _task(dataset: Dataset) -> Task:
     )
 
 
-LV_EVAL = read_benchmark(__package__, (Category("", "", tuple(map(_task, DATASETS))),))
+LV_EVAL = read_benchmark(__package__, tuple(map(_task, DATASETS)))

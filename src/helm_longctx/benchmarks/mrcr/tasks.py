@@ -290,7 +290,7 @@ def _task(
     )
 
 
-MRCR = read_benchmark(__package__, (Category("", "", tuple(map(_task, NEEDLES))),))
+MRCR = read_benchmark(__package__, tuple(map(_task, NEEDLES)))
 
 HELMET2 = replace(
     MRCR,

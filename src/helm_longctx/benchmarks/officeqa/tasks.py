@@ -102,7 +102,9 @@ _MONTHS = {
         1,
     )
 }
-_ADDRESS = re.compile(r"/(?P<month>[a-z]+)-(?P<year>\d{4})-\d+\?\S*?page=(?P<page>\d+)")
+_ADDRESS = re.compile(
+    r"/(?P<month>[a-z]+)-(?P<year>\d{4})-\d+\?(?:[^?\s]*&)?page=(?P<page>\d+)"
+)
 _FILE = re.compile(r"treasury_bulletin_\d{4}_\d{2}\.txt")
 
 _FILL = 0.95

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from helm_longctx.tasks import (
     STANDARD,
-    Category,
     DataRoot,
     InputError,
     Template,
@@ -80,4 +79,4 @@ _TASK = Task(
     **task_fields(__package__),
 )
 
-PPL = read_benchmark(__package__, (Category("", "", (_TASK,)),))
+PPL = read_benchmark(__package__, (_TASK,))

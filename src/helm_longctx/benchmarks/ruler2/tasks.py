@@ -29,7 +29,7 @@ from helm_longctx.tasks import (
     generation,
     is_text,
 )
-from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
+from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.generation import (
     Draw,
     Script,
@@ -757,4 +757,4 @@ _TASKS = (
     _ask("hard", "Hard", prompts.ANSWER, "answer", "span"),
 )
 
-RULER2 = read_benchmark(__package__, (Category("", "", _TASKS),))
+RULER2 = read_benchmark(__package__, _TASKS)

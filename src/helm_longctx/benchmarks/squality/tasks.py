@@ -7,7 +7,6 @@ the data is in data/v1-3/txt.
 from collections.abc import Iterator
 
 from helm_longctx.tasks import (
-    Category,
     DataRoot,
     InputError,
     JsonLines,
@@ -93,4 +92,4 @@ _SUMMARIES = Task(
     baseline=Baseline("summary", "It is a story about people in space."),
 )
 
-SQUALITY = read_benchmark(__package__, [Category("", "", (_SUMMARIES,))])
+SQUALITY = read_benchmark(__package__, (_SUMMARIES,))

@@ -20,7 +20,6 @@ from helm_longctx.benchmarks.tool_calls.scoring import can_read, score
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.tasks import (
     STANDARD,
-    Category,
     DataRoot,
     Shape,
     are_all,
@@ -547,4 +546,4 @@ TASKS = (
     _task(name="abstention", title="Call or no call"),
 )
 
-TOOL_CALLS = read_benchmark(__package__, (Category("", "", TASKS),))
+TOOL_CALLS = read_benchmark(__package__, TASKS)
