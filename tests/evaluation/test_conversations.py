@@ -157,7 +157,7 @@ class CachedModel:
 
     def feed(self, text: str, role: str) -> None:
         """Add a piece to the cache."""
-        self._read(list(text.encode()))
+        self._next = self._read(list(text.encode()))
 
     def _read(self, ids: list[int]) -> tuple[int, float]:
         """Add tokens to the cache, and return the most likely next one, with its logit."""
@@ -176,9 +176,12 @@ class CachedModel:
         return int(token), float(logit)
 
     def ask(self, text: str, prompt: lc.Prompt) -> str:
-        """Answer, and take the question and the answer out of the cache again."""
+        """Answer, and take the question and the answer out of the cache again.
+
+        The question of SCBench's first turn was fed with the context, so its text is empty.
+        """
         length = self._cache.get_seq_length()
-        token, logit = self._read(list(text.encode()))
+        token, logit = self._read(list(text.encode())) if text else self._next
         words = []
         for _ in range(3):
             # The logit follows from all that was read; the tokens of a random model may not.
@@ -208,12 +211,12 @@ def test_a_cache_is_kept_between_turns(
     for name in ("kept", "anew"):
         model = CachedModel()
         asked = model if name == "kept" else model.answer_anew
-        result = call(asked, entry, None, output_path=tmp_path / name, num_samples=3)
+        result = call(asked, entry, None, output_path=tmp_path / name, num_samples=2)
         answers.append(list(result.answers.answer))
         tokens.append(model.tokens)
     assert answers[0] == answers[1]
-    assert len(set(answers[0])) == 3
-    assert 2 * tokens[0] < tokens[1]
+    assert len(set(answers[0])) == 2
+    assert 3 * tokens[0] < 2 * tokens[1]
 
 
 def test_what_is_a_conversation() -> None:

@@ -205,7 +205,8 @@ class FunctionCompactor(Compactor):
         if isinstance(made, Iterator):
             made = list(made)
         try:
-            return Compacted(from_openai(made))
+            # What the function pays for is not known.
+            return Compacted(from_openai(made), dollars=None)
         except ValueError as error:
             raise CompactionError(str(error)) from None
 
@@ -277,7 +278,7 @@ class CommandCompactor(Compactor):
             printed = Path(folder) / "printed"
             self._run(words, os.devnull if takes_input else str(source), printed)
             written = target if gives_output else printed
-            return Compacted(_read_written(written))
+            return Compacted(_read_written(written), dollars=None)
 
     def _run(self, words: Sequence[str], source: str, printed: Path) -> None:
         with open(source, "rb") as read, printed.open("wb") as write:

@@ -257,7 +257,7 @@ def _recall_table(results: CompactionResults) -> Table:
                 _interval_cell(recall.interval),
                 number_cell(recall.tokens, count),
                 number_cell(recall.share),
-                number_cell(recall.seconds, amount),
+                number_cell(round(recall.seconds, 2), amount),
                 _dollar_cell(recall.dollars),
                 _dollar_cell(recall.answers),
                 *(number_cell(number, count) for number in counts),

@@ -8,7 +8,10 @@ questions, so runs and questions are crossed. The variance of a difference is th
     − m (1/R + 1/R')   m: the part of a run's mean that is chance of run and question together; it is in both above
 
 It is at least the larger one of the first two. The quantile is Student's, with Satterthwaite's degrees of freedom
-(1946). docs/statistics.md has the simulated coverage.
+(1946). docs/statistics.md has the simulated coverage. It led to two rules. The estimate of a variance from few runs is
+often far too small, so with few runs the variance is rather too large than too small, and with one degree of freedom a
+difference must also be larger than runs alone explain. With `_ENOUGH` degrees of freedom, m is left out of the first
+part, and a third of it out of the degrees of freedom.
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ from helm_longctx.results.statistics.level import LEVEL, SIGNIFICANCE
 
 _POWER = 0.8
 """Probability with which a difference of the smallest visible size is found."""
+
+_ENOUGH = 5
+"""Degrees of freedom of the variance between runs from which on it is certain enough to subtract m from it."""
 
 _MOST_RUNS = 100
 """Largest number of runs of each recipe that is proposed."""
@@ -165,25 +171,35 @@ def compare_recipes(
             needed_questions=None,
         )
     design = _Design(noise=noise, questions=questions, clusters=clusters, runs=runs)
-    error, freedom = design.error()
-    half = error * _quantile((1 + LEVEL) / 2, freedom)
+    half = design.half_width()
     decided = abs(difference) > half
     return RecipeComparison(
         difference=difference,
         low=difference - half,
         high=difference + half,
-        p_value=_p_value(difference, error, freedom),
+        p_value=design.find_p_value(difference),
         runs=runs,
         questions=len(weights),
         run_variance=noise.variance * design.shares(),
         question_variance=questions,
-        smallest=error
-        * (_quantile((1 + LEVEL) / 2, freedom) + _quantile(_POWER, freedom)),
+        smallest=design.half_width(power=_POWER),
         needed_runs=None if decided else design.find_runs(difference),
         needed_questions=None
         if decided
         else design.find_questions(difference, len(weights)),
     )
+
+
+@dataclass(frozen=True)
+class _Error:
+    """A standard error.
+
+    Args:
+        freedom: the degrees of freedom of its estimate.
+    """
+
+    size: float
+    freedom: float
 
 
 @dataclass(frozen=True)
@@ -199,29 +215,62 @@ class _Design:
         """Return 1/R + 1/R'."""
         return 1 / self.runs[0] + 1 / self.runs[1]
 
-    def error(
+    def half_width(
+        self,
+        runs: tuple[int, int] | None = None,
+        more_questions: float = 1.0,
+        power: float = 0.0,
+    ) -> float:
+        """Return half of the width of the interval, also with other numbers of runs and questions.
+
+        Args:
+            power: if it is given, the smallest difference that is found with this probability.
+        """
+        widths = []
+        for error in self._find_errors(runs, more_questions):
+            quantile = _quantile((1 + LEVEL) / 2, error.freedom)
+            if power:
+                quantile += _quantile(power, error.freedom)
+            widths.append(error.size * quantile)
+        return max(widths)
+
+    def find_p_value(self, difference: float) -> float:
+        """Return the two-sided p-value of a difference."""
+        p_values = []
+        for error in self._find_errors():
+            p_values.append(_p_value(difference, error.size, error.freedom))
+        return max(p_values)
+
+    def _find_errors(
         self, runs: tuple[int, int] | None = None, more_questions: float = 1.0
-    ) -> tuple[float, float]:
-        """Return the standard error and its degrees of freedom, also with other numbers of runs and questions."""
+    ) -> list[_Error]:
+        """Return the standard errors that a difference must exceed: of all sources, and perhaps of runs alone."""
         first, second = runs or self.runs
         shares = 1 / first + 1 / second
         of_runs = self.noise.variance * shares
         of_questions = self.questions / more_questions
         overlap = self.noise.overlap * shares / more_questions
-        variance = max(of_runs + of_questions - overlap, of_runs, of_questions)
-        if not variance:
-            return 0.0, max(self.clusters - 1.0, 1.0)
         freedom = self.noise.freedom
         if runs is not None and math.isfinite(freedom):
             freedom = first + second - 2
-        parts = of_runs**2 / freedom + of_questions**2 / (self.clusters - 1)
-        return math.sqrt(variance), max(variance**2 / parts, 1.0) if parts else math.inf
+        variance = max(of_runs + of_questions - overlap, of_runs, of_questions)
+        uncertain = of_runs
+        if freedom >= _ENOUGH:
+            variance = of_questions + max(of_runs - overlap, 0.0)
+            uncertain = max(of_runs - overlap / 3, 0.0)
+        if not variance:
+            return [_Error(size=0.0, freedom=max(self.clusters - 1.0, 1.0))]
+        parts = uncertain**2 / freedom + of_questions**2 / (self.clusters - 1)
+        joint = max(variance**2 / parts, 1.0) if parts else math.inf
+        errors = [_Error(size=math.sqrt(variance), freedom=joint)]
+        if freedom == 1:
+            errors.append(_Error(size=math.sqrt(of_runs), freedom=1.0))
+        return errors
 
     def find_runs(self, difference: float) -> int | None:
         """Return the runs of each recipe with which a difference of this size is decided."""
         for runs in range(max(min(self.runs), 2), _MOST_RUNS + 1):
-            error, freedom = self.error(runs=(runs, runs))
-            if abs(difference) > error * _quantile((1 + LEVEL) / 2, freedom):
+            if abs(difference) > self.half_width(runs=(runs, runs)):
                 return runs
         return None
 
@@ -229,8 +278,7 @@ class _Design:
         """Return the number of questions with which a difference of this size is decided by the present runs."""
         for power in range(1, 21):
             more = 2 ** (power / 2)
-            error, freedom = self.error(more_questions=more)
-            if abs(difference) > error * _quantile((1 + LEVEL) / 2, freedom):
+            if abs(difference) > self.half_width(more_questions=more):
                 return math.ceil(questions * more)
         return None
 
