@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from helm_longctx.benchmarks.tool_calls.prompts import FORM, NO_CALL
 from helm_longctx.models.baselines import lexical
 from tests.support.commands import Command
 from tests.support.deployments import register_server
@@ -17,6 +18,7 @@ from tests.support.servers.faults import Fault
 from tests.support.servers.llm import Server, serve
 from tests.support.servers.models import Model
 from tests.support.servers.proxies import PROXIES, run_proxy
+from tests.support.tool_calls import solve_prompt
 
 BASE = "sim/base"
 CANDIDATE = "sim/candidate"
@@ -108,6 +110,42 @@ def test_an_equal_pair_passes(command: Command, server: Server) -> None:
         each["equal"] == each["equal_tokens"] == each["equal_scores"] == 1
         for each in result["answers"]
     )
+
+
+def call_tool(prompt: str) -> str:
+    """Make the right call of a tool. Other prompts are probes."""
+    return solve_prompt(prompt) if FORM in prompt else "yes"
+
+
+def call_without_rules(prompt: str) -> str:
+    """Call tools as a model that overlooks what the user demanded, and which tools were replaced."""
+    lines = []
+    for line in prompt.splitlines():
+        if "give the ticket" not in line and "was replaced by" not in line:
+            lines.append(line)
+    try:
+        return call_tool("\n".join(lines))
+    except ValueError:  # several tools can do it
+        return NO_CALL
+
+
+@pytest.mark.parametrize(
+    ("candidate", "status"), [(call_tool, 0), (call_without_rules, 1)]
+)
+def test_tool_calls_through_the_gate(
+    command: Command, server: Server, candidate: Callable[[str], str], status: int
+) -> None:
+    """Calls of tools decide, too: an equal candidate passes, and one that overlooks rules and replacements does not."""
+    server.answer = call_tool
+    entry = "--entry=tool_calls:length=2k,num_samples=10"
+    limits = ("--noise", "0", "--max-drop", "15", "-m", "50")
+    with serve(candidate, models={"candidate": Model()}) as other:
+        register_server(CANDIDATE, other.address)
+        code = command("gate", BASE, CANDIDATE, entry, *limits)
+    assert code == status, command.err
+    (whole, *_) = read()["parts"]
+    assert whole["part"] == "2k"
+    assert whole["difference"] == pytest.approx(0 if status == 0 else -0.4, abs=0.15)
 
 
 def test_a_finished_gate_is_not_asked_again(command: Command, server: Server) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import resource
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.support import programs
-from tests.support.own_time import wait_in_own_time
+from tests.support.own_time import read_processor_time, wait_in_own_time
 
 COMMANDS = ("helm-run", "helm-longctx")
 
@@ -61,6 +62,13 @@ class Attempt:
             (int(line.split()[1]) / 1000 for line in lines if line.startswith("VmHWM")),
             0.0,
         )
+
+    def processor_time(self) -> float:
+        """Return the seconds that processors have worked for the process; infinity if it has ended."""
+        try:
+            return read_processor_time(self.process)
+        except OSError:
+            return math.inf
 
     def send(self, what: signal.Signals) -> None:
         """Send a signal, unless the process has ended."""

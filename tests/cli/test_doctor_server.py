@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from helm_longctx.models.apis.answer_logprobs import Logprobs
+from helm_longctx.models.apis.sending import WAIT
 from helm_longctx.models.endpoints.probe import ProbedEndpoint
 from helm_longctx.models.endpoints.stack import (
     Stack,
@@ -295,8 +296,11 @@ def test_a_second_build_behind_a_cache_that_rounds(
     )
 
 
-def test_a_busy_server_with_a_cache_that_rounds(command: Command) -> None:
+def test_a_busy_server_with_a_cache_that_rounds(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Which fields a server takes is asked again if it is busy."""
+    monkeypatch.setenv(WAIT, "0.01")
     assert find_builds(command, RoundingServer("cache_prompt", is_busy=True))
     assert not find_builds(
         command, RoundingServer("cache_prompt", is_busy=True, has_worse=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -55,13 +56,27 @@ WIDTH = "return document.querySelector('table.shadow-md').parentElement.scrollWi
 """A script that returns the width that a table needs with the page's margins."""
 
 
+@contextmanager
+def window(browser: webdriver.Chrome, width: int, height: int) -> Iterator[None]:
+    """Give the page a window of this size, which can be smaller than Chromium's smallest, until the block ends."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        yield
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 @pytest.mark.browser
 def test_the_first_view(page: str, browser: webdriver.Chrome) -> None:
-    """The leaderboard opens with the user's benchmark and models, and fits a window of 1,500 pixels."""
+    """The leaderboard opens with the user's benchmark and models, and fits windows of 1,500 and 1,300 pixels."""
     open_page(browser, f"{page}/#/leaderboard")
     shown(browser, "Leaderboard: HELMET 16k", "Summ 16k", "acme/good", "acme/bad")
     assert browser.execute_script("return innerWidth") == 1500
     assert browser.execute_script(WIDTH) <= 1500
+    with window(browser, width=1300, height=1200):
+        assert browser.execute_script("return innerWidth") == 1300
+        assert browser.execute_script(WIDTH) <= 1300
     own = [cells for cells in rows(browser) if cells[0].text in MODELS]
     assert len(own) == 2
     assert all(cells[0].find_elements(By.CLASS_NAME, "font-bold") for cells in own)
@@ -83,14 +98,10 @@ def test_all_lengths_fit_a_window(page: str, browser: webdriver.Chrome) -> None:
     assert "RAG 16k" not in text
     assert {"Average", "Recall", "RAG", "Summ"} <= set(text.split("\n"))
     assert browser.execute_script(WIDTH) <= 1500
-    try:
-        size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": False}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    with window(browser, width=390, height=844):
         assert (
             browser.execute_script("return document.documentElement.scrollWidth") <= 390
         )
-    finally:
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 @pytest.mark.browser

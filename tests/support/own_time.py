@@ -51,7 +51,7 @@ def wait_in_own_time(
             return waited + worked
         now = time.monotonic()
         with suppress(OSError):  # it has ended since
-            worked = _read_processor_time(program.pid)
+            worked = read_processor_time(program.pid)
             if not _is_busy(program.pid) and not is_held():
                 waited += now - last
         last = now
@@ -65,7 +65,7 @@ def _is_busy(process: int) -> bool:
     return any(_read_stat(stat)[0] in _BUSY for stat in stats)
 
 
-def _read_processor_time(process: int) -> float:
+def read_processor_time(process: int) -> float:
     """Return the seconds that processors worked for a process and for its children that have ended."""
     fields = _read_stat(Path(f"/proc/{process}/stat"))
     ticks = sum(int(count) for count in fields[11:15])

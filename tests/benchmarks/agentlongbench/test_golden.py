@@ -139,6 +139,14 @@ def test_what_stops_the_official_code_is_wrong(kind: str, prediction: str) -> No
     assert [*task.score(record).values()] == [0.0]
 
 
+@pytest.mark.parametrize("answer", [float("inf"), float("nan"), None, "none", []])
+def test_a_right_answer_that_is_no_number_gives_no_score(answer: Any) -> None:
+    """A question whose right answer cannot be read is not counted."""
+    task = find_task("ki-c", "count_frequency_env")
+    record = {"prediction": "<answer>3</answer>", "references": [], "answer": answer}
+    assert task.score(record) == {}
+
+
 @given(st.sampled_from([*KINDS]), st.sampled_from([*SETTINGS]), st.text(max_size=60))
 def test_any_answer_has_a_score(kind: str, setting: str, text: str) -> None:
     """Every text between the tags gets a score from 0 to 1, for each kind of questions on each kind of logs."""

@@ -8,6 +8,7 @@ in the official code.
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Callable
 from functools import partial
@@ -139,7 +140,7 @@ def _gold_of(record: Record) -> Any:
 
 def _gold_number(value: Any) -> int | None:
     if is_number(value) or isinstance(value, bool):
-        return int(value)
+        return int(value) if math.isfinite(value) else None
     number = _GIVEN_NUMBER.search(str(value))
     return _to_whole(number[0]) if number else None
 
