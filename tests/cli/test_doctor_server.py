@@ -322,18 +322,24 @@ def test_an_address_that_is_none(command: Command) -> None:
     assert "cannot be reached" in command.err
 
 
-def test_a_busy_server_is_not_broken(command: Command) -> None:
+def test_a_busy_server_is_not_broken(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Failures that pass are asked again, so a server that refuses each fourth request has no fault."""
+    monkeypatch.setenv(WAIT, "0.01")
     with serve("busy") as url:
         assert command("doctor", url) == 0, command.out
     assert "BROKEN" not in command.out
 
 
-def test_an_overloaded_server_is_not_broken(command: Command) -> None:
+def test_an_overloaded_server_is_not_broken(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A chat that has no answer although it was sent four times is a note, because another time it may have one.
 
     A status of 500 is a template that raises an error.
     """
+    monkeypatch.setenv(WAIT, "0.01")
     with serve("overloaded") as url:
         assert command("doctor", url) == 0, command.out
     assert "note    server: a chat with earlier turns has no answer: " in command.out
