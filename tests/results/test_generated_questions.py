@@ -21,6 +21,21 @@ FETCH = "helm-longctx fetch helmet_recall:length=8k"
 REASON = "generated questions, not the benchmark's own"
 GENERATOR = "the generator of helm-longctx"
 ONE_RUN = ("--model", "longctx/lexical", "--suite", "s", "--quiet")
+GENERATED_LOGS = {
+    ("agentlongbench", f"generated_{form}_{kind}")
+    for form in ("c", "v")
+    for kind in (
+        "count_frequency_tool",
+        "find_duplicates_tool",
+        "find_target_offsets_tool",
+        "count_correctness_env",
+        "count_frequency_env",
+        "find_round_largest_value_env",
+        "weighted_summation_env",
+        "intersection",
+    )
+}
+
 GENERATED_TASKS = {
     ("helmet", name)
     for name in (
@@ -35,7 +50,11 @@ GENERATED_TASKS = {
         ),
         *("ruler_cwe", "ruler_fwe", "ruler_vt", "ruler_qa_1", "ruler_qa_2"),
     )
-} | {("graphwalks", name) for name in ("bfs", "parents", "bfs_same_size")}
+}
+GENERATED_TASKS |= {
+    ("graphwalks", name) for name in ("bfs", "parents", "bfs_same_size")
+}
+GENERATED_TASKS |= GENERATED_LOGS
 
 
 @pytest.fixture(autouse=True)

@@ -514,8 +514,8 @@ def memory(
     system: Annotated[
         list[str] | None,
         typer.Option(
-            help="A model of the suite whose answers come from a memory system elsewhere, such as imported ones: a"
-            " column of its own. Repeat it."
+            help="Model of the suite whose answers come from a memory system elsewhere, such as imported ones. It gets"
+            " a column of its own. Give the option again for each further model."
         ),
     ] = None,
     json_path: JsonPath = None,

@@ -11,7 +11,7 @@ from helm_longctx.tasks import (
     read_benchmark,
     task_fields,
 )
-from helm_longctx.tasks.request_settings import PERPLEXITY
+from helm_longctx.tasks.request_settings import LONGPPL, PERPLEXITY
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXT_GROUP, Example, Record, Scores, Settings, Task
 
@@ -74,7 +74,7 @@ _TASK = Task(
     template=Template("{context}", "", separator=""),
     load=load,
     score=score,
-    unscored=f"only metric={PERPLEXITY} gives it a value",
+    unscored=f"only metric={PERPLEXITY} and metric={LONGPPL} give it a value",
     sizes={length: length for length in STANDARD.values()},
     **task_fields(__package__),
 )
