@@ -110,10 +110,10 @@ def look_again(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
     ]
     for spread in (None, 0.3, 0.6, 1.0, 1.5, 2.0):
         passed = []
-        before = []
+        by_student = []
         for _ in range(rounds):
             values = draw(spread, MARGIN, (sizes[-1],), random)
-            before.append(passes_by_student(values[:8]))
+            by_student.append(passes_by_student(values[:8]))
             passed.append(
                 any(
                     _passes(values[:size], level)
@@ -129,7 +129,7 @@ def look_again(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
             f"`gate --logprobs`, {name}, {LOOKS} looks: passes",
             "at most 2.5 %",
             passed,
-            f"Student's bound with 8 questions: {np.mean(before):.1%}",
+            f"Student's bound with 8 questions: {np.mean(by_student):.1%}",
         )
 
 
@@ -138,7 +138,7 @@ def _passes(values: Floats, level: float) -> bool:
 
 
 def passes_by_student(values: Floats) -> bool:
-    """Return the verdict of the rule of before: Student's bound at a single look."""
+    """Return the verdict of Student's bound at a single look."""
     from scipy.stats import t
 
     error = float(values.std(ddof=1)) / math.sqrt(len(values))

@@ -30,7 +30,7 @@ UNEQUAL = ((0.95, 0.995), (0.995, 0.95))
 """The shares of the first and of the last task, between which they rise or fall."""
 
 OF_NOTE = 8
-"""The rule of before has so many times fewer rounds, because it stands in a note only."""
+"""The other rule has so many times fewer rounds, because it stands in a note only."""
 
 
 def rows(rounds: int, seed: int) -> Iterator[Figure]:
@@ -41,13 +41,13 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
     shapes |= NESTED
     for name, shape in shapes.items():
         now = cover(shape, rounds, seed, mean_of_means)
-        before = cover(shape, max(rounds // OF_NOTE, 1), seed, combine_ends)
+        by_ends = cover(shape, max(rounds // OF_NOTE, 1), seed, combine_ends)
         yield share_figure(
             f"mean of means, {name}, 50 to 99.9 % right: the lowest share of right intervals",
             "at least 93 %",
             min(now),
             rounds,
-            f"of {format_shares(now)}; before {format_shares(before)}",
+            f"of {format_shares(now)}; by the ends {format_shares(by_ends)}",
         )
 
 
@@ -71,7 +71,7 @@ def format_shares(shares: Sequence[float]) -> str:
 
 
 def combine_ends(intervals: Sequence[Interval]) -> Interval:
-    """Return a mean of means by the rule of before."""
+    """Return a mean of means by the distances to the ends of their intervals (Zou and Donner 2008)."""
     mean = sum(interval.mean for interval in intervals) / len(intervals)
     below = math.hypot(*(interval.mean - interval.low for interval in intervals)) / len(
         intervals

@@ -47,7 +47,7 @@ CERTIFICATES = {1.0: 4, 0.9: 16, 0.5: 34, 0.0: 34}
 time, and the more reliable a model is, the more these certificates are alike."""
 
 EACH_BEFORE = 3
-"""Each which draw of these answers is also decided by the rule of before."""
+"""Each which draw of these answers is also decided with a bound for each question."""
 
 QUESTIONS = SEEDS * len(DESIGN.kinds)
 
@@ -71,8 +71,8 @@ class Way(Enum):
         return self not in (Way.NO_LOSS, Way.NO_LOSS_OTHERS)
 
 
-WAYS_BEFORE = (Way.ANY, Way.HARDEST, Way.NO_LOSS)
-"""What is also decided by the rule of before."""
+WAYS_BY_QUESTION = (Way.ANY, Way.HARDEST, Way.NO_LOSS)
+"""What is also decided with a bound for each question."""
 
 LOW_SCORES = (0.45, 0.5)
 """The scores of models that were measured partly by luck. Only they are simulated with other right questions."""
@@ -117,7 +117,7 @@ class RuleNow:
         return np.asarray(test.next_shares(shares, number, values[side]))
 
 
-class RuleBefore:
+class RuleByQuestion:
     """Tests in which the least value of the question that is drawn limits the stake."""
 
     def __init__(self, search: Search):
@@ -214,10 +214,10 @@ RatesOfWays = dict[Way, list[Rates]]
 
 
 class Simulated(NamedTuple):
-    """The rates by the rule of the command, and by the rule of before."""
+    """The rates by the rule of the command, and with a bound for each question."""
 
     now: RatesOfWays
-    before: RatesOfWays
+    by_question: RatesOfWays
 
 
 def rows(rounds: int, seed: int) -> Iterator[Figure]:
@@ -233,14 +233,14 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
 
 def describe(case: str, pairing: float, simulated: Simulated) -> Figure:
     """Return how often a model that loses any 20 points is called effective, with all else beside it."""
-    now, before = simulated
+    now, by_question = simulated
     notes = [
-        f"before {_format(before[Way.ANY])}",
+        f"with a bound for each question {_format(by_question[Way.ANY])}",
         f"loses the hardest: {_format(now[Way.HARDEST])}"
-        f" (before {_format(before[Way.HARDEST])})",
+        f" ({_format(by_question[Way.HARDEST])})",
         f"loses others: {_format(now[Way.OTHERS])}",
         f"no loss, called effective: {_format(now[Way.NO_LOSS])}"
-        f" (before {_format(before[Way.NO_LOSS])})",
+        f" ({_format(by_question[Way.NO_LOSS])})",
         f"refused: {_format(now[Way.NO_LOSS], is_refused=True)}",
     ]
     if Way.NO_LOSS_OTHERS in now:
@@ -270,9 +270,9 @@ def simulate(
         way for way in Way if way is not Way.NO_LOSS_OTHERS or score in LOW_SCORES
     )
     simulated = Simulated(
-        now={way: [] for way in ways}, before={way: [] for way in WAYS_BEFORE}
+        now={way: [] for way in ways}, by_question={way: [] for way in WAYS_BY_QUESTION}
     )
-    # Draws of before are needed at least twice, for their error.
+    # These draws are needed at least twice, for their error.
     for number in range(seed, seed + max(rounds // count, 2 * EACH_BEFORE)):
         random = np.random.default_rng(number)
         levels = random.random(QUESTIONS)
@@ -286,7 +286,7 @@ def simulate(
                 )
         _add_rates(simulated.now, RuleNow, search, answers)
         if (number - seed) % EACH_BEFORE == 0:
-            _add_rates(simulated.before, RuleBefore, search, answers)
+            _add_rates(simulated.by_question, RuleByQuestion, search, answers)
     return simulated
 
 

@@ -29,7 +29,7 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
             "at most 5 %",
             verdicts.known,
             rounds,
-            f"before {verdicts.before:.1%}; sample unknown: differs {verdicts.unknown:.1%}, cannot tell"
-            f" {verdicts.cannot_tell:.1%}; the difference that is named: {100 * power.difference:.1f} points, found in"
+            f"taking the published number for exact {verdicts.taken_for_exact:.1%}; sample unknown: differs"
+            f" {verdicts.unknown:.1%}, cannot tell {verdicts.cannot_tell:.1%}; the difference that is named: {100 * power.difference:.1f} points, found in"
             f" {power.share:.0%}",
         )

@@ -239,12 +239,12 @@ class Verdicts(NamedTuple):
     """Shares of rounds in which a model is said to differ from its own published number.
 
     Args:
-        before: by a rule that takes the published number for exact.
+        taken_for_exact: by a rule that takes the published number for exact.
         known, unknown: if the page says the number of questions, and if not.
         cannot_tell: the share of rounds without a decision if it does not.
     """
 
-    before: float
+    taken_for_exact: float
     known: float
     unknown: float
     cannot_tell: float
@@ -257,10 +257,15 @@ def find_verdicts(
     counts: Counter[str] = Counter()
     for _ in range(rounds):
         own, published = (_of_protocol(sizes, chance, random) for _ in range(2))
-        counts["before"] += not own.low <= published.mean <= own.high
+        counts["taken for exact"] += not own.low <= published.mean <= own.high
         counts["known " + _judge(own, published.mean, sum(sizes))] += 1
         counts["unknown " + _judge(own, published.mean, None)] += 1
-    names = ("before", "known differs", "unknown differs", "unknown cannot tell")
+    names = (
+        "taken for exact",
+        "known differs",
+        "unknown differs",
+        "unknown cannot tell",
+    )
     return Verdicts(*(counts[name] / rounds for name in names))
 
 
