@@ -30,6 +30,6 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
             verdicts.known,
             rounds,
             f"taking the published number for exact {verdicts.taken_for_exact:.1%}; sample unknown: differs"
-            f" {verdicts.unknown:.1%}, cannot tell {verdicts.cannot_tell:.1%}; the difference that is named: {100 * power.difference:.1f} points, found in"
-            f" {power.share:.0%}",
+            f" {verdicts.unknown:.1%}, cannot tell {verdicts.cannot_tell:.1%};"
+            f" the difference that is named: {100 * power.difference:.1f} points, found in {power.share:.0%}",
         )
