@@ -57,7 +57,7 @@ class LongContextScenario(Scenario):
             "comparability": self.benchmark.comparability,
         }
         for name, given in (("revision", revision), ("comparability", comparability)):
-            # None in runs of earlier versions: they did not store the number.
+            # A run spec that a user wrote need not name the number.
             if given not in (None, installed[name]):
                 raise InputError(
                     f"{entry}: {name}={given!r} is invalid; the installed package has"
@@ -164,7 +164,6 @@ def to_instance(
         counter=example.counter,
         record={**example.record, **task.record_fields(settings)},
         group=example.group,
-        # Without an ending, the data is as in earlier versions.
         follow_up={name: value for name, value in asdict(second).items() if value != ""}
         if second
         else None,

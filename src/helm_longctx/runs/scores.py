@@ -84,7 +84,7 @@ def read_scores(
     """Read the scores of a run's answers, in the data's order, of instances without perturbation.
 
     Args:
-        run: the run's folder. Runs of earlier versions and of HELM's own scenarios can be read, too.
+        run: the run's folder. Runs of HELM's own scenarios can be read, too.
         benchmarks: the benchmarks whose tasks can have a score of several metrics, which is the mean of the answer's.
         metric: the statistic that is the score; None for `longctx_score`, and in runs of HELM's own scenarios for the
             main metric by HELM's schema files.

@@ -29,7 +29,7 @@ class Sample:
         thinking_tokens: number of tokens by which the output of a thinking model may exceed the length.
         input_tokens: length of the completion prompt, counted by `counter`.
         record: the fields that the scored record has in addition to prediction and references.
-        group: the name of what the instance shares with others; see `Example.group`. None in runs of earlier versions.
+        group: the name of what the instance shares with others; see `Example.group`.
         method: the `name` and the `arguments` of the method whose program answers the question, or None for other methods.
         read: see `Example.read`.
         marks: see `Example.marks`; only for such a method.
@@ -48,8 +48,6 @@ class Sample:
     max_tokens: int
     run_max_tokens: int
     chat: bool = False
-    # The defaults are for samples of earlier versions without these fields. They had only HELMET, whose prompts are
-    # cut at the context and scored with the prefix.
     cut: str = "context"
     length: int | None = None
     context_span: Sequence[int] | None = None

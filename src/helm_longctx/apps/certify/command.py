@@ -374,8 +374,8 @@ def _keep_design(
     path = folder / _DESIGN
     if path.is_file():
         before = json.loads(path.read_text(encoding="utf-8"))
-        # Folders of earlier versions do not name the model.
-        if (model := before.pop("model", deployment)) != deployment:
+        model = before.pop("model")
+        if model != deployment:
             raise InputError(
                 f"certify: --to={folder}: this folder has the certificate of {model};"
                 " give another one"

@@ -317,10 +317,7 @@ def read_looks(folder: GateFolder, base: str, candidate: str) -> dict[str, list[
     with reading(folder.json_path):
         if (earlier["base"], earlier["candidate"]) != (base, candidate):
             return {}
-        # A file of an earlier version has only its own look.
-        return dict(
-            earlier.get("looks") or _sizes([*earlier["parts"], *earlier["tasks"]])
-        )
+        return dict(earlier["looks"])
 
 
 def _sizes(parts: Iterable[Mapping[str, Any]]) -> dict[str, list[int]]:
