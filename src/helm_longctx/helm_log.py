@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class _IndentedLog(logging.LoggerAdapter[logging.Logger]):
+# In Python 3.10 the class takes no parameter.
+class _IndentedLog(logging.LoggerAdapter):  # type: ignore[type-arg]
     """A logger with blocks. What is written in a block is indented, as HELM does it."""
 
     def __init__(self) -> None:

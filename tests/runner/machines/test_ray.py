@@ -94,8 +94,9 @@ def test_a_killed_worker(monkeypatch: pytest.MonkeyPatch) -> None:
             match=r"1 of 1 runs were not made: .*HELM_LONGCTX_WAIT='no number'",
         ):
             RayRunner(**arguments("wrong")).run_all([spec])
-    assert all(re.fullmatch(r"\d of 2 shards are done", line) for line in lines)
-    assert lines
+    counted = [line for line in lines if "shards" in line]
+    assert counted
+    assert all(re.fullmatch(r"\d of 2 shards are done", line) for line in counted)
     assert len(asked) == 13
     assert len(set(asked)) == 12
     assert asked.count(KILLED.read_text()) == 2
@@ -106,10 +107,10 @@ def test_a_killed_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 STARTING = """
 import os, signal, threading
-from helm_longctx.runner.machines.ray_runner import connect_ray, import_ray
-import_ray()
+from helm_longctx.runner.machines.ray_runner import _connect_ray
+import ray
 threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
-with connect_ray():
+with _connect_ray():
     threading.Event().wait(60)
 """
 
