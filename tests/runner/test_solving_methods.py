@@ -13,6 +13,7 @@ from helm_longctx.benchmarks.oolong.prompts import PAIR_CONDITIONS
 from helm_longctx.benchmarks.oolong.tasks import answer_synth
 from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.runs.scores import read_steps
+from tests.benchmarks.officeqa.fabricate import build_officeqa, make_rows
 from tests.benchmarks.oolong.fabricate import build_oolong, synth_rows
 from tests.benchmarks.oolong.rules import RULES, find_pairs
 from tests.benchmarks.ruler.fabricate import build_sources
@@ -221,3 +222,27 @@ def test_agent_solves(entry: str, tmp_path: Path) -> None:
     found = scores(run)
     assert {*found.values()} == {1.0}, found
     assert len(bodies) > 2 * len(found)
+
+
+ANSWERS = {row["question"]: row["answer"] for row in make_rows()}
+
+
+def read_bulletin(task: str) -> Plan:
+    """Find the third page of the issue, and give the right answer if the page is there."""
+    page = yield Turn(
+        tool="find_next", arguments={"text": "--- PAGE 3 ---", "position": -1}
+    )
+    (answer,) = [ANSWERS[question] for question in ANSWERS if question in task]
+    read = answer if "Page 3 é" in page else "nothing"
+    yield Turn(f"<FINAL_ANSWER>{read}</FINAL_ANSWER>")
+
+
+def test_agent_reads_bulletins(tmp_path: Path) -> None:
+    """A model that opens pages of OfficeQA's issues with its tools gets its answers right, beyond one window."""
+    build_officeqa(tmp_path / "mirror")
+    with serve_tools(play(read_bulletin)) as (address, bodies):
+        register_server("corp/scripted", address)
+        entry = "officeqa:length=32k,style=chat,method=agent,page=900"
+        run = making.make_run(tmp_path, f"{entry}{MODEL}", cache=False)
+    assert scores(run) == {"UID0001": 1.0, "UID0002": 1.0}
+    assert len(bodies) == 4

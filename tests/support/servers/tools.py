@@ -151,7 +151,8 @@ def _openai(body: Body, script: Script) -> Body:
         for call in message.get("tool_calls", ())
     ]
     assert signatures == [_sign(number) for number in range(len(ids))]
-    turn = script(messages[0]["content"], [message["content"] for message in results])
+    task = next(message for message in messages if message["role"] == "user")
+    turn = script(task["content"], [message["content"] for message in results])
     message: Body = {"role": "assistant", "content": turn.text or None}
     if turn.tool:
         function = {"name": turn.tool, "arguments": json.dumps(turn.arguments)}
