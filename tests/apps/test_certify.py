@@ -288,16 +288,27 @@ def test_mistakes(command: Command, options: tuple[str, ...], message: str) -> N
     assert asked == []
 
 
-def test_a_folder_with_another_certificate(command: Command) -> None:
-    """A folder that has the answers to other questions is refused, so that certificates are never mixed."""
+@pytest.mark.parametrize(
+    ("design", "message"),
+    [
+        (
+            '{"model": "endpoint/simulated", "claim": 4096, "seed": 1}',
+            "this folder has a certificate with other options; give another one",
+        ),
+        ('{"claim": 4096, "seed": 1}', "design.json in this folder cannot be read"),
+        ('{"model": ', "design.json in this folder cannot be read"),
+        ("[]", "design.json in this folder cannot be read"),
+    ],
+)
+def test_a_folder_with_another_certificate(
+    command: Command, design: str, message: str
+) -> None:
+    """A folder that has the answers to other questions, or a damaged file, is refused: certificates are never mixed."""
     Path("out").mkdir()
-    Path("out/design.json").write_text('{"claim": 4096, "seed": 1}')
+    Path("out/design.json").write_text(design)
     with serve(SimulatedModel()) as (url, _):
         assert command("certify", "--model-url", url, *OPTIONS) == 2
-    assert (
-        "this folder has a certificate with other options; give another one"
-        in command.err
-    )
+    assert message in command.err
 
 
 def test_a_folder_with_another_models_certificate(command: Command) -> None:

@@ -36,6 +36,7 @@ from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.models.apis.prices import Prices, find_prices
+from helm_longctx.runs.files import FORMAT_ERRORS
 from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.lengths import length_label, parse_length
 
@@ -373,15 +374,22 @@ def _keep_design(
     """Return the design with its seed, and keep it in the folder, so that the same command asks the same questions."""
     path = folder / _DESIGN
     if path.is_file():
-        before = json.loads(path.read_text(encoding="utf-8"))
-        model = before.pop("model")
+        try:
+            before = json.loads(path.read_text(encoding="utf-8"))
+            model = before.pop("model")
+            own_seed = before["seed"]
+        except FORMAT_ERRORS as error:
+            raise InputError(
+                f"certify: --to={folder}: {_DESIGN} in this folder cannot be read;"
+                " give another folder"
+            ) from error
         if model != deployment:
             raise InputError(
                 f"certify: --to={folder}: this folder has the certificate of {model};"
                 " give another one"
             )
         wanted = Design(
-            **{**asdict(design), "seed": before["seed"] if seed is None else seed}
+            **{**asdict(design), "seed": own_seed if seed is None else seed}
         )
         if json.loads(json.dumps(asdict(wanted))) != before:
             raise InputError(
