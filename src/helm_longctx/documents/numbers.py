@@ -41,6 +41,11 @@ class _Bounded(Protocol):
         """The upper end."""
 
 
+def drop_nan(value: float) -> float | None:
+    """Return a number for JSON, which has no NaN: None in its place."""
+    return None if math.isnan(value) else value
+
+
 def percent(value: float) -> str:
     """Return a score in percent with one decimal, as people read it."""
     return f"{100 * value:.1f}"

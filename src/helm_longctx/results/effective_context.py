@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import math
 from datetime import date
 from pathlib import Path
 from typing import Literal
@@ -79,11 +78,6 @@ class EffectiveContext(_Part):
     made_by: str = Field(description="The program that wrote the file.")
     certificate: CertifiedLength | None
     tasks: list[MeasuredTask]
-
-
-def drop_nan(value: float) -> float | None:
-    """Return the end of an interval for the file, which has no NaN."""
-    return None if math.isnan(value) else value
 
 
 def longest_effective(lengths: list[MeasuredLength]) -> int | None:

@@ -6,12 +6,12 @@ from datetime import date
 
 from helm_longctx._version import VERSION
 from helm_longctx.apps.certify.sections import CertificateRecord
+from helm_longctx.documents.numbers import drop_nan
 from helm_longctx.results.effective_context import (
     CertifiedLength,
     EffectiveContext,
     MeasuredLength,
     MeasuredTask,
-    drop_nan,
 )
 from helm_longctx.results.statistics.level import LEVEL
 

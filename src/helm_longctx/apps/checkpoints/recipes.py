@@ -114,7 +114,7 @@ def _find_trainings(
         InputError: the group has some steps of a training, and not all.
     """
     members = set(group.models)
-    found = []
+    of_group = []
     for family, steps in trainings.items():
         own = members.intersection(steps.values())
         if not own:
@@ -124,8 +124,8 @@ def _find_trainings(
                 f"group {shorten(group.name)}: it has some steps of {shorten(family)}, and"
                 " others not; give a pattern for all steps"
             )
-        found.append(steps)
-    return found
+        of_group.append(steps)
+    return of_group
 
 
 def _compare_at(

@@ -35,6 +35,7 @@ from helm_longctx.documents.document import (
 from helm_longctx.documents.numbers import (
     amount,
     count,
+    drop_nan,
     one_line,
     p_text,
     points,
@@ -628,11 +629,6 @@ def results_json(
     }
 
 
-def _number(value: float) -> float | None:
-    """Return a number that JSON has, or None."""
-    return None if value != value else value
-
-
 def _interval_json(interval: Interval) -> dict[str, Any]:
     values = {}
     for name, value in zip(
@@ -640,7 +636,7 @@ def _interval_json(interval: Interval) -> dict[str, Any]:
         (interval.mean, interval.low, interval.high),
         strict=True,
     ):
-        values[name] = _number(value)
+        values[name] = drop_nan(value)
     return {**values, "n": interval.n}
 
 
@@ -652,10 +648,10 @@ def _recall_json(recall: Recall) -> dict[str, Any]:
         "kinds": {
             kind: _interval_json(interval) for kind, interval in recall.by_kind.items()
         },
-        "tokens": _number(recall.tokens),
-        "share": _number(recall.share),
+        "tokens": drop_nan(recall.tokens),
+        "share": drop_nan(recall.share),
         "tokens_by_round": list(recall.sizes),
-        "seconds": _number(recall.seconds),
+        "seconds": drop_nan(recall.seconds),
         "dollars": recall.dollars,
         "dollars_answers": recall.answers,
         "states": {state.value: recall.states.get(state, 0) for state in ScoreState},
@@ -674,7 +670,7 @@ def _difference_json(difference: Difference) -> dict[str, Any]:
         "difference": _interval_json(decision.comparison.effect),
         "better": decision.comparison.wins,
         "worse": decision.comparison.losses,
-        "p": _number(decision.adjusted),
+        "p": drop_nan(decision.adjusted),
         "verdict": difference.verdict,
     }
 

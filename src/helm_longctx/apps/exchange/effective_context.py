@@ -8,7 +8,7 @@ from pathlib import Path
 
 from helm_longctx._version import VERSION
 from helm_longctx.apps.exchange.export import folder_name
-from helm_longctx.documents.numbers import share
+from helm_longctx.documents.numbers import drop_nan, share
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, Suite
 from helm_longctx.results.comparability import describe
@@ -17,7 +17,6 @@ from helm_longctx.results.effective_context import (
     EffectiveContext,
     MeasuredLength,
     MeasuredTask,
-    drop_nan,
     longest_effective,
     write_effective_context,
 )

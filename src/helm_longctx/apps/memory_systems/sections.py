@@ -28,6 +28,7 @@ from helm_longctx.documents.document import (
 from helm_longctx.documents.numbers import (
     DASH,
     count,
+    drop_nan,
     percent,
     range_text,
     signed_percent,
@@ -557,8 +558,8 @@ def _to_json(table: _ReaderTable) -> dict[str, Any]:
                         "judges": sorted(score.judges),
                         "judge_prompt": test.task.judge_prompt or None,
                         "score": score.interval.mean,
-                        "low": _known(score.interval.low),
-                        "high": _known(score.interval.high),
+                        "low": drop_nan(score.interval.low),
+                        "high": drop_nan(score.interval.high),
                         "n": score.interval.n,
                         "tokens": _count_tokens(test, system),
                         "lacking": [caveat.code for caveat in score.caveats],
@@ -574,10 +575,10 @@ def _to_json(table: _ReaderTable) -> dict[str, Any]:
                         **_name(row.test, row.system),
                         "baseline": baseline,
                         "difference": effect.mean,
-                        "low": _known(effect.low),
-                        "high": _known(effect.high),
+                        "low": drop_nan(effect.low),
+                        "high": drop_nan(effect.high),
                         "n": effect.n,
-                        "adjusted_p": _known(decision.adjusted),
+                        "adjusted_p": drop_nan(decision.adjusted),
                         "verdict": decision.verdict,
                     }
                 )
@@ -592,7 +593,3 @@ def _name(test: _Test, system: _System) -> dict[str, Any]:
         "system": system.name,
         "model": system.model,
     }
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value

@@ -35,8 +35,8 @@ def _answer(kind: str, word: str, words: Sequence[str], count: int) -> str:
     if kind == "find_duplicates_tool":
         return "yes" if count > 1 else "no"
     if kind == "find_target_offsets_tool":
-        place = words.index(word) if word else 0
-        return " and ".join(words[place + 1 : place + 3])
+        position = words.index(word) if word else 0
+        return " and ".join(words[position + 1 : position + 3])
     if kind in ("final_guess", "intersection"):
         return word
     return str(count)

@@ -334,13 +334,13 @@ def _find_target_offsets_tool(random: Random, log: Log) -> Question:
     turn = random.choice(rounds) if rounds else max(_with_lists(log), key=_length)
     candidates = next(iter((turn.lists or {}).values()))
     asked = turn.guess if rounds else candidates[0]
-    place = candidates.index(asked)
+    position = candidates.index(asked)
     return Question(
         text=(
             f"Which two entities stand directly after the first {asked} in the tool result for round"
             f" {turn.number}? {_ROUND}"
         ),
-        answer=[*candidates[place + 1 : place + 3]],
+        answer=[*candidates[position + 1 : position + 3]],
         round=turn.number,
     )
 

@@ -253,14 +253,14 @@ def _find_depth(log: Sequence[Message], row: Mapping[str, Any]) -> float | None:
     if len(wanted) != 1 or row.get("j_round") is not None:
         return None
     before = 0
-    place = None
+    start = None
     for message in log:
         content = message["content"] or ""
         match = _ROUND.match(content) if message["role"] == "user" else None
         if match and match[1] == str(wanted[0]):
-            place = before
+            start = before
         before += len(message_text(message))
-    return None if place is None else place / before
+    return None if start is None else start / before
 
 
 def _name_task(setting: str, kind: str) -> str:

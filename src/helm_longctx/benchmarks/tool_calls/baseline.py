@@ -43,8 +43,8 @@ def answer_by_words(messages: Sequence[Message]) -> str | None:
         for line in fields[CONTEXT].splitlines():
             if line.startswith("result "):
                 results.append(line)
-        place = results[_best(results, asked)] if results else ""
-        identifier = _IDENTIFIER.search(place)
+        result = results[_best(results, asked)] if results else ""
+        identifier = _IDENTIFIER.search(result)
     amount = _AMOUNT.search(question)
     people = _PEOPLE.search(question)
     values: dict[str, Any] = {
