@@ -210,12 +210,12 @@ def test_a_number_of_all_questions_has_as_many_as_a_whole_run() -> None:
 def test_a_model_is_not_called_different_from_itself(protocol: str) -> None:
     """A model differs from its own published number in about 5 % of rounds, and in none if its sample is not known."""
     for chance in (0.5, 0.95):
-        found = find_verdicts(
+        verdicts = find_verdicts(
             PROTOCOLS[protocol], chance, 200, np.random.default_rng(3)
         )
-        assert found.before > 0.1
-        assert found.known <= 0.09
-        assert (found.unknown, found.cannot_tell) == (0, found.before)
+        assert verdicts.taken_for_exact > 0.1
+        assert verdicts.known <= 0.09
+        assert (verdicts.unknown, verdicts.cannot_tell) == (0, verdicts.taken_for_exact)
 
 
 @pytest.mark.parametrize(
