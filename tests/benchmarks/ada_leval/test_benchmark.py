@@ -1,22 +1,16 @@
-"""The baseline, published scores, samples and faulty rows of Ada-LEval."""
+"""The baseline, published scores, samples and lengths of Ada-LEval."""
 
 from __future__ import annotations
-
-import json
-import random
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from helm_longctx.benchmarks.ada_leval import BENCHMARK
-from helm_longctx.benchmarks.ada_leval.tasks import file_of
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import ProtocolArgument, Settings
-from tests.benchmarks.ada_leval.fabricate import FABRICATED, SEEDS, build_ada_leval
+from tests.benchmarks.ada_leval.fabricate import SEEDS, build_ada_leval
 
 MODES: dict[ProtocolArgument, str] = {"paper": "normal", "api": "less"}
 
@@ -79,33 +73,3 @@ def test_samples_addresses_and_lengths() -> None:
     )
     with pytest.raises(InputError, match="length='12k' is invalid"):
         parse_entry([BENCHMARK], "ada_leval_tsort:length=12k")
-
-
-@pytest.mark.parametrize(
-    ("task", "column", "value", "what"),
-    [
-        (
-            "stackselect",
-            "all_answers",
-            ["a", 1],
-            "'all_answers' must be a list of texts",
-        ),
-        ("textsort", "answer", "[1, 2", "'answer' must be a list of whole numbers"),
-        ("textsort", "answer", ["1"], "'answer' must be a list of whole numbers"),
-    ],
-)
-def test_a_malformed_row_is_one_line(
-    task: str, column: str, value: Any, what: str, tmp_path: Path
-) -> None:
-    path = tmp_path / file_of(task, 8192).path
-    path.parent.mkdir()
-    rows = [*FABRICATED[task](random.Random(1), 3)]
-    path.write_text(
-        json.dumps([rows[0], {**rows[1], column: value}, rows[2]]), encoding="utf-8"
-    )
-    with pytest.raises(InputError, match=rf"row 2 of .*{what}"):
-        list(
-            load_examples(
-                BENCHMARK.task(task), Settings(8192), DataRoot(tmp_path, mirror=True)
-            )
-        )

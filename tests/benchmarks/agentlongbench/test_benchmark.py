@@ -1,10 +1,8 @@
-"""Repaired scores, odd answers and faulty rows of AgentLongBench."""
+"""Repaired scores and odd answers of AgentLongBench."""
 
 from __future__ import annotations
 
-import json
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,10 +16,9 @@ from helm_longctx.benchmarks.agentlongbench.tasks import (
     SETTINGS,
 )
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Example, Settings
-from tests.benchmarks.agentlongbench.fabricate import build_agentlongbench, make_rows
+from tests.benchmarks.agentlongbench.fabricate import build_agentlongbench
 from tests.benchmarks.agentlongbench.official import find_task
 
 SHORTEST = Settings(min(FOLDERS))
@@ -149,25 +146,3 @@ def test_depth_is_that_of_the_round(root: DataRoot) -> None:
     assert counted.depth is not None
     assert 0.3 < counted.depth < 0.37
     assert compared.depth is None
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"question_type": "Intersection"},
-        {"answer": {"a": 1}},
-        {"messages": [{"role": "tool", "content": "x"}]},
-        {"messages": [{"role": "assistant", "content": None}]},
-        {"messages": [{"role": "assistant", "content": "", "tool_calls": [{}]}]},
-    ],
-)
-def test_malformed_rows_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
-    """A row of another kind, or with messages that cannot be sent, is refused in one line that names the file."""
-    (path,) = find_task("ki-c", "count_frequency_env").paths(min(FOLDERS))
-    file = tmp_path / path
-    file.parent.mkdir(parents=True)
-    row = {**make_rows("ki-c", "count_frequency_env")[0], **change}
-    file.write_text(json.dumps(row) + "\n")
-    with pytest.raises(InputError, match=r"count_frequency_env\.jsonl") as caught:
-        load(DataRoot(tmp_path, mirror=True), "ki-c", "count_frequency_env")
-    assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Official texts, marks, judges and faulty rows of BEAM."""
+"""Official texts, marks and judges of BEAM."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from helm_longctx.benchmarks.beam.judge import RubricAnnotator
 from helm_longctx.benchmarks.beam.tasks import (
     ORDERING,
     PROMPTS,
-    find_source,
     judge_prompts,
     read_item,
     read_texts,
     score_order,
 )
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError, ShapeError
+from helm_longctx.errors import InputError
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Example, Settings
 from tests.benchmarks.beam.fabricate import (
@@ -30,7 +29,6 @@ from tests.benchmarks.beam.fabricate import (
     build_beam,
     rows,
 )
-from tests.support.fabricate_words import write
 
 
 @pytest.fixture(scope="module")
@@ -124,17 +122,3 @@ def test_missing_replies_are_no_score(root: DataRoot) -> None:
     assert read_item('{"score": NaN}') is None
     with pytest.raises(InputError, match="helm-longctx fetch beam"):
         judge_prompts(record)
-
-
-def test_bad_rows_are_named(tmp_path: Path) -> None:
-    """A row without questions by ability, or with another form of chat, is refused."""
-    length = 128 * 1024
-    for change in (
-        {"probing_questions": "[1]"},
-        {"chat": {"turns": 1}},
-        {"probing_questions": "{'x': [{}]}"},
-    ):
-        build_beam(tmp_path)
-        write(tmp_path / find_source(length).paths[0], [{**rows(length)[0], **change}])
-        with pytest.raises((ShapeError, InputError), match=r"100K\.jsonl"):
-            read_examples(DataRoot(tmp_path, mirror=True), length)

@@ -1,8 +1,6 @@
-"""Silent answers, contexts, faulty rows and grades of CL-bench."""
+"""Silent answers, contexts and grades of CL-bench."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
@@ -11,16 +9,13 @@ from helm_longctx.benchmarks.cl_bench.tasks import (
     CATEGORIES,
     DELIMITER,
     JUDGEMENT,
-    TASKS,
     judge_prompt,
     read_grade,
 )
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import ShapeError
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Example, Settings, Task
 from tests.benchmarks.cl_bench.fabricate import ROWS, build_cl_bench, rows
-from tests.support.fabricate_words import write
 
 
 @pytest.fixture(scope="module")
@@ -75,29 +70,6 @@ def test_groups_categories_and_contexts(root: DataRoot) -> None:
     assert {f"judge_score_{name}" for name in CATEGORIES.values()} < {
         metric.name for metric in BENCHMARK.metrics
     }
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"messages": [{"role": "user"}]},
-            "column 'messages' must be a list of objects with role and content",
-        ),
-        ({"messages": ["text"]}, "column 'messages' must be a list of objects"),
-        (
-            {"messages": [{"role": "assistant", "content": "x"}]},
-            "the last one the user's",
-        ),
-        ({"metadata": {"id": "x"}}, "column 'metadata' must have a task_id, found id"),
-        ({"rubrics": "text"}, "column 'rubrics' must be list, found str"),
-    ],
-)
-def test_faulty_rows(tmp_path: Path, change: dict[str, object], message: str) -> None:
-    """A row of another form ends in one line."""
-    write(tmp_path / TASKS.path, [{**rows(TASKS.path)[0], **change}])
-    with pytest.raises(ShapeError, match=message):
-        read_examples(BENCHMARK.task("tasks"), DataRoot(tmp_path, mirror=True))
 
 
 def test_grades() -> None:

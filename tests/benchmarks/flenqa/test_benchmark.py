@@ -1,19 +1,15 @@
-"""Groups, depths, faulty rows and the baseline of FLenQA."""
+"""Groups, depths and the baseline of FLenQA."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from helm_longctx.benchmarks.flenqa import BENCHMARK
-from helm_longctx.benchmarks.flenqa.tasks import LENGTHS, SOURCE
+from helm_longctx.benchmarks.flenqa.tasks import LENGTHS
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Example, Settings, Task
-from tests.benchmarks.flenqa.fabricate import QUESTIONS, build_flenqa, rows
-from tests.support.fabricate_words import write
+from tests.benchmarks.flenqa.fabricate import QUESTIONS, build_flenqa
 
 
 @pytest.fixture(scope="module")
@@ -39,23 +35,6 @@ def test_groups_and_depths(root: DataRoot) -> None:
         assert {example.depth for example in examples} == (
             {None} if length == 250 else {0, 0.5, 1, None}
         )
-
-
-def test_faulty_rows(tmp_path: Path) -> None:
-    """A row without a column, or without its facts, ends in one line that names what the row has."""
-    row = next(row for row in rows() if row["dataset"] == "PIR")
-    for faulty, message in (
-        (
-            {"text": "x"},
-            "column 'dataset' must be str, found nothing; its columns are 'text'",
-        ),
-        ({**row, "facts": "one text"}, "a row of PIR needs facts"),
-    ):
-        write(tmp_path / SOURCE.paths[0], [faulty])
-        with pytest.raises(InputError, match=message):
-            read_examples(
-                BENCHMARK.task("pir"), row["ctx_size"], DataRoot(tmp_path, mirror=True)
-            )
 
 
 def test_baseline(root: DataRoot) -> None:

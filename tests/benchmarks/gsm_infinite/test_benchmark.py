@@ -1,4 +1,4 @@
-"""Selections, lengths, faulty rows and baselines of GSM-Infinite."""
+"""Samples, lengths, faulty rows and baselines of GSM-Infinite."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""Choices in words, the baseline and faulty rows of HELMET's new tasks."""
+"""Choices in words, and the baseline of HELMET's new tasks."""
 
 from __future__ import annotations
-
-import json
-from pathlib import Path
 
 import pytest
 
@@ -11,10 +8,9 @@ from helm_longctx.benchmarks.graphwalks import BENCHMARK as GRAPHWALKS
 from helm_longctx.benchmarks.helmet.helmet2 import BENCHMARK, tasks
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
 from helm_longctx.models.baselines.lexical import answer
 from helm_longctx.tasks.task import Settings
-from tests.benchmarks.helmet2.fabricate import CLASSES, build_helmet2, length_of
+from tests.benchmarks.helmet2.fabricate import CLASSES, build_helmet2
 
 
 @pytest.fixture(scope="module")
@@ -71,24 +67,3 @@ def test_nothing_is_mixed_with_the_published_tasks(root: DataRoot) -> None:
         paths = {path for length in task.sizes for path in task.paths(length)}
         assert not any(path.startswith("helmet/") for path in paths)
         assert paths
-
-
-def test_malformed_rows(root: DataRoot, tmp_path: Path) -> None:
-    """A row with a wrong column ends in an error that names the column."""
-    for name, column in (("bfs", "answer"), ("multiple_choice", "answer")):
-        task = BENCHMARK.task(name)
-        build_helmet2(tmp_path)
-        path = tmp_path / task.paths(length_of(name))[0]
-        rows = [
-            json.loads(line) | {column: [3] if name == "bfs" else "E"}
-            for line in path.read_text().splitlines()
-        ]
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        with pytest.raises(InputError, match=f"column '{column}' must be"):
-            list(
-                task.load(
-                    task,
-                    Settings(length=length_of(name)),
-                    DataRoot(tmp_path, mirror=True),
-                )
-            )

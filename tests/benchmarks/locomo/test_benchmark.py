@@ -1,10 +1,6 @@
-"""Labels of LoCoMo's judges, its errata and faulty rows."""
+"""Labels of LoCoMo's judges, and its errata."""
 
 from __future__ import annotations
-
-import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +9,6 @@ from hypothesis import strategies as st
 from helm_longctx.benchmarks.locomo import BENCHMARK, prompts
 from helm_longctx.benchmarks.locomo.tasks import (
     JUDGES,
-    SOURCE,
     compute_f1,
     read_label_or_word,
     read_mem0,
@@ -21,7 +16,6 @@ from helm_longctx.benchmarks.locomo.tasks import (
 )
 from helm_longctx.data.root import DataRoot
 from helm_longctx.data.tables import read_table
-from helm_longctx.errors import InputError
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Example, Settings
 from tests.benchmarks.locomo.fabricate import (
@@ -29,7 +23,6 @@ from tests.benchmarks.locomo.fabricate import (
     REPLIES,
     UNREADABLE,
     build_locomo,
-    make_conversations,
 )
 from tests.support.official import read_golden
 
@@ -126,24 +119,3 @@ def test_any_answer_has_a_score(prediction: str, reference: str, kind: str) -> N
     assert 0 <= compute_f1(record) <= 1
     record = {"prediction": "pony", "references": ["The ponies!"], "category": kind}
     assert compute_f1(record) == 1
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"qa": [{"question": "Q", "category": 6, "answer": "A"}]},
-        {"qa": [{"question": "Q", "category": 1}]},
-        {"conversation": {}},
-        {"conversation": {"session_1": [{"speaker": "Ann"}]}},
-    ],
-)
-def test_malformed_rows_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
-    """A row without what the prompt needs is refused in one line that names the file."""
-    rows = make_conversations()
-    rows[1] |= change
-    path = tmp_path / SOURCE.path
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(rows))
-    with pytest.raises(InputError, match=r"locomo10\.json") as caught:
-        list(load_examples(TASK, Settings(None), DataRoot(tmp_path, mirror=True)))
-    assert "\n" not in str(caught.value)

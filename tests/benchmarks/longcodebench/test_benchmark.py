@@ -1,17 +1,14 @@
-"""Contexts, faulty rows and the baseline of LongCodeBench."""
+"""Contexts and the baseline of LongCodeBench."""
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
 from helm_longctx.benchmarks.longcodebench import BENCHMARK
-from helm_longctx.benchmarks.longcodebench.tasks import SAMPLES, source_of
+from helm_longctx.benchmarks.longcodebench.tasks import SAMPLES
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import ShapeError
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Example, Settings, Task
 from tests.benchmarks.longcodebench.fabricate import (
@@ -54,25 +51,6 @@ def test_context_and_groups(root: DataRoot) -> None:
             assert prompt.messages[0]["content"][start:end] == row["repo_text"].strip()
             groups[example.group].add(row["repo"])
     assert sorted(map(len, groups.values())) == [1] * REPOSITORIES
-
-
-def test_faulty_rows(tmp_path: Path) -> None:
-    """A row without a column, or whose prompt lacks the repository, ends in one line that says so."""
-    path = tmp_path / source_of(LENGTH).path
-    path.parent.mkdir(parents=True)
-    for faulty, message in (
-        (
-            {"question": "x"},
-            "column 'prompt' must be str, found nothing; its columns are 'question'",
-        ),
-        (
-            {**rows(LENGTH)[0], "prompt": "x"},
-            "row 1 of .*: column 'prompt' must contain the text of column 'repo_text'",
-        ),
-    ):
-        path.write_text(json.dumps([faulty]), encoding="utf-8")
-        with pytest.raises(ShapeError, match=message):
-            read_examples(BENCHMARK.task("qa"), LENGTH, DataRoot(tmp_path, mirror=True))
 
 
 def test_baseline(root: DataRoot) -> None:

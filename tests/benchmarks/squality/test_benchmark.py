@@ -1,19 +1,14 @@
-"""Stories that share their questions, and faulty rows of SQuALITY."""
+"""Stories of SQuALITY that share their questions."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from helm_longctx.benchmarks.squality import BENCHMARK
-from helm_longctx.benchmarks.squality.tasks import SOURCE
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Settings
-from tests.benchmarks.squality.fabricate import build_squality, rows
-from tests.support.fabricate_words import write
+from tests.benchmarks.squality.fabricate import build_squality
 
 (TASK,) = BENCHMARK.tasks
 
@@ -29,16 +24,3 @@ def test_other_words_score_zero() -> None:
     """A summary without a word of the references has 0 in each kind of ROUGE."""
     scores = TASK.score({"prediction": "none", "references": ["A story."]})
     assert scores == {"rouge1": 0, "rouge2": 0, "rougeL": 0}
-
-
-def test_faulty_row(tmp_path: Path) -> None:
-    """A question without its summaries ends in one line."""
-    write(
-        tmp_path / SOURCE.path,
-        [{**rows()[0], "questions": [{"question_text": "Who?", "responses": [{}]}]}],
-    )
-    with pytest.raises(
-        InputError,
-        match=r"row 1 of .*test.jsonl: a story needs passage_id, .* \('response_text'\)",
-    ):
-        list(load_examples(TASK, Settings(None), DataRoot(tmp_path, mirror=True)))
