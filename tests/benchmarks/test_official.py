@@ -7,7 +7,7 @@ fails, the code is wrong, not the file.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 
 import pytest
@@ -42,19 +42,18 @@ MakeRoot = Callable[[str], DataRoot]
 Metrics = dict[str, float | None]
 
 MANY = 20
-"""Outputs of a task among which each metric has at least two values, because equal scores would show little."""
+"""Outputs of a task that may not all have the same scores, because equal scores would show little."""
 
 
-def list_comparisons() -> Iterator[object]:
-    """Yield all comparisons, with the folder of their benchmark."""
+def list_comparisons() -> list[object]:
+    """Return all comparisons, with the folder of their benchmark."""
+    comparisons: list[object] = []
     for name, cases in CASES.items():
         for comparison in cases.comparisons:
-            yield pytest.param(
-                name,
-                comparison,
-                id=f"{name}-{comparison.name}",
-                marks=pytest.mark.long if comparison.is_long else (),
-            )
+            marks = pytest.mark.long if comparison.is_long else ()
+            title = f"{name}-{comparison.name}"
+            comparisons.append(pytest.param(name, comparison, id=title, marks=marks))
+    return comparisons
 
 
 @pytest.fixture(scope="module")
@@ -101,27 +100,27 @@ def are_equal(ours: Metrics, official: Metrics, absolute: float) -> bool:
     "name", [name for name, cases in CASES.items() if cases.list_outputs]
 )
 def test_scores(name: str, make_root: MakeRoot) -> None:
-    """Every metric of every output is the official one, and many outputs of a task have different values."""
+    """Every metric of every output is the official one, and many outputs of a task differ in their scores."""
     cases = CASES[name]
     assert cases.list_outputs is not None
+    names = {MAIN_METRIC, *(metric.name for metric in cases.benchmark.metrics)}
     differing = []
-    values: dict[tuple[str, str], Counter[float | None]] = defaultdict(Counter)
+    values: dict[str, Counter[tuple[float | None, ...]]] = defaultdict(Counter)
     for output in cases.list_outputs(make_root(name)):
         task = cases.benchmark.task(output.task)
         scores = task.scores(output.record)
-        assert scores.keys() <= {*task.metrics, MAIN_METRIC}
+        assert scores.keys() <= {*names, *task.metrics}
         ours = {
             metric: output.scale * scores[metric] if metric in scores else None
             for metric in output.official
         }
         if not are_equal(ours, output.official, cases.absolute):
             differing.append((output, ours))
-        for metric, value in output.official.items():
-            values[output.task, metric][value] += 1
+        values[output.task][tuple(output.official.values())] += 1
     assert differing == []
     same = [
-        case
-        for case, counts in values.items()
+        task
+        for task, counts in values.items()
         if counts.total() >= MANY and len(counts) == 1
     ]
     assert same == []

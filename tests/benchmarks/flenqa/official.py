@@ -48,6 +48,7 @@ def compare_prompts() -> Iterator[Comparison]:
 
 def list_outputs(root: DataRoot) -> Iterator[ScoredOutput]:
     """Yield odd answers to all rows, which are in the order of the examples."""
+    every_row = rows()
     for task in BENCHMARK.tasks:
         metrics = METRICS if is_reasoned(task) else METRICS[:1]
         for length in LENGTHS:
@@ -55,7 +56,7 @@ def list_outputs(root: DataRoot) -> Iterator[ScoredOutput]:
             dataset = DATASETS[task.argument]
             own_rows = [
                 row
-                for row in rows()
+                for row in every_row
                 if (row["dataset"], row["ctx_size"]) == (dataset, length)
             ]
             examples = load_examples(task, Settings(length), root)
