@@ -271,7 +271,7 @@ def measure(
                 taken = way(url, Path(folder), prompts, threads)
             if turn:
                 rates[name].append((count - 1) / taken)
-    return {name: statistics.median(each) for name, each in rates.items()}
+    return {name: statistics.median(values) for name, values in rates.items()}
 
 
 def main() -> None:

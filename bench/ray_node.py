@@ -70,7 +70,7 @@ def main() -> None:
     ray.init(address=cluster.address, log_to_driver=False)
     with serve(lexical.answer) as server, tempfile.TemporaryDirectory() as folder:
         server.delay = 1.0
-        server.cache.read = lambda found: 0  # type: ignore[method-assign]
+        server.cache.read = lambda prefixes: 0  # type: ignore[method-assign]
         arguments = {"base_url": server.openai, "api_key": "sk-none"}
         client = ClientSpec("helm_longctx.models.apis.OpenAIClient", arguments)
         with deployed(

@@ -46,7 +46,7 @@ def measure(server: Server, folder: Path) -> None:
     )
     make(folder / "warm", warm_up, 4)
     server.delay = LATENCY
-    server.cache.read = lambda found: 0  # type: ignore[method-assign]  # else the second run has other numbers of cached tokens
+    server.cache.read = lambda prefixes: 0  # type: ignore[method-assign]  # else the second run has other numbers of cached tokens
     spec = spec_of(f"{ENTRY},model_deployment=test/ray")
     seconds = {}
     results = {}

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.officeqa import prompts
 from helm_longctx.benchmarks.officeqa.documents import (
-    Page,
-    Source,
+    DocumentPage,
+    PagedDocument,
     join_pages,
     make_context,
     read_pages,
@@ -110,7 +110,7 @@ def test_oracle_pages_and_their_neighbours(root: DataRoot) -> None:
 def test_contexts_are_nested(fewer: int, more: int) -> None:
     """A context of more tokens has the pages of one of fewer, and stays within its tokens beside the wanted pages."""
     pages = make_pages()
-    source = Source("x", pages, frozenset({3, 11}))
+    source = PagedDocument("x", pages, frozenset({3, 11}))
     fewer, more = sorted((fewer, more))
     wanted = sum(estimate_tokens(pages[number - 1].text) for number in (3, 11))
     kept = []
@@ -122,10 +122,13 @@ def test_contexts_are_nested(fewer: int, more: int) -> None:
     assert {*kept[0]} <= {*kept[1]}
 
 
-def make_pages() -> list[Page]:
+def make_pages() -> list[DocumentPage]:
     """Return twelve pages of the same size."""
     text = "word " * 90
-    return [Page(number, f"--- PAGE {number} ---\n\n{text}") for number in range(1, 13)]
+    return [
+        DocumentPage(number, f"--- PAGE {number} ---\n\n{text}")
+        for number in range(1, 13)
+    ]
 
 
 def test_questions_and_system_message(root: DataRoot) -> None:

@@ -11,6 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from helm_longctx.config.load import (
+    FOLDERS,
+    MODEL,
     load_config,
     read_options,
     split_names,
@@ -43,16 +45,7 @@ _Tie = Annotated[
 
 
 @takes_options(
-    *(
-        "model",
-        "model_url",
-        "model_name",
-        "model_type",
-        "api_key_env",
-        "context",
-        "tokenizer",
-    ),
-    *("request_timeout", "output_path", "local_path", "dry_run"),
+    [*MODEL, "request_timeout", *FOLDERS],
     dry_run="Only print how many requests and tokens there are, and what they can find.",
 )
 def cache_check(

@@ -21,7 +21,13 @@ from helm_longctx.apps.gate.gate import (
     read_looks,
 )
 from helm_longctx.config.estimates import print_estimates
-from helm_longctx.config.load import SELECTION, read_options, takes_options
+from helm_longctx.config.load import (
+    FOLDERS,
+    LIMITS,
+    SELECTION,
+    read_options,
+    takes_options,
+)
 from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.documents.document import text_table
@@ -109,17 +115,15 @@ _Noise = Annotated[
 
 
 @takes_options(
-    *SELECTION[:-1],
-    *(
+    [
+        *SELECTION[:-1],
         "judge",
         "judge_key",
         "max_eval_instances",
-        "max_cost",
-        "prices",
-        "request_timeout",
-        "max_retries",
-    ),
-    *("parallelism", "suite", "output_path", "local_path", "dry_run"),
+        *LIMITS,
+        "suite",
+        *FOLDERS,
+    ],
     suite="Name of the gate. Another name asks everything again. [default: gate]",
     max_eval_instances="Maximum instances per run. [default: as --power needs]",
     dry_run="Only print the price, the sample and its power.",
