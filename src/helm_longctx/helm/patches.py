@@ -39,7 +39,7 @@ from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import refuse_runs
-from helm_longctx.helm_api import check_records, describe_helm
+from helm_longctx.helm_api import check_records, refuse_helm
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.provider import ApiClient
 from helm_longctx.models.apis.sending import OpensStore, store_watch
@@ -81,7 +81,7 @@ class Patch:
     replacement: Callable[..., Any]
 
     def apply(self) -> bool:
-        """Replace the function once, and return whether that was now; a `RuntimeError` if HELM's has changed."""
+        """Replace the function once, and return whether that was now; an `UnsupportedHelmError` if HELM's has changed."""
         module, _, cls = self.owner.partition(":")
         owner: Any = importlib.import_module(module)
         owner = getattr(owner, cls, None) if cls else owner
@@ -103,10 +103,7 @@ class Patch:
                 what = (
                     f"takes {', '.join(there)} instead of {', '.join(self.parameters)}"
                 )
-            raise RuntimeError(
-                f"helm-longctx: HELM's {self.owner}.{self.name} {what}; this version of"
-                f" crfm-helm is not supported. Installed is {describe_helm()}"
-            )
+            raise refuse_helm(f"{self.owner}.{self.name} {what}")
 
         @functools.wraps(theirs)
         def ours(*arguments: Any, **named: Any) -> Any:
@@ -500,7 +497,7 @@ def has_our_adapter() -> bool:
 
 
 def apply_patches() -> None:
-    """Change HELM (caches, redaction, warnings, times), or raise a `RuntimeError`. Idempotent."""
+    """Change HELM (caches, redaction, warnings, times), or raise an `UnsupportedHelmError`. Idempotent."""
     check_records()
     # This comes before anything is logged.
     register_environment()
@@ -526,7 +523,7 @@ def log_what_helm_prints() -> None:
 
 
 def apply_seed_patch() -> None:
-    """Make HELM's client for OpenAI's protocol, if it is installed, send seeds, or raise a `RuntimeError`."""
+    """Make HELM's client for OpenAI's protocol, if it is installed, send seeds, or raise an `UnsupportedHelmError`."""
     # HELM's module for OpenAI can be imported only if the package `openai` is installed.
     if importlib.util.find_spec("openai") is not None:
         _send_seeds.apply()
@@ -549,7 +546,7 @@ def yaml_reader(load: Callable[[Any], Any]) -> Iterator[None]:
 
 
 def apply_slurm_patch(module: str) -> None:
-    """Make the jobs of HELM's Slurm runner load plugins, or raise a `RuntimeError`. Idempotent."""
+    """Make the jobs of HELM's Slurm runner load plugins, or raise an `UnsupportedHelmError`. Idempotent."""
 
     @_replaces("helm.benchmark.slurm_runner", "submit_slurm_job", of_runs=False)
     def submit_other_worker(

@@ -60,8 +60,8 @@ def judge_agreement(
 ) -> None:
     """Measure how far judges agree with human labels, or with each other if there are no labels.
 
-    Prints kappa and alpha with 95 % intervals. Metrics are the metrics of a run (judge_score, judge_f1, judge_fluency
-    …) and the numbers in its judges' verdicts (fluency, correctness; recall, precision, sentence_count).
+    Prints kappa and alpha with confidence intervals. Metrics are the metrics of a run (judge_score, judge_f1,
+    judge_fluency …) and the numbers in its judges' verdicts (fluency, correctness; recall, precision, sentence_count).
     """
     check_folder("json", json_path)
     require("judges", "judge-agreement")
@@ -99,7 +99,7 @@ def judge_agreement(
 def _agreement_table(title: str, compared: Sequence[_Compared]) -> Table:
     """Make a table with a row for each pair of raters.
 
-    A cell has a coefficient and below it its 95 % interval. The caption says what could not be computed.
+    A cell has a coefficient and below it its interval. The caption says what could not be computed.
     """
     notes: dict[str, None] = {}
     rows = []
