@@ -19,8 +19,9 @@ from helm_longctx.benchmarks.corpusqa.tasks import (
     source_of,
 )
 from helm_longctx.data.fetch import ensure
-from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
+from helm_longctx.run_settings import MIRROR
 from helm_longctx.runner import LongContextRunner
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.loading import load_examples
@@ -88,7 +89,7 @@ def test_questions_on_the_same_documents_are_a_cluster(tmp_path: Path) -> None:
 def test_a_run_is_judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A run sends the conversations, and its judge gets the official messages over HTTP and decides the score."""
     build_corpusqa(tmp_path / "data")
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "data"))
+    monkeypatch.setenv(MIRROR, str(tmp_path / "data"))
     with serve_model(
         lambda prompt: "Equal. [[YES]]" if "Answer 2: []" in prompt else "[[NO]]"
     ) as server:
