@@ -12,13 +12,13 @@ from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import MAIN_METRIC, Example, Settings, Task
 from tests.support.fabricate import score_records
-from tests.support.official import (
+from tests.support.golden_cases import (
     Comparison,
     GoldenCases,
     ScoredOutput,
     compare_examples,
-    read_golden,
 )
+from tests.support.official import read_golden
 from tests.support.tasks import entry_of
 
 GOLDEN = read_golden(__file__)
