@@ -37,7 +37,6 @@ from helm.benchmark.model_deployment_registry import (
 )
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.environment import request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import refuse_runs
 from helm_longctx.helm_api import check_records, refuse_helm
@@ -54,6 +53,7 @@ from helm_longctx.redaction.text import (
     register_credentials,
     register_environment,
 )
+from helm_longctx.run_settings import settings_in_use
 from helm_longctx.tasks.sample import Sample
 
 if TYPE_CHECKING:
@@ -249,7 +249,8 @@ def _limit_posts(
 ) -> Any:
     """`requests` reads replies of any size, and most of HELM's clients wait for them without a limit."""
     is_limited = _is_of_post(request) and not stream
-    timeout = request_timeout() if is_limited and timeout is None else timeout
+    if is_limited and timeout is None:
+        timeout = settings_in_use().request_timeout
     proxies = {} if _is_of_post(request) and is_direct(request.url) else proxies
     response = theirs(self, request, stream, timeout, verify, cert, proxies)
     response.raw = LimitedBody(response.raw) if is_limited else response.raw

@@ -65,7 +65,7 @@ def find_floor(part: str, score: float, margin: float, requests: int) -> Finding
         return None
     text = (
         f"{BASE} scores {points(score)} at {part}, so even a candidate without a right"
-        " answer would not drop by more; choose tasks that it can do"
+        f" answer would not drop by more; choose tasks that {BASE} can do"
     )
     return Finding(
         kind="floor",

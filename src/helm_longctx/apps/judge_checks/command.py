@@ -27,8 +27,8 @@ from helm_longctx.documents.numbers import decimals, percent, range_text
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
-from helm_longctx.judging.judge import check_settings
 from helm_longctx.results.statistics.level import LEVEL_TEXT
+from helm_longctx.run_settings import settings_in_use
 from helm_longctx.tasks.registry import BENCHMARKS
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def judge_check(
         check_folder("plot", plot)
     check_folder("save", save)
     require("judges", "judge-check")
-    check_settings()
+    settings_in_use()  # a wrong value in the environment is refused here
     from helm_longctx.apps.judge_checks import ratings
     from helm_longctx.apps.judge_checks.measures import plot_judges
     from helm_longctx.documents.plots import write_picture
