@@ -76,9 +76,9 @@ def start_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     ]
 
 
-def overhead_bars(found: dict[str, Any]) -> list[Bar]:
+def overhead_bars(figures: dict[str, Any]) -> list[Bar]:
     """Bars of the cost of a request without its answer."""
-    ratios = found["ratios"]
+    ratios = figures["ratios"]
     stock = ratios["ours / bare"] * ratios["stock / ours"]
     return [
         Bar(
@@ -116,16 +116,16 @@ def client_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     ]
 
 
-def pipeline_bars(found: dict[str, float]) -> list[Bar]:
+def pipeline_bars(figures: dict[str, float]) -> list[Bar]:
     """Bars of the whole way from the first request to the files of the run."""
     return [
         Bar(
             "a whole run's pace / bare openai's: 4k, 32 in flight",
-            found["ratio"],
+            figures["ratio"],
             0.9,
             at_least=True,
         ),
-        Bar("ms to score and write an instance", found["ms after"], 1.5),
+        Bar("ms to score and write an instance", figures["ms after"], 1.5),
     ]
 
 
@@ -314,12 +314,12 @@ def main() -> None:
         "overhead": ["--tokenizer", args.tokenizer] if args.tokenizer else [],
         "files": ["--turns", str(args.turns)],
     }
-    found = {}
+    measured = {}
     bars = []
     for name in args.only:
         script, arguments, make_bars = MEASUREMENTS[name]
-        found[name] = figures(script, *arguments, *given.get(name, ()))
-        bars += make_bars(found[name])
+        measured[name] = figures(script, *arguments, *given.get(name, ()))
+        bars += make_bars(measured[name])
     table = Table("", "measured", "bar", "met", "stock HELM")
     for bar in bars:
         sign = "at least" if bar.at_least else "at most"
@@ -333,10 +333,10 @@ def main() -> None:
         )
     Console(width=None if sys.stdout.isatty() else 120).print(table)
     args.to.mkdir(parents=True, exist_ok=True)
-    written = {"bars": [{**asdict(bar), "met": bar.is_met} for bar in bars], **found}
+    written = {"bars": [{**asdict(bar), "met": bar.is_met} for bar in bars], **measured}
     (args.to / "bars.json").write_text(json.dumps(written, indent=1) + "\n")
-    if "overhead" in found:
-        draw(found["overhead"]["seconds"], args.to / "bars.png")
+    if "overhead" in measured:
+        draw(measured["overhead"]["seconds"], args.to / "bars.png")
 
 
 if __name__ == "__main__":

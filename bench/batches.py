@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     args = parser.parse_args()
     entry = f"lv_eval:dataset=loogle_SD_mixup,length=128k,num_samples={args.requests}"
-    found = {}
+    tallies = {}
     with tempfile.TemporaryDirectory() as name:
         os.environ["HELM_LONGCTX_DATA"] = f"{name}/data"
         fabricate_words(Path(name, "data"), args.requests, "128k")
@@ -43,7 +43,7 @@ def main() -> None:
                 batches, direct = disturb(
                     server, folder, protocol, entry, size, moments(protocol)
                 )
-            found[protocol] = {"batches": asdict(batches), "direct": asdict(direct)}
+            tallies[protocol] = {"batches": asdict(batches), "direct": asdict(direct)}
             print(
                 f"{protocol}: {len(batches.kills)} kills, {len(server.batches)} batches, "
                 f"{server.paid.total()} requests paid for, each once; helm-run sent none; results as direct"
@@ -55,7 +55,7 @@ def main() -> None:
                         flush=True,
                     )
     if args.json:
-        args.json.write_text(json.dumps(found, indent=2))
+        args.json.write_text(json.dumps(tallies, indent=2))
 
 
 if __name__ == "__main__":

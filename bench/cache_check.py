@@ -160,14 +160,15 @@ def ask_many(
     server: Any = InProcess(model)
     plan = plan_questions([length], count, states, seed, is_exact=False, shared=shared)
     return [
-        STATES[each.state].ask(server, each.question(is_spread), each) for each in plan
+        STATES[asked.state].ask(server, asked.question(is_spread), asked)
+        for asked in plan
     ]
 
 
 def count_places(seeds: int, length: int) -> None:
     """Print for each fault how often the search names its place."""
     for fault, (state, depths, border) in PLACES.items():
-        found = 0
+        detected = 0
         right = 0
         longest = 0.0
         deep = 0
@@ -218,7 +219,7 @@ def count_places(seeds: int, length: int) -> None:
                 )
 
             where = find_where(cells, cells[0], replies, ask, ask_shared)
-            found += 1
+            detected += 1
             tokens = where.cell.length
             # The server counts other tokens than the plan of lengths, by a few percent.
             right += max(where.without * 0.9, 1) <= SHORTEST <= tokens * 1.1
@@ -236,8 +237,8 @@ def count_places(seeds: int, length: int) -> None:
                 and where.boundary.first.tokens == model.first_hit * model.block
             )
         print(
-            f"{fault:12} found {found:3}, shortest length right {right:3} (at most a factor of {2**longest:.2f} off),"
-            f" depth right {deep:3}, block right {blocks:3}, {requests / max(found, 1):.0f} requests",
+            f"{fault:12} found {detected:3}, shortest length right {right:3} (at most a factor of {2**longest:.2f} off),"
+            f" depth right {deep:3}, block right {blocks:3}, {requests / max(detected, 1):.0f} requests",
             flush=True,
         )
     for name, every in (("router, second build worse", 5), ("one build", 0)):
@@ -275,7 +276,7 @@ def main() -> None:
     for name, (arguments, states) in FAULTS.items():
         if options.only not in name:
             continue
-        found = 0
+        detected = 0
         right = 0
         requests = 0
         for seed in range(options.seeds):
@@ -283,11 +284,11 @@ def main() -> None:
             differing = list(
                 check(model, options.length, options.questions, 1000 * seed)
             )
-            found += bool(differing)
+            detected += bool(differing)
             right += bool(differing) and differing[0] in states
             requests += model.requests
         print(
-            f"{name:35} found {found:3}, place right {right:3}, {requests / options.seeds:.0f} requests",
+            f"{name:35} found {detected:3}, place right {right:3}, {requests / options.seeds:.0f} requests",
             flush=True,
         )
 

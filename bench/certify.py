@@ -35,9 +35,11 @@ def draw_one(claim: int, server: int, seed: int) -> tuple[bool, int]:
     """Make a certificate from a curve. Return whether it is right, and the tokens that it costs."""
     # The seed chooses the order of the kinds, and users draw it, too.
     design = Design(claim, 4096, KINDS, seed=1000 * seed)
-    each = SERVERS[server]
-    curve = Curve(each, WINDOW, Random(f"{each.name} {seed}"))
-    return each.is_found_out(run(design, curve.ask).record(), WINDOW), sum(curve.tokens)
+    simulated = SERVERS[server]
+    curve = Curve(simulated, WINDOW, Random(f"{simulated.name} {seed}"))
+    return simulated.is_found_out(run(design, curve.ask).record(), WINDOW), sum(
+        curve.tokens
+    )
 
 
 def read_one(claim: int, server: int, seed: int) -> tuple[bool, int]:
@@ -45,9 +47,11 @@ def read_one(claim: int, server: int, seed: int) -> tuple[bool, int]:
     window = claim // 4
     tokens = list[int]()
     design = Design(claim, 1024, KINDS, seed=1000 * seed)
-    each = SERVERS[server]
-    return each.is_found_out(
-        run(design, ask_prompts(SimulatedModel(each.see(window)), tokens)).record(),
+    simulated = SERVERS[server]
+    return simulated.is_found_out(
+        run(
+            design, ask_prompts(SimulatedModel(simulated.see(window)), tokens)
+        ).record(),
         window,
     ), sum(tokens)
 
@@ -57,9 +61,9 @@ def print_servers(make: partial[tuple[bool, int]], runs: int) -> None:
     print(f"{'server':26} {'found out':>12} {'tokens':>14}")
     with Pool(os.cpu_count()) as pool:
         for number, server in enumerate(SERVERS):
-            found = pool.map(partial(make, number), range(runs))
-            right = sum(hit for hit, _ in found)
-            tokens = fmean(tokens for _, tokens in found)
+            outcomes = pool.map(partial(make, number), range(runs))
+            right = sum(hit for hit, _ in outcomes)
+            tokens = fmean(tokens for _, tokens in outcomes)
             print(f"{server.name:26} {right:5} of {runs:3} {tokens:14,.0f}", flush=True)
 
 

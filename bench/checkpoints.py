@@ -132,9 +132,9 @@ def run(folder: Path, kill_after: int) -> tuple[dict[str, float], str]:
                 key=lambda path: path.stat().st_mtime,
             )
             status = Path(f"/proc/{process.pid}/status").read_text()
-            if runs and (found := re.search(r"VmRSS:\s*(\d+) kB", status)):
+            if runs and (memory := re.search(r"VmRSS:\s*(\d+) kB", status)):
                 name = runs[-1].name.rpartition("_")[2]
-                peaks[name] = max(peaks.get(name, 0), int(found[1]) / (1 << 20))
+                peaks[name] = max(peaks.get(name, 0), int(memory[1]) / (1 << 20))
             done = list(
                 folder.glob(
                     "benchmark_output/runs/steps/*step-*/per_instance_stats.json"
@@ -183,8 +183,8 @@ def main() -> None:
             print(
                 curve["benchmark"],
                 {
-                    step: round(100 * each["mean"], 1)
-                    for step, each in curve["scores"].items()
+                    step: round(100 * score["mean"], 1)
+                    for step, score in curve["scores"].items()
                 },
             )
 

@@ -77,9 +77,11 @@ def main() -> None:
             subprocess.run([*git, "remove", "--force", str(other)], check=True)
     logs = [math.log(now / before) for now, before in pairs]
     error = 1.96 * math.sqrt(
-        sum((each - fmean(logs)) ** 2 for each in logs) / (len(logs) - 1) / len(logs)
+        sum((log - fmean(logs)) ** 2 for log in logs) / (len(logs) - 1) / len(logs)
     )
-    low, mean, high = (math.exp(fmean(logs) + each) for each in (-error, 0.0, error))
+    low, mean, high = (
+        math.exp(fmean(logs) + offset) for offset in (-error, 0.0, error)
+    )
     print(
         f"processor time, this tree / {args.commit}: {mean:.3f} ({low:.3f} to {high:.3f})"
     )

@@ -30,7 +30,7 @@ from helm_longctx.apps.compaction.probes import Probe
 from helm_longctx.apps.compaction.results import CompactionResults, analyze
 from helm_longctx.apps.compaction.samples import write_sample
 from helm_longctx.apps.compaction.scoring import ExtractiveReader
-from helm_longctx.apps.compaction.transcripts import Message, Transcript
+from helm_longctx.apps.compaction.transcripts import Transcript, TranscriptMessage
 from helm_longctx.apps.compaction.trial import Arm, TrialAsking, ask_all, compact_all
 
 TOOL = """grep -v '^{"role":"tool"' {input}"""
@@ -87,7 +87,7 @@ class LosesLines(Compactor):
         super().__init__(name)
         self._seed = seed
 
-    def compact(self, messages: Sequence[Message], keep: int) -> Compacted:
+    def compact(self, messages: Sequence[TranscriptMessage], keep: int) -> Compacted:
         """Return the messages without the lost lines."""
         kept = []
         for message in messages:
@@ -95,7 +95,7 @@ class LosesLines(Compactor):
             for line in message.text.splitlines():
                 if random.Random(f"{self.name} {self._seed} {line}").random() >= LOST:
                     lines.append(line)
-            kept.append(Message(message.role, "\n".join(lines)))
+            kept.append(TranscriptMessage(message.role, "\n".join(lines)))
         return Compacted(kept)
 
 
@@ -110,7 +110,7 @@ class LosesPart(Compactor):
         super().__init__(name)
         self._seed = seed
 
-    def compact(self, messages: Sequence[Message], keep: int) -> Compacted:
+    def compact(self, messages: Sequence[TranscriptMessage], keep: int) -> Compacted:
         """Return the messages without the piece."""
         said = "\n".join(message.text for message in messages)
         drawn = random.Random(f"{self.name} {self._seed} {said}").random()

@@ -40,10 +40,10 @@ def write_figures(path: Path, part: str, figures: Sequence[Figure]) -> None:
     table = lines[start:end]
     prefix = f"| {part} |"
     own = [index for index, line in enumerate(table) if line.startswith(prefix)]
-    place = own[0] if own else len(table)
+    position = own[0] if own else len(table)
     kept = [line for line in table if not line.startswith(prefix)]
     rows = [format_row(part, figure) for figure in figures]
-    lines[start:end] = [*kept[:place], *rows, *kept[place:]]
+    lines[start:end] = [*kept[:position], *rows, *kept[position:]]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -169,7 +169,7 @@ def _decide_claim(
     test = search.tests[CLAIM]
     scores = list[Floats]()
     order = search.order[: test.most]
-    shares = [np.full(certificates, each.share) for each in test.tests]
+    shares = [np.full(certificates, part.share) for part in test.tests]
     is_above = np.zeros(certificates, bool)
     is_below = np.zeros(certificates, bool)
     asked = np.zeros(certificates, int)
@@ -183,14 +183,18 @@ def _decide_claim(
             test.tests, shares, test.values(scores[-1], kind.kind, seed), strict=True
         )
         shares = [
-            each.next_shares(share, number, value) for each, share, value in values
+            part.next_shares(share, number, value) for part, share, value in values
         ]
-        above, below = (each >= 1 - 1e-9 for each in shares)
+        above, below = (share >= 1 - 1e-9 for share in shares)
         is_above |= is_open & above & ~below
         is_below |= is_open & below & ~above
-    for place, kind in product(range(certificates), search.measured):
-        rows = zip(order[: asked[place]], scores, strict=False)
-        own = [float(row[place]) for (each, _), row in rows if each is kind]
+    for certificate, kind in product(range(certificates), search.measured):
+        rows = zip(order[: asked[certificate]], scores, strict=False)
+        own = [
+            float(row[certificate])
+            for (asked_kind, _), row in rows
+            if asked_kind is kind
+        ]
         cell = kind.cell(CLAIM)
         # A kind with at least its lowest score is not lost, and deciding takes time.
         if (
@@ -198,7 +202,7 @@ def _decide_claim(
             and fmean(own) < cell.lowest
             and decide(own, cell.lowest, cell.errors[1]) is ThresholdDecision.BELOW
         ):
-            is_above[place], is_below[place] = False, True
+            is_above[certificate], is_below[certificate] = False, True
     pairs = zip(is_above, is_below, strict=True)
     return [
         ThresholdDecision.ABOVE

@@ -79,5 +79,5 @@ def find_truth(correlation: float, has_ties: bool) -> float:
 def _correlate(
     models: int, correlation: float, has_ties: bool, random: np.random.Generator
 ) -> tuple[float, float, float]:
-    found = spearman(*draw_columns(models, correlation, has_ties, random))
-    return found.p_value, found.low, found.high
+    correlation_test = spearman(*draw_columns(models, correlation, has_ties, random))
+    return correlation_test.p_value, correlation_test.low, correlation_test.high

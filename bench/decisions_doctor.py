@@ -88,11 +88,11 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
         at_first = []
         for _ in range(rounds):
             answers = answer(groups(random), apart, noise, random)
-            found = find_other_group(compare(answers[:CHATS]))
-            at_first.append(bool(found))
+            group = find_other_group(compare(answers[:CHATS]))
+            at_first.append(bool(group))
             # The second chats are sent only if the first ones make two mixed groups.
             named.append(
-                _is_mixed(found)
+                _is_mixed(group)
                 and _is_mixed(find_other_group(compare(answers[CHATS:])))
             )
         note = f"by the first twenty chats alone {np.mean(at_first):.1%}"

@@ -65,36 +65,36 @@ def compare_other_questions(
     """Yield how often the difference is found that a plan names for models with other questions."""
     for (name, sizes), mean in product(SHAPES.items(), (0.5, 0.7, 0.9, 0.98)):
         for correlation in (0.0, 0.3, 0.9) if max(sizes) > 1 else (0.0,):
-            found = power_of_means([Task(sizes, correlation)], mean, rounds, random)
+            power = power_of_means([Task(sizes, correlation)], mean, rounds, random)
             clusters = f", correlation {correlation:g}" if max(sizes) > 1 else ""
-            yield from describe(f"{name}{clusters}", mean, found, rounds)
+            yield from describe(f"{name}{clusters}", mean, power, rounds)
     for (name, tasks), mean in product(TASKS.items(), (0.5, 0.9, 0.98)):
         shapes = [Task(task, 0.0) for task in tasks]
-        found = power_of_means(shapes, mean, rounds, random)
-        yield from describe(f"mean of tasks, {name}", mean, found, rounds)
+        power = power_of_means(shapes, mean, rounds, random)
+        yield from describe(f"mean of tasks, {name}", mean, power, rounds)
     planned = TaskSample("helmet_recall", "json_kv", 8192, 100, 100)
     spread = find_spreads(planned, {}).unpaired
     difference = detectable_difference([PairedQuestions(spread, 100, 100)])
     for mean in (0.5, 0.8, 0.95):
-        found = find_power(difference, [Task([1] * 100, 0.0)], mean, rounds, random)
+        power = find_power(difference, [Task([1] * 100, 0.0)], mean, rounds, random)
         name = "100 of json_kv at 8k, by HELMET's published scores"
-        yield from describe(name, mean, found, rounds)
+        yield from describe(name, mean, power, rounds)
 
 
-def describe(name: str, mean: float, found: Power, rounds: int) -> Iterator[Figure]:
+def describe(name: str, mean: float, power: Power, rounds: int) -> Iterator[Figure]:
     """Yield the figure of models with other questions; nothing if there can be no such models.
 
     Args:
         mean: the share of right answers of the better model.
     """
-    if not math.isnan(found.share):
+    if not math.isnan(power.share):
         yield share_figure(
             f"`estimate`, other questions, {name}, {mean:.0%} right: the named"
             " difference is found",
             "at least 80 %",
-            found.share,
+            power.share,
             rounds,
-            f"{100 * found.difference:.1f} points",
+            f"{100 * power.difference:.1f} points",
         )
 
 
@@ -104,15 +104,15 @@ def compare_same_questions(
     """Yield how often the difference is found that a plan names for the same questions."""
     for (name, sizes), differ in product(SHAPES.items(), (0.1, 0.3, 0.5)):
         for correlation in (0.0, 0.3) if max(sizes) > 1 else (0.0,):
-            found = power_of_pairs(Task(sizes, correlation), differ, rounds, random)
-            if math.isnan(found.share):
+            power = power_of_pairs(Task(sizes, correlation), differ, rounds, random)
+            if math.isnan(power.share):
                 continue
             clusters = f", correlation {correlation:g}" if max(sizes) > 1 else ""
             yield share_figure(
                 f"`estimate`, same questions, {name}{clusters}, {differ:.0%} answered differently:"
                 " the named difference is found",
                 "at least 80 %",
-                found.share,
+                power.share,
                 rounds,
-                f"{100 * found.difference:.1f} points",
+                f"{100 * power.difference:.1f} points",
             )

@@ -73,11 +73,11 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
     """Yield a row for each rule of failing, and rows of certificates."""
     for questions, (name, rule) in product(SAMPLES, RULES.items()):
         random = np.random.default_rng(seed)
-        found = [
+        comparisons = [
             _compare(rule, (SKILL, SKILL), questions, random) for _ in range(rounds)
         ]
-        decisions = [decide_all([comparison])[0] for comparison in found]
-        before = np.mean([comparison.p_value < 0.05 for comparison in found])
+        decisions = [decide_all([comparison])[0] for comparison in comparisons]
+        before = np.mean([comparison.p_value < 0.05 for comparison in comparisons])
         random = np.random.default_rng(seed)
         better = [
             _compare(rule, (SKILL + 0.2, SKILL), questions, random)

@@ -264,7 +264,7 @@ def _pass_share(
     )
     counts = np.stack(
         [
-            [random.multinomial(questions // 3, each, rounds) for each in row]
+            [random.multinomial(questions // 3, chances, rounds) for chances in row]
             for row in shares
         ]
     )
@@ -315,8 +315,8 @@ PLACES = {
 
 def lose_somewhere(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
     """Yield how often candidates pass that lose only at some place, with the tests of depths and without them."""
-    for place, loss in PLACES.items():
-        name = f"`gate`, margin 5 points, 2 % changed by chance, a loss {place}"
+    for depth_name, loss in PLACES.items():
+        name = f"`gate`, margin 5 points, 2 % changed by chance, a loss {depth_name}"
         for questions in (CI_QUESTIONS, 900):
             without, passed = (
                 _pass_share(0.05, 0.02, questions, loss.drops, rounds, random, depths)
@@ -356,14 +356,14 @@ def _decide_gate(drops: NDArray[np.float64], random: np.random.Generator) -> Ver
     parts = {"4k": [_pairs(lengths[0])], "16k": [_pairs(lengths[1], 1)]}
     parts[ALL] = [replace(part[0], weight=0.5) for part in parts.values()]
     parts |= {
-        name: [_pairs(np.concatenate([row[place] for row in kinds]))]
-        for place, name in enumerate(DEPTHS)
+        name: [_pairs(np.concatenate([row[depth] for row in kinds]))]
+        for depth, name in enumerate(DEPTHS)
     }
     return decide(decide_drops(parts, 0.05, 0.0, depths=list(DEPTHS)), [])
 
 
 def _pairs(differences: NDArray[np.int64], number: int = 0) -> Pairs:
-    groups = [(number, place) for place in range(len(differences))]
+    groups = [(number, question) for question in range(len(differences))]
     return Pairs(np.maximum(differences, 0), np.maximum(-differences, 0), groups, 1.0)
 
 
@@ -435,9 +435,9 @@ def _misses_table(random: np.random.Generator) -> bool:
     """Ask about books, of which large ones are harder, and say whether the interval lacks the mean of all questions."""
     sizes = random.choice([1, 10], 80)
     scores = [
-        score._replace(instance=f"{book}-{place}", group=str(book))
+        score._replace(instance=f"{book}-{position}", group=str(book))
         for book, size in enumerate(sizes)
-        for place, score in enumerate(
+        for position, score in enumerate(
             _scores((random.random(size) < (0.8 if size == 1 else 0.4)).astype(float))
         )
     ]

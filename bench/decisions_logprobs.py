@@ -279,11 +279,13 @@ def read_under_load(rounds: int, random: np.random.Generator) -> Iterator[Figure
                 )
                 for _ in range(rounds)
             ]
-            equal = np.mean([each.verdict is Verdict.NO_WORSE for each in decisions])
+            equal = np.mean(
+                [decision.verdict is Verdict.NO_WORSE for decision in decisions]
+            )
             yield figure(
                 f"`--max-divergence 0`, {candidate / 0.1:g} times the noise, {questions} questions: worse",
                 "at most 2.5 %",
-                [each.verdict is Verdict.WORSE for each in decisions],
+                [decision.verdict is Verdict.WORSE for decision in decisions],
                 f"no worse {equal:.1%}",
             )
     looks = (8, 16, 32, 64)
@@ -337,7 +339,7 @@ def _route(chance: Random, copies: int, routes_questions: bool) -> list[StateRep
     replies = []
     for number in range(40):
         build = chance.randrange(2)
-        found = (chance.random() < 0.8,)
+        hits = (chance.random() < 0.8,)
         for copy in range(copies):
             for state in (COLD, CONTROL):
                 name = build if routes_questions else chance.randrange(2)
@@ -346,7 +348,7 @@ def _route(chance: Random, copies: int, routes_questions: bool) -> list[StateRep
                         1024,
                         number,
                         state,
-                        hits=found,
+                        hits=hits,
                         build=f"m {name}",
                         copy=str(copy or ""),
                     )

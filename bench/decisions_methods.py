@@ -52,18 +52,20 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
             frontier = place_on_frontier(answers)
             on_frontier.append(bool(frontier.dearer))
             without_mark.append(bool(frontier.sure))
-        found = []
+        called_better = []
         for _ in range(max(rounds // 4, 1)):
             better = draw_answers(
                 [SKILL, SKILL + 0.2, *[SKILL] * (methods - 1)], questions, random
             )
-            found.append(compare_with(better[1:], better[0])[0].verdict == "better")
+            called_better.append(
+                compare_with(better[1:], better[0])[0].verdict == "better"
+            )
         yield figure(
             f"`compare --methods`, {methods} methods as good as plain prompts, {questions} questions: any is called"
             " better or worse",
             "at most 5 %",
             named,
-            f"one that is 20 points better is found in {np.mean(found):.0%}",
+            f"one that is 20 points better is found in {np.mean(called_better):.0%}",
         )
         yield figure(
             f"frontier, {methods + 1} equal rows, {questions} questions: a dearer one stands on it without a question"

@@ -257,8 +257,8 @@ def describe(case: str, pairing: float, simulated: Simulated) -> Figure:
 
 def _format(rates: list[Rates], is_refused: bool = False) -> str:
     shares = [rate.refused if is_refused else rate.effective for rate in rates]
-    found = clustered_figure("", "", shares, 1)
-    return f"{100 * found.share:.1f} ± {100 * found.error:.1f} %"
+    estimate = clustered_figure("", "", shares, 1)
+    return f"{100 * estimate.share:.1f} ± {100 * estimate.error:.1f} %"
 
 
 def simulate(

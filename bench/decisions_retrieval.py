@@ -131,12 +131,12 @@ def score_search(
 ) -> Scores:
     """Return the scores of a model that reads what a search finds, without a mistake."""
     model = SearchingModel(search, KINDS, size or CHUNKS[0], window)
-    found: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    scores: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for prompt in prompts:
         answer, _ = model.answer(prompt.messages)
         record = {"prediction": answer, "references": prompt.references}
-        found[prompt.task.name].append(prompt.task.scores(record)[MAIN_METRIC])
-    return found
+        scores[prompt.task.name].append(prompt.task.scores(record)[MAIN_METRIC])
+    return scores
 
 
 def certify(attempt: Attempt, claim: int, seed: int) -> bool:

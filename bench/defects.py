@@ -104,7 +104,7 @@ def main() -> None:
     elif options.part == "gate":
         make_arm: Any = AnsweringArm if options.form == "chat" else ReadingArm
         base = make_arm(model, upstream) if upstream else BuildArm(model, Build())
-        candidates = {name: make_arm(model, each) for name, each in others.items()}
+        candidates = {name: make_arm(model, build) for name, build in others.items()}
         if not upstream:
             candidates = {
                 name: BuildArm(model, build) for name, build in GATE_FAULTS.items()

@@ -170,7 +170,7 @@ def record_cache(model: Model, questions: int) -> None:
         for _ in ask_all(plan, questions, is_exact):
             pass
     # What belongs to a question is computed together, because only some keys and values are kept.
-    names = sorted(plan.wanted.values(), key=lambda each: each[0])
+    names = sorted(plan.wanted.values(), key=lambda named_run: named_run[0])
     runs = [
         run
         for _, run in names
@@ -209,11 +209,11 @@ def record_served_cache(
     os.environ["HELM_LONGCTX_TIMEOUT"] = str(TIMEOUT)
     proxy = FaultyProxy(RealCachedServer(model), upstream)
     with proxy.serve() as address, tempfile.TemporaryDirectory() as name:
-        place = Path(name) / "prod_env"
+        local_path = Path(name) / "prod_env"
         engines.add_server(
-            place.parent, "bench/proxy", engines.Server(address, NAME, {}), "chat"
+            local_path.parent, "bench/proxy", engines.Server(address, NAME, {}), "chat"
         )
-        fill_registries(place)
+        fill_registries(local_path)
         for fault in (*CACHE_FAULTS, FLAKY):
             is_sound = fault in ("", FLAKY)
             proxy.late = LATE if fault == FLAKY else 0.0
@@ -226,7 +226,10 @@ def record_served_cache(
                     model, BASE, "" if is_sound else fault, CAPACITY
                 )
                 server = PreparingServer(
-                    "bench/proxy", place, ANSWER, {} if end else {"cache_prompt": False}
+                    "bench/proxy",
+                    local_path,
+                    ANSWER,
+                    {} if end else {"cache_prompt": False},
                 )
                 plan = plan_questions(
                     [LENGTH], questions, states, 0, is_exact=bool(server.cold_fields)
@@ -274,9 +277,9 @@ def draw_replies(
         by_question[reply.seed].append(reply)
     drawn = chance.choices(sorted(by_question), k=count)
     return [
-        change(replace(each, seed=n), chance)
+        change(replace(reply, seed=n), chance)
         for n, name in enumerate(drawn)
-        for each in by_question[name]
+        for reply in by_question[name]
     ]
 
 
@@ -310,8 +313,8 @@ def exchange(
         )
     mixed = []
     for group in groups.values():
-        others = [each for each in group if each.state != COLD]
-        mixed += [each for each in group if each.state == COLD]
+        others = [member for member in group if member.state != COLD]
+        mixed += [member for member in group if member.state == COLD]
         for reply, other in zip(
             others, chance.sample(others, len(others)), strict=True
         ):
@@ -327,12 +330,12 @@ def count_cache(
     each_question = sum(
         STATES[state].requests for state, _ in list_copies(CACHE_STATES, is_exact)
     )
-    questions = len({each.seed for each in pools[""]})
+    questions = len({reply.seed for reply in pools[""]})
     found_cold = fmean(hit for reply in pools[""] for hit in reply.hits)
     print(
         f"{'same prompts' if is_exact else 'copies'}: {questions} questions; {found_cold:.0%} of the values are found"
     )
-    sound = {(each.state, each.copy, each.seed): each for each in pools[""]}
+    sound = {(reply.state, reply.copy, reply.seed): reply for reply in pools[""]}
     # Draws from answers without a fault would only repeat how far their states differ by chance.
     cells = judge(pools[""], tie)
     noted = [cell.state for cell in find_small(pools[""], cells)]
@@ -343,27 +346,27 @@ def count_cache(
         )
     for fault in filter(None, CACHE_FAULTS):
         own = {
-            (each.state, each.copy, each.seed): each
-            for each in pools[fault]
-            if each.state not in (COLD, CONTROL)
+            (reply.state, reply.copy, reply.seed): reply
+            for reply in pools[fault]
+            if reply.state not in (COLD, CONTROL)
         }
         pool = list({**sound, **own}.values())
         states = {key[0] for key in own}
         for size in QUESTIONS_OF_CHECKS:
             drawn = [draw_replies(pool, size, seed, keep) for seed in range(seeds)]
             checks = [judge(replies, tie) for replies in drawn]
-            found = [[each for each in check if each.differs] for check in checks]
+            differing = [[cell for cell in check if cell.differs] for check in checks]
             small = [
                 find_small(replies, check)
                 for replies, check in zip(drawn, checks, strict=True)
             ]
             print(
-                f"{fault:12} {size * each_question:4} requests: found {count_named(found, states)}, told below the tie"
+                f"{fault:12} {size * each_question:4} requests: found {count_named(differing, states)}, told below the tie"
                 f" {count_named(small, states)}",
                 flush=True,
             )
-        apart = [distance(each, sound[key]) for key, each in own.items()]
-        changes = fmean(each > EXACT_TIE for each in apart)
+        apart = [distance(reply, sound[key]) for key, reply in own.items()]
+        changes = fmean(gap > EXACT_TIE for gap in apart)
         ideal = next(
             (n for n in range(1, 100) if (1 - changes) ** n <= 1 - SETTLED / 100), None
         )
@@ -383,12 +386,13 @@ def count_cache(
             replies = draw_replies(source, 20, seed, keep)
             if name != FLAKY:
                 replies = [
-                    change(each, chance) for each in exchange(replies, is_exact, chance)
+                    change(reply, chance)
+                    for reply in exchange(replies, is_exact, chance)
                 ]
             check = judge(replies, tie)
             alarms = alarms + any(cell.differs for cell in check)
             told = told + bool(find_small(replies, check))
-        failed = fmean(bool(each.failure) for each in source)
+        failed = fmean(bool(reply.failure) for reply in source)
         print(
             f"{name}: alarms {alarms}, told below the tie {told}; {failed:.0%} of the requests failed",
             flush=True,
@@ -397,7 +401,7 @@ def count_cache(
 
 def count_named(checks: Sequence[Sequence[StateCell]], states: set[str]) -> str:
     """Say in how many checks a state was named, and in how many the most certain one is one of some states."""
-    first = [min(cells, key=lambda each: each.p_value) for cells in checks if cells]
+    first = [min(cells, key=lambda cell: cell.p_value) for cells in checks if cells]
     return (
         f"{len(first):3} (state right {sum(cell.state in states for cell in first):3})"
     )

@@ -37,6 +37,6 @@ class LoopbackClient(OpenAIClient):
             raise FailureError(Failure.TEMPORARY, "overloaded")
         reply: dict[str, Any] = json.loads(json.dumps(self.server.answer(body)))
         for token in (reply["choices"][0].get("logprobs") or {}).get("content", ()):
-            for each in token["top_logprobs"]:
-                each["logprob"] += self.chance.gauss(0, self.spread)
+            for candidate in token["top_logprobs"]:
+                candidate["logprob"] += self.chance.gauss(0, self.spread)
         return reply

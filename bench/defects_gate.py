@@ -87,9 +87,11 @@ def make_question(size: str, number: int) -> Asked:
         f"The code of room {room} is {code}."
         for room, code in zip(rooms, codes, strict=True)
     )
-    place = chance.randrange(len(rooms))
-    text = f"{lines}\n\nQuestion: What is the code of room {rooms[place]}?\nAnswer: The code of room {rooms[place]} is"
-    return Asked({"short": 1, "long": 2}[size], text, codes[place], str(number))
+    asked_room = chance.randrange(len(rooms))
+    room = rooms[asked_room]
+    question = f"Question: What is the code of room {room}?"
+    text = f"{lines}\n\n{question}\nAnswer: The code of room {room} is"
+    return Asked({"short": 1, "long": 2}[size], text, codes[asked_room], str(number))
 
 
 def with_parts(parts: Sequence[Sequence[Distribution]]) -> RequestResult:
@@ -123,14 +125,17 @@ class BuildArm(Arm):
 
     def __call__(self, request: Request) -> RequestResult:
         """Return the distributions at the tokens of each part of a text."""
-        found = self.model.score(self.build, request.prompt, 0)
+        scores = self.model.score(self.build, request.prompt, 0)
         rows = list(
             zip(
-                *(found[name] for name in ("tokens", "token_logprobs", "top_logprobs")),
+                *(
+                    scores[name]
+                    for name in ("tokens", "token_logprobs", "top_logprobs")
+                ),
                 strict=True,
             )
         )
-        parts = find_span_tokens(found["tokens"], len(request.prompt), request.spans)
+        parts = find_span_tokens(scores["tokens"], len(request.prompt), request.spans)
         return with_parts(
             [[Distribution(*rows[number]) for number in part] for part in parts]
         )
@@ -160,7 +165,7 @@ class ReadingArm(Arm):
             replies.add(name, distributions_of(result)[0])
         rows = [
             Distribution("", 0.0, {}),
-            *(Distribution(*each) for each in replies.found[name]),
+            *(Distribution(*values) for values in replies.found[name]),
         ]
         parts = find_span_tokens(
             [row.text for row in rows], len(request.prompt), request.spans
@@ -235,8 +240,8 @@ def compare_pair(base: Arm, candidate: Arm, pair: Sequence[Asked]) -> list[list[
     base.restart()
     candidate.restart()
     return [
-        ask_arms(base, arm, each, base.way)
-        for arm, each in zip((base, candidate), pair, strict=True)
+        ask_arms(base, arm, question, base.way)
+        for arm, question in zip((base, candidate), pair, strict=True)
     ]
 
 
@@ -254,7 +259,7 @@ def score_question(arm: Arm, question: Asked) -> float:
         "", "", prompt=text, spans=((len(question.prompt), len(text)),), top=5
     )
     return float(
-        all(each.text == each.best for each in distributions_of(arm(request))[0])
+        all(token.text == token.best for token in distributions_of(arm(request))[0])
     )
 
 
@@ -275,7 +280,7 @@ def count_gate(
     way = base.way
     has_scores = way is TEXTS
     scores = (
-        [[score_question(base, each) for each in pair] for pair in asked]
+        [[score_question(base, question) for question in pair] for pair in asked]
         if has_scores
         else []
     )
@@ -300,8 +305,8 @@ def count_gate(
             if name in SMALL_MARGINS:
                 margins.append(SMALL_MARGINS[name])
             for margin in margins:
-                found = count_found(map(read_some_twice, drawn), margin)
-                print(f"  {once:3} requests, margin {margin:g}: {found}")
+                counts = count_found(map(read_some_twice, drawn), margin)
+                print(f"  {once:3} requests, margin {margin:g}: {counts}")
             print(
                 f"  {twice:3} requests, margin 0: {count_found(drawn, 0)}", flush=True
             )
@@ -323,8 +328,8 @@ def draw_points(
     return [
         point._replace(group=str(n))
         for n, pair in enumerate(drawn)
-        for each in pair
-        for point in each
+        for points_of_question in pair
+        for point in points_of_question
     ]
 
 
@@ -351,10 +356,12 @@ def count_found(
         count = len({point.group for point in points})
         looks = (*(2 * size for size in FIRST_LOOKS if size < count), 2 * count)
         decision = decide(points, [], margin, looks)
-        found = find_differing_lengths(points, (), looks[-1:] if margin else looks)
+        differing_lengths = find_differing_lengths(
+            points, (), looks[-1:] if margin else looks
+        )
         worse += decision.verdict is Verdict.WORSE
-        differs = differs + bool(found)
-        right = right + (set(found) == {2})
+        differs = differs + bool(differing_lengths)
+        right = right + (set(differing_lengths) == {2})
     return f"worse {worse:3}, differs {differs:3}, length right {right:3}"
 
 
@@ -387,14 +394,16 @@ class NoisyArm(Arm):
             result, distributions=tuple(tuple(map(self._move, part)) for part in parts)
         )
 
-    def _move(self, found: Distribution) -> Distribution:
+    def _move(self, distribution: Distribution) -> Distribution:
         tops = {
             text: value + self.chance.gauss(0, self.spread)
-            for text, value in found.top.items()
+            for text, value in distribution.top.items()
         }
         total = max(sum(map(math.exp, tops.values())), 1.0)
         tops = {text: value - math.log(total) for text, value in tops.items()}
-        return Distribution(found.text, tops.get(found.text, found.logprob), tops)
+        return Distribution(
+            distribution.text, tops.get(distribution.text, distribution.logprob), tops
+        )
 
 
 NOISE_OF_ARMS = 0.6
@@ -461,5 +470,5 @@ def tell_alarms(draws: Sequence[list[Point]]) -> str:
         is Verdict.WORSE
         for rows in draws
     )
-    found = count_found(map(read_some_twice, draws), MARGIN)
-    return f"{found}; margin 0: {count_found(draws, 0)}; worse {blind} if the noise is not subtracted"
+    counts = count_found(map(read_some_twice, draws), MARGIN)
+    return f"{counts}; margin 0: {count_found(draws, 0)}; worse {blind} if the noise is not subtracted"

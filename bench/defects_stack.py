@@ -93,15 +93,17 @@ def count_stack(
 ) -> None:
     """Print how often `doctor` finds each fault, and names it."""
     for name, (arguments, line) in list_stack_faults(worse).items():
-        found = [check_stack(model, upstream, arguments, seed) for seed in range(seeds)]
-        broken = sum(bool(lines) for lines, _ in found)
+        outcomes = [
+            check_stack(model, upstream, arguments, seed) for seed in range(seeds)
+        ]
+        broken = sum(bool(lines) for lines, _ in outcomes)
         right = (
-            sum(any(line in each for each in lines) for lines, _ in found)
+            sum(any(line in text for text in lines) for lines, _ in outcomes)
             if line
             else 0
         )
         print(
-            f"{name:45} found {broken:3}, named right {right:3}, {fmean(n for _, n in found):.0f} requests",
+            f"{name:45} found {broken:3}, named right {right:3}, {fmean(n for _, n in outcomes):.0f} requests",
             flush=True,
         )
     if upstream:

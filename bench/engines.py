@@ -108,7 +108,7 @@ def ask_ours() -> dict[tuple[str, str], tuple[str, int]]:
     client = LongContextHuggingFaceClient(
         config, PackagedTokenizer(config, "bench/smollm2", SMOLLM2), SMOLLM2
     )
-    found = {}
+    answers = {}
     for prompt in PROMPTS:
         for form in FORMS:
             chat: dict[str, Any] = {"messages": []} if form == "chat" else {}
@@ -123,11 +123,11 @@ def ask_ours() -> dict[tuple[str, str], tuple[str, int]]:
             )
             result = client.make_request(request)
             usage = usage_of(result)
-            found[form, prompt] = (
+            answers[form, prompt] = (
                 result.completions[0].text,
                 usage.input_tokens if usage else 0,
             )
-    return found
+    return answers
 
 
 def write_questions(folder: Path) -> None:
@@ -222,7 +222,8 @@ def run(folder: Path, model: str, form: str) -> tuple[dict[str, float], dict[str
 def print_runs(servers: Sequence[Server]) -> None:
     """Run the questions with our client and each server, and print scores and equal answers side by side."""
     engines = {OURS: "ours"} | {
-        f"server/{n}": f"{each.address} {each.fields}" for n, each in enumerate(servers)
+        f"server/{n}": f"{server.address} {server.fields}"
+        for n, server in enumerate(servers)
     }
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

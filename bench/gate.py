@@ -117,7 +117,7 @@ def count_simulated(seeds: int) -> None:
         with serve(NoisyModel(SKILL, NOISE, 1), models=MODELS) as server:
             verdict, _ = make_gate(kind, proxy, server, SIMULATED)
             # Each prompt has its own text, and those of the shorter length come first.
-            texts = sorted({each.prompt for each in server.calls}, key=len)
+            texts = sorted({call.prompt for call in server.calls}, key=len)
         prompts = {"4k": texts[:INSTANCES], "8k": texts[INSTANCES:]}
         print_counts(
             kind, verdict, (ask_again(prompts, proxy, seed) for seed in range(seeds))
@@ -168,7 +168,10 @@ def draw_answers(
     chance = random.Random(seed)
     drawn = chance.choices(questions, k=2 * INSTANCES)
     return (
-        [Question(each.length, *chance.sample(each[1:], 2)) for each in drawn]
+        [
+            Question(question.length, *chance.sample(question[1:], 2))
+            for question in drawn
+        ]
         if is_equal
         else drawn
     )
@@ -182,7 +185,7 @@ def _reply(score: InstanceScore, text: str | None) -> Reply:
 def print_counts(kind: str, verdict: str, draws: Iterable[Sequence[Question]]) -> None:
     """Print how often each verdict is reached, and how often a change of prompts is found."""
     counts: Counter[str] = Counter()
-    found = 0
+    prompt_changes = 0
     for questions in draws:
         pairs = [
             make_pair(number, question) for number, question in enumerate(questions)
@@ -191,10 +194,10 @@ def print_counts(kind: str, verdict: str, draws: Iterable[Sequence[Question]]) -
         counts[
             decide(decide_drops(split(questions), DROP / 100, 0.0), findings).name
         ] += 1
-        found += any(finding.kind in ("cut", "counts") for finding in findings)
+        prompt_changes += any(finding.kind in ("cut", "counts") for finding in findings)
     numbers = [counts[name] for name in ("NO_WORSE", "WORSE", "UNDECIDED")]
     print(
-        f"{kind:18}  {verdict:9}  {numbers[0]:8}  {numbers[1]:5}  {numbers[2]:11}  {found:18}",
+        f"{kind:18}  {verdict:9}  {numbers[0]:8}  {numbers[1]:5}  {numbers[2]:11}  {prompt_changes:18}",
         flush=True,
     )
 
@@ -213,13 +216,13 @@ def split(questions: Sequence[Question]) -> dict[str, list[Pairs]]:
 
 def _pairs(part: Sequence[Question], weight: float) -> Pairs:
     scores = [
-        [each.candidate.score for each in part],
-        [each.base.score for each in part],
+        [question.candidate.score for question in part],
+        [question.base.score for question in part],
     ]
     return Pairs(
         scores[0],
         scores[1],
-        [f"{each.length} {number}" for number, each in enumerate(part)],
+        [f"{question.length} {number}" for number, question in enumerate(part)],
         weight,
     )
 

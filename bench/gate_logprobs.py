@@ -103,7 +103,7 @@ def find_by_scores(
 ) -> Verdict:
     """Return the gate's verdict on scores of drawn questions."""
     drawn = Random(seed).choices(range(len(base)), k=count)
-    sides = [[scores[place] for place in drawn] for scores in (candidate, base)]
+    sides = [[scores[question] for question in drawn] for scores in (candidate, base)]
     drops = decide_drops(
         {"all": [Pairs(sides[0], sides[1], [str(n) for n in range(count)], 1.0)]},
         DROP,
@@ -119,20 +119,22 @@ def find_by_distributions(
     drawn = Random(seed).choices(points, k=count)
     rows = [
         point._replace(group=str(number))
-        for number, each in enumerate(drawn)
-        for point in each
+        for number, points_of_question in enumerate(drawn)
+        for point in points_of_question
     ]
     looks = (*(size for size in FIRST_LOOKS if size < count), count)
     return decide(rows, [], MARGIN, looks).verdict
 
 
-def count_requests(find: Callable[[int, int], Verdict], each: int, seeds: int) -> str:
+def count_requests(
+    find: Callable[[int, int], Verdict], requests_per_question: int, seeds: int
+) -> str:
     """Return the fewest requests with which enough seeds call the candidate worse, and how many do."""
     for size in SIZES:
-        found = sum(find(size, seed) is Verdict.WORSE for seed in range(seeds))
-        if found >= POWER * seeds:
-            return f"{size * each} ({found})"
-    return f"over {SIZES[-1] * each} ({found})"
+        worse = sum(find(size, seed) is Verdict.WORSE for seed in range(seeds))
+        if worse >= POWER * seeds:
+            return f"{size * requests_per_question} ({worse})"
+    return f"over {SIZES[-1] * requests_per_question} ({worse})"
 
 
 class Measurements:
@@ -163,15 +165,15 @@ def measure(
     """Return the scores of all questions, and the points of some of them against the base."""
     asked = [ask(number) for number in range(options.questions)]
     scores = [
-        kept.get(f"{bits} score {n}", partial(models.score, bits, each))
-        for n, each in enumerate(asked)
+        kept.get(f"{bits} score {n}", partial(models.score, bits, question))
+        for n, question in enumerate(asked)
     ]
     if bits is None:
         return scores, []
     read = enumerate(asked[: options.read])
     rows = [
-        kept.get(f"{bits} points {n}", partial(models.compare, bits, each))
-        for n, each in read
+        kept.get(f"{bits} points {n}", partial(models.compare, bits, question))
+        for n, question in read
     ]
     return scores, [[Point(*point) for point in row] for row in rows]
 
@@ -194,7 +196,7 @@ class Models:
             model: Any = AutoModelForCausalLM.from_pretrained(folder)
             model = round_weights(model.eval(), bits) if bits else model.eval()
             self._loaded = {
-                key: each for key, each in self._loaded.items() if key is None
+                key: model for key, model in self._loaded.items() if key is None
             }
             self._loaded[bits] = TransformersModel(
                 model, AutoTokenizer.from_pretrained(folder)
@@ -249,7 +251,11 @@ def main() -> None:
     )
     for bits in map(int, options.bits.split(",")):
         right, points = measure(options, bits, kept, models)
-        mean = fmean(point.divergence for each in points for point in each)
+        mean = fmean(
+            point.divergence
+            for points_of_question in points
+            for point in points_of_question
+        )
 
         def by_scores(count: int, seed: int, right: list[float] = right) -> Verdict:
             return find_by_scores(base, right, count, seed)

@@ -169,13 +169,13 @@ def measure_in_process(side: str, folder: str) -> dict[str, float]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{side}: {done.stderr[-2000:]}")
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     print(
         f"{side:6}",
-        "  ".join(f"{name} {value:.3f}" for name, value in found.items()),
+        "  ".join(f"{name} {value:.3f}" for name, value in figures.items()),
         flush=True,
     )
-    return found
+    return figures
 
 
 def arguments() -> argparse.Namespace:

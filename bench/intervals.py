@@ -38,9 +38,11 @@ def print_intervals(rounds: int) -> None:
     )
     for (clusters, size), kind in product(SHAPES, KINDS):
         every = list(cases(kind, clusters, size))
-        found = {case: coverage(case, rounds, seed=1) for case in every}
-        middle = _range([share for case, share in found.items() if case.mean == 0.5])
-        ends = _range([share for case, share in found.items() if case.mean != 0.5])
+        coverages = {case: coverage(case, rounds, seed=1) for case in every}
+        middle = _range(
+            [share for case, share in coverages.items() if case.mean == 0.5]
+        )
+        ends = _range([share for case, share in coverages.items() if case.mean != 0.5])
         errors = max(false_positives(case, rounds // 4, seed=2) for case in every)
         print(
             f"{clusters:8}  {size:4}  {kind:15}  {middle}  {ends:18}  {errors:9.1%}",
@@ -54,11 +56,11 @@ def print_effects(rounds: int) -> None:
         "Intervals of differences of two models (at least)\nclusters  size  scores           coverage"
     )
     for (clusters, size), kind in product(SHAPES, KINDS):
-        found = min(
+        least = min(
             effect_coverage(case, rounds // 4, seed=6)
             for case in cases(kind, clusters, size)
         )
-        print(f"{clusters:8}  {size:4}  {kind:15}  {found:8.1%}", flush=True)
+        print(f"{clusters:8}  {size:4}  {kind:15}  {least:8.1%}", flush=True)
 
 
 def _range(shares: list[float]) -> str:
@@ -95,7 +97,7 @@ def print_families(rounds: int) -> None:
         )
         equal = Field((chance,) * models, questions, is_shared)
         unequal = Field(
-            tuple(chance * (1 - 0.5 * place / models) for place in range(models)),
+            tuple(chance * (1 - 0.5 * rank / models) for rank in range(models)),
             questions,
             is_shared,
         )

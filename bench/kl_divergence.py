@@ -86,8 +86,8 @@ def main() -> None:
     options = parser.parse_args()
     ignore_broken_torchvision()
     arms = (
-        read(each, options.text.read_text(), options.context)
-        for each in (options.base, options.candidate)
+        read(arm, options.text.read_text(), options.context)
+        for arm in (options.base, options.candidate)
     )
     exact = []
     stored = []
@@ -96,8 +96,8 @@ def main() -> None:
     for pieces in zip(*arms, strict=True):
         for one, other in zip(*pieces, strict=True):
             first, second = (
-                torch.tensor([v for _, v in sorted(each.top)]).double()
-                for each in (one, other)
+                torch.tensor([v for _, v in sorted(token.top)]).double()
+                for token in (one, other)
             )
             exact.append(float((first.exp() * (first - second)).sum()))
             kept = store(first)

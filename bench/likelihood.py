@@ -60,19 +60,17 @@ def make_questions(number: int, facts: int = 5) -> list[dict[str, Any]]:
     for _ in range(number):
         names = chance.sample(WORDS, facts)
         values = chance.sample(range(100, 1000), facts)
-        place = chance.randrange(facts)
+        asked_fact = chance.randrange(facts)
         context = "\n".join(
             f"The number of the {name} is {value}."
             for name, value in zip(names, values, strict=True)
         )
-        question = (
-            f"What is the number of the {names[place]}? Answer with the number only."
-        )
+        question = f"What is the number of the {names[asked_fact]}? Answer with the number only."
         rows.append(
             {
                 "context": context,
                 "question": question,
-                "answers": [str(values[place]), f"It is {values[place]}"],
+                "answers": [str(values[asked_fact]), f"It is {values[asked_fact]}"],
             }
         )
     return rows
@@ -84,14 +82,16 @@ def requests(rows: list[dict[str, Any]]) -> list[Any]:
 
     from helm_longctx.models.scoring import with_answers
 
-    found = []
+    scoring_requests = []
     for row in rows:
         prompt = f"{row['context']}\n\nQuestion: {row['question']}\nAnswer:"
         asked = Request(
             model="local/smollm2", model_deployment="local/smollm2", prompt=prompt
         )
-        found.append(with_answers(asked, row["answers"], (0, len(row["context"]))))
-    return found
+        scoring_requests.append(
+            with_answers(asked, row["answers"], (0, len(row["context"])))
+        )
+    return scoring_requests
 
 
 def independent(
@@ -107,8 +107,8 @@ def independent(
     encoded = tokenizer(text + answer, return_offsets_mapping=True)
     ids = encoded["input_ids"]
     start = next(
-        place
-        for place, (_, end) in enumerate(encoded["offset_mapping"])
+        index
+        for index, (_, end) in enumerate(encoded["offset_mapping"])
         if end > len(text)
     )
     with torch.inference_mode():
@@ -228,7 +228,7 @@ def noise(questions: int, facts: int, levels: list[float]) -> None:
     lines = (json.dumps(row) for row in make_questions(questions, facts))
     (folder / "questions.jsonl").write_text("\n".join(lines))
     given = {"path": str(folder), "count_with": "longctx/words"}
-    found: dict[str, list[tuple[float, float]]] = {
+    statistics_by_name: dict[str, list[tuple[float, float]]] = {
         "token_logprob": [],
         "likelihood": [],
         "accuracy": [],
@@ -255,19 +255,23 @@ def noise(questions: int, facts: int, levels: list[float]) -> None:
                 for result in made.results
                 if result.model == f"python/noise-{level}"
             )
-        found["token_logprob"].append(_mean(results["likelihood"], "token_logprob"))
-        found["likelihood"].append(_mean(results["likelihood"], "longctx_score"))
-        found["accuracy"].append(_mean(results[""], "longctx_score"))
+        statistics_by_name["token_logprob"].append(
+            _mean(results["likelihood"], "token_logprob")
+        )
+        statistics_by_name["likelihood"].append(
+            _mean(results["likelihood"], "longctx_score")
+        )
+        statistics_by_name["accuracy"].append(_mean(results[""], "longctx_score"))
         texts = [
-            f"{each.mean:6.3f} ({each.low:6.3f} to {each.high:6.3f})"
-            for each in (
+            f"{interval.mean:6.3f} ({interval.low:6.3f} to {interval.high:6.3f})"
+            for interval in (
                 results["likelihood"].statistics["token_logprob"].interval,
                 results["likelihood"].statistics["token_logprob_gain"].interval,
                 results[""].interval,
             )
         ]
         print(f"{level:5.2f}  {'  '.join(texts)}", flush=True)
-    for name, pairs in found.items():
+    for name, pairs in statistics_by_name.items():
         signal = signal_to_noise(
             [mean for mean, _ in pairs], [error for _, error in pairs]
         )

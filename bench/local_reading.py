@@ -123,7 +123,7 @@ def main() -> None:
                 f"{name:7} {seconds[name][-1]:6.1f} s  {args.length / seconds[name][-1]:5.0f} tokens/s",
                 flush=True,
             )
-    best = {name: min(each) for name, each in seconds.items()}
+    best = {name: min(times) for name, times in seconds.items()}
     print(f"{len(answers)} different first token(s)")
     print(
         "compared with whole:",

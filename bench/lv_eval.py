@@ -126,11 +126,11 @@ def measure_in_process(
     ]
     command += ["--lveval", str(args.lveval)]
     out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    found: dict[str, Any] = json.loads(out.splitlines()[-1])
-    peak = found["peak_mb"]
-    times = f"{found['seconds']:.1f} s ({found['cpu']:.1f} s of processors)"
+    figures: dict[str, Any] = json.loads(out.splitlines()[-1])
+    peak = figures["peak_mb"]
+    times = f"{figures['seconds']:.1f} s ({figures['cpu']:.1f} s of processors)"
     print(f"{name}: {times}, peak {peak:.0f} MB, {peak / size:.2f} times the text")
-    return found
+    return figures
 
 
 def main() -> None:

@@ -29,7 +29,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from helm_longctx.results.statistics.intervals import mean_interval
-from helm_longctx.tasks.sandbox import BUBBLEWRAP, SETTING
+from helm_longctx.run_settings import SANDBOX
+from helm_longctx.tasks.sandbox import BUBBLEWRAP
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -50,20 +51,20 @@ def measure_loss() -> None:
         inside = 0
         widths = []
         for seed in range(SEEDS):
-            found = []
+            rows = []
             for number in range(QUESTIONS):
                 one = seed * QUESTIONS + number
                 question, value = scripted.make_question(
                     30, one, 0.1, "compact", turn=300, threshold=700, kept=5000
                 )
-                found.append(
+                rows.append(
                     float(
                         scripted.ask(question, "compact", scripted.lose(share, one))[0]
                         != value
                     )
                 )
                 assert question.notes["compactions"] > 0
-            interval = mean_interval(found)
+            interval = mean_interval(rows)
             inside += interval.low <= share <= interval.high
             widths.append(interval.high - interval.low)
         mean = sum(widths) / len(widths)
@@ -107,13 +108,13 @@ def _in_child(function: Callable[..., None], *arguments: object) -> BaseProcess:
 
 def measure_kills(kills: int = 10) -> None:
     """Kill each method at random requests, and print what was sent again."""
-    os.environ.update({SETTING: BUBBLEWRAP, "HELM_LONGCTX_WAIT": "0.001"})
+    os.environ.update({SANDBOX: BUBBLEWRAP, "HELM_LONGCTX_WAIT": "0.001"})
     for name in KILLED:
         with tempfile.TemporaryDirectory() as folder:
-            found = kill(Path(folder), name, kills, random.Random(name))
+            outcome = kill(Path(folder), name, kills, random.Random(name))
         print(
-            f"{name}: {kills} kills, {'same' if found.equal else 'OTHER'} answers; {found.sent} of {found.requests}"
-            f" requests; {found.again} that were in flight at a kill were sent again, and {found.answered} others",
+            f"{name}: {kills} kills, {'same' if outcome.equal else 'OTHER'} answers; {outcome.sent} of {outcome.requests}"
+            f" requests; {outcome.again} that were in flight at a kill were sent again, and {outcome.answered} others",
             flush=True,
         )
 

@@ -104,12 +104,12 @@ def main() -> None:
         )
         register(tokenizer, Path(folder))
         seconds = measure(tokenizer, Path(folder), args.repeats)
-    found = {"seconds": seconds, "ratios": ratios(seconds)}
-    for part in found.values():
+    figures = {"seconds": seconds, "ratios": ratios(seconds)}
+    for part in figures.values():
         for name, value in part.items():
             print(f"{name:42} {value:8.3f}")
     if args.json:
-        args.json.write_text(json.dumps(found, indent=1) + "\n")
+        args.json.write_text(json.dumps(figures, indent=1) + "\n")
 
 
 def measure(tokenizer: Tokenizer, folder: Path, repeats: int) -> dict[str, float]:
@@ -146,8 +146,8 @@ def measure(tokenizer: Tokenizer, folder: Path, repeats: int) -> dict[str, float
                 for _ in range(10 if name.endswith("no tokenizer") else 1)
             ]
             start = time.perf_counter()
-            for each in made:
-                way(each)
+            for prepared in made:
+                way(prepared)
             if turn:
                 times[name].append((time.perf_counter() - start) / len(made))
     return {name: statistics.median(taken) for name, taken in times.items()}

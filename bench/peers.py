@@ -172,7 +172,7 @@ def write_inputs(folder: Path, questions: int, characters: int) -> None:
 
 def measure(folder: Path, args: argparse.Namespace) -> dict[str, list[Cost]]:
     """Measure the programs in turn."""
-    found: dict[str, list[Cost]] = {}
+    costs: dict[str, list[Cost]] = {}
     with local_server() as server:
         address = f"{server}/{round(args.after * 1000)}/v1/"
         variables = {
@@ -184,14 +184,14 @@ def measure(folder: Path, args: argparse.Namespace) -> dict[str, list[Cost]]:
         for turn in range(args.turns):
             every = commands(folder, address, args.threads, args.length)
             for name, command in ((name, every[name]) for name in args.programs):
-                place = folder / "work"
-                shutil.rmtree(place, ignore_errors=True)
-                place.mkdir(parents=True)
-                write_inputs(place, args.questions, args.characters)
-                cost = measure_command(command, place, variables)
-                found.setdefault(name, []).append(cost)
+                work_folder = folder / "work"
+                shutil.rmtree(work_folder, ignore_errors=True)
+                work_folder.mkdir(parents=True)
+                write_inputs(work_folder, args.questions, args.characters)
+                cost = measure_command(command, work_folder, variables)
+                costs.setdefault(name, []).append(cost)
                 print(f"turn {turn + 1}, {name}: {cost}", flush=True)
-    return found
+    return costs
 
 
 def main() -> None:
@@ -227,9 +227,9 @@ def main() -> None:
     args = parser.parse_args()
     folder = args.folder.resolve()
     install(folder, args.programs)
-    found = measure(folder, args)
+    costs_by_program = measure(folder, args)
     rows: list[dict[str, Any]] = []
-    for name, costs in found.items():
+    for name, costs in costs_by_program.items():
         middle = {
             key: statistics.median(asdict(cost)[key] for cost in costs)
             for key in asdict(costs[0])

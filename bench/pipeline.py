@@ -118,7 +118,9 @@ def measure(
         name: Moment(
             *(
                 statistics.median(times)
-                for times in zip(*(each[name] for each in rounds[1:]), strict=True)
+                for times in zip(
+                    *(moments[name] for moments in rounds[1:]), strict=True
+                )
             )
         )
         for name in rounds[0]
@@ -157,7 +159,7 @@ def main() -> None:
         f"Scores and files take {after[0]:.2f} ms an instance ({after[1]:.2f} ms of the processor)."
     )
     if args.json:
-        seconds = {name: each.elapsed for name, each in times.items()}
+        seconds = {name: moment.elapsed for name, moment in times.items()}
         args.json.write_text(
             json.dumps({**seconds, "ratio": ratios[0], "ms after": after[0]}) + "\n"
         )

@@ -99,11 +99,12 @@ def main() -> None:
                 )
                 gold = rows.references[number].split(" | ")
                 scores.append(
-                    sum(each.lower() in own[-1].lower() for each in gold) / len(gold)
+                    sum(answer.lower() in own[-1].lower() for answer in gold)
+                    / len(gold)
                 )
             same = sum(
-                rows.answer[number] == each
-                for number, each in zip(prompts, own, strict=True)
+                rows.answer[number] == answer
+                for number, answer in zip(prompts, own, strict=True)
             )
             mean = sum(scores) / len(scores)
             print(

@@ -41,7 +41,7 @@ class Counts:
     once: list[tuple[str, int]] = field(default_factory=list)
     """Place and number of lines of each private function that is called once."""
 
-    def add(self, path: Path, place: str) -> None:
+    def add(self, path: Path, path_name: str) -> None:
         """Count a file."""
         source = path.read_text(encoding="utf-8")
         tree = ast.parse(source)
@@ -73,7 +73,7 @@ class Counts:
         ]
         self.private += len(private)
         self.once += [
-            (f"{place}:{node.lineno} {node.name}", lines)
+            (f"{path_name}:{node.lineno} {node.name}", lines)
             for node, lines in private
             if named[node.name] == 1
         ]
@@ -122,13 +122,13 @@ def main() -> None:
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--once", action="store_true")
     arguments = parser.parse_args()
-    found = {str(folder): count(folder) for folder in arguments.folders}
+    counts_by_tree = {str(folder): count(folder) for folder in arguments.folders}
     if arguments.once:
         print(
             *(
-                f"{lines} {place}"
-                for c in found.values()
-                for place, lines in c.once
+                f"{lines} {definition}"
+                for c in counts_by_tree.values()
+                for definition, lines in c.once
                 if lines < FEW_LINES
             ),
             sep="\n",
@@ -146,8 +146,8 @@ def main() -> None:
                 *PEERS.values(),
             )
             subprocess.run(command, check=True)
-            found |= {name: count(Path(folder, name)) for name in PEERS}
-    print_table({name: counts.row() for name, counts in found.items()})
+            counts_by_tree |= {name: count(Path(folder, name)) for name in PEERS}
+    print_table({name: counts.row() for name, counts in counts_by_tree.items()})
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ from tests.support.servers.llm import Server, asked_again, serve
 from tests.support.shards import read_all
 
 from helm_longctx.models.baselines import lexical
+from helm_longctx.run_settings import WORKERS
 from helm_longctx.runner import LongContextRunner
 from helm_longctx.runner.machines import RayRunner
-from helm_longctx.runner.machines.ray_runner import WORKERS
 from helm_longctx.runner.runner import runner_arguments
 
 REQUESTS = 60
@@ -70,7 +70,7 @@ def main() -> None:
     ray.init(address=cluster.address, log_to_driver=False)
     with serve(lexical.answer) as server, tempfile.TemporaryDirectory() as folder:
         server.delay = 1.0
-        server.cache.read = lambda found: 0  # type: ignore[method-assign]
+        server.cache.read = lambda prefixes: 0  # type: ignore[method-assign]
         arguments = {"base_url": server.openai, "api_key": "sk-none"}
         client = ClientSpec("helm_longctx.models.apis.OpenAIClient", arguments)
         with deployed(

@@ -18,8 +18,8 @@ from tests.support.servers.llm import Server, asked_again, serve
 from tests.support.shards import read_all
 
 from helm_longctx.models.baselines import lexical
+from helm_longctx.run_settings import WORKERS
 from helm_longctx.runner.machines import RayRunner
-from helm_longctx.runner.machines.ray_runner import WORKERS
 from helm_longctx.runner.runner import runner_arguments
 
 REQUESTS = int(os.environ.get("BENCH_REQUESTS", "240"))
@@ -46,7 +46,7 @@ def measure(server: Server, folder: Path) -> None:
     )
     make(folder / "warm", warm_up, 4)
     server.delay = LATENCY
-    server.cache.read = lambda found: 0  # type: ignore[method-assign]  # else the second run has other numbers of cached tokens
+    server.cache.read = lambda prefixes: 0  # type: ignore[method-assign]  # else the second run has other numbers of cached tokens
     spec = spec_of(f"{ENTRY},model_deployment=test/ray")
     seconds = {}
     results = {}

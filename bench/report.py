@@ -64,7 +64,11 @@ def main() -> None:
         suite = folder / "runs" / "demo"
         write_suite(
             suite,
-            [f"helmet_{each}:length={n}" for each in CATEGORIES for n in LENGTHS],
+            [
+                f"helmet_{category}:length={n}"
+                for category in CATEGORIES
+                for n in LENGTHS
+            ],
             SKILLS,
             20,
             TEXT,
@@ -116,15 +120,15 @@ def _check(
     browser.execute_script(
         (resources.files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
     )
-    found = [
-        each
-        for each in browser.execute_async_script(AXE, RULES)
-        if each[0] in ("serious", "critical")
+    faults = [
+        fault
+        for fault in browser.execute_async_script(AXE, RULES)
+        if fault[0] in ("serious", "critical")
     ]
     name = f"{page.parent.name}/{page.name} {theme}"
     print(
         f"{name}: loaded in {loaded:.2f} s, plots in view drawn in {drawn:.2f} s",
-        *found,
+        *faults,
         *complaints(browser),
     )
 

@@ -26,14 +26,14 @@ def main() -> None:
         before = peak_mb()
         start = time.perf_counter()
         chunks = split(context, int(RETRIEVE.arguments["chunk_size"]))
-        found = join(
+        excerpts = join(
             chunks, find_best(chunks, QUESTION, int(RETRIEVE.arguments["chunks"]))
         )
         seconds = time.perf_counter() - start
         print(
             f"{estimate_tokens(context):,} tokens, {len(context) / 1e6:.2f} M characters, {len(chunks):,} chunks:"
             f" {seconds:.2f} s, peak memory {before:.0f} MB before, {peak_mb():.0f} MB after;"
-            f" {len(found):,} characters found"
+            f" {len(excerpts):,} characters found"
         )
 
 

@@ -51,7 +51,7 @@ class Row(NamedTuple):
 
 def rows(names: Collection[str]) -> Iterator[Row]:
     """Yield a row for each of the named benchmarks at each length that it has."""
-    for benchmark in (each for each in BENCHMARKS if each.name in names):
+    for benchmark in (benchmark for benchmark in BENCHMARKS if benchmark.name in names):
         for length in LENGTHS if benchmark.axis else (None,):
             tasks = [
                 task
@@ -95,7 +95,7 @@ def main() -> None:
     parser.add_argument(
         "--benchmarks",
         nargs="+",
-        choices=[each.name for each in BENCHMARKS],
+        choices=[benchmark.name for benchmark in BENCHMARKS],
         default=NAMES,
     )
     parser.add_argument("--models", type=int, default=60)

@@ -52,16 +52,16 @@ def ask(first: Scores, second: Scores, difference: float) -> Outcome:
     while True:
         size = min(math.ceil(GROWTH * looks[-1]) if looks else FIRST, len(first))
         looks.append(size)
-        found = compare_parts(
+        comparison = compare_parts(
             [Pairs(first[:size], second[:size], range(size), 1.0)], tuple(looks)
         )
-        is_decided = found.p_value < SIGNIFICANCE
+        is_decided = comparison.p_value < SIGNIFICANCE
         if is_decided or size == len(first):
             return Outcome(
                 difference,
                 size,
                 len(first),
-                np.sign(found.effect.mean) if is_decided else 0,
+                np.sign(comparison.effect.mean) if is_decided else 0,
             )
 
 
@@ -131,17 +131,18 @@ def summarize(outcomes: list[Outcome]) -> list[dict[str, float]]:
             if low < abs(outcome.difference) <= high
             or (high == 0 == outcome.difference)
         ]
-        decided = [each for each in chosen if each.sign]
+        decided = [outcome for outcome in chosen if outcome.sign]
         if chosen:
             rows.append(
                 {
                     "above": low,
                     "at most": high,
                     "pairs": len(chosen),
-                    "asked": sum(each.asked for each in chosen)
-                    / sum(each.of for each in chosen),
+                    "asked": sum(outcome.asked for outcome in chosen)
+                    / sum(outcome.of for outcome in chosen),
                     "decided": len(decided) / len(chosen),
-                    "wrong": sum(not _is_right(each) for each in decided) / len(chosen),
+                    "wrong": sum(not _is_right(outcome) for outcome in decided)
+                    / len(chosen),
                 }
             )
     return rows
@@ -161,21 +162,21 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     rng = np.random.default_rng(1)
-    found = {
+    summaries = {
         "published averages": summarize(list(published_outcomes(args.rounds, rng)))
     }
     if args.babilong:
-        found["BABILong's outputs"] = summarize(
+        summaries["BABILong's outputs"] = summarize(
             list(babilong_outcomes(args.babilong, args.rounds, rng))
         )
-    for name, rows in found.items():
+    for name, rows in summaries.items():
         for row in rows:
             print(
                 f"{name}: {row['above']:3g} to {row['at most']:3g} points, {row['pairs']:4g} pairs:"
                 f" {row['asked']:4.0%} of the requests, {row['decided']:4.0%} decided, {row['wrong']:5.1%} wrong"
             )
     if args.json:
-        args.json.write_text(json.dumps(found, indent=1) + "\n")
+        args.json.write_text(json.dumps(summaries, indent=1) + "\n")
 
 
 if __name__ == "__main__":

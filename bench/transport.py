@@ -56,8 +56,8 @@ def measure(address: str, characters: int, pairs: int) -> tuple[float, float]:
     times = []
     for number in range(pairs + WARM_UP):
         taken = [0.0, 0.0]
-        for place in random.sample(range(2), 2):
-            taken[place] = milliseconds(clients[place], make_prompt(number, characters))
+        for side in random.sample(range(2), 2):
+            taken[side] = milliseconds(clients[side], make_prompt(number, characters))
         times.append(taken)
     times = times[WARM_UP:]
     return statistics.median(bare for bare, _ in times), statistics.median(

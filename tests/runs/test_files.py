@@ -20,6 +20,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.runs.files import (
     RUN_SPEC,
     STATES,
+    parse,
     read_json,
     read_model,
     write_model,
@@ -100,6 +101,13 @@ def test_objects_keep_lone_surrogates() -> None:
     """A half of a surrogate pair, which a server can send, and NaN stay in plain data."""
     plain = to_plain([Part("\ud800", float("nan"))])
     assert json.dumps(plain) == '[{"value": "\\ud800", "other": NaN}]'
+
+
+@given(VALUES)
+def test_plain_data_is_that_of_helm(value: Any) -> None:
+    """Plain data of any value is what HELM's JSON of it is read as."""
+    expected = parse(json.dumps(asdict_without_nones(Part(value))).encode())
+    assert json.dumps(to_plain(Part(value))) == json.dumps(expected)
 
 
 @pytest.mark.parametrize("number", ["1" + "0" * 400, "-1" + "0" * 5000, "1e400"])

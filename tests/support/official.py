@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 
-def read_golden(script: str) -> Any:
-    """Return what `golden.json` beside a script has."""
-    return json.loads(Path(script).with_name("golden.json").read_text(encoding="utf-8"))
+def read_golden(script: str, name: str = "golden.json") -> Any:
+    """Return what the golden file beside a script has."""
+    return json.loads(Path(script).with_name(name).read_text(encoding="utf-8"))
 
 
 def digest(texts: Iterable[str]) -> str:

@@ -95,8 +95,8 @@ def _run_nemo_evaluator() -> None:
     except ValidationError as error:
         problems = []
         for problem in error.errors(include_input=False, include_url=False):
-            place = ".".join(map(str, problem["loc"]))
-            problems.append(f"{place}: {problem['msg']}")
+            path_text = ".".join(map(str, problem["loc"]))
+            problems.append(f"{path_text}: {problem['msg']}")
         raise InputError("; ".join(problems)) from None
     except RuntimeError as error:
         # The command has printed why it failed, and the error repeats all that it printed.

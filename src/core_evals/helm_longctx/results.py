@@ -84,7 +84,9 @@ def _read_scores(path: Path) -> RunScores:
     names = {"": group}
     if results and results[0].run and results[0].run.tasks:
         benchmark = next(
-            each for each in BENCHMARKS if each.name == results[0].benchmark
+            benchmark
+            for benchmark in BENCHMARKS
+            if benchmark.name == results[0].benchmark
         )
         names = {
             task.name: _group_name(benchmark, task.name, spec)
@@ -110,7 +112,9 @@ def _group_of(spec: Mapping[str, Any]) -> str:
     """Return the group of the category without judge and folder; the entry's group, the last one of HELM's own runs."""
     # All runs of a suite have the same judges and files. Without them, results always have the same names.
     entry = spec["scenario_spec"].get("args", {}).get("entry")
-    benchmark = next((each for each in BENCHMARKS if entry in each.entries), None)
+    benchmark = next(
+        (candidate for candidate in BENCHMARKS if entry in candidate.entries), None
+    )
     if benchmark is None:
         return str(spec["groups"][-1])
     return _group_name(benchmark, benchmark.entries[entry].name, spec)
@@ -153,13 +157,13 @@ def _mean(results: Sequence[Result]) -> Scores:
     if not scored or not scored[0].run:
         return {}
     mean = average(scored[0].entry, scored[0].run.tasks, scored)
-    errors = [each.statistics[MAIN_METRIC].error for each in scored]
+    errors = [result.statistics[MAIN_METRIC].error for result in scored]
     known = (
         {}
         if any(map(math.isnan, errors))
         else {"stderr": math.hypot(*errors) / len(errors)}
     )
-    count = sum(row.score is not None for each in scored for row in each.answers)
+    count = sum(row.score is not None for result in scored for row in result.answers)
     scores: Scores = {
         MAIN_METRIC: {"value": mean.interval.mean, "stats": {"count": count, **known}}
     }

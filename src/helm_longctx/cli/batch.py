@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from helm_longctx.config.load import SELECTION, takes_selection
+from helm_longctx.config.load import SELECTION, takes_options
 from helm_longctx.config.schema import MOST_INSTANCES
 from helm_longctx.config.shared import (
     Entries,
@@ -73,7 +73,7 @@ def batch() -> None:
 
 
 @app.command()
-@takes_selection()
+@takes_options(SELECTION)
 def submit(
     suite: SuiteOption,
     most: MostInstances,
@@ -134,7 +134,7 @@ def submit(
 
 
 @app.command()
-@takes_selection()
+@takes_options(SELECTION)
 def status(
     suite: SuiteOption,
     entries: _SomeEntries = None,
@@ -149,7 +149,7 @@ def status(
 
 
 @app.command()
-@takes_selection()
+@takes_options(SELECTION)
 def collect(
     suite: SuiteOption,
     entries: _SomeEntries = None,
@@ -194,7 +194,7 @@ def collect(
 
 
 @app.command()
-@takes_selection()
+@takes_options(SELECTION)
 def cancel(
     suite: SuiteOption,
     entries: _SomeEntries = None,

@@ -17,7 +17,7 @@ from helm_longctx.apps.reproduction.protocols import (
     runnable_protocols,
 )
 from helm_longctx.cli.run import make_configured_runs
-from helm_longctx.config.load import takes_options
+from helm_longctx.config.load import FOLDERS, LIMITS, MODEL, takes_options
 from helm_longctx.config.shared import Quiet, Verbose
 from helm_longctx.errors import InputError
 from helm_longctx.results.suite import suite_folder
@@ -34,28 +34,17 @@ _MODELS = ("model", "model_url")
 
 
 @takes_options(
-    *(
+    [
         "suite",
         "argument",
-        "model",
-        "model_url",
-        "model_name",
-        "model_type",
-        "api_key_env",
-        "context",
-        "tokenizer",
-    ),
-    *(
+        *MODEL,
         "reasoning_effort",
         "judge",
         "judge_key",
-        "max_cost",
-        "prices",
-        "request_timeout",
-        "max_retries",
-        "parallelism",
-    ),
-    *("output_path", "local_path", "dry_run", "generated"),
+        *LIMITS,
+        *FOLDERS,
+        "generated",
+    ],
     suite="Name of the suite. Without a model it is compared. [default: reproduce]",
 )
 def reproduce(

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from helm_longctx.config.load import takes_selection
+from helm_longctx.config.load import SELECTION, takes_options
 from helm_longctx.config.shared import (
     Entries,
     LocalPath,
@@ -16,7 +16,7 @@ from helm_longctx.config.shared import (
 )
 
 
-@takes_selection()
+@takes_options(SELECTION)
 def shard(
     part: Annotated[
         str,

@@ -48,13 +48,30 @@ _CHOICE = re.compile(r"'([^']*)'")
 SELECTION = ("tasks", "length", "argument", "entry", "conf_path", "model")
 """The options that say which runs."""
 
+MODEL = (
+    "model",
+    "model_url",
+    "model_name",
+    "model_type",
+    "api_key_env",
+    "context",
+    "tokenizer",
+)
+"""The options of a model that answers chats."""
+
+LIMITS = ("max_cost", "prices", "request_timeout", "max_retries", "parallelism")
+"""The options that limit what is sent."""
+
+FOLDERS = ("output_path", "local_path", "dry_run")
+"""The options of commands that write runs, or print only the plan."""
+
 _ARTICLE = re.compile(r"^(the|an?) ")
 """The start of a description that the help of its option leaves out."""
 
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 """Names of models on a server that run entries can use unchanged."""
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -293,7 +310,9 @@ SETTINGS = {setting.parameter: setting for setting in _find_settings(RunConfig)}
 """All settings with an option, by the names of their parameters, in the order of the schema."""
 
 
-def takes_options(*names: str, **helps: str) -> Callable[[Command], Command]:
+def takes_options(
+    names: Sequence[str] = (), **helps: str
+) -> Callable[[_Command], _Command]:
     """Give a command options of a configuration, whose values it gets in `**options`.
 
     Args:
@@ -301,18 +320,7 @@ def takes_options(*names: str, **helps: str) -> Callable[[Command], Command]:
         helps: the help of options that mean something else in this command.
     """
 
-    return _add_options(names, helps)
-
-
-def takes_selection(*names: str) -> Callable[[Command], Command]:
-    """Give a command the options that choose runs, and those with the names."""
-    return _add_options((*SELECTION, *names), {})
-
-
-def _add_options(
-    names: Sequence[str], helps: Mapping[str, str]
-) -> Callable[[Command], Command]:
-    def add(command: Command) -> Command:
+    def add(command: _Command) -> _Command:
         signature = inspect.signature(command, eval_str=True)
         own = []
         for parameter in signature.parameters.values():

@@ -192,12 +192,12 @@ class EvaluationResult:
         results = self.results + (other.results if other else ())
         boards = make_boards(results, BENCHMARKS)
         models = list(dict.fromkeys(result.model for result in results))
-        found = find_groups(groups, models)
+        run_groups = find_groups(groups, models)
         noise = None if run_noise is None else str(run_noise)
         rows = []
         for board in boards:
             if board.own_models:
-                content = to_json(compare_groups([board], found, run_noise=noise))
+                content = to_json(compare_groups([board], run_groups, run_noise=noise))
                 rows += [
                     {"benchmark": board.name, **row} for row in content["pairings"]
                 ]

@@ -7,7 +7,7 @@ from helm.benchmark.adaptation.request_state import RequestState
 from helm.common.request import GeneratedOutput
 
 from helm_longctx.helm.metric import LongContextMetric
-from helm_longctx.models.results import facts_of
+from helm_longctx.tasks.answer import Answer
 from helm_longctx.tasks.logprobs import WINDOW, mean_logprob
 from helm_longctx.tasks.metric_names import (
     ANSWER_LOGPROB,
@@ -26,24 +26,22 @@ class LikelihoodMetric(LongContextMetric):
     """Reads log-probabilities instead of answers. The score is the likelihood of a token, in 0 to 1."""
 
     def _scores(
-        self, state: RequestState, sample: Sample
+        self, state: RequestState, sample: Sample, answer: Answer
     ) -> Iterator[tuple[str, float]]:
         assert state.result
         outputs = state.result.completions
         answers = state.request.answers
         if not answers:
-            facts = facts_of(state.result)
-            windows = facts.windows
-            assert windows is not None
-            logprob = mean_logprob(windows)
+            assert answer.windows is not None
+            logprob = mean_logprob(answer.windows)
             yield MAIN_METRIC, math.exp(logprob)
             yield MEAN_LOGPROB, logprob
-            for index, window in enumerate(windows):
+            for index, window in enumerate(answer.windows):
                 if window.is_representative:
                     yield window_logprob((index + 1) * WINDOW), window.logprob
-            if facts.key_tokens is not None:
-                yield KEY_TOKENS, facts.key_tokens.tokens
-                yield KEY_LOGPROB_SUM, facts.key_tokens.logprob
+            if answer.key_tokens is not None:
+                yield KEY_TOKENS, answer.key_tokens.tokens
+                yield KEY_LOGPROB_SUM, answer.key_tokens.logprob
             return
         statistics = _likelihoods(outputs, len(answers))
         likelihood = math.exp(statistics[MEAN_LOGPROB])

@@ -121,9 +121,11 @@ class LongContextMetric(Metric):
             numbers.append(
                 add_context(Stat(MetricName("num_instances")).add(count), context)
             )
-        return MetricResult(
-            [*stats, *jury_stats(rows), *self._passes(rows, repeats), *numbers], rows
-        )
+        # To read the rows takes as long as to score an exact match.
+        has_judges = any(read_statistic(stat.name.name).judge for stat in stats)
+        jury = jury_stats(rows) if has_judges else []
+        passes = self._passes(rows, repeats)
+        return MetricResult([*stats, *jury, *passes, *numbers], rows)
 
     def _evaluate_trials(self, scenario_state: ScenarioState) -> MetricResult:
         """Return what HELM's `evaluate` returns for a run without perturbations, in less time.
@@ -213,7 +215,8 @@ class LongContextMetric(Metric):
         failure = answer.failure
         if state.result and failure is None:
             yield "request_cached", float(answer.is_cached)
-            yield "output_truncated", float(is_output_cut(state.result))
+            is_cut = answer.is_cut or (answer.earlier and is_output_cut(state.result))
+            yield "output_truncated", float(bool(is_cut))
             yield "thinking_unfinished", float(answer.is_thinking_unfinished)
             yield "answer_empty", float(answer.is_empty)
             yield "answer_in_reasoning", float(answer.is_only_in_reasoning)
@@ -233,7 +236,7 @@ class LongContextMetric(Metric):
             yield from _step_values(answer, sample)
             if answer.served_model:
                 yield "other_model", float(answer.other_model is not None)
-            yield from self._scores(state, sample)
+            yield from self._scores(state, sample, answer)
         for name in ("depth", "input_tokens", "prompt_tokens"):
             if (value := getattr(sample, name)) is not None:
                 yield name, value
@@ -258,12 +261,12 @@ class LongContextMetric(Metric):
                 yield from _efficiency(answer, state.result.request_time)
 
     def _scores(
-        self, state: RequestState, sample: Sample
+        self, state: RequestState, sample: Sample, answer: Answer
     ) -> Iterator[tuple[str, float]]:
         assert state.instance.sub_split
         assert state.result
         task = self.benchmark.task(state.instance.sub_split)
-        record = scored_record(state, sample)
+        record = scored_record(state, sample, answer)
         # A scored answer prefix would be the text of an empty answer.
         is_empty_text = not state.result.completions[0].text.strip()
         yield UNREAD, float(is_empty_text or not task.can_read(record))
@@ -457,15 +460,22 @@ def _usage_values(
             yield "price_date", float(f"{prices.date:%Y%m%d}")
 
 
-def scored_record(state: RequestState, sample: Sample) -> Record:
-    """Return the record that the task's scorer and its judges get (see `tasks/task.py`)."""
-    assert state.result
+def scored_record(
+    state: RequestState, sample: Sample, answer: Answer | None = None
+) -> Record:
+    """Return the record that the task's scorer and its judges get (see `tasks/task.py`).
+
+    Args:
+        answer: that of the state, if it was read before.
+    """
     # The model continued the prefix, and the official code scores both together (HELMET eval.py:101).
     if sample.style == "completion" and sample.prefix_scored:
         prefix = sample.answer_prefix
     else:
         prefix = ""
-    answer = answer_of(state.result)
+    if answer is None:
+        assert state.result
+        answer = answer_of(state.result)
     # As in the official code, the prefix comes before the reasoning, and is removed with it.
     has_reasoning = answer.reasoning is not None and not answer.has_open_reasoning
     prediction = answer.text if has_reasoning else prefix + answer.text

@@ -91,31 +91,29 @@ def answer_of(result: RequestResult) -> Answer:
 
     The first completion is the answer. Further ones are those of earlier requests, or of scored texts.
     """
-    facts = replace(
-        facts_of(result), failure=failure_of(result), usage=usage_of(result)
-    )
-    about = {
+    # An answer is made several times for each question, and each `dataclasses.replace` would take as long as all else.
+    values = {
+        **vars(facts_of(result)),
+        "failure": failure_of(result),
+        "usage": usage_of(result),
         "error": result.error or "",
         "seconds": result.request_time,
         "is_cached": result.cached,
     }
-    if not result.completions:
-        return Answer(**vars(facts), **about)
-    first, *others = result.completions
-    return replace(
-        _read_output(first, facts),
-        **about,
-        earlier=tuple(_text_of(output) for output in others),
-    )
+    if result.completions:
+        first, *others = result.completions
+        values |= _output_values(first)
+        values["earlier"] = tuple(_text_of(output) for output in others)
+    return Answer(**values)
 
 
-def _read_output(output: GeneratedOutput, facts: AnswerFacts) -> Answer:
-    return Answer(
-        **vars(facts),
-        output=_text_of(output),
-        thinking=output.thinking.text if output.thinking else None,
-        finish_reason=finish_reason_of(output),
-    )
+def _output_values(output: GeneratedOutput) -> dict[str, Any]:
+    """Return the fields of an answer that are of its output."""
+    return {
+        "output": _text_of(output),
+        "thinking": output.thinking.text if output.thinking else None,
+        "finish_reason": finish_reason_of(output),
+    }
 
 
 def _text_of(output: GeneratedOutput) -> str:
@@ -133,7 +131,7 @@ def is_output_cut(result: RequestResult) -> bool:
             of_output = facts
         else:
             of_output = facts.first or NO_FACTS
-        if _read_output(output, of_output).is_cut:
+        if Answer(**vars(of_output), **_output_values(output)).is_cut:
             return True
     return False
 

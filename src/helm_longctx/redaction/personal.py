@@ -40,8 +40,8 @@ class Replaced:
 def _is_number(digits: str) -> bool:
     """Whether digits are those of a payment card (Luhn's checksum)."""
     total = 0
-    for place, digit in enumerate(reversed(digits)):
-        value = int(digit) * (1 + place % 2)
+    for position, digit in enumerate(reversed(digits)):
+        value = int(digit) * (1 + position % 2)
         total += value - 9 * (value > 9)
     return total % 10 == 0
 

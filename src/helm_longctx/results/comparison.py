@@ -50,7 +50,7 @@ from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.metric_names import nearest_depth
 
-Part = TypeVar("Part", str, int)
+_Part = TypeVar("_Part", str, int)
 
 
 Differences = Mapping[tuple[ShownModel, ShownModel], Decision]
@@ -501,9 +501,11 @@ class _SharedAnswers:
         questions = self.questions
         return [index for index, question in enumerate(questions) if question.weight]
 
-    def _split(self, part: Callable[[_Question], Part | None]) -> dict[Part, list[int]]:
+    def _split(
+        self, part: Callable[[_Question], _Part | None]
+    ) -> dict[_Part, list[int]]:
         """Return the indices of the `questions` of each part in which all models answered an instance."""
-        parts: dict[Part, list[int]] = defaultdict(list)
+        parts: dict[_Part, list[int]] = defaultdict(list)
         for index, question in enumerate(self.questions):
             name = part(question)
             # The answered questions are the first ones.

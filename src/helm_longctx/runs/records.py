@@ -24,6 +24,7 @@ from dacite import DaciteError
 
 from helm_longctx.errors import DamagedRunError
 from helm_longctx.failures import Failure
+from helm_longctx.helm_api import PerInstanceStats, RequestState
 from helm_longctx.models.results import answer_of, parse_result
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runs.files import (
@@ -41,6 +42,7 @@ from helm_longctx.runs.helm_files import (
     StatisticsRow,
     read_rows,
     read_states,
+    to_json,
     to_plain,
     write_helm_files,
 )
@@ -181,9 +183,17 @@ class QuestionRecord:
 
     @classmethod
     def from_state(
-        cls, state: State, values: Mapping[str, float] | None = None
+        cls,
+        state: State,
+        answer: Answer | None = None,
+        values: Mapping[str, float] | None = None,
     ) -> QuestionRecord:
-        """Make the record from a request state of HELM. Raises any error if it has another form."""
+        """Make the record from a request state of HELM. Raises any error if it has another form.
+
+        Args:
+            state: plain data.
+            answer: that of the state, if it was read before.
+        """
         instance = state["instance"]
         request = {}
         for name, value in state["request"].items():
@@ -199,7 +209,7 @@ class QuestionRecord:
                 for reference in instance.get("references", ())
             ],
             request=request,
-            answer=_read_answer(state.get("result")),
+            answer=answer or _read_answer(state.get("result")),
             notes=state.get("annotations") or {},
             values=values or {},
             is_perturbed=bool(instance.get("perturbation")),
@@ -325,12 +335,11 @@ def write_run(
     # Without records, HELM's files count. Older records would look like those of these files if the sizes were equal.
     (run / RECORDS).unlink(missing_ok=True)
     with tempfile.TemporaryFile(dir=run) as lines:
-        _write_lines(lines, records)
         write_helm_files(
             run,
             spec=spec,
             scenario=scenario,
-            states=(record.to_state() for record in _read_again(lines)),
+            states=(record.to_state() for record in _write_lines(lines, records)),
             stats=stats,
             rows=(record.to_row() for record in _read_again(lines) if record.values),
         )
@@ -340,7 +349,10 @@ def write_run(
         replace_file(run / RECORDS, stamp, pieces=pieces)
 
 
-def _write_lines(file: Any, records: Iterable[QuestionRecord]) -> None:
+def _write_lines(
+    file: Any, records: Iterable[QuestionRecord]
+) -> Iterator[QuestionRecord]:
+    """Yield the records, each after it was written."""
     with zstandard.ZstdCompressor(level=_LEVEL).stream_writer(
         file, closefd=False
     ) as packed:
@@ -348,6 +360,7 @@ def _write_lines(file: Any, records: Iterable[QuestionRecord]) -> None:
         for record in records:
             packed.write(_to_line(record.to_json()))
             count += 1
+            yield record
         # Without this line, records that were cut off would look whole.
         packed.write(_to_line({_END: count}))
 
@@ -358,8 +371,7 @@ def _read_again(file: Any) -> Iterator[QuestionRecord]:
 
 
 def _to_line(content: Mapping[str, Any]) -> bytes:
-    # Texts of models can have lone surrogates, which only escapes can hold.
-    return json.dumps(content).encode("ascii") + b"\n"
+    return to_json(content) + b"\n"
 
 
 def _stamp(run: Path) -> dict[str, Any]:
@@ -480,7 +492,8 @@ def _read_helm_files(run: Path) -> Iterator[QuestionRecord]:
     statistics = _read_statistics(run)
     path = run / STATES
     with reading(path):
-        yield from _add_values(read_states(path), [statistics])
+        answered = ((state, None) for state in read_states(path))
+        yield from _add_values(answered, [statistics])
 
 
 def _read_statistics(run: Path) -> dict[_Key, dict[str, float]]:
@@ -498,32 +511,51 @@ def _read_statistics(run: Path) -> dict[_Key, dict[str, float]]:
 
 
 def make_records(
-    states: Iterable[Any], rows: Iterable[Any]
+    states: Iterable[RequestState], rows: Iterable[PerInstanceStats]
 ) -> Iterator[QuestionRecord]:
-    """Yield the records of request states and rows of statistics of HELM, which have nearly always the same order.
+    """Yield the records of request states and rows of statistics, which have nearly always the same order.
 
     Args:
-        states: HELM's objects, or the same as plain data. One at a time is in memory.
+        states: HELM's objects. One at a time is in memory.
         rows: the same.
     """
-    plain_states = (to_plain(state) for state in states)
-    return _add_values(plain_states, (_read_values(to_plain(row)) for row in rows))
+    statistics = (_read_values(_shorten_row(row)) for row in rows)
+    return _add_values(map(_to_answered, states), statistics)
+
+
+def _to_answered(state: RequestState) -> tuple[State, Answer | None]:
+    return to_plain(state), answer_of(state.result) if state.result else None
+
+
+def _shorten_row(row: PerInstanceStats) -> StatisticsRow:
+    """Return a row as plain data with what `_read_values` reads."""
+    if row.perturbation:
+        return dict(to_plain(row))
+    stats = []
+    for stat in row.stats:
+        stats.append({"name": vars(stat.name), "mean": stat.mean})
+    return {
+        "instance_id": row.instance_id,
+        "train_trial_index": row.train_trial_index,
+        "stats": stats,
+    }
 
 
 def _add_values(
-    states: Iterable[State], statistics: Iterable[Mapping[_Key, Mapping[str, float]]]
+    answered: Iterable[tuple[State, Answer | None]],
+    statistics: Iterable[Mapping[_Key, Mapping[str, float]]],
 ) -> Iterator[QuestionRecord]:
     left = iter(statistics)
     waiting: dict[_Key, Mapping[str, float]] = {}
-    for state in states:
-        record = QuestionRecord.from_state(state)
-        key = _key_of(record.task, state["instance"]["id"], state, state["instance"])
+    for state, answer in answered:
+        instance = state["instance"]
+        key = _key_of(instance.get("sub_split") or "", instance["id"], state, instance)
         while key not in waiting:
             further = next(left, None)
             if further is None:
                 break
             waiting.update(further)
-        yield replace(record, values=waiting.pop(key, {}))
+        yield QuestionRecord.from_state(state, answer, waiting.pop(key, {}))
 
 
 def _read_values(row: StatisticsRow) -> dict[_Key, dict[str, float]]:

@@ -239,10 +239,12 @@ def values_of(rows: Iterable[InstanceScore], metric: str = "") -> list[AnswerVal
     Args:
         metric: the metric; empty for the score.
     """
-    found = ((row, row.values.get(metric) if metric else row.score) for row in rows)
+    values_of_rows = (
+        (row, row.values.get(metric) if metric else row.score) for row in rows
+    )
     return [
         AnswerValue(value, row.group, row.instance)
-        for row, value in found
+        for row, value in values_of_rows
         if value is not None
     ]
 
@@ -250,8 +252,8 @@ def values_of(rows: Iterable[InstanceScore], metric: str = "") -> list[AnswerVal
 def mean_over_questions(values: Sequence[AnswerValue]) -> float:
     """Return the mean over questions of their means over repeats, as HELM's statistics; NaN without a value."""
     questions: dict[str, list[float]] = {}
-    for each in values:
-        questions.setdefault(each.instance, []).append(each.value)
+    for answer in values:
+        questions.setdefault(answer.instance, []).append(answer.value)
     return fmean(map(fmean, questions.values())) if questions else math.nan
 
 

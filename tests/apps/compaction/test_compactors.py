@@ -22,7 +22,11 @@ from helm_longctx.apps.compaction.compactors import (
     split_rounds,
 )
 from helm_longctx.apps.compaction.samples import make_session
-from helm_longctx.apps.compaction.transcripts import Message, count_tokens, render
+from helm_longctx.apps.compaction.transcripts import (
+    TranscriptMessage,
+    count_tokens,
+    render,
+)
 from helm_longctx.errors import InputError
 
 MODULE = """
@@ -40,7 +44,7 @@ def fail(messages):
 
 
 @pytest.fixture(scope="module")
-def messages() -> list[Message]:
+def messages() -> list[TranscriptMessage]:
     """Return the messages of a session."""
     return make_session(1, turns=10)[0]
 
@@ -63,7 +67,7 @@ def make(spec: str, seconds: float = 20) -> Compactor:
     return make_compactor(spec, refuse, refuse, seconds)
 
 
-def test_baselines(messages: list[Message]) -> None:
+def test_baselines(messages: list[TranscriptMessage]) -> None:
     """The baselines keep everything, the last tokens but no more, and nothing."""
     whole, last, nothing = (
         baseline.compact(messages, 400) for baseline in make_baselines(BASELINES)
@@ -72,11 +76,13 @@ def test_baselines(messages: list[Message]) -> None:
     assert nothing.tokens == 0
     assert 300 < last.tokens <= 400
     assert list(last.messages) == messages[-len(last.messages) :]
-    short = make_baselines(["last"])[0].compact([Message("user", "word " * 1000)], 100)
+    short = make_baselines(["last"])[0].compact(
+        [TranscriptMessage("user", "word " * 1000)], 100
+    )
     assert 80 <= short.tokens <= 120
 
 
-def test_functions(messages: list[Message]) -> None:
+def test_functions(messages: list[TranscriptMessage]) -> None:
     """A function in the folder of the command gets messages of OpenAI's form; its errors name no content."""
     Path("mine.py").write_text(MODULE)
     made = make("mine:drop_tools").compact(messages, 1).messages
@@ -119,7 +125,7 @@ COPY = "import sys; lines = open(sys.argv[1]).readlines(); open(sys.argv[2], 'w'
     ],
 )
 def test_commands(
-    messages: list[Message], code: str, words: str, expected: int
+    messages: list[TranscriptMessage], code: str, words: str, expected: int
 ) -> None:
     """A command reads files or its input, and writes lines, a document, or a text."""
     Path("tool.py").write_text(code)
@@ -127,10 +133,10 @@ def test_commands(
     assert len(made.messages) == expected
 
 
-def test_commands_are_not_read_by_a_shell(messages: list[Message]) -> None:
+def test_commands_are_not_read_by_a_shell(messages: list[TranscriptMessage]) -> None:
     """Nothing in a command or a transcript is run by a shell."""
     hostile = [
-        Message(
+        TranscriptMessage(
             "user", "$(touch hacked); `touch hacked` | touch hacked\n'; touch hacked; '"
         )
     ]
@@ -154,7 +160,9 @@ def test_commands_are_not_read_by_a_shell(messages: list[Message]) -> None:
         ('print(\'{"role": "robot"}\')', "a message needs a role"),
     ],
 )
-def test_commands_that_fail(messages: list[Message], code: str, expected: str) -> None:
+def test_commands_that_fail(
+    messages: list[TranscriptMessage], code: str, expected: str
+) -> None:
     """A command that fails, hangs or writes no messages has no result."""
     Path("tool.py").write_text(code)
     start = time.monotonic()
@@ -163,7 +171,7 @@ def test_commands_that_fail(messages: list[Message], code: str, expected: str) -
     assert time.monotonic() - start < 20
 
 
-def test_a_command_without_its_output(messages: list[Message]) -> None:
+def test_a_command_without_its_output(messages: list[TranscriptMessage]) -> None:
     """A command that should write a file and does not has no result."""
     Path("tool.py").write_text("pass")
     with pytest.raises(CompactionError, match="wrote no file"):
@@ -217,7 +225,7 @@ class _Counting(Compactor):
         return make_baselines(["last"])[0].compact(messages[-2:], 10**6)
 
 
-def test_rounds(messages: list[Message]) -> None:
+def test_rounds(messages: list[TranscriptMessage]) -> None:
     """A transcript comes in parts of equal size, and what is left is compacted again with each."""
     for rounds in (1, 2, 4, 100):
         parts = split_rounds(messages, rounds)

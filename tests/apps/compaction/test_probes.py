@@ -25,7 +25,7 @@ from helm_longctx.apps.compaction.scoring import (
     score_reply,
     split_reply,
 )
-from helm_longctx.apps.compaction.transcripts import Message, Transcript
+from helm_longctx.apps.compaction.transcripts import Transcript, TranscriptMessage
 from helm_longctx.apps.compaction.trial import count_compactions
 from helm_longctx.errors import InputError
 
@@ -33,10 +33,10 @@ TRANSCRIPT = Transcript(
     "t",
     "messages",
     [
-        Message("user", "Use the port 8123 for the proxy.", line=1),
-        Message("assistant", "The proxy is in src/proxy.py now.", line=2),
-        Message("tool", "exit code 77\nretry later", line=3),
-        Message("user", "Now on to src/proxy.py again.", line=4),
+        TranscriptMessage("user", "Use the port 8123 for the proxy.", line=1),
+        TranscriptMessage("assistant", "The proxy is in src/proxy.py now.", line=2),
+        TranscriptMessage("tool", "exit code 77\nretry later", line=3),
+        TranscriptMessage("user", "Now on to src/proxy.py again.", line=4),
     ],
 )
 RAW = {
@@ -185,7 +185,9 @@ def test_files_of_probes(tmp_path: Path) -> None:
     path.write_bytes(orjson.dumps(own) + b"\n")
     (read,) = load_probes(path, [TRANSCRIPT])
     assert (read.message, read.is_exact) == (0, True)
-    other = Transcript("t", "messages", [Message("user", "the port 8123 too")])
+    other = Transcript(
+        "t", "messages", [TranscriptMessage("user", "the port 8123 too")]
+    )
     save_probes(path, [probe])
     for transcripts, expected in (
         ([other], "has changed"),

@@ -12,8 +12,8 @@ import pytest
 from helm_longctx.apps.compaction.samples import WRITERS, make_session
 from helm_longctx.apps.compaction.sessions import read_transcripts
 from helm_longctx.apps.compaction.transcripts import (
-    Message,
     Transcript,
+    TranscriptMessage,
     from_openai,
     read_message,
     to_openai,
@@ -313,9 +313,9 @@ def test_programs_get_what_they_may_return() -> None:
     """Messages in OpenAI's form are read again as they were; a text is one message, and other values are refused."""
     call = ToolCall(id="1", name="f", arguments={"x": [1, "é"]})
     messages = [
-        Message("user", "hi"),
-        Message("assistant", "I try.", (call,)),
-        Message("tool", "ok", call_id="1", tool="f"),
+        TranscriptMessage("user", "hi"),
+        TranscriptMessage("assistant", "I try.", (call,)),
+        TranscriptMessage("tool", "ok", call_id="1", tool="f"),
     ]
     assert says(from_openai(to_openai(messages))) == says(messages)
     assert says(from_openai({"messages": to_openai(messages)})) == says(messages)

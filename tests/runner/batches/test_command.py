@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.environment import MAX_COST
 from helm_longctx.models.baselines import lexical
+from helm_longctx.run_settings import MAX_COST
 from helm_longctx.runner.batches import collection
 from tests.chaos.batches import write_deployment
 from tests.support.commands import Command

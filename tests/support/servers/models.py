@@ -108,21 +108,23 @@ class PromptCache:
         self.seconds_ahead = 0.0
         self.is_frozen = False
 
-    def read(self, found: Sequence[Prefix]) -> int:
+    def read(self, prefixes: Sequence[Prefix]) -> int:
         """Return the tokens of the longest prefix that is kept."""
         with self._lock:
             now = time.monotonic() + self.seconds_ahead
             kept = [
-                each for each in found if self._kept.get(each[1], (0.0, 0.0))[0] > now
+                prefix
+                for prefix in prefixes
+                if self._kept.get(prefix[1], (0.0, 0.0))[0] > now
             ]
             for _, digest in kept:
                 seconds = self._kept[digest][1]
                 self._kept[digest] = (now + seconds, seconds)
         return max((tokens for tokens, _ in kept), default=0)
 
-    def write(self, found: Sequence[Prefix], seconds: float = KEPT_SECONDS) -> None:
+    def write(self, prefixes: Sequence[Prefix], seconds: float = KEPT_SECONDS) -> None:
         """Keep these prefixes for some seconds after each use."""
         with self._lock:
             end = time.monotonic() + self.seconds_ahead + seconds
             if not self.is_frozen:
-                self._kept.update((digest, (end, seconds)) for _, digest in found)
+                self._kept.update((digest, (end, seconds)) for _, digest in prefixes)

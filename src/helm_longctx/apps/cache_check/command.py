@@ -11,6 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from helm_longctx.config.load import (
+    FOLDERS,
+    MODEL,
     load_config,
     read_options,
     split_names,
@@ -43,16 +45,7 @@ _Tie = Annotated[
 
 
 @takes_options(
-    *(
-        "model",
-        "model_url",
-        "model_name",
-        "model_type",
-        "api_key_env",
-        "context",
-        "tokenizer",
-    ),
-    *("request_timeout", "output_path", "local_path", "dry_run"),
+    [*MODEL, "request_timeout", *FOLDERS],
     dry_run="Only print how many requests and tokens there are, and what they can find.",
 )
 def cache_check(
@@ -118,7 +111,8 @@ def cache_check(
         STATES,
         Server,
     )
-    from helm_longctx.config.plan import make_plan, make_settings
+    from helm_longctx.config.plan import make_plan
+    from helm_longctx.config.settings import make_settings
 
     names = split_names([length])
     lengths = []

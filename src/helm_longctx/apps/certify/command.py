@@ -26,6 +26,9 @@ from helm_longctx.apps.certify.search import (
     plan_tests,
 )
 from helm_longctx.config.load import (
+    FOLDERS,
+    LIMITS,
+    MODEL,
     load_config,
     read_options,
     split_names,
@@ -198,26 +201,7 @@ _Thinking = Annotated[
 
 
 @takes_options(
-    *(
-        "model",
-        "model_url",
-        "model_name",
-        "model_type",
-        "api_key_env",
-        "context",
-        "tokenizer",
-        "reasoning_effort",
-    ),
-    *(
-        "max_cost",
-        "prices",
-        "request_timeout",
-        "max_retries",
-        "parallelism",
-        "output_path",
-        "local_path",
-        "dry_run",
-    ),
+    [*MODEL, "reasoning_effort", *LIMITS, *FOLDERS],
     dry_run="Only print the plan, its price and what it can find.",
 )
 def certify(
@@ -313,7 +297,8 @@ def _certify(
         describe_verdict,
         write_certificate,
     )
-    from helm_longctx.config.plan import make_plan, make_settings
+    from helm_longctx.config.plan import make_plan
+    from helm_longctx.config.settings import make_settings
     from helm_longctx.results.effective_context import FILE, write_effective_context
 
     models = [

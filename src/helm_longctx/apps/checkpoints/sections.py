@@ -285,10 +285,12 @@ def _find_curves(board: Board) -> Iterator[_Curve]:
                 if len({*board.tasks_of(part, length)} & {*tasks}) > 1:
                     means.append(part)
             for part in (*means, *tasks):
-                found = {}
+                scores_by_step = {}
                 for number in sorted(models):
-                    found[number] = board.score(models[number], part, length)
-                scores = {number: score for number, score in found.items() if score}
+                    scores_by_step[number] = board.score(models[number], part, length)
+                scores = {
+                    number: score for number, score in scores_by_step.items() if score
+                }
                 if len(scores) > 1:
                     last = list(scores.values())[-SPAN:]
                     try:
@@ -341,19 +343,18 @@ def _training_sections(board: Board) -> list[Section]:
         families[curve.family].append(curve)
     columns = [
         *text_columns("Task", "Length"),
-        *(
-            Column(title)
-            for title in ("Steps", "First", "Last", "Floor", "Above the floor from")
-        ),
-        *(
-            Column("Change", "Of the last steps, in points."),
-            Column("At the end", is_number=False),
-            Column(
-                "Noise, at least",
-                "Standard deviation between neighbouring steps besides that of their"
-                " questions, in points. Runs of one recipe differ by at least as much;"
-                " see compare --group.",
-            ),
+        Column("Steps"),
+        Column("First"),
+        Column("Last"),
+        Column("Floor"),
+        Column("Above the floor from"),
+        Column("Change", "Of the last steps, in points."),
+        Column("At the end", is_number=False),
+        Column(
+            "Noise, at least",
+            "Standard deviation between neighbouring steps besides that of their"
+            " questions, in points. Runs of one recipe differ by at least as much;"
+            " see compare --group.",
         ),
     ]
     sections = []
@@ -388,12 +389,12 @@ def _recipe_sections(board: Board) -> list[Section]:
 
 
 def _draw_curves(
-    board: Board, name: str, family: str, found: Sequence[_Curve]
+    board: Board, name: str, family: str, own_curves: Sequence[_Curve]
 ) -> Figure:
-    steps = sorted({step for curve in found for step in curve.scores})
+    steps = sorted({step for curve in own_curves for step in curve.scores})
     # Each length is a curve, in the place of a model.
     rows = []
-    for curve in found:
+    for curve in own_curves:
         for step, result in curve.scores.items():
             rows.append(
                 {
@@ -405,7 +406,7 @@ def _draw_curves(
                     else label(curve.length),
                 }
             )
-    parts = list(dict.fromkeys(board.titles[curve.part] for curve in found))
+    parts = list(dict.fromkeys(board.titles[curve.part] for curve in own_curves))
     spec = curves(parts, list(map(str, steps)), "step", over="step")
     about = (
         f"A curve for each length; vertical lines are {LEVEL_TEXT} intervals."

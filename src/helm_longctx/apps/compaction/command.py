@@ -13,6 +13,9 @@ import orjson
 import typer
 
 from helm_longctx.config.load import (
+    FOLDERS,
+    LIMITS,
+    MODEL,
     load_config,
     read_options,
     split_names,
@@ -70,26 +73,7 @@ Compactors = Annotated[
 
 
 @takes_options(
-    *(
-        "model",
-        "model_url",
-        "model_name",
-        "model_type",
-        "api_key_env",
-        "context",
-        "tokenizer",
-        "reasoning_effort",
-    ),
-    *(
-        "max_cost",
-        "prices",
-        "request_timeout",
-        "max_retries",
-        "parallelism",
-        "output_path",
-        "local_path",
-        "dry_run",
-    ),
+    [*MODEL, "reasoning_effort", *LIMITS, *FOLDERS],
     model="Model that answers the probes. [default: a reader that copies the best"
     " sentence, without a key]",
     dry_run="Only print what would be sent, and its price.",
@@ -293,7 +277,7 @@ def _read_words(path: Path | None) -> list[str]:
 
 def _run(wanted: _Wanted, options: Mapping[str, Any], prints: TextIO) -> int:
     """Make the comparison, and return its exit status."""
-    from helm_longctx.config.plan import make_settings
+    from helm_longctx.config.settings import make_settings
 
     names = split_names(options["model"] or [])
     if options["model_url"]:

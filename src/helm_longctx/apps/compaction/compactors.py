@@ -27,7 +27,7 @@ import orjson
 from helm_longctx.apps.compaction.asking import AskedModel, add_dollars
 from helm_longctx.apps.compaction.transcripts import (
     USER,
-    Message,
+    TranscriptMessage,
     count_tokens,
     from_openai,
     render,
@@ -74,7 +74,7 @@ class Compacted:
         sizes: the estimated number of tokens that were left after each round.
     """
 
-    messages: Sequence[Message]
+    messages: Sequence[TranscriptMessage]
     dollars: float | None = 0.0
     requests: int = 0
     seconds: float = 0.0
@@ -102,7 +102,7 @@ class Compactor(ABC):
         self.identity = identity or name
 
     @abstractmethod
-    def compact(self, messages: Sequence[Message], keep: int) -> Compacted:
+    def compact(self, messages: Sequence[TranscriptMessage], keep: int) -> Compacted:
         """Return what takes the place of messages.
 
         Args:
@@ -133,7 +133,7 @@ class Whole(Compactor):
     def __init__(self) -> None:
         super().__init__(WHOLE)
 
-    def compact(self, messages: Sequence[Message], keep: int) -> Compacted:
+    def compact(self, messages: Sequence[TranscriptMessage], keep: int) -> Compacted:
         """Return the messages."""
         return Compacted(messages)
 
@@ -150,7 +150,7 @@ class Nothing(Compactor):
     def __init__(self) -> None:
         super().__init__(NOTHING)
 
-    def compact(self, messages: Sequence[Message], keep: int) -> Compacted:
+    def compact(self, messages: Sequence[TranscriptMessage], keep: int) -> Compacted:
         """Return no message."""
         return Compacted(())
 
@@ -167,9 +167,9 @@ class Last(Compactor):
     def __init__(self) -> None:
         super().__init__(LAST)
 
-    def compact(self, messages: Sequence[Message], keep: int) -> Compacted:
+    def compact(self, messages: Sequence[TranscriptMessage], keep: int) -> Compacted:
         """Return the last messages."""
-        kept: list[Message] = []
+        kept: list[TranscriptMessage] = []
         left = keep
         for message in reversed(messages):
             if message.tokens > left:
@@ -191,7 +191,7 @@ class FunctionCompactor(Compactor):
         self._function = _load_function(where)
         self._lock = threading.Lock()
 
-    def compact(self, messages: Sequence[Message], keep: int) -> Compacted:
+    def compact(self, messages: Sequence[TranscriptMessage], keep: int) -> Compacted:
         """Call the function."""
         plain = to_openai(messages)
         with self._lock:
@@ -261,7 +261,7 @@ class CommandCompactor(Compactor):
             )
         self._seconds = seconds
 
-    def compact(self, messages: Sequence[Message], keep: int) -> Compacted:
+    def compact(self, messages: Sequence[TranscriptMessage], keep: int) -> Compacted:
         """Run the command in the folder of ours, with files of its own."""
         with tempfile.TemporaryDirectory(prefix="compaction-") as folder:
             source = Path(folder) / "input.jsonl"
@@ -313,7 +313,7 @@ def _end_process(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _read_written(path: Path) -> list[Message]:
+def _read_written(path: Path) -> list[TranscriptMessage]:
     """Read what a command wrote: JSON lines or a JSON document of messages, or any other text as one message."""
     if not path.exists():
         raise CompactionError("the command wrote no file of output")
@@ -372,7 +372,7 @@ class WithMethod(Compactor):
         arguments["kept"] = max(1, min(arguments["kept"], arguments["threshold"] // 2))
         return {**arguments, **self._given}
 
-    def compact(self, messages: Sequence[Message], keep: int) -> Compacted:
+    def compact(self, messages: Sequence[TranscriptMessage], keep: int) -> Compacted:
         """Let the method read the messages, and return what it would answer from."""
         dollars: list[float | None] = []
 
@@ -407,7 +407,7 @@ class WithMethod(Compactor):
         )
         assert COMPACT.answer is not None
         kept = COMPACT.answer(question)
-        made = [Message(USER, kept.strip())] if kept.strip() else []
+        made = [TranscriptMessage(USER, kept.strip())] if kept.strip() else []
         return Compacted(made, add_dollars(dollars), len(dollars))
 
     def estimate(self, tokens: int) -> tuple[int, int] | None:
@@ -506,10 +506,12 @@ def make_baselines(names: Sequence[str]) -> list[Compactor]:
     return made
 
 
-def split_rounds(messages: Sequence[Message], rounds: int) -> list[Sequence[Message]]:
+def split_rounds(
+    messages: Sequence[TranscriptMessage], rounds: int
+) -> list[Sequence[TranscriptMessage]]:
     """Return messages in parts of about equal numbers of tokens. There are fewer if there are fewer messages."""
     total = count_tokens(messages)
-    parts: list[list[Message]] = [[]]
+    parts: list[list[TranscriptMessage]] = [[]]
     read = 0
     for message in messages:
         if parts[-1] and read >= total * len(parts) / rounds:
@@ -520,14 +522,14 @@ def split_rounds(messages: Sequence[Message], rounds: int) -> list[Sequence[Mess
 
 
 def compact_in_rounds(
-    compactor: Compactor, messages: Sequence[Message], rounds: int, keep: int
+    compactor: Compactor, messages: Sequence[TranscriptMessage], rounds: int, keep: int
 ) -> Compacted:
     """Compact what is left after each part of a transcript, with the part, as agents do in a long session.
 
     Raises:
         CompactionError, InputError: see `Compactor.compact`.
     """
-    left: Sequence[Message] = ()
+    left: Sequence[TranscriptMessage] = ()
     dollars: list[float | None] = []
     requests = 0
     sizes = []

@@ -34,7 +34,7 @@ from helm_longctx.apps.compaction.transcripts import (
     ASSISTANT,
     TOOL,
     USER,
-    Message,
+    TranscriptMessage,
     count_tokens,
     read_message,
     to_plain,
@@ -87,7 +87,7 @@ class OpenAIServer(Compactor):
         self._client = client
         self._kept = kept
 
-    def compact(self, messages: Sequence[Message], keep: int) -> Compacted:
+    def compact(self, messages: Sequence[TranscriptMessage], keep: int) -> Compacted:
         """Ask the server for the items that take the place of the messages."""
         size = 2 * count_tokens(messages)
         body = {
@@ -110,7 +110,7 @@ class OpenAIServer(Compactor):
         return tokens, _SUMMARY_TOKENS
 
     def answer(
-        self, messages: Sequence[Message], prompt: str, max_tokens: int
+        self, messages: Sequence[TranscriptMessage], prompt: str, max_tokens: int
     ) -> ProbeReply:
         """Return the server's reply to a prompt after what it has compacted.
 
@@ -157,7 +157,7 @@ class AnthropicServer(Compactor):
         self.model = model
         self._client = client
 
-    def compact(self, messages: Sequence[Message], keep: int) -> Compacted:
+    def compact(self, messages: Sequence[TranscriptMessage], keep: int) -> Compacted:
         """Ask the server for a summary of the messages."""
         edit = {
             "type": _EDIT,
@@ -191,7 +191,9 @@ class AnthropicServer(Compactor):
             if isinstance(block, Mapping) and block.get("type") == "compaction":
                 text = block.get("content")
                 if isinstance(text, str) and text.strip():
-                    return Compacted([Message(USER, text.strip())], dollars, 1)
+                    return Compacted(
+                        [TranscriptMessage(USER, text.strip())], dollars, 1
+                    )
                 raise CompactionError("the server's compaction has no summary")
         raise CompactionError(
             f"the server did not compact: its trigger is {TRIGGER:,} tokens"
@@ -202,7 +204,7 @@ class AnthropicServer(Compactor):
         return tokens, _SUMMARY_TOKENS
 
 
-def to_items(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def to_items(messages: Sequence[TranscriptMessage]) -> list[dict[str, Any]]:
     """Return messages as items of the Responses API. A server's own item stays as it is."""
     items: list[dict[str, Any]] = []
     for message in messages:
@@ -221,24 +223,26 @@ def to_items(messages: Sequence[Message]) -> list[dict[str, Any]]:
     return items
 
 
-def _read_items(output: Sequence[Any], written: int) -> list[Message]:
+def _read_items(output: Sequence[Any], written: int) -> list[TranscriptMessage]:
     """Return the items that a server's compaction has left.
 
     Args:
         written: the tokens of the compaction as the server counts them: its content cannot be read.
     """
-    messages: list[Message] = []
+    messages: list[TranscriptMessage] = []
     for item in output:
         if not isinstance(item, Mapping):
             raise CompactionError("the server's output has an item of another type")
         if item.get("type") == "message":
             messages += read_message(item)
         else:
-            messages.append(Message(ASSISTANT, "", item=dict(item), size=written))
+            messages.append(
+                TranscriptMessage(ASSISTANT, "", item=dict(item), size=written)
+            )
     return messages
 
 
-def is_opaque(messages: Sequence[Message]) -> bool:
+def is_opaque(messages: Sequence[TranscriptMessage]) -> bool:
     """Whether only the server that made messages can read them."""
     return any(message.item is not None for message in messages)
 

@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from helm_longctx.apps.compaction.asking import AskedModel
-from helm_longctx.apps.compaction.transcripts import Message, Transcript
+from helm_longctx.apps.compaction.transcripts import Transcript, TranscriptMessage
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.calls import call_all
 from helm_longctx.redaction.abbreviation import digest
@@ -374,7 +374,7 @@ def _read_probe_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def part_around(
     transcript: Transcript, probe: Probe, tokens: int = _PART
-) -> Sequence[Message]:
+) -> Sequence[TranscriptMessage]:
     """Return messages around the answer to a probe, for models that cannot read the whole transcript."""
     start = probe.message
     end = probe.message + 1

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from helm_longctx.apps.compaction.transcripts import Message, Transcript
+from helm_longctx.apps.compaction.transcripts import Transcript, TranscriptMessage
 from helm_longctx.redaction.personal import Redactor, Replaced
 
 
@@ -33,7 +33,9 @@ def redact_transcripts(
     return redacted, redactor.replacements
 
 
-def _redact_message(message: Message, redactor: Redactor, where: str) -> Message:
+def _redact_message(
+    message: TranscriptMessage, redactor: Redactor, where: str
+) -> TranscriptMessage:
     calls = []
     for call in message.calls:
         arguments = _redact_value(call.arguments, redactor, where)

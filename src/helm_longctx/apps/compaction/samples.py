@@ -20,8 +20,8 @@ from helm_longctx.apps.compaction.transcripts import (
     ASSISTANT,
     TOOL,
     USER,
-    Message,
     Transcript,
+    TranscriptMessage,
     to_openai,
 )
 from helm_longctx.tasks.methods.method import ToolCall
@@ -165,7 +165,7 @@ def _make_fact(kind: str, random: Random, names: _Names) -> _Fact:
 
 def make_session(
     seed: int, turns: int = 40, per_kind: int = 4, log_lines: int = 12
-) -> tuple[list[Message], list[dict[str, Any]]]:
+) -> tuple[list[TranscriptMessage], list[dict[str, Any]]]:
     """Return the messages of a session, and the fields of its probes.
 
     Args:
@@ -194,7 +194,7 @@ def make_session(
                     "exact": True,
                 }
             )
-    messages: list[Message] = []
+    messages: list[TranscriptMessage] = []
     for turn in range(turns):
         own = facts.get(turn, [])
         messages += _make_turn(turn, own, random, names, log_lines)
@@ -203,7 +203,7 @@ def make_session(
 
 def _make_turn(
     turn: int, facts: Sequence[_Fact], random: Random, names: _Names, log_lines: int
-) -> list[Message]:
+) -> list[TranscriptMessage]:
     def text_of(kinds: Sequence[str], filler: str) -> str:
         said = [fact.text for fact in facts if fact.kind in kinds]
         return "\n".join([filler, *said])
@@ -221,21 +221,23 @@ def _make_turn(
         if fact.kind == "tool_results":
             lines.insert(random.randrange(len(lines) + 1), fact.text)
     return [
-        Message(USER, text_of(("constraints",), random.choice(_WISHES))),
-        Message(ASSISTANT, text_of(("decisions",), random.choice(_CHATTER)), (call,)),
-        Message(TOOL, "\n".join(lines), call_id=call_id, tool=tool),
-        Message(
+        TranscriptMessage(USER, text_of(("constraints",), random.choice(_WISHES))),
+        TranscriptMessage(
+            ASSISTANT, text_of(("decisions",), random.choice(_CHATTER)), (call,)
+        ),
+        TranscriptMessage(TOOL, "\n".join(lines), call_id=call_id, tool=tool),
+        TranscriptMessage(
             ASSISTANT, text_of(("facts", "files", "state"), random.choice(_CHATTER))
         ),
     ]
 
 
-def write_messages(messages: Sequence[Message]) -> bytes:
+def write_messages(messages: Sequence[TranscriptMessage]) -> bytes:
     """Return a file of messages in OpenAI's form."""
     return _join_lines(to_openai(messages))
 
 
-def write_claude_code(messages: Sequence[Message]) -> bytes:
+def write_claude_code(messages: Sequence[TranscriptMessage]) -> bytes:
     """Return a session file in the format of Claude Code."""
     rows: list[Mapping[str, Any]] = [
         {"type": "file-history-snapshot", "messageId": "m0", "snapshot": {}}
@@ -264,7 +266,7 @@ def write_claude_code(messages: Sequence[Message]) -> bytes:
     return _join_lines(rows)
 
 
-def _anthropic_content(message: Message) -> str | list[dict[str, Any]]:
+def _anthropic_content(message: TranscriptMessage) -> str | list[dict[str, Any]]:
     if message.role == TOOL:
         result = {"type": "tool_result", "tool_use_id": message.call_id}
         return [{**result, "content": message.text}]
@@ -279,7 +281,7 @@ def _anthropic_content(message: Message) -> str | list[dict[str, Any]]:
     return blocks
 
 
-def write_codex(messages: Sequence[Message]) -> bytes:
+def write_codex(messages: Sequence[TranscriptMessage]) -> bytes:
     """Return a session file in the format of Codex."""
     rows: list[Mapping[str, Any]] = [
         {"type": "session_meta", "payload": {"id": "made", "cwd": "/work"}}
@@ -292,7 +294,7 @@ def write_codex(messages: Sequence[Message]) -> bytes:
     return _join_lines([{**stamp, **row} for row in rows])
 
 
-def _codex_items(message: Message) -> list[dict[str, Any]]:
+def _codex_items(message: TranscriptMessage) -> list[dict[str, Any]]:
     if message.role == TOOL:
         result = {"type": "function_call_output", "call_id": message.call_id}
         return [{**result, "output": message.text}]
@@ -308,7 +310,7 @@ def _codex_items(message: Message) -> list[dict[str, Any]]:
     return items
 
 
-def write_opencode(messages: Sequence[Message]) -> bytes:
+def write_opencode(messages: Sequence[TranscriptMessage]) -> bytes:
     """Return a session as `opencode export` prints it."""
     entries: list[dict[str, Any]] = []
     tools: dict[str, dict[str, Any]] = {}
@@ -334,7 +336,7 @@ def _join_lines(rows: Sequence[Mapping[str, Any]]) -> bytes:
     return b"".join(orjson.dumps(row) + b"\n" for row in rows)
 
 
-WRITERS: Mapping[str, tuple[str, Callable[[Sequence[Message]], bytes]]] = {
+WRITERS: Mapping[str, tuple[str, Callable[[Sequence[TranscriptMessage]], bytes]]] = {
     "Claude Code": ("claude-code.jsonl", write_claude_code),
     "Codex": ("codex.jsonl", write_codex),
     "OpenCode": ("opencode.json", write_opencode),

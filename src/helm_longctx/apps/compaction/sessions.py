@@ -27,8 +27,8 @@ from helm_longctx.apps.compaction.transcripts import (
     ASSISTANT,
     TOOL,
     USER,
-    Message,
     Transcript,
+    TranscriptMessage,
     drop_system,
     name_tools,
     read_arguments,
@@ -67,7 +67,7 @@ class _Format(NamedTuple):
 
     name: str
     is_row: Callable[[Mapping[str, Any]], bool]
-    read: Callable[[Sequence[_Row]], list[tuple[str, list[Message]]]]
+    read: Callable[[Sequence[_Row]], list[tuple[str, list[TranscriptMessage]]]]
 
 
 def read_transcripts(paths: Iterable[Path]) -> list[Transcript]:
@@ -190,7 +190,7 @@ def _read_lines(path: Path, content: bytes) -> list[_Row]:
     return rows
 
 
-def _read_raw(raw: Mapping[str, Any], line: int) -> list[Message]:
+def _read_raw(raw: Mapping[str, Any], line: int) -> list[TranscriptMessage]:
     try:
         return read_message(raw, line)
     except ValueError as error:
@@ -205,7 +205,9 @@ def _is_claude_code(row: Mapping[str, Any]) -> bool:
     return row.get("type") in (USER, ASSISTANT) and _has_mapping(row, "message")
 
 
-def _read_claude_code(rows: Sequence[_Row]) -> list[tuple[str, list[Message]]]:
+def _read_claude_code(
+    rows: Sequence[_Row],
+) -> list[tuple[str, list[TranscriptMessage]]]:
     """Return the messages of the main agent, without turns that the user has taken back."""
     entries = []
     for line, row in rows:
@@ -217,7 +219,7 @@ def _read_claude_code(rows: Sequence[_Row]) -> list[tuple[str, list[Message]]]:
         ):
             entries.append((line, row))
     abandoned = _find_abandoned(entries)
-    messages: list[Message] = []
+    messages: list[TranscriptMessage] = []
     last_id = None
     for line, row in entries:
         if row.get("uuid") in abandoned:
@@ -234,7 +236,9 @@ def _read_claude_code(rows: Sequence[_Row]) -> list[tuple[str, list[Message]]]:
     return [("", messages)]
 
 
-def _join_messages(one: Message, other: Message) -> Message:
+def _join_messages(
+    one: TranscriptMessage, other: TranscriptMessage
+) -> TranscriptMessage:
     texts = []
     for text in (one.text, other.text):
         if text:
@@ -276,9 +280,9 @@ def _is_codex(row: Mapping[str, Any]) -> bool:
     return is_item or row.get("type") in (*_CALLS, *_RESULTS)
 
 
-def _read_codex(rows: Sequence[_Row]) -> list[tuple[str, list[Message]]]:
+def _read_codex(rows: Sequence[_Row]) -> list[tuple[str, list[TranscriptMessage]]]:
     """Return the messages, calls and results. Items of the Responses API without an envelope are read, too."""
-    messages: list[Message] = []
+    messages: list[TranscriptMessage] = []
     for line, row in rows:
         item = row
         if "payload" in row:
@@ -294,11 +298,11 @@ def _read_codex(rows: Sequence[_Row]) -> list[tuple[str, list[Message]]]:
                 last = messages[-1]
                 messages[-1] = replace(last, calls=(*last.calls, call))
             else:
-                messages.append(Message(ASSISTANT, "", (call,), line=line))
+                messages.append(TranscriptMessage(ASSISTANT, "", (call,), line=line))
         elif kind in _RESULTS:
             text = _read_codex_output(item.get("output"))
             call_id = str(item.get("call_id") or "")
-            messages.append(Message(TOOL, text, call_id=call_id, line=line))
+            messages.append(TranscriptMessage(TOOL, text, call_id=call_id, line=line))
     return [("", messages)]
 
 
@@ -333,15 +337,15 @@ def _is_opencode(row: Mapping[str, Any]) -> bool:
     )
 
 
-def _read_opencode(rows: Sequence[_Row]) -> list[tuple[str, list[Message]]]:
+def _read_opencode(rows: Sequence[_Row]) -> list[tuple[str, list[TranscriptMessage]]]:
     """Return the messages of each exported session. Lines with `info` and `parts` are one session."""
-    loose: list[Message] = []
-    sessions: list[tuple[str, list[Message]]] = []
+    loose: list[TranscriptMessage] = []
+    sessions: list[tuple[str, list[TranscriptMessage]]] = []
     for line, row in rows:
         if not isinstance(row.get("messages"), list):
             loose += _read_opencode_message(row, line)
             continue
-        messages: list[Message] = []
+        messages: list[TranscriptMessage] = []
         for entry in row["messages"]:
             if isinstance(entry, Mapping):
                 messages += _read_opencode_message(entry, 0)
@@ -350,7 +354,9 @@ def _read_opencode(rows: Sequence[_Row]) -> list[tuple[str, list[Message]]]:
     return [*sessions, ("", loose)] if loose else sessions
 
 
-def _read_opencode_message(entry: Mapping[str, Any], line: int) -> list[Message]:
+def _read_opencode_message(
+    entry: Mapping[str, Any], line: int
+) -> list[TranscriptMessage]:
     info = entry.get("info")
     parts = entry.get("parts")
     if not isinstance(info, Mapping) or not isinstance(parts, list):
@@ -360,7 +366,7 @@ def _read_opencode_message(entry: Mapping[str, Any], line: int) -> list[Message]
     role = ASSISTANT if info.get("role") == ASSISTANT else USER
     message_id = str(info.get("id") or "")
     texts: list[str] = []
-    messages: list[Message] = []
+    messages: list[TranscriptMessage] = []
     for part in parts:
         if not isinstance(part, Mapping):
             raise _RowError(line, "a part of a message of OpenCode is an object")
@@ -372,18 +378,20 @@ def _read_opencode_message(entry: Mapping[str, Any], line: int) -> list[Message]
         elif kind == "tool":
             call, result = _read_opencode_tool(part, line, message_id)
             text = "\n".join(texts)
-            messages.append(Message(ASSISTANT, text, (call,), line=line, id=message_id))
+            messages.append(
+                TranscriptMessage(ASSISTANT, text, (call,), line=line, id=message_id)
+            )
             messages.append(result)
             texts = []
     text = "\n".join(text for text in texts if text)
     if text:
-        messages.append(Message(role, text, line=line, id=message_id))
+        messages.append(TranscriptMessage(role, text, line=line, id=message_id))
     return messages
 
 
 def _read_opencode_tool(
     part: Mapping[str, Any], line: int, message_id: str
-) -> tuple[ToolCall, Message]:
+) -> tuple[ToolCall, TranscriptMessage]:
     """Return the call and the result of a tool."""
     content = part.get("state")
     state: Mapping[str, Any] = content if isinstance(content, Mapping) else {}
@@ -393,7 +401,9 @@ def _read_opencode_tool(
     text = read_text(state.get("output", state.get("error")))
     if state.get("status") in ("pending", "running"):
         text = "[interrupted]"
-    result = Message(TOOL, text, call_id=call_id, tool=name, line=line, id=message_id)
+    result = TranscriptMessage(
+        TOOL, text, call_id=call_id, tool=name, line=line, id=message_id
+    )
     return call, result
 
 
@@ -401,15 +411,15 @@ def _is_message(row: Mapping[str, Any]) -> bool:
     return "role" in row or isinstance(row.get("messages"), list)
 
 
-def _read_messages(rows: Sequence[_Row]) -> list[tuple[str, list[Message]]]:
+def _read_messages(rows: Sequence[_Row]) -> list[tuple[str, list[TranscriptMessage]]]:
     """Return a transcript of all lines that are messages, and one of each line with a list of them."""
-    loose: list[Message] = []
-    several: list[tuple[str, list[Message]]] = []
+    loose: list[TranscriptMessage] = []
+    several: list[tuple[str, list[TranscriptMessage]]] = []
     for line, row in rows:
         if not isinstance(row.get("messages"), list):
             loose += _read_raw(row, line)
             continue
-        messages: list[Message] = []
+        messages: list[TranscriptMessage] = []
         for raw in row["messages"]:
             if not isinstance(raw, Mapping):
                 raise _RowError(line, f"{shorten(str(raw), 40)} is no message")

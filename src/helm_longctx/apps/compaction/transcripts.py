@@ -40,7 +40,7 @@ _SEPARATOR = "\n\n"
 
 
 @dataclass(frozen=True)
-class Message:
+class TranscriptMessage:
     """A message of a transcript.
 
     Args:
@@ -94,7 +94,7 @@ class Transcript:
 
     name: str
     format: str
-    messages: Sequence[Message]
+    messages: Sequence[TranscriptMessage]
     path: Path | None = None
 
     @cached_property
@@ -131,17 +131,17 @@ class Transcript:
         return 0
 
 
-def count_tokens(messages: Iterable[Message]) -> int:
+def count_tokens(messages: Iterable[TranscriptMessage]) -> int:
     """Return the estimated number of tokens of messages."""
     return sum(message.tokens for message in messages)
 
 
-def render(messages: Iterable[Message]) -> str:
+def render(messages: Iterable[TranscriptMessage]) -> str:
     """Return messages as the prompts have them."""
     return _SEPARATOR.join(message.render() for message in messages)
 
 
-def drop_system(messages: Sequence[Message]) -> list[Message]:
+def drop_system(messages: Sequence[TranscriptMessage]) -> list[TranscriptMessage]:
     """Return messages without the system messages at their start."""
     first = 0
     while first < len(messages) and messages[first].role == SYSTEM:
@@ -149,7 +149,7 @@ def drop_system(messages: Sequence[Message]) -> list[Message]:
     return list(messages[first:])
 
 
-def name_tools(messages: Iterable[Message]) -> list[Message]:
+def name_tools(messages: Iterable[TranscriptMessage]) -> list[TranscriptMessage]:
     """Return messages in which each result has the name of its tool."""
     names: dict[str, str] = {}
     named = []
@@ -161,7 +161,7 @@ def name_tools(messages: Iterable[Message]) -> list[Message]:
     return named
 
 
-def read_message(raw: Mapping[str, Any], line: int = 0) -> list[Message]:
+def read_message(raw: Mapping[str, Any], line: int = 0) -> list[TranscriptMessage]:
     """Read a message in OpenAI's or Anthropic's form.
 
     A message in Anthropic's form can have several results of tools, and each of them is a message here.
@@ -175,7 +175,7 @@ def read_message(raw: Mapping[str, Any], line: int = 0) -> list[Message]:
     content = raw.get("content")
     calls = [read_call(call) for call in raw.get("tool_calls") or ()]
     own = _Pieces(calls=calls)
-    messages: list[Message] = []
+    messages: list[TranscriptMessage] = []
     if content is None or isinstance(content, str):
         own.texts.append(content or "")
     elif isinstance(content, list):
@@ -189,9 +189,9 @@ def read_message(raw: Mapping[str, Any], line: int = 0) -> list[Message]:
         call_id = str(raw.get("tool_call_id") or raw.get("id") or "")
         name = raw.get("name")
         tool = name if isinstance(name, str) else ""
-        return [Message(TOOL, text, call_id=call_id, tool=tool, line=line)]
+        return [TranscriptMessage(TOOL, text, call_id=call_id, tool=tool, line=line)]
     if text or own.calls or not messages:
-        message = Message(
+        message = TranscriptMessage(
             role, text, tuple(own.calls), line=line, id=str(message_id or "")
         )
         # Results come first: an answer of the user to them stands after them.
@@ -207,7 +207,7 @@ class _Pieces:
     calls: list[ToolCall] = field(default_factory=list)
 
 
-def _read_part(part: object, own: _Pieces, line: int) -> Iterator[Message]:
+def _read_part(part: object, own: _Pieces, line: int) -> Iterator[TranscriptMessage]:
     """Add a part of a content to the pieces of its message, and yield the results of tools in it."""
     if isinstance(part, str):
         own.texts.append(part)
@@ -227,7 +227,9 @@ def _read_part(part: object, own: _Pieces, line: int) -> Iterator[Message]:
         )
     elif kind == "tool_result":
         text = read_text(part.get("content"))
-        yield Message(TOOL, text, call_id=str(part.get("tool_use_id") or ""), line=line)
+        yield TranscriptMessage(
+            TOOL, text, call_id=str(part.get("tool_use_id") or ""), line=line
+        )
     elif kind not in _LEFT_OUT:
         own.texts.append(f"[{kind or 'unknown part'}]")
 
@@ -284,7 +286,7 @@ def _as_arguments(value: object) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {"input": value}
 
 
-def to_plain(message: Message) -> dict[str, Any]:
+def to_plain(message: TranscriptMessage) -> dict[str, Any]:
     """Return a message in the form of conversations with tools (`models/apis/tools.py`)."""
     plain: dict[str, Any] = {"role": message.role, "content": message.text}
     if message.role == TOOL:
@@ -297,26 +299,26 @@ def to_plain(message: Message) -> dict[str, Any]:
     return plain
 
 
-def to_openai(messages: Iterable[Message]) -> list[dict[str, Any]]:
+def to_openai(messages: Iterable[TranscriptMessage]) -> list[dict[str, Any]]:
     """Return messages in OpenAI's form, in which functions and commands get them."""
     return openai_messages(to_plain(message) for message in messages)
 
 
-def from_openai(raw: object) -> list[Message]:
+def from_openai(raw: object) -> list[TranscriptMessage]:
     """Read what a compactor returns: messages in OpenAI's or Anthropic's form, or a text, which is one message.
 
     Raises:
         ValueError: it is something else.
     """
     if isinstance(raw, str):
-        return [Message(USER, raw)] if raw.strip() else []
+        return [TranscriptMessage(USER, raw)] if raw.strip() else []
     if isinstance(raw, Mapping) and isinstance(raw.get("messages"), list):
         raw = raw["messages"]
     if isinstance(raw, Mapping):
         raw = [raw]
     if not isinstance(raw, Sequence):
         raise ValueError("a compactor returns a list of messages, or a text")
-    messages: list[Message] = []
+    messages: list[TranscriptMessage] = []
     for part in raw:
         if not isinstance(part, Mapping):
             raise ValueError("a compactor returns a list of messages, or a text")

@@ -30,8 +30,8 @@ from helm_longctx.apps.compaction.scoring import (
     split_reply,
 )
 from helm_longctx.apps.compaction.transcripts import (
-    Message,
     Transcript,
+    TranscriptMessage,
     from_openai,
     name_tools,
     render,
@@ -97,7 +97,7 @@ class TrialAsking:
 class _Batch(NamedTuple):
     """Probes that are asked together about one context."""
 
-    messages: Sequence[Message]
+    messages: Sequence[TranscriptMessage]
     probes: Sequence[Probe]
     compactor: Compactor | None = None
 
@@ -163,10 +163,10 @@ def _dump_compacted(result: Compacted) -> dict[str, Any]:
 
 
 def _load_compacted(content: Mapping[str, Any]) -> Compacted:
-    messages: list[Message] = []
+    messages: list[TranscriptMessage] = []
     for raw in content["messages"]:
         if "item" in raw:
-            own = Message("assistant", "", item=raw["item"], size=raw["size"])
+            own = TranscriptMessage("assistant", "", item=raw["item"], size=raw["size"])
             messages.append(own)
         else:
             messages += from_openai([raw])

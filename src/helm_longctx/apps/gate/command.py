@@ -21,7 +21,13 @@ from helm_longctx.apps.gate.gate import (
     read_looks,
 )
 from helm_longctx.config.estimates import print_estimates
-from helm_longctx.config.load import SELECTION, read_options, takes_options
+from helm_longctx.config.load import (
+    FOLDERS,
+    LIMITS,
+    SELECTION,
+    read_options,
+    takes_options,
+)
 from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.documents.document import text_table
@@ -109,17 +115,15 @@ _Noise = Annotated[
 
 
 @takes_options(
-    *SELECTION[:-1],
-    *(
+    [
+        *SELECTION[:-1],
         "judge",
         "judge_key",
         "max_eval_instances",
-        "max_cost",
-        "prices",
-        "request_timeout",
-        "max_retries",
-    ),
-    *("parallelism", "suite", "output_path", "local_path", "dry_run"),
+        *LIMITS,
+        "suite",
+        *FOLDERS,
+    ],
     suite="Name of the gate. Another name asks everything again. [default: gate]",
     max_eval_instances="Maximum instances per run. [default: as --power needs]",
     dry_run="Only print the price, the sample and its power.",
@@ -219,7 +223,7 @@ def _run_gate(
     models: tuple[str, str], arguments: Mapping[str, Any], goal: Goal, prints: TextIO
 ) -> int:
     """Make the gate, and return its exit status."""
-    from helm_longctx.config.plan import make_settings
+    from helm_longctx.config.settings import make_settings
 
     configs = _load_configs(models, arguments)
     config = configs[0]
@@ -279,7 +283,8 @@ def _compare_distributions(
         read_points,
         read_questions,
     )
-    from helm_longctx.config.plan import make_plan, make_runner, make_settings
+    from helm_longctx.config.plan import make_plan, make_runner
+    from helm_longctx.config.settings import make_settings
 
     configs = _load_configs(models, arguments)
     config = configs[0]

@@ -92,7 +92,7 @@ class Log(NamedTuple):
     hidden: str
 
 
-class Question(NamedTuple):
+class LogQuestion(NamedTuple):
     """A question about a log with its right answer.
 
     Args:
@@ -290,7 +290,7 @@ def _with_lists(log: Log) -> Sequence[Round]:
     return log.rounds[1:]
 
 
-def _count_frequency_tool(random: Random, log: Log) -> Question:
+def _count_frequency_tool(random: Random, log: Log) -> LogQuestion:
     turn = random.choice(_with_lists(log))
     assert turn.lists is not None
     counts: Counter[str] = Counter()
@@ -298,7 +298,7 @@ def _count_frequency_tool(random: Random, log: Log) -> Question:
         counts.update(candidates)
     other = random.choice(_with_lists(log)).guess
     asked = random.choice([random.choice(sorted(counts)), other])
-    return Question(
+    return LogQuestion(
         text=f"How many times does {asked} appear in the tool result for round {turn.number}? {_ROUND}",
         answer=counts[asked],
         round=turn.number,
@@ -309,7 +309,7 @@ def _has(turn: Round, name: str) -> bool:
     return any(name in candidates for candidates in (turn.lists or {}).values())
 
 
-def _find_duplicates_tool(random: Random, log: Log) -> Question:
+def _find_duplicates_tool(random: Random, log: Log) -> LogQuestion:
     first, second = random.sample(_with_lists(log), 2)
     assert first.lists is not None
     candidates = [*next(iter(first.lists.values()))]
@@ -318,13 +318,13 @@ def _find_duplicates_tool(random: Random, log: Log) -> Question:
     wants_both = random.random() < 0.5
     asked = random.choice((both if wants_both else one) or candidates)
     low, high = sorted((first.number, second.number))
-    return Question(
+    return LogQuestion(
         text=f"Does {asked} appear in the tool results for both round {low} and round {high}? {_ROUND}",
         answer=_has(first, asked) and _has(second, asked),
     )
 
 
-def _find_target_offsets_tool(random: Random, log: Log) -> Question:
+def _find_target_offsets_tool(random: Random, log: Log) -> LogQuestion:
     rounds = []
     for turn in _with_lists(log):
         candidates = next(iter((turn.lists or {}).values()))
@@ -335,7 +335,7 @@ def _find_target_offsets_tool(random: Random, log: Log) -> Question:
     candidates = next(iter((turn.lists or {}).values()))
     asked = turn.guess if rounds else candidates[0]
     position = candidates.index(asked)
-    return Question(
+    return LogQuestion(
         text=(
             f"Which two entities stand directly after the first {asked} in the tool result for round"
             f" {turn.number}? {_ROUND}"
@@ -349,32 +349,32 @@ def _length(turn: Round) -> int:
     return len(next(iter((turn.lists or {}).values())))
 
 
-def _count_correctness_env(random: Random, log: Log) -> Question:
+def _count_correctness_env(random: Random, log: Log) -> LogQuestion:
     turn = random.choice(log.rounds)
-    return Question(
+    return LogQuestion(
         text=f"How many items does the feedback in round {turn.number} call correct?",
         answer=sum(turn.correct.values()),
         round=turn.number,
     )
 
 
-def _count_frequency_env(random: Random, log: Log) -> Question:
+def _count_frequency_env(random: Random, log: Log) -> LogQuestion:
     counts: Counter[str] = Counter()
     for turn in log.rounds:
         for section, items in turn.feedback.items():
             if section != _NUMERIC:
                 counts.update(value for value, _ in items)
     asked = random.choice(sorted(counts))
-    return Question(
+    return LogQuestion(
         text=f"How many times does the value {asked} appear in the feedback of all rounds?",
         answer=counts[asked],
     )
 
 
-def _find_round_largest_value_env(random: Random, log: Log) -> Question:
+def _find_round_largest_value_env(random: Random, log: Log) -> LogQuestion:
     values = {turn.number: int(turn.feedback[_NUMERIC][0][0]) for turn in log.rounds}
     # The first round with the largest value.
-    return Question(
+    return LogQuestion(
         text=f"Which round has the largest {_NUMERIC} in its feedback? If several have it, name the first of them.",
         answer=max(values, key=lambda number: values[number]),
     )
@@ -384,9 +384,9 @@ def _weigh(turn: Round) -> int:
     return sum(WEIGHTS[section] * count for section, count in turn.correct.items())
 
 
-def _weighted_summation_env(random: Random, log: Log) -> Question:
+def _weighted_summation_env(random: Random, log: Log) -> LogQuestion:
     first, second = random.sample(log.rounds, 2)
-    return Question(
+    return LogQuestion(
         text=(
             "What is the absolute difference between the weighted scores of round"
             f" {first.number} and round {second.number}?"
@@ -395,21 +395,21 @@ def _weighted_summation_env(random: Random, log: Log) -> Question:
     )
 
 
-def _intersection(random: Random, log: Log) -> Question:
+def _intersection(random: Random, log: Log) -> LogQuestion:
     turn = random.choice(_with_lists(log))
     lists = turn.lists or {}
     if "" in lists:
-        return Question(
+        return LogQuestion(
             "Which entity is hidden? It is in all tool results.", log.hidden
         )
-    return Question(
+    return LogQuestion(
         text=f"Which entities are in all lists of candidates of the tool result for round {turn.number}? {_ROUND}",
         answer=sorted(set.intersection(*map(set, lists.values()))),
         round=turn.number,
     )
 
 
-_ASK: dict[str, Callable[[Random, Log], Question]] = {
+_ASK: dict[str, Callable[[Random, Log], LogQuestion]] = {
     "count_frequency_tool": _count_frequency_tool,
     "find_duplicates_tool": _find_duplicates_tool,
     "find_target_offsets_tool": _find_target_offsets_tool,
@@ -422,7 +422,7 @@ _ASK: dict[str, Callable[[Random, Log], Question]] = {
 """The kinds of questions."""
 
 
-def draw_question(key: str, kind: str, log: Log) -> Question:
+def draw_question(key: str, kind: str, log: Log) -> LogQuestion:
     """Draw a question of a kind about a log.
 
     Args:

@@ -22,7 +22,7 @@ _MOST_SPANNED = 100
 """Most rows or columns that a cell can cover. A damaged document could fill the memory otherwise."""
 
 
-class Page(NamedTuple):
+class DocumentPage(NamedTuple):
     """A page of a document.
 
     Args:
@@ -150,7 +150,7 @@ def _page_of(element: Mapping[str, Any]) -> int | None:
     return number if isinstance(number, int) else None
 
 
-def read_pages(path: Path) -> list[Page]:
+def read_pages(path: Path) -> list[DocumentPage]:
     """Read the pages of a parsed document in their order.
 
     Raises:
@@ -178,11 +178,11 @@ def read_pages(path: Path) -> list[Page]:
     texts = map("\n".join, pages)
     named = []
     for number, text in zip(numbers, texts, strict=True):
-        named.append(Page(number=number, text=text))
+        named.append(DocumentPage(number=number, text=text))
     return named
 
 
-def join_pages(pages: Iterable[Page]) -> str:
+def join_pages(pages: Iterable[DocumentPage]) -> str:
     """Return pages as one text, as the official script writes them."""
     parts: list[str] = []
     has_page = False
@@ -194,7 +194,7 @@ def join_pages(pages: Iterable[Page]) -> str:
     return "".join(parts)
 
 
-class Source(NamedTuple):
+class PagedDocument(NamedTuple):
     """A document with the pages that a question is about.
 
     Args:
@@ -202,11 +202,11 @@ class Source(NamedTuple):
     """
 
     name: str
-    pages: Sequence[Page]
+    pages: Sequence[DocumentPage]
     wanted: frozenset[int]
 
 
-class Context(NamedTuple):
+class ChosenPages(NamedTuple):
     """The text of the chosen pages.
 
     Args:
@@ -217,7 +217,7 @@ class Context(NamedTuple):
     start: int | None
 
 
-def make_context(sources: Sequence[Source], tokens: float) -> Context:
+def make_context(sources: Sequence[PagedDocument], tokens: float) -> ChosenPages:
     """Return the pages that a question is about, and their neighbours up to about so many tokens.
 
     A page is taken the sooner the nearer it is to a wanted one, in all documents alike, so that a longer context has all
@@ -227,30 +227,32 @@ def make_context(sources: Sequence[Source], tokens: float) -> Context:
     rest = []
     for document, source in enumerate(sources):
         places = []
-        for place, page in enumerate(source.pages):
+        for index, page in enumerate(source.pages):
             if page.number in source.wanted:
-                places.append(place)
-                chosen.add((document, place))
+                places.append(index)
+                chosen.add((document, index))
                 tokens -= estimate_tokens(page.text)
-        for place in range(len(source.pages)):
-            distance = min((abs(place - other) for other in places), default=place)
+        for index in range(len(source.pages)):
+            distance = min((abs(index - other) for other in places), default=index)
             if distance or not places:
-                rest.append((distance, document, place))
-    for _, document, place in sorted(rest):
-        tokens -= estimate_tokens(sources[document].pages[place].text)
+                rest.append((distance, document, index))
+    for _, document, index in sorted(rest):
+        tokens -= estimate_tokens(sources[document].pages[index].text)
         if tokens < 0:
             break
-        chosen.add((document, place))
+        chosen.add((document, index))
     return _write_context(sources, chosen)
 
 
-def _write_context(sources: Sequence[Source], chosen: set[tuple[int, int]]) -> Context:
+def _write_context(
+    sources: Sequence[PagedDocument], chosen: set[tuple[int, int]]
+) -> ChosenPages:
     text = ""
     starts = []
     for document, source in enumerate(sources):
         pages = []
-        for place, page in enumerate(source.pages):
-            if (document, place) in chosen:
+        for index, page in enumerate(source.pages):
+            if (document, index) in chosen:
                 pages.append(page)
         heading = f"### {source.name}\n\n"
         text += ("\n\n" if text else "") + heading
@@ -259,4 +261,4 @@ def _write_context(sources: Sequence[Source], chosen: set[tuple[int, int]]) -> C
                 before = join_pages(pages[:number])
                 starts.append(len(text) + len(before))
         text += join_pages(pages)
-    return Context(text, starts[0] if len(starts) == 1 else None)
+    return ChosenPages(text, starts[0] if len(starts) == 1 else None)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from helm_longctx.benchmarks.officeqa import prompts
 from helm_longctx.benchmarks.officeqa.documents import (
-    Source,
+    PagedDocument,
     make_context,
     read_pages,
 )
@@ -180,7 +180,7 @@ def _make_example(
     sources = []
     for file in asked.files:
         path = root / f"officeqa/{_FOLDER}/{file.removesuffix('.txt')}.json"
-        source = Source(file, read_pages(path), asked.pages[file])
+        source = PagedDocument(file, read_pages(path), asked.pages[file])
         if lacking := source.wanted - {page.number for page in source.pages}:
             raise InputError(f"{path}: it has no page {min(lacking)}")
         sources.append(source)
