@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -49,17 +50,26 @@ def learner(step: int) -> Any:
     return answer
 
 
-@pytest.fixture
-def training() -> None:
-    """Make the runs of five checkpoints, in no order."""
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make the runs of five checkpoints, in no order, and return their output folder."""
+    folder = tmp_path_factory.mktemp("training") / "benchmark_output"
     functions = [learner(step) for step in STEPS]
     call(
         functions,
         lengths="4k",
         num_samples=20,
         name=[f"mine/step-{step}" for step in STEPS],
+        output_path=folder,
     )
-    call("longctx/null", lengths="4k", num_samples=20)
+    call("longctx/null", lengths="4k", num_samples=20, output_path=folder)
+    return folder
+
+
+@pytest.fixture
+def training(output: Path) -> None:
+    """Copy the runs of the checkpoints into the folder of a test."""
+    shutil.copytree(output, "benchmark_output")
 
 
 @pytest.mark.usefixtures("training")
