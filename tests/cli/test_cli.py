@@ -612,8 +612,8 @@ def test_wrong_usage(command: Command, arguments: list[str]) -> None:
             "run: No such option: --modle; did you mean --model?",
         ),
         (
-            ["batch", "submit", "--suit"],
-            "batch submit: No such option: --suit; did you mean --suite?",
+            ["batch", "status", "--suit"],
+            "batch status: No such option: --suit; did you mean --suite?",
         ),
         (["summarise"], "No such command 'summarise'. Did you mean 'summarize'?"),
         (["y" * 9000], f"No such command '{'y' * 299}…; see helm-longctx --help\n"),

@@ -412,7 +412,7 @@ def test_helms_chatter_is_hidden(
     entry = "helmet_recall:task=json_kv,length=8k,num_samples=1"
     for arguments in (
         ("run", "--entry", entry, "--model", "longctx/lexical", "--suite", "x"),
-        ("batch", "submit", f"{entry},model=longctx/lexical", "--suite", "y", "-m", 9),
+        ("run", "--entry", entry, "--model", "longctx/lexical", "--batch", "send"),
         ("batch", "status", "--suite", "x"),
         ("estimate", entry, "--model", "longctx/lexical"),
     ):
