@@ -565,10 +565,9 @@ def allowed_arguments(
 
 
 def _list_arguments(benchmark: Benchmark, tasks: tuple[Task, ...]) -> list[str]:
-    some, every = (
-        combine(*(task.all_arguments for task in tasks))
-        for combine in (frozenset.union, frozenset.intersection)
-    )
+    arguments = [task.all_arguments for task in tasks]
+    some = frozenset.union(*arguments)
+    every = frozenset.intersection(*arguments)
     # Scores of tasks that take these arguments must not be mixed with scores of the category's other tasks.
     taken = some - (_OF_EVERY_TASK - every)
     taken |= set(METHOD_ARGUMENTS) if "method" in taken else set()
