@@ -64,7 +64,9 @@ def ask(command: Command, model: RealModel, kind: str) -> Any:
 def test_another_template_is_found(command: Command, model: RealModel) -> None:
     """A server that applies another family's chat template counts other prompt tokens, which the gate names."""
     result = ask(command, model, "swaps the template")
-    (counts,) = (each for each in result["findings"] if each["kind"] == "counts")
+    (counts,) = (
+        finding for finding in result["findings"] if finding["kind"] == "counts"
+    )
     assert counts["requests"] == QUESTIONS
     assert "another chat template" in counts["text"]
 

@@ -233,7 +233,11 @@ def test_list_of_benchmarks(command: Command) -> None:
     assert [row[0] for row in rows] == [benchmark.name for benchmark in BENCHMARKS]
     for name, tasks, lengths, about in rows:
         assert tasks == str(
-            len(next(each for each in BENCHMARKS if each.name == name).tasks)
+            len(
+                next(
+                    benchmark for benchmark in BENCHMARKS if benchmark.name == name
+                ).tasks
+            )
         )
         assert lengths.endswith("-16m") == (
             name

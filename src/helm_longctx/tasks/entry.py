@@ -565,9 +565,11 @@ def allowed_arguments(
 
 
 def _list_arguments(benchmark: Benchmark, tasks: tuple[Task, ...]) -> list[str]:
-    arguments = [task.all_arguments for task in tasks]
-    some = frozenset.union(*arguments)
-    every = frozenset.intersection(*arguments)
+    some = tasks[0].all_arguments
+    every = tasks[0].all_arguments
+    for task in tasks[1:]:
+        some |= task.all_arguments
+        every &= task.all_arguments
     # Scores of tasks that take these arguments must not be mixed with scores of the category's other tasks.
     taken = some - (_OF_EVERY_TASK - every)
     taken |= set(METHOD_ARGUMENTS) if "method" in taken else set()

@@ -75,7 +75,7 @@ def test_requests_and_scores(length: int, root: DataRoot) -> None:
     golden = GOLDEN[str(length)]
     examples = read_examples(root, length)
     assert (
-        digest(json.dumps(task.prompt(each).messages) for each in examples)
+        digest(json.dumps(task.prompt(example).messages) for example in examples)
         == golden["prompts"]
     )
     items = list[str]()
@@ -153,9 +153,9 @@ def test_text_has_parts_with_dates(root: DataRoot) -> None:
 def test_events_are_asked_with_a_system_message(root: DataRoot) -> None:
     """The judge sees the system message only with pairs of events, and any reply about a pair is read."""
     example = next(
-        each
-        for each in read_examples(root, 128 * 1024)
-        if each.record["ability"] == ORDERING
+        example
+        for example in read_examples(root, 128 * 1024)
+        if example.record["ability"] == ORDERING
     )
     record = {**example.record, "prediction": "a\nb\na", "question": "?"}
     annotator = RubricAnnotator(judge="auto", auto_client=None)

@@ -31,9 +31,9 @@ GOLDEN = read_golden(__file__)
 def examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Example]:
     root = DataRoot(build_corpusqa(tmp_path_factory.mktemp("corpusqa")), mirror=True)
     loaded = [
-        each
+        example
         for domain in DOMAINS
-        for each in load_examples(BENCHMARK.task(domain), Settings(LENGTH), root)
+        for example in load_examples(BENCHMARK.task(domain), Settings(LENGTH), root)
     ]
     return {example.id: example for example in loaded}
 

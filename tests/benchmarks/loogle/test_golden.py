@@ -51,7 +51,7 @@ def test_scores() -> None:
         names = (
             ("exact_masks", "partial_masks", "masks") if name == CLOZE else SIMILARITY
         )
-        assert [scores[each] for each in names] == official, (name, answer, output)
+        assert [scores[name] for name in names] == official, (name, answer, output)
 
 
 def test_judge() -> None:

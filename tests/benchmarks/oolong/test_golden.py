@@ -45,7 +45,7 @@ def test_requests(name: str, root: DataRoot) -> None:
         if name == "real"
         else [each + name.removeprefix("synth") for each in TEST]
     )
-    tasks = [OOLONG.task(each) for each in names]
+    tasks = [OOLONG.task(name) for name in names]
     lengths = tasks[0].sizes if name == "real" else (LENGTH,)
     ours = [
         turns

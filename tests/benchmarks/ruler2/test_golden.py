@@ -44,8 +44,8 @@ def test_samples(case: str, root: DataRoot) -> None:
     ]
     assert found == expected
     assert all(
-        task.prompt(each).text("completion") == task.prompt(each).text("chat")
-        for each in examples
+        task.prompt(example).text("completion") == task.prompt(example).text("chat")
+        for example in examples
     )
 
 
